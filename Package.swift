@@ -1,0 +1,132 @@
+// swift-tools-version:6.2
+import Foundation
+import PackageDescription
+
+// The five upcoming features and warnings as errors hold for every target of ours.
+let strict: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .enableUpcomingFeature("InferIsolatedConformances"),
+    .treatAllWarnings(as: .error),
+]
+
+func product(_ name: String, _ package: String) -> Target.Dependency {
+    .product(name: name, package: package)
+}
+
+let nioCore = product("NIOCore", "swift-nio")
+let nioPosix = product("NIOPosix", "swift-nio")
+let nioHTTP1 = product("NIOHTTP1", "swift-nio")
+let nioEmbedded = product("NIOEmbedded", "swift-nio")
+let nioTLS = product("NIOTLS", "swift-nio")
+let nioSSL = product("NIOSSL", "swift-nio-ssl")
+let nioExtras = product("NIOExtras", "swift-nio-extras")
+let crypto = product("Crypto", "swift-crypto")
+let cryptoExtras = product("CryptoExtras", "swift-crypto")
+let x509 = product("X509", "swift-certificates")
+let jwt = product("JWTKit", "jwt-kit")
+let grdb = product("GRDB", "GRDB.swift")
+let lifecycle = product("ServiceLifecycle", "swift-service-lifecycle")
+let arguments = product("ArgumentParser", "swift-argument-parser")
+let metrics = product("CoreMetrics", "swift-metrics")
+let logging = product("Logging", "swift-log")
+let httpClient = product("AsyncHTTPClient", "async-http-client")
+let yams = product("Yams", "Yams")
+
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+// L0 and L1: nouns, ports, ciphers, formats. Nothing here does I/O, and all of it builds for a phone.
+let foundations: [Target] = [
+    .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
+    .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
+    library("PushModel"),
+    library("Primitives", ["PushModel", "CSodium"]),
+    library("WireFormats", ["PushModel"]),
+    library("AtRest", ["PushModel", "Primitives", "WireFormats"]),
+]
+
+// L2: neighbours that never import each other.
+let rooms: [Target] = [
+    library("ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
+    library("Delivery", ["PushModel", lifecycle]),
+    library("HTTP2Client", ["PushModel", "CNghttp2", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP1, nioExtras, lifecycle]),
+    library("WebClient", ["PushModel", httpClient, nioCore, nioSSL, nioHTTP1, nioPosix]),
+    library("APNs", ["PushModel", "WireFormats", "HTTP2Client", jwt, crypto]),
+    library("FCM", ["PushModel", "WireFormats", "HTTP2Client", jwt, crypto]),
+    library("MemoryStore", ["PushModel"]),
+    library("SQLiteStore", ["PushModel", grdb, lifecycle]),
+]
+
+// L3: transports, and what stands beside the relay: simulators, benchmarks, test support.
+let doors: [Target] = [
+    library("HTTPIngress", ["PushModel", "WireFormats", "ZulipPush", "Delivery",
+                            nioCore, nioPosix, nioHTTP1, nioSSL, lifecycle]),
+    library("AdminIngress", ["PushModel", "WireFormats", "Delivery", "HTTPIngress", metrics, lifecycle]),
+    library("Simulators", ["PushModel", "Primitives", "WireFormats", "CNghttp2",
+                           nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, x509, crypto, cryptoExtras, jwt, lifecycle]),
+    library("Bench", ["PushModel", "WireFormats", "Primitives", "HTTP2Client", "APNs", "FCM", "ZulipPush", "Delivery",
+                      nioCore, nioPosix, nioHTTP1, nioSSL, crypto, lifecycle]),
+    library("PushTesting", ["PushModel", "WireFormats", "Primitives"]),
+]
+
+let application: [Target] = [
+    .executableTarget(
+        name: "sealbell",
+        dependencies: [
+            "PushModel", "Primitives", "WireFormats", "AtRest", "ZulipPush", "Delivery", "HTTP2Client", "WebClient",
+            "APNs", "FCM", "MemoryStore", "SQLiteStore", "HTTPIngress", "AdminIngress", "Simulators", "Bench",
+            lifecycle, arguments, logging, metrics, yams, nioCore, nioPosix, nioSSL, crypto,
+        ],
+        swiftSettings: strict),
+]
+
+let suites: [Target] = [
+    tests("PushModelTests", ["PushModel", "PushTesting"]),
+    tests("WireFormatsTests", ["WireFormats", "PushModel", "PushTesting"]),
+    tests("StoreTests", ["PushModel", "PushTesting", "AtRest", "Primitives", "MemoryStore", "SQLiteStore"]),
+    tests("DeliveryTests", ["PushModel", "PushTesting", "Delivery", "MemoryStore", "AtRest"]),
+    tests("HTTP2ClientTests", ["PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", nioCore, nioPosix, nioSSL]),
+    tests("ZulipPushTests", ["PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats", "Delivery",
+                             "MemoryStore", "AtRest"]),
+    tests("HTTPIngressTests", ["PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WireFormats", "Delivery",
+                               nioCore, nioPosix, nioHTTP1, nioSSL]),
+    tests("SealbellTests", ["sealbell", "PushModel", "PushTesting", "Simulators", "WireFormats", "ZulipPush",
+                            "SQLiteStore", "AtRest", nioCore, nioPosix, nioSSL]),
+    tests("TidyTests"),
+]
+
+let package = Package(
+    name: "Sealbell",
+    platforms: [.iOS(.v18), .macOS(.v15)],
+    products: [
+        .executable(name: "sealbell", targets: ["sealbell"]),
+        .library(name: "ZulipPush", targets: ["ZulipPush"]),
+        .library(name: "Simulators", targets: ["Simulators"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
+        .package(url: "https://github.com/apple/swift-nio-extras", exact: "1.35.2"),
+        .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
+        .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-certificates", exact: "1.21.1"),
+        .package(url: "https://github.com/vapor/jwt-kit", exact: "5.7.1"),
+        .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-metrics", exact: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
+        .package(url: "https://github.com/swiftlang/swift-docc-plugin", exact: "1.5.0"),
+    ],
+    targets: foundations + rooms + doors + application + suites,
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,142 @@
+/// A record as an engine sees it: digests and sealed bytes.
+package struct StoredRecord: Sendable, Hashable {
+    package var key: Digest16
+    package var space: String
+    package var owner: Digest16?
+    package var address: Digest16?
+    package var version: UInt64
+    package var state: Record.State
+    package var touchedAt: UnixTime
+    package var expiresAt: UnixTime
+    package var revision: UInt64
+    package var body: [UInt8]
+
+    package init(
+        key: Digest16, space: String, owner: Digest16?, address: Digest16?, version: UInt64, state: Record.State,
+        touchedAt: UnixTime, expiresAt: UnixTime, revision: UInt64, body: [UInt8]
+    ) {
+        self.key = key
+        self.space = space
+        self.owner = owner
+        self.address = address
+        self.version = version
+        self.state = state
+        self.touchedAt = touchedAt
+        self.expiresAt = expiresAt
+        self.revision = revision
+        self.body = body
+    }
+}
+
+package enum StoredChange: Sendable, Hashable {
+    case put(StoredRecord, if: Condition)
+    case expire(Digest16, at: UnixTime, if: Condition)
+    case expireAddress(Digest16, at: UnixTime, notTouchedAfter: UnixTime)
+    case delete(Digest16, if: Condition)
+}
+
+package enum StoredIndex: Sendable, Hashable {
+    case space(String)
+    case owner(Digest16)
+    case address(Digest16)
+}
+
+/// A push as an engine sees it. Everything but `sealed` is a clear column.
+package struct StoredPush: Sendable, Hashable {
+    /// The engine's handle; 0 before the engine has written it.
+    package var row: Int64
+    package var id: PushID
+    package var lane: String
+    package var pushClass: PushClass
+    package var origin: Digest16
+    package var record: Digest16?
+    package var touchedAt: UnixTime
+    package var notBefore: UnixTime
+    package var custodyEnds: UnixTime
+    package var attempt: Int
+    package var epoch: Int64
+    package var parked: Bool
+    package var mark: Digest16?
+    package var sealed: [UInt8]
+
+    package init(
+        row: Int64, id: PushID, lane: String, pushClass: PushClass, origin: Digest16, record: Digest16?,
+        touchedAt: UnixTime, notBefore: UnixTime, custodyEnds: UnixTime, attempt: Int, epoch: Int64,
+        parked: Bool, mark: Digest16?, sealed: [UInt8]
+    ) {
+        self.row = row
+        self.id = id
+        self.lane = lane
+        self.pushClass = pushClass
+        self.origin = origin
+        self.record = record
+        self.touchedAt = touchedAt
+        self.notBefore = notBefore
+        self.custodyEnds = custodyEnds
+        self.attempt = attempt
+        self.epoch = epoch
+        self.parked = parked
+        self.mark = mark
+        self.sealed = sealed
+    }
+}
+
+package enum StoredAdmission: Sendable, Hashable {
+    case owed(row: Int64, epoch: Int64)
+    case repeated(of: PushID, first: OutcomeKind?)
+}
+
+package enum StoredAccepted: Sendable, Hashable {
+    case committed([StoredAdmission])
+    case refused(index: Int)
+}
+
+package struct StoredSettlement: Sendable, Hashable {
+    package var row: Int64
+    package var id: PushID
+    package var epoch: Int64
+    package var mark: Digest16?
+    package var step: Settlement.Step
+    package var first: OutcomeKind?
+
+    package init(
+        row: Int64, id: PushID, epoch: Int64, mark: Digest16?, step: Settlement.Step, first: OutcomeKind?
+    ) {
+        self.row = row
+        self.id = id
+        self.epoch = epoch
+        self.mark = mark
+        self.step = step
+        self.first = first
+    }
+}
+
+/// A store: one schema of protocol-blind rows. Memory, SQLite and PostgreSQL follow it, and one conformance
+/// suite (`PushTesting`) judges all three.
+///
+/// Every write is one commit that is on stable storage when the call returns; engines join waiting calls into
+/// one commit. `accept` makes its changes all or none; the changes of `settle` stand each for itself.
+///
+/// Marks: `accept` writes a push's mark with it. While a mark is held (ten minutes, or as long as the push is
+/// owed) a push with the same mark in a *later* call is not written; the answer names the first one. Settling
+/// writes the first outcome into the mark; withdrawing releases it. Two items of one call never share a mark.
+package protocol Engine: Sendable {
+    func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?]
+    func page(_ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime) async throws(StoreError) -> [StoredRecord]
+    func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied
+    func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int
+
+    func accept(_ pushes: [StoredPush], changes: [StoredChange], now: UnixTime) async throws(StoreError) -> StoredAccepted
+    func settle(_ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime) async throws(StoreError) -> [Bool]
+    func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush]
+    func nextDue(_ lane: String) async throws(StoreError) -> UnixTime?
+    /// The engine's own clock plus `span` becomes this owner's `alive_until`.
+    func renew(for span: Duration) async throws(StoreError)
+    func takeOver(limit: Int) async throws(StoreError) -> Int
+    func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int])
+
+    /// Small named values outside every space: the sealed check value, the mark of a key rotation.
+    func setting(_ name: String) async throws(StoreError) -> [UInt8]?
+    /// Writes a named value if there is none yet; the value that stands afterwards.
+    func settle(setting name: String, to value: [UInt8]) async throws(StoreError) -> [UInt8]
+}

@@ -1,0 +1,20 @@
+/// Whose fault an error is.
+public enum Blame: String, Sendable, Hashable, CaseIterable { case peer, `operator`, provider, ourselves }
+
+/// Whether to try again.
+public enum RetryAdvice: String, Sendable, Hashable, CaseIterable { case never, later }
+
+/// An error of one of our modules: a frozen code, a sentence for a person, whose fault, whether to try again.
+///
+/// It never holds input bytes: its description is the code alone.
+public protocol PushError: Error, Sendable, Equatable, CustomStringConvertible {
+    var codeText: String { get }
+    var sentence: String { get }
+    var blame: Blame { get }
+    var retry: RetryAdvice { get }
+}
+
+extension PushError {
+    public var description: String { codeText }
+    public static func == (left: Self, right: Self) -> Bool { left.codeText == right.codeText }
+}

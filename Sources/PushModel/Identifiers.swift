@@ -1,0 +1,126 @@
+/// A name from our own configuration: 1 to 64 of `a-z 0-9 - _ .`. It may be logged and used as a metric label.
+package struct ConfiguredName: Sendable, Hashable, Comparable, CustomStringConvertible {
+    package let text: String
+
+    /// `nil` when the text has another form.
+    package init?(_ text: String) {
+        guard (1...64).contains(text.utf8.count), text.utf8.allSatisfy(Self.allows) else { return nil }
+        self.text = text
+    }
+
+    package var description: String { text }
+    package static func < (left: Self, right: Self) -> Bool { left.text < right.text }
+
+    private static func allows(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+            UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
+            true
+        default: false
+        }
+    }
+}
+
+/// Sixteen bytes: what the engines know instead of a name.
+package struct Digest16: Sendable, Hashable, Comparable {
+    package let high: UInt64
+    package let low: UInt64
+
+    package init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    /// `nil` unless there are exactly 16 bytes; big-endian.
+    package init?(_ bytes: some Collection<UInt8>) {
+        guard bytes.count == 16 else { return nil }
+        var high: UInt64 = 0
+        var low: UInt64 = 0
+        for (index, byte) in bytes.enumerated() {
+            if index < 8 { high = high << 8 | UInt64(byte) } else { low = low << 8 | UInt64(byte) }
+        }
+        self.init(high: high, low: low)
+    }
+
+    package var bytes: [UInt8] {
+        withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { Array($0) }
+    }
+
+    package static func < (left: Self, right: Self) -> Bool {
+        left.high != right.high ? left.high < right.high : left.low < right.low
+    }
+}
+
+/// The name of one owed push: a UUIDv7 (RFC 9562 §5.7), minted when the push is accepted.
+///
+/// It is the `apns-id` of every attempt, so a double can be recognised on the other side.
+package struct PushID: Sendable, Hashable, Comparable {
+    package let value: Digest16
+
+    package init(_ value: Digest16) { self.value = value }
+
+    /// 48 bits of `time`, version 7, 74 random bits.
+    package init(at time: UnixTime, random first: UInt64, _ second: UInt64) {
+        let stamp = UInt64(bitPattern: time.milliseconds) & 0xFFFF_FFFF_FFFF
+        value = Digest16(
+            high: stamp << 16 | 0x7000 | first & 0x0FFF,
+            low: 0x8000_0000_0000_0000 | second & 0x3FFF_FFFF_FFFF_FFFF)
+    }
+
+    /// Canonical lower case, 8-4-4-4-12.
+    package var text: String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(unsafeUninitializedCapacity: 36) { out in
+            var at = 0
+            for index in 0..<16 {
+                if index == 4 || index == 6 || index == 8 || index == 10 {
+                    out[at] = UInt8(ascii: "-")
+                    at += 1
+                }
+                let word = index < 8 ? value.high : value.low
+                let byte = UInt8(truncatingIfNeeded: word >> (8 * UInt64(7 - index % 8)))
+                out[at] = digits[Int(byte >> 4)]
+                out[at + 1] = digits[Int(byte & 15)]
+                at += 2
+            }
+            return 36
+        }
+    }
+
+    /// Reads the canonical form; `nil` for any other.
+    package init?(text: String) {
+        var bytes: [UInt8] = []
+        var pending: UInt8?
+        for (index, character) in text.utf8.enumerated() {
+            if index == 8 || index == 13 || index == 18 || index == 23 {
+                guard character == UInt8(ascii: "-") else { return nil }
+                continue
+            }
+            guard let digit = Self.digit(character) else { return nil }
+            if let first = pending {
+                bytes.append(first << 4 | digit)
+                pending = nil
+            } else {
+                pending = digit
+            }
+        }
+        guard text.utf8.count == 36, let value = Digest16(bytes) else { return nil }
+        self.value = value
+    }
+
+    private static func digit(_ character: UInt8) -> UInt8? {
+        switch character {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): character - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): character - UInt8(ascii: "a") + 10
+        default: nil
+        }
+    }
+
+    package static func < (left: Self, right: Self) -> Bool { left.value < right.value }
+}
+
+/// One process of a relay: 128 random bits, made at start.
+package struct OwnerID: Sendable, Hashable {
+    package let value: Digest16
+    package init(_ value: Digest16) { self.value = value }
+}

@@ -1,0 +1,32 @@
+/// A push that may leave now: its lane has checked that the process still owns it.
+///
+/// Only a lane grants one. `sendBefore` is the moment after which the bytes must not reach a socket, because
+/// another process may by then have taken the push over (DESIGN §3, leases).
+package struct LeasedPush: Sendable {
+    package let push: OwedPush
+    package let sendBefore: ContinuousClock.Instant
+
+    /// Grants a lease. For lanes and for tests of providers.
+    package init(granting push: OwedPush, sendBefore: ContinuousClock.Instant) {
+        self.push = push
+        self.sendBefore = sendBefore
+    }
+}
+
+/// The right to send one request: a stream that is free on a connection that stands.
+package protocol SendSlot: Sendable {
+    /// Gives the stream back unused.
+    func release()
+}
+
+/// A way to one push service for one lane.
+package protocol Provider: Sendable {
+    associatedtype Slot: SendSlot
+    var lane: LaneName { get }
+    /// Keeps connections until cancelled.
+    func run() async throws
+    /// Waits until a request could leave at once. A lane picks its most urgent push only after this.
+    func reserve() async throws(CancellationError) -> Slot
+    /// Sends once. Every fault comes back as an answer; the deadline bounds the wait.
+    func send(_ leased: LeasedPush, on slot: Slot) async -> Answer
+}

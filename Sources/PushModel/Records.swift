@@ -1,0 +1,96 @@
+/// A room for records: an instance's name and a word of the protocol, `zulip-main/device`. Clear text.
+package struct Space: Sendable, Hashable, CustomStringConvertible {
+    package let text: String
+    package init(_ instance: ConfiguredName, _ room: StaticString) { text = "\(instance.text)/\(room)" }
+    /// A room of the core itself: `core/environment`.
+    package init(core room: StaticString) { text = "core/\(room)" }
+    package init(text: String) { self.text = text }
+    package var description: String { text }
+}
+
+/// The name of a record. Engines see a 16-byte keyed digest of it.
+package struct RecordKey: Sendable {
+    package let space: Space
+    package let name: Secret
+
+    package init(_ space: Space, _ name: Secret) {
+        self.space = space
+        self.name = name
+    }
+}
+
+/// What the relay remembers of one registration, server, realm or challenge. All but names and body are clear
+/// columns.
+package struct Record: Sendable {
+    package enum State: Sendable, Hashable {
+        case live
+        case expired(at: UnixTime)
+        case tombstone
+    }
+
+    package var key: RecordKey
+    /// Indexed: all records of one owner can be paged.
+    package var owner: RecordKey?
+    /// Indexed: digest(app, token), so that one dead address ends all its registrations.
+    package var address: RecordKey?
+    package var version: UInt64
+    package var state: State
+    /// When the relay last accepted it, by our clock.
+    package var touchedAt: UnixTime
+    /// From then on `purge` may remove it.
+    package var expiresAt: UnixTime
+    /// Set by the engine at each write, rising over the whole store. 0 in a record not yet written.
+    package var revision: UInt64
+    package var body: Secret
+
+    package init(
+        key: RecordKey, owner: RecordKey? = nil, address: RecordKey? = nil, version: UInt64 = 0,
+        state: State = .live, touchedAt: UnixTime, expiresAt: UnixTime = .distantFuture, revision: UInt64 = 0,
+        body: Secret
+    ) {
+        self.key = key
+        self.owner = owner
+        self.address = address
+        self.version = version
+        self.state = state
+        self.touchedAt = touchedAt
+        self.expiresAt = expiresAt
+        self.revision = revision
+        self.body = body
+    }
+}
+
+/// When a change may be made. Data, not a closure, so that an engine may batch and pipeline.
+package enum Condition: Sendable, Hashable {
+    case any
+    /// No record of that key, or one whose `expiresAt` has passed.
+    case absent
+    /// The record stands at exactly this revision.
+    case revision(UInt64)
+    /// Absent, or the record's `version` is lower.
+    case versionBelow(UInt64)
+    /// Absent, or `touchedAt` is not later.
+    case touchedNotAfter(UnixTime)
+}
+
+/// One change of the registry.
+package enum Change: Sendable {
+    case put(Record, if: Condition)
+    case expire(RecordKey, at: UnixTime, if: Condition)
+    case expireAddress(RecordKey, at: UnixTime, notTouchedAfter: UnixTime)
+    case delete(RecordKey, if: Condition)
+}
+
+/// Which records to page.
+package enum RecordIndex: Sendable {
+    case space(Space)
+    case owner(RecordKey)
+    case address(RecordKey)
+}
+
+/// What became of a set of changes. They are made all or none.
+package enum Applied: Sendable, Hashable {
+    case committed
+    /// The change at this index did not meet its condition; nothing was written.
+    case refused(index: Int)
+}

@@ -1,0 +1,155 @@
+/// What every store says when it cannot do what it was asked.
+package struct StoreError: PushError {
+    package enum Code: String, Sendable, CaseIterable {
+        /// The outbox has reached its bound of rows or bytes.
+        case full
+        /// The engine is closed, or its disk or connection failed; nothing was written.
+        case unavailable
+        /// A row or the file cannot be what we wrote.
+        case corrupt
+        /// The key file does not open this store.
+        case wrongKey
+        /// The schema is newer than this program.
+        case newerSchema
+        /// A setting that durability needs could not be had (read back at start).
+        case notDurable
+    }
+
+    package let code: Code
+    package init(_ code: Code) { self.code = code }
+
+    package var codeText: String { code.rawValue }
+    package var blame: Blame {
+        switch code {
+        case .full, .unavailable: .ourselves
+        case .corrupt, .wrongKey, .newerSchema, .notDurable: .operator
+        }
+    }
+    package var retry: RetryAdvice {
+        switch code {
+        case .full, .unavailable: .later
+        case .corrupt, .wrongKey, .newerSchema, .notDurable: .never
+        }
+    }
+    package var sentence: String {
+        switch code {
+        case .full: "The outbox is full. Raise `outbox.rows` or mend the lane that does not drain."
+        case .unavailable: "The store cannot be reached. Look at the disk or the database."
+        case .corrupt: "The store holds a row that this program did not write. Restore it from a backup."
+        case .wrongKey: "The key file does not fit this store. Put back the key file that made it."
+        case .newerSchema: "The store was written by a newer Sealbell. Start that one, or restore a backup."
+        case .notDurable: "The store refuses synchronous=FULL. Use a file system that can sync."
+        }
+    }
+}
+
+/// Records by name. Above the engines; below the roles.
+package protocol Registry: Sendable {
+    /// One answer for each key, in order; `nil` where there is none (a record past `expiresAt` is none).
+    func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?]
+    /// Records of an index in order of revision, after the given revision; at most `limit`.
+    func page(_ index: RecordIndex, after revision: UInt64, limit: Int) async throws(StoreError) -> [Record]
+    /// Makes all the changes or none, durably.
+    func apply(_ changes: [Change]) async throws(StoreError) -> Applied
+    /// Removes at most `limit` records whose `expiresAt` is before the moment; how many went.
+    func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int
+}
+
+/// Pushes, marks and changes that become owed in one commit.
+package struct Acceptance: Sendable {
+    package struct Item: Sendable {
+        package var push: Push
+        package var lane: LaneName
+        /// True when the lane's memory has no room: the push waits in the store for `claim`.
+        package var parked: Bool
+
+        package init(push: Push, lane: LaneName, parked: Bool) {
+            self.push = push
+            self.lane = lane
+            self.parked = parked
+        }
+    }
+
+    package var instance: ConfiguredName
+    package var items: [Item]
+    /// All or none, together with the items.
+    package var changes: [Change]
+
+    package init(instance: ConfiguredName, items: [Item], changes: [Change]) {
+        self.instance = instance
+        self.items = items
+        self.changes = changes
+    }
+}
+
+/// What became of an acceptance.
+package enum Accepted: Sendable {
+    /// One admission for each item, in order.
+    case committed([Admission])
+    /// A change did not meet its condition: nothing was written.
+    case refused(index: Int)
+}
+
+package enum Admission: Sendable {
+    case owed(OwedPush)
+    /// The same address and ciphertext came from the same origin within ten minutes; the push of that time,
+    /// and its first outcome if there was one already.
+    case repeated(of: PushID, first: OutcomeKind?)
+}
+
+/// One owed push's next state. Names row, id and epoch, and changes nothing when they do not fit.
+package struct Settlement: Sendable {
+    package enum Step: Sendable, Hashable {
+        /// The push has ended: the row goes; the mark stays with the first outcome.
+        case settle
+        /// Another attempt not before then. `parked`: it leaves memory until claimed.
+        case retry(notBefore: UnixTime, attempt: Int, lane: LaneName, parked: Bool)
+        /// It leaves memory for want of room.
+        case park
+        /// It ends, and its mark too, so that a repeat is a new push (DESIGN §2.7).
+        case withdraw
+    }
+
+    package var push: OwedPush
+    package var step: Step
+    /// The first outcome, when this step is the first to know it.
+    package var first: OutcomeKind?
+
+    package init(_ push: OwedPush, _ step: Step, first: OutcomeKind?) {
+        self.push = push
+        self.step = step
+        self.first = first
+    }
+}
+
+/// What stands in the outbox at start, and what a scrape shows.
+package struct OutboxLoad: Sendable, Hashable {
+    package var rows: Int
+    package var bytes: Int
+    /// Lanes that have parked rows.
+    package var lanes: [LaneName: Int]
+
+    package init(rows: Int, bytes: Int, lanes: [LaneName: Int]) {
+        self.rows = rows
+        self.bytes = bytes
+        self.lanes = lanes
+    }
+}
+
+/// Custody: what is accepted is owed until it is settled. Above the engines; below `Delivery`.
+package protocol Outbox: Sendable {
+    /// Writes pushes, marks and changes in one commit that is on stable storage when this returns.
+    func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted
+    /// Settles pushes and applies feedback (each change on its own) in one commit. False where the push was no
+    /// longer ours at that epoch.
+    func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool]
+    /// Takes parked pushes of a lane that are due into memory: by class, then round robin over origins.
+    func claim(_ lane: LaneName, due: UnixTime, limit: Int) async throws(StoreError) -> [OwedPush]
+    /// The earliest `notBefore` of a lane's parked pushes.
+    func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime?
+    /// Declares this process alive for `span` from the engine's clock.
+    func renew(for span: Duration) async throws(StoreError)
+    /// Takes over at most `limit` pushes of dead owners: ours now, epoch raised, parked. How many.
+    func takeOver(limit: Int) async throws(StoreError) -> Int
+    func load() async throws(StoreError) -> OutboxLoad
+}

@@ -1,0 +1,60 @@
+/// Something worth counting that a role saw. Static text only, so that it can smuggle no value.
+package struct NoteCode: Sendable, Hashable, CustomStringConvertible {
+    package let text: String
+    package init(_ text: StaticString) { self.text = "\(text)" }
+    package var description: String { text }
+}
+
+/// How the first attempt at a push went, as a reply plan sees it.
+package enum FirstOutcome: Sendable, Hashable {
+    /// The push service's first answer.
+    case known(OutcomeKind)
+    /// No answer by the deadline, or the lane is halted or too far behind to wait for.
+    case pending
+    /// No app serves the bundle: the push was dropped and counted.
+    case dropped
+}
+
+/// When the peer hears back, and what.
+package enum ReplyPlan<Reply: Sendable>: Sendable {
+    /// As soon as the commit stands.
+    case now(Reply)
+    /// After first attempts, or at the deadline; one outcome for each push, in order.
+    case afterFirstAttempt(deadline: Duration, @Sendable ([FirstOutcome]) -> Reply)
+}
+
+/// What a role makes of one request: everything that follows from it, nothing done yet.
+package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
+    package var pushes: [Push]
+    /// Made in the pushes' commit, all or none.
+    package var changes: [Change]
+    package var reply: ReplyPlan<Reply>
+    /// What to say when the change at that index did not meet its condition.
+    package var refusal: (@Sendable (Int) -> Failure)?
+    package var notes: [NoteCode]
+
+    package init(
+        pushes: [Push] = [], changes: [Change] = [], reply: ReplyPlan<Reply>,
+        refusal: (@Sendable (Int) -> Failure)? = nil, notes: [NoteCode] = []
+    ) {
+        self.pushes = pushes
+        self.changes = changes
+        self.reply = reply
+        self.refusal = refusal
+        self.notes = notes
+    }
+}
+
+/// The relay's side of one protocol. Pure but for its ports; never sends, never writes.
+package protocol RelayRole: Sendable {
+    /// Parsed and bounded, not yet believed.
+    associatedtype Inbound: Sendable
+    /// `Never` where the protocol is silent.
+    associatedtype Reply: Sendable
+    associatedtype Failure: PushError
+
+    static var custody: Custody { get }
+    /// Rows of the outcome table that this protocol reads differently (DESIGN §2.5); `nil`: as it stands.
+    static func override(_ answer: Answer) -> Outcome?
+    func receive(_ inbound: Inbound) async throws(Failure) -> Verdict<Reply, Failure>
+}

@@ -1,0 +1,45 @@
+/// A moment of wall time: whole milliseconds since 1970-01-01T00:00:00Z.
+public struct UnixTime: Sendable, Hashable, Comparable {
+    public let milliseconds: Int64
+
+    public init(milliseconds: Int64) { self.milliseconds = milliseconds }
+
+    /// Saturates far outside any calendar instead of trapping: the number may come from a peer.
+    public init(seconds: Int64) {
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+        milliseconds = overflow ? (seconds < 0 ? .min : .max) : product
+    }
+
+    /// Whole seconds, rounded down, as the wire wants them.
+    public var seconds: Int64 {
+        let quotient = milliseconds / 1000
+        return milliseconds % 1000 < 0 ? quotient - 1 : quotient
+    }
+
+    public static let distantPast = UnixTime(milliseconds: 0)
+    public static let distantFuture = UnixTime(milliseconds: .max)
+
+    public static func < (left: UnixTime, right: UnixTime) -> Bool { left.milliseconds < right.milliseconds }
+
+    public static func + (time: UnixTime, span: Duration) -> UnixTime {
+        let (sum, overflow) = time.milliseconds.addingReportingOverflow(span.wholeMilliseconds)
+        return UnixTime(milliseconds: overflow ? (span < .zero ? .min : .max) : sum)
+    }
+
+    public static func - (time: UnixTime, span: Duration) -> UnixTime { time + (.zero - span) }
+
+    /// The span from `earlier` to this moment; negative when this one is earlier.
+    public func since(_ earlier: UnixTime) -> Duration {
+        let (difference, overflow) = milliseconds.subtractingReportingOverflow(earlier.milliseconds)
+        return .milliseconds(overflow ? (milliseconds < 0 ? Int64.min : .max) : difference)
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds, rounded toward zero.
+    public var wholeMilliseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+        return overflow ? (seconds < 0 ? .min : .max) : product + attoseconds / 1_000_000_000_000_000
+    }
+}

@@ -1,0 +1,6 @@
+import ArgumentParser
+
+@main
+struct Sealbell: AsyncParsableCommand {
+    func run() async throws {}
+}
