@@ -56,7 +56,7 @@ let foundations: [Target] = [
 // L2: neighbours that never import each other.
 let rooms: [Target] = [
     library("ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
-    library("Delivery", ["PushModel", lifecycle]),
+    library("Delivery", ["PushModel", lifecycle, metrics]),
     library("HTTP2Client", ["PushModel", "CNghttp2", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP1, nioExtras, lifecycle]),
     library("WebClient", ["PushModel", httpClient, nioCore, nioSSL, nioHTTP1, nioPosix]),
     library("APNs", ["PushModel", "WireFormats", "HTTP2Client", jwt, crypto]),

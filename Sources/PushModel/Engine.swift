@@ -130,6 +130,8 @@ package protocol Engine: Sendable {
     func settle(_ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime) async throws(StoreError) -> [Bool]
     func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush]
     func nextDue(_ lane: String) async throws(StoreError) -> UnixTime?
+    /// Removes at most `limit` parked pushes whose custody has ended; how many of each lane.
+    func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int]
     /// The engine's own clock plus `span` becomes this owner's `alive_until`.
     func renew(for span: Duration) async throws(StoreError)
     func takeOver(limit: Int) async throws(StoreError) -> Int

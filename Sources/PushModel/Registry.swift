@@ -147,6 +147,8 @@ package protocol Outbox: Sendable {
     func claim(_ lane: LaneName, due: UnixTime, limit: Int) async throws(StoreError) -> [OwedPush]
     /// The earliest `notBefore` of a lane's parked pushes.
     func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime?
+    /// Removes at most `limit` parked pushes whose custody has ended; how many of each lane.
+    func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int]
     /// Declares this process alive for `span` from the engine's clock.
     func renew(for span: Duration) async throws(StoreError)
     /// Takes over at most `limit` pushes of dead owners: ours now, epoch raised, parked. How many.
