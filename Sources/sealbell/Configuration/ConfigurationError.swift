@@ -1,0 +1,73 @@
+import PushModel
+
+/// One thing wrong with the configuration: where, and what to do. It never repeats a value, which might be a
+/// secret that slipped into the wrong line.
+struct ConfigurationFault: PushError, Hashable {
+    enum Code: String, Sendable, Hashable, CaseIterable {
+        case noFile, unreadableFile, fileTooLarge, notYAML, duplicateKey
+        case unknownKey, missingKey, wrongShape, badName, badValue, outOfBounds, notBuiltYet
+        case unknownReference, conflict, badOverride
+    }
+
+    enum Source: Sendable, Hashable {
+        /// Line of the file, from 1; 0 when the fault is of the file as a whole.
+        case file(line: Int)
+        /// `--set`, `--state` and their like.
+        case commandLine
+        /// That variable.
+        case environment(String)
+    }
+
+    let code: Code
+    /// `apps.acme-chat.apns.team`; empty for the file as a whole.
+    let path: String
+    let source: Source
+    let sentence: String
+
+    var codeText: String { code.rawValue }
+    var blame: Blame { .operator }
+    var retry: RetryAdvice { .never }
+    var line: Int? {
+        if case .file(let line) = source, line > 0 { return line }
+        return nil
+    }
+}
+
+/// All faults found in one reading, at most ``limit`` of them told.
+struct ConfigurationError: PushError, Hashable {
+    /// A page of faults is all that a person mends in one go.
+    static let limit = 50
+
+    /// In the file's order; at least one.
+    let faults: [ConfigurationFault]
+    /// Found beyond the limit.
+    let untold: Int
+
+    init(_ faults: [ConfigurationFault]) {
+        self.faults = Array(faults.prefix(Self.limit))
+        untold = max(0, faults.count - Self.limit)
+    }
+
+    var codeText: String { "configuration" }
+    var sentence: String {
+        faults.count == 1 ? "The configuration has a fault." : "The configuration has \(faults.count + untold) faults."
+    }
+    var blame: Blame { .operator }
+    var retry: RetryAdvice { .never }
+
+    /// One line for each fault: `FILE:LINE: PATH: SENTENCE [CODE]`.
+    func lines(file: String?) -> [String] {
+        var lines = faults.map { fault in
+            let place =
+                switch fault.source {
+                case .file(let line): line > 0 ? "\(file ?? "sandbox"):\(line)" : file ?? "configuration"
+                case .commandLine: "command line"
+                case .environment(let name): name
+                }
+            let path = fault.path.isEmpty ? "" : "\(fault.path): "
+            return "\(place): \(path)\(fault.sentence) [\(fault.codeText)]"
+        }
+        if untold > 0 { lines.append("and \(untold) more") }
+        return lines
+    }
+}
