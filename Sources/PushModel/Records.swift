@@ -77,6 +77,8 @@ package enum Condition: Sendable, Hashable {
 package enum Change: Sendable {
     case put(Record, if: Condition)
     case expire(RecordKey, at: UnixTime, if: Condition)
+    /// The same by the digest that an owed push carries; only the store knows such digests.
+    case expireStored(Digest16, at: UnixTime, notTouchedAfter: UnixTime)
     case expireAddress(RecordKey, at: UnixTime, notTouchedAfter: UnixTime)
     case delete(RecordKey, if: Condition)
 }
