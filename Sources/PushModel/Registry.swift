@@ -138,6 +138,8 @@ package struct OutboxLoad: Sendable, Hashable {
 
 /// Custody: what is accepted is owed until it is settled. Above the engines; below `Delivery`.
 package protocol Outbox: Sendable {
+    /// The keyed digest that owed pushes of this origin will carry. Computed, not looked up.
+    func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16
     /// Writes pushes, marks and changes in one commit that is on stable storage when this returns.
     func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted
     /// Settles pushes and applies feedback (each change on its own) in one commit. False where the push was no
