@@ -1,0 +1,102 @@
+package import NIOCore
+import NIOHTTP1
+
+/// The methods that a face may meet. Everything else is `other`.
+package enum HTTPVerb: String, Sendable, Hashable, CaseIterable {
+    case get = "GET", head = "HEAD", post = "POST", put = "PUT", patch = "PATCH", delete = "DELETE"
+    case options = "OPTIONS", other = "OTHER"
+
+    init(_ method: HTTPMethod) {
+        switch method {
+        case .GET: self = .get
+        case .HEAD: self = .head
+        case .POST: self = .post
+        case .PUT: self = .put
+        case .PATCH: self = .patch
+        case .DELETE: self = .delete
+        case .OPTIONS: self = .options
+        default: self = .other
+        }
+    }
+}
+
+/// Who asks, for rate limits only: a number that depends on the address and on this process's random key.
+///
+/// It is no `LogSafe`, and it cannot be turned back into an address. IPv6 counts by /64, which is what one
+/// customer is given.
+package struct ClientKey: Sendable, Hashable, CustomStringConvertible {
+    let value: UInt64
+
+    package init(_ value: UInt64) { self.value = value }
+    package var description: String { "‹client›" }
+}
+
+/// One whole request: its head was checked and its body is complete and within the route's bound.
+package struct HTTPInbound: Sendable {
+    package let method: HTTPVerb
+    /// The path as sent, percent-encoding untouched, without the query; always begins with `/`.
+    package let path: String
+    /// What follows the first `?`, without it.
+    package let query: String?
+    /// At most the route's ``HTTPRoute/bodyLimitBytes``.
+    package let body: ByteBuffer
+    /// For rate limits. Behind a trusted proxy it is the client that the proxy names.
+    package let client: ClientKey
+    /// The address itself is loopback; the admin face opens without a token only then.
+    package let isLoopback: Bool
+    /// The request came over TLS, to us or to a trusted proxy.
+    package let isSecure: Bool
+    /// The ``HTTPRoute/tag`` of the route that matched.
+    package let tag: Int
+
+    private let fields: HTTPHeaders
+
+    /// Makes a request by hand, as the server does and as tests of faces do.
+    package init(
+        _ method: HTTPVerb, path: String, query: String? = nil, headers: [(String, String)] = [],
+        body: ByteBuffer = ByteBuffer(), client: ClientKey = ClientKey(0), isLoopback: Bool = false,
+        isSecure: Bool = false, tag: Int = 0
+    ) {
+        self.init(
+            method, path: path, query: query, fields: HTTPHeaders(headers), body: body, client: client,
+            isLoopback: isLoopback, isSecure: isSecure, tag: tag)
+    }
+
+    init(
+        _ method: HTTPVerb, path: String, query: String?, fields: HTTPHeaders, body: ByteBuffer,
+        client: ClientKey, isLoopback: Bool, isSecure: Bool, tag: Int
+    ) {
+        self.method = method
+        self.path = path
+        self.query = query
+        self.fields = fields
+        self.body = body
+        self.client = client
+        self.isLoopback = isLoopback
+        self.isSecure = isSecure
+        self.tag = tag
+    }
+
+    /// The first value of a field; the name is compared without regard to case. `nil` when there is none.
+    package func header(_ name: String) -> String? { fields.first(name: name) }
+
+    /// How often a field is given: a credential given twice is refused by faces.
+    package func headerCount(_ name: String) -> Int {
+        var count = 0
+        for field in fields where field.name.utf8.count == name.utf8.count {
+            if field.name.lowercased() == name.lowercased() { count += 1 }
+        }
+        return count
+    }
+
+    /// Lends the body's bytes for the length of `read`.
+    package func withBody<Result, Failure: Error>(
+        _ read: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        // NIO's accessor rethrows untyped, so the typed error travels inside a result.
+        let outcome: Swift.Result<Result, Failure> = body.withUnsafeReadableBytes { bytes in
+            do throws(Failure) { return .success(try read(bytes)) } catch { return .failure(error) }
+        }
+        return try outcome.get()
+    }
+}

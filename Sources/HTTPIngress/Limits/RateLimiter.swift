@@ -1,0 +1,86 @@
+package import PushModel
+import Synchronization
+
+package enum RateVerdict: Sendable, Hashable {
+    case allowed
+    /// Nothing was counted; the same call would be allowed after that span.
+    case refused(retryAfter: Duration)
+}
+
+/// A token bucket for each key, with a bound on the number of buckets.
+///
+/// A bucket is one number (the virtual time at which it would be full again), so that a million origins cost a
+/// few tens of megabytes at most. Where all buckets are taken, newcomers share one: an attacker with
+/// many addresses slows other newcomers, never those who are known.
+package struct RateBuckets<Key: Hashable & Sendable>: Sendable {
+    /// Units a minute, also the burst; 0: no limit.
+    package let perMinute: Int
+    package let capacity: Int
+    /// Nanoseconds of virtual time since `start` until which the bucket is not full.
+    private var fullAt: [Key: Int64] = [:]
+    private var sharedFullAt: Int64 = 0
+    private var nextSweep: Int64 = 0
+    private let start: ContinuousClock.Instant
+
+    package init(perMinute: Int, capacity: Int, start: ContinuousClock.Instant) {
+        self.perMinute = max(0, perMinute)
+        self.capacity = max(1, capacity)
+        self.start = start
+    }
+
+    package var count: Int { fullAt.count }
+
+    /// Takes `units` from the key's bucket, or nothing at all.
+    ///
+    /// More units than a minute allows are taken as a full bucket's worth, so that a large call can be made
+    /// once the bucket is full, never before.
+    package mutating func take(
+        _ units: Int, of key: Key, now: ContinuousClock.Instant
+    ) -> RateVerdict {
+        guard perMinute > 0, units > 0 else { return .allowed }
+        let minute: Int64 = 60_000_000_000
+        let cost = Int64(min(units, perMinute)) * minute / Int64(perMinute)
+        let time = nanoseconds(now)
+        let held = fullAt[key]
+        let isShared = held == nil && !makeRoom(time)
+        let before = max(time, isShared ? sharedFullAt : held ?? time)
+        let after = before + max(1, cost)
+        guard after - time <= minute else { return .refused(retryAfter: .nanoseconds(after - time - minute)) }
+        if isShared { sharedFullAt = after } else { fullAt[key] = after }
+        return .allowed
+    }
+
+    /// Whether one more bucket fits, after dropping the full ones: a full bucket says nothing.
+    ///
+    /// The sweep costs one pass over all buckets, so it runs at most once a second.
+    private mutating func makeRoom(_ time: Int64) -> Bool {
+        if fullAt.count < capacity { return true }
+        guard time >= nextSweep else { return false }
+        nextSweep = time + 1_000_000_000
+        fullAt = fullAt.filter { $0.value > time }
+        return fullAt.count < capacity
+    }
+
+    private func nanoseconds(_ instant: ContinuousClock.Instant) -> Int64 {
+        let parts = start.duration(to: instant).components
+        return parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000
+    }
+}
+
+/// ``RateBuckets`` shared by all requests of an instance.
+package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
+    private let buckets: Mutex<RateBuckets<Key>>
+    private let world: World
+
+    /// - Parameter perMinute: units a minute for each key; 0: none are refused.
+    /// - Parameter capacity: buckets at most; about 40 bytes each.
+    package init(perMinute: Int, capacity: Int = IngressLimits.rateBuckets, world: World) {
+        self.world = world
+        buckets = Mutex(RateBuckets(perMinute: perMinute, capacity: capacity, start: world.instant()))
+    }
+
+    package func take(_ units: Int, of key: Key) -> RateVerdict {
+        let now = world.instant()
+        return buckets.withLock { $0.take(units, of: key, now: now) }
+    }
+}
