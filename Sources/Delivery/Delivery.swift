@@ -1,0 +1,161 @@
+package import PushModel
+import ServiceLifecycle
+import Synchronization
+
+/// The delivery core: it owes what was accepted, and pays.
+///
+/// Long-lived: `run` renews the lease, runs the lanes, settles, and on a graceful stop lets requests under way
+/// end, settles them, and leaves the rest to the store.
+package final class Delivery: Sendable {
+    /// A lane and what stands behind it.
+    package struct Route: Sendable {
+        let make: @Sendable (DeliveryCore) -> any LaneDoor
+        let name: LaneName
+        let credential: Credential
+
+        /// Lanes of one credential share the one `Credential` value.
+        package init(_ provider: some Provider, credential: Credential) {
+            name = provider.lane
+            self.credential = credential
+            make = { Lane(provider: provider, credential: credential, core: $0) }
+        }
+    }
+
+    /// What is exchanged as a whole at start and at a reload.
+    package struct Plan: Sendable {
+        package var apps: AppDirectory
+        package var routes: [Route]
+        package var overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?]
+
+        package init(
+            apps: AppDirectory, routes: [Route],
+            overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?]
+        ) {
+            self.apps = apps
+            self.routes = routes
+            self.overrides = overrides
+        }
+    }
+
+    private let core: DeliveryCore
+    private let starts: AsyncStream<any LaneDoor>
+    private let startLane: AsyncStream<any LaneDoor>.Continuation
+    package let intake: Intake
+
+    package init(
+        outbox: any Outbox, registry: any Registry, plan: Plan, limits: DeliveryLimits = DeliveryLimits(),
+        world: World, journal: Journal, observer: DeliveryObserver = .none
+    ) {
+        core = DeliveryCore(
+            outbox: outbox, registry: registry, limits: limits, world: world, journal: journal, observer: observer)
+        intake = Intake(core: core)
+        // Bounded by the number of lanes that configurations name; a reload is a person's doing.
+        (starts, startLane) = AsyncStream.makeStream(bufferingPolicy: .unbounded)
+        adopt(plan)
+    }
+
+    /// Puts a new plan in force: new lanes start, lanes no longer named stop and leave their pushes to the store,
+    /// lanes named again keep running with the provider they have.
+    package func adopt(_ plan: Plan) {
+        let (fresh, gone) = core.table.withLock { table -> ([any LaneDoor], [any LaneDoor]) in
+            var lanes: [LaneName: any LaneDoor] = [:]
+            var fresh: [any LaneDoor] = []
+            for route in plan.routes {
+                if let kept = table.lanes[route.name] {
+                    lanes[route.name] = kept
+                    continue
+                }
+                let lane = route.make(core)
+                route.credential.join { [weak lane] in lane?.setCredential(halted: $0) }
+                lanes[route.name] = lane
+                fresh.append(lane)
+            }
+            let gone = table.lanes.filter { lanes[$0.key] == nil }.map(\.value)
+            table = DeliveryCore.Table(apps: plan.apps, lanes: lanes, overrides: plan.overrides)
+            return (fresh, gone)
+        }
+        for lane in gone { lane.stop() }
+        for lane in fresh { startLane.yield(lane) }
+    }
+
+    package func snapshot() -> [LaneSnapshot] {
+        core.table.withLock { Array($0.lanes.values) }.map { $0.snapshot() }
+            .sorted { $0.lane.description < $1.lane.description }
+    }
+
+    /// Settlements that wait for the store.
+    package var settleBacklog: Int { core.settler.backlog }
+
+    package func run() async throws {
+        try await core.lease.renew()
+        try await takeOver()
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.core.settler.run() }
+            group.addTask { await self.core.lease.run() }
+            group.addTask { await self.tickLoop() }
+            group.addTask { await self.sweepLoop() }
+            await self.runLanes()
+            core.settler.close()
+            // The settler is the one that must end by itself; the others are stopped once it has.
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    /// Lanes run until a graceful stop, and end when what they sent is answered.
+    private func runLanes() async {
+        await withTaskCancellationOrGracefulShutdownHandler {
+            await withDiscardingTaskGroup { lanes in
+                for await lane in starts { lanes.addTask { await lane.run() } }
+            }
+        } onCancelOrGracefulShutdown: {
+            for lane in self.core.table.withLock({ Array($0.lanes.values) }) { lane.stop() }
+            self.startLane.finish()
+        }
+    }
+
+    /// At start: what dead processes left is ours now, and waits in the store for its lanes.
+    private func takeOver() async throws(StoreError) {
+        var taken = 0
+        while true {
+            let moved = try await core.outbox.takeOver(limit: core.limits.sweepRows)
+            taken += moved
+            if moved < core.limits.sweepRows { break }
+        }
+        let load = try await core.outbox.load()
+        if taken > 0 { core.journal.note("took over owed pushes", [.count: taken, .rows: load.rows]) }
+        for (name, parked) in load.lanes {
+            if let lane = core.lane(name) {
+                lane.admit([], parked: parked)
+            } else {
+                core.journal.note("owed pushes without a lane", [.lane: name, .count: parked], level: .warning)
+            }
+        }
+    }
+
+    private func tickLoop() async {
+        let seconds = Double(core.limits.tick.wholeMilliseconds) / 1_000
+        while !Task.isCancelled {
+            do { try await core.world.sleep(core.world.instant() + core.limits.tick) } catch { return }
+            core.firstAttempts.tick(core.world.instant())
+            for lane in core.table.withLock({ Array($0.lanes.values) }) { lane.tick(seconds: seconds) }
+        }
+    }
+
+    /// Once a minute: custody that has ended in the store, and records that may go.
+    private func sweepLoop() async {
+        while !Task.isCancelled {
+            do { try await core.world.sleep(core.world.instant() + .seconds(60)) } catch { return }
+            let now = core.world.now()
+            do throws(StoreError) {
+                for (name, count) in try await core.outbox.endCustody(before: now, limit: core.limits.sweepRows) {
+                    core.observer.custodyEnded(name, count)
+                }
+                _ = try await core.registry.purge(before: now, limit: core.limits.sweepRows)
+                try await takeOver()
+            } catch {
+                core.journal.note("sweep failed", [.code: ErrorCode(error)], level: .warning)
+            }
+        }
+    }
+}

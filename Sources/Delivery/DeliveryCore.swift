@@ -1,0 +1,57 @@
+import PushModel
+import Synchronization
+
+/// What the lanes share: the store, the settler, replies that wait, the lease, the directory of lanes.
+final class DeliveryCore: Sendable {
+    /// What can be exchanged while running.
+    struct Table: Sendable {
+        var apps: AppDirectory
+        var lanes: [LaneName: any LaneDoor]
+        var overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?]
+    }
+
+    let outbox: any Outbox
+    let registry: any Registry
+    let limits: DeliveryLimits
+    let world: World
+    let journal: Journal
+    let firstAttempts: FirstAttempts
+    let lease: Lease
+    let settler: Settler
+    let table: Mutex<Table>
+    let observer: DeliveryObserver
+
+    init(
+        outbox: any Outbox, registry: any Registry, limits: DeliveryLimits, world: World, journal: Journal,
+        observer: DeliveryObserver
+    ) {
+        self.outbox = outbox
+        self.registry = registry
+        self.limits = limits
+        self.world = world
+        self.journal = journal
+        self.observer = observer
+        firstAttempts = FirstAttempts(limits: limits)
+        lease = Lease(outbox: outbox, limits: limits, world: world, journal: journal)
+        table = Mutex(Table(apps: AppDirectory([]), lanes: [:], overrides: [:]))
+        settler = Settler(outbox: outbox, limits: limits, world: world, journal: journal)
+    }
+
+    func lane(_ name: LaneName) -> (any LaneDoor)? { table.withLock { $0.lanes[name] } }
+
+    func override(_ answer: Answer, of instance: ConfiguredName) -> Outcome {
+        table.withLock { $0.overrides[instance] }?(answer) ?? answer.outcome
+    }
+
+    func laneHalted(_ lane: LaneName, _ cause: Breaker.Cause) {
+        journal.note(
+            "lane halted", [.lane: lane, .code: cause == .credential ? ErrorCode("credential") : ErrorCode("targets")],
+            level: .error)
+        observer.laneHalted(lane, cause)
+    }
+
+    func laneResumed(_ lane: LaneName) {
+        journal.note("lane resumed", [.lane: lane])
+        observer.laneResumed(lane)
+    }
+}

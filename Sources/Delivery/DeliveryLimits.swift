@@ -1,0 +1,45 @@
+/// Every bound of the delivery core, with its reason.
+package struct DeliveryLimits: Sendable {
+    /// Pushes of one lane in memory. At about 2 KiB each that is 8 MiB; more would only be a longer queue, since
+    /// the store keeps the rest and hands it back by class and origin (DESIGN §3).
+    package var lanePushes = 4_096
+    /// How long a request to a push service may take: the deadline of DESIGN §3, which leases count with.
+    package var requestDeadline: Duration = .seconds(10)
+    /// A process is alive for this long after a renewal began.
+    package var aliveFor: Duration = .seconds(20)
+    /// Between renewals: three may fail before the lease ends.
+    package var renewEvery: Duration = .seconds(5)
+    /// The core's tick: deadlines of replies and due retries are seen within this span.
+    package var tick: Duration = .milliseconds(100)
+    /// First step of the back-off of one push (push-services §9).
+    package var backoffBase: Duration = .seconds(1)
+    /// Its cap while single pushes fail.
+    package var backoffCap: Duration = .seconds(60)
+    /// A service's own `Retry-After` is honoured up to here; what asks for more is asked again after it.
+    package var retryAfterCap: Duration = .seconds(15 * 60)
+    /// A retry due within this span stays in memory; a later one waits in the store.
+    package var keepRetryWithin: Duration = .seconds(5)
+    /// Settlements joined into one commit: beyond a thousand rows a commit gains nothing (TOOLCHAIN B).
+    package var settleBatch = 1_024
+    /// Settlements waiting for the store. Lanes stop sending beyond it, so that a store that fails cannot let
+    /// answers pile up.
+    package var settleBacklog = 16_384
+    /// Replies that wait for first attempts. Beyond it a reply goes out at once, with its pushes as pending.
+    package var waitingReplies = 50_000
+    /// How long a removed row's last outcome stays known for a repeat that comes in the same moment.
+    package var recentOutcomes = 8_192
+    /// Between probes of a halted lane (DESIGN §2.5).
+    package var probeEvery: Duration = .seconds(60)
+    /// Answers that the breaker looks back over, and the distinct addresses with target faults that halt.
+    package var breakerAnswers = 100
+    package var breakerAddresses = 20
+    /// Rows moved by one take-over or one end of custody: short commits let urgent ones pass between.
+    package var sweepRows = 1_000
+    /// How long a stop waits for requests under way: a little longer than their own deadline.
+    package var drain: Duration = .seconds(12)
+
+    /// What a peer is told when the outbox is full or the store is out.
+    package var overloadedRetryAfter: Duration = .seconds(5)
+
+    package init() {}
+}

@@ -1,0 +1,34 @@
+import CoreMetrics
+package import PushModel
+
+/// What the core reports beside metrics: an operator's alert port hangs here. Must not steer anything.
+package struct DeliveryObserver: Sendable {
+    package var laneHalted: @Sendable (LaneName, Breaker.Cause) -> Void
+    package var laneResumed: @Sendable (LaneName) -> Void
+
+    package init(
+        laneHalted: @escaping @Sendable (LaneName, Breaker.Cause) -> Void,
+        laneResumed: @escaping @Sendable (LaneName) -> Void
+    ) {
+        self.laneHalted = laneHalted
+        self.laneResumed = laneResumed
+    }
+
+    package static let none = DeliveryObserver(laneHalted: { _, _ in }, laneResumed: { _ in })
+
+    func noApp(_ instance: ConfiguredName) {
+        Counter(label: "sealbell_pushes_without_app_total", dimensions: [("instance", instance.text)]).increment()
+    }
+
+    func repeated(_ lane: LaneName) {
+        Counter(label: "sealbell_pushes_repeated_total", dimensions: [("lane", lane.description)]).increment()
+    }
+
+    func refused(_ error: StoreError) {
+        Counter(label: "sealbell_intake_refused_total", dimensions: [("code", error.code.rawValue)]).increment()
+    }
+
+    func custodyEnded(_ lane: LaneName, _ count: Int) {
+        Counter(label: "sealbell_custody_ended_total", dimensions: [("lane", lane.description)]).increment(by: count)
+    }
+}

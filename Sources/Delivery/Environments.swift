@@ -1,0 +1,64 @@
+import PushModel
+import Synchronization
+
+/// Which of Apple's environments an address belongs to, learned from acceptances (DESIGN §4).
+///
+/// A room of the core holds address → environment, written at the first acceptance only. An address that was
+/// never accepted is tried in production first and, on `BadDeviceToken`, in the sandbox once, as part of the
+/// first attempt.
+enum Environments {
+    static let space = Space(core: "environment")
+
+    /// app ‖ 0 ‖ token. The app's name cannot hold a zero byte.
+    static func key(app: ConfiguredName, address: Secret) -> RecordKey {
+        let name = Array(app.text.utf8) + [0]
+        let secret = Secret(count: name.count + address.count) { out in
+            out.copyBytes(from: name)
+            address.reveal { bytes in
+                UnsafeMutableRawBufferPointer(rebasing: out[name.count...]).copyMemory(from: bytes)
+            }
+        }
+        return RecordKey(space, secret)
+    }
+
+    static func record(_ key: RecordKey, _ environment: Environment, now: UnixTime) -> Record {
+        Record(key: key, touchedAt: now, body: Secret([environment == .production ? 0 : 1]))
+    }
+
+    static func read(_ record: Record) -> Environment? {
+        record.body.reveal { bytes in
+            guard bytes.count == 1 else { return nil }
+            return bytes[0] == 0 ? .production : .sandbox
+        }
+    }
+}
+
+extension DeliveryCore {
+    enum Learned {
+        case nothing
+        case change(Change)
+        /// The same push goes on in that lane, as part of its first attempt.
+        case goesOn(any LaneDoor)
+    }
+
+    /// What an answer teaches about the environment of its address.
+    func learned(from answer: Answer, for entry: LaneQueue.Entry) async -> Learned {
+        let lane = entry.push.lane
+        guard lane.service == .apns, !entry.environmentKnown, table.withLock({ $0.apps.learns(lane.app) }) else {
+            return .nothing
+        }
+        let key = Environments.key(app: lane.app, address: entry.push.message.address)
+        if answer.outcome == .accepted {
+            return .change(.put(Environments.record(key, lane.environment, now: world.now()), if: .absent))
+        }
+        guard answer.reason == .badDeviceToken, lane.environment == .production else { return .nothing }
+        do {
+            guard try await registry.find([key]).first.flatMap({ $0 }) == nil else { return .nothing }
+        } catch {
+            journal.note("environment unknown", [.lane: lane, .code: ErrorCode(error)], level: .warning)
+            return .nothing
+        }
+        let other = LaneName(app: lane.app, service: .apns, environment: .sandbox)
+        return self.lane(other).map { .goesOn($0) } ?? .nothing
+    }
+}

@@ -1,0 +1,55 @@
+/// A queue on an array: constant time at both ends, storage given back when it empties.
+struct Fifo<Element: Sendable>: Sendable {
+    private var items: [Element?] = []
+    private var head = 0
+
+    var count: Int { items.count - head }
+    var isEmpty: Bool { items.count == head }
+    var first: Element? { isEmpty ? nil : items[head] }
+
+    mutating func append(_ element: Element) { items.append(element) }
+
+    mutating func prepend(_ element: Element) {
+        if head > 0 {
+            head -= 1
+            items[head] = element
+        } else {
+            // Room is made in one step for as many again, so that a run of prepends stays linear.
+            let room = max(items.count, 4)
+            items.insert(contentsOf: [Element?](repeating: nil, count: room), at: 0)
+            head = room - 1
+            items[head] = element
+        }
+    }
+
+    mutating func popFirst() -> Element? {
+        guard head < items.count else { return nil }
+        let element = items[head]
+        items[head] = nil
+        head += 1
+        if head == items.count {
+            items.removeAll(keepingCapacity: items.count <= 256)
+            head = 0
+        } else if head >= 1024, head * 2 >= items.count {
+            items.removeFirst(head)
+            head = 0
+        }
+        return element
+    }
+
+    mutating func popLast() -> Element? {
+        guard !isEmpty else { return nil }
+        return items.removeLast()
+    }
+
+    mutating func remove(where condition: (Element) -> Bool) -> [Element] {
+        var removed: [Element] = []
+        var kept: [Element?] = []
+        for case let element? in items[head...] {
+            if condition(element) { removed.append(element) } else { kept.append(element) }
+        }
+        items = kept
+        head = 0
+        return removed
+    }
+}

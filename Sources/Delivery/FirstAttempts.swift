@@ -1,0 +1,124 @@
+import PushModel
+import Synchronization
+
+/// Replies that wait for first attempts (DESIGN §2.6).
+///
+/// A waiting reply costs one dictionary entry a push and no task. Deadlines are seen at the core's tick.
+final class FirstAttempts: Sendable {
+    /// One reply that waits.
+    final class Group: Sendable {
+        fileprivate struct State {
+            var outcomes: [FirstOutcome]
+            var remaining: Int
+            var continuation: CheckedContinuation<[FirstOutcome], Never>?
+            var isDone = false
+        }
+
+        fileprivate let state: Mutex<State>
+        let deadline: ContinuousClock.Instant
+
+        init(count: Int, deadline: ContinuousClock.Instant) {
+            self.deadline = deadline
+            state = Mutex(
+                State(outcomes: Array(repeating: .pending, count: count), remaining: count, continuation: nil))
+        }
+
+        /// Notes an outcome; the last one lets the reply go.
+        func note(_ outcome: FirstOutcome, at index: Int) {
+            finish { state in
+                state.outcomes[index] = outcome
+                state.remaining -= 1
+                return state.remaining == 0
+            }
+        }
+
+        /// The deadline is here: what is not known stays pending.
+        func expire() { finish { _ in true } }
+
+        func wait() async -> [FirstOutcome] {
+            await withCheckedContinuation { continuation in
+                let done = state.withLock { state -> [FirstOutcome]? in
+                    if state.isDone { return state.outcomes }
+                    state.continuation = continuation
+                    return nil
+                }
+                if let done { continuation.resume(returning: done) }
+            }
+        }
+
+        private func finish(_ step: (inout State) -> Bool) {
+            let ready = state.withLock { state -> (CheckedContinuation<[FirstOutcome], Never>, [FirstOutcome])? in
+                guard !state.isDone, step(&state) else { return nil }
+                state.isDone = true
+                guard let continuation = state.continuation else { return nil }
+                state.continuation = nil
+                return (continuation, state.outcomes)
+            }
+            if let ready { ready.0.resume(returning: ready.1) }
+        }
+    }
+
+    private struct State {
+        var waiting: [PushID: [(group: Group, index: Int)]] = [:]
+        /// Groups by the order of their coming; deadlines differ by protocol, so the whole is looked through.
+        var groups: [Group] = []
+        /// The last outcomes, for a repeat that asks in the moment between the settling and its own answer.
+        var recent: [PushID: FirstOutcome] = [:]
+        var recentOrder = Fifo<PushID>()
+    }
+
+    private let state = Mutex(State())
+    private let limits: DeliveryLimits
+
+    init(limits: DeliveryLimits) { self.limits = limits }
+
+    /// `nil` when too many replies wait already.
+    func group(count: Int, deadline: ContinuousClock.Instant) -> Group? {
+        state.withLock { state in
+            guard state.groups.count < limits.waitingReplies else { return nil }
+            let group = Group(count: count, deadline: deadline)
+            state.groups.append(group)
+            return group
+        }
+    }
+
+    /// Lets `group` hear of the first outcome of that push.
+    func watch(_ id: PushID, for group: Group, at index: Int) {
+        let known = state.withLock { state -> FirstOutcome? in
+            if let known = state.recent[id] { return known }
+            state.waiting[id, default: []].append((group, index))
+            return nil
+        }
+        if let known { group.note(known, at: index) }
+    }
+
+    /// The first outcome of a push is known.
+    func resolve(_ id: PushID, _ outcome: FirstOutcome) {
+        let waiting = state.withLock { state -> [(group: Group, index: Int)] in
+            state.recent[id] = outcome
+            state.recentOrder.append(id)
+            if state.recentOrder.count > limits.recentOutcomes, let oldest = state.recentOrder.popFirst() {
+                state.recent[oldest] = nil
+            }
+            return state.waiting.removeValue(forKey: id) ?? []
+        }
+        for (group, index) in waiting { group.note(outcome, at: index) }
+    }
+
+    /// Lets go of replies whose deadline has come, and of groups that are done.
+    func tick(_ instant: ContinuousClock.Instant) {
+        let expired = state.withLock { state -> [Group] in
+            let expired = state.groups.filter { $0.deadline <= instant }
+            guard state.groups.count > 0 else { return [] }
+            state.groups.removeAll { $0.deadline <= instant || $0.state.withLock(\.isDone) }
+            if !expired.isEmpty {
+                for (id, entries) in state.waiting {
+                    let kept = entries.filter { $0.group.deadline > instant }
+                    if kept.count != entries.count { state.waiting[id] = kept.isEmpty ? nil : kept }
+                }
+            }
+            return expired
+        }
+        for group in expired { group.expire() }
+    }
+}

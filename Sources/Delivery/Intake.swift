@@ -1,0 +1,173 @@
+package import PushModel
+import Synchronization
+
+/// Why a request was not taken in.
+package enum IntakeRefusal<Failure: PushError>: Error {
+    /// The role's own refusal: a change did not meet its condition.
+    case refused(Failure)
+    /// The outbox is full or the store is out: try again later. Nothing was written.
+    case overloaded(retryAfter: Duration)
+}
+
+/// Takes a role's verdict in: one commit, then the lanes, then the reply (DESIGN §2.3, §2.6).
+package struct Intake: Sendable {
+    private let core: DeliveryCore
+
+    init(core: DeliveryCore) { self.core = core }
+
+    /// - Returns: the reply that the verdict plans, once its commit stands on stable storage.
+    package func admit<Reply, Failure>(
+        _ verdict: Verdict<Reply, Failure>, instance: ConfiguredName
+    ) async throws(IntakeRefusal<Failure>) -> Reply {
+        guard !verdict.pushes.isEmpty || !verdict.changes.isEmpty else { return await reply(verdict.reply, []) }
+        let routes: [Route]
+        let accepted: Accepted
+        do throws(StoreError) {
+            routes = try await route(verdict.pushes, of: instance)
+            let items = zip(verdict.pushes, routes).compactMap { push, route -> Acceptance.Item? in
+                route.lane.map { Acceptance.Item(push: push, lane: $0.name, parked: route.parked) }
+            }
+            accepted = try await core.outbox.accept(
+                Acceptance(instance: instance, items: items, changes: verdict.changes))
+        } catch {
+            core.observer.refused(error)
+            throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+        }
+        switch accepted {
+        case .committed(let admissions):
+            return await reply(verdict.reply, Array(zipped(routes, admissions)))
+        case .refused(let index):
+            guard let refusal = verdict.refusal else {
+                throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+            }
+            throw .refused(refusal(index))
+        }
+    }
+
+    /// Where one push goes. No lane: no app serves its target.
+    private struct Route {
+        var lane: (any LaneDoor)?
+        var parked = false
+        var environmentKnown = true
+    }
+
+    private func route(_ pushes: [Push], of instance: ConfiguredName) async throws(StoreError) -> [Route] {
+        var routes: [Route] = []
+        routes.reserveCapacity(pushes.count)
+        var learning: [(index: Int, app: ConfiguredName)] = []
+        core.table.withLock { table in
+            for push in pushes {
+                switch table.apps.route(push.message, of: instance) {
+                case nil: routes.append(Route())
+                case .lane(let name)?: routes.append(Route(lane: table.lanes[name]))
+                case .learn(let app)?:
+                    learning.append((routes.count, app))
+                    routes.append(Route())
+                }
+            }
+        }
+        if !learning.isEmpty { try await learnRoutes(&routes, learning, pushes) }
+        decidePlaces(&routes, pushes, instance)
+        return routes
+    }
+
+    /// Which pushes the lanes' memory has room for; the others are written as parked.
+    private func decidePlaces(_ routes: inout [Route], _ pushes: [Push], _ instance: ConfiguredName) {
+        // Nearly always all pushes of one call have one origin.
+        var last: (name: Secret, digest: Digest16)?
+        for index in routes.indices {
+            guard let lane = routes[index].lane else {
+                core.observer.noApp(instance)
+                continue
+            }
+            let push = pushes[index]
+            let origin: Digest16
+            if let last, last.name == push.origin {
+                origin = last.digest
+            } else {
+                origin = core.outbox.digest(ofOrigin: push.origin, at: instance)
+                last = (push.origin, origin)
+            }
+            routes[index].parked = !lane.wouldHold(push.pushClass, origin: origin)
+        }
+    }
+
+    /// Looks up what is known of the addresses' environments; production where nothing is.
+    private func learnRoutes(
+        _ routes: inout [Route], _ learning: [(index: Int, app: ConfiguredName)], _ pushes: [Push]
+    ) async throws(StoreError) {
+        let found = try await core.registry.find(
+            learning.map { Environments.key(app: $0.app, address: pushes[$0.index].message.address) })
+        for ((index, app), record) in zip(learning, found) {
+            let known = record.flatMap(Environments.read)
+            let name = LaneName(app: app, service: .apns, environment: known ?? .production)
+            routes[index] = Route(lane: core.lane(name), environmentKnown: known != nil)
+        }
+    }
+
+    /// Admissions stand for routed pushes only; the others have none.
+    private func zipped(_ routes: [Route], _ admissions: [Admission]) -> [(Route, Admission?)] {
+        var next = admissions.makeIterator()
+        return routes.map { ($0, $0.lane == nil ? nil : next.next()) }
+    }
+
+    private func reply<Reply>(_ plan: ReplyPlan<Reply>, _ taken: [(Route, Admission?)]) async -> Reply {
+        switch plan {
+        case .now(let reply):
+            handOver(taken)
+            return reply
+        case .afterFirstAttempt(let deadline, let compose):
+            guard !taken.isEmpty else { return compose([]) }
+            let group = core.firstAttempts.group(
+                count: taken.count, deadline: core.world.instant() + deadline)
+            guard let group else {
+                handOver(taken)
+                return compose(taken.map { $0.1 == nil ? .dropped : .pending })
+            }
+            // Watched before the lane has the push, so that no answer can come too early.
+            for (index, (route, admission)) in taken.enumerated() {
+                watch(admission, at: index, of: route, in: group, deadline: deadline)
+            }
+            handOver(taken)
+            return compose(await group.wait())
+        }
+    }
+
+    private func watch(
+        _ admission: Admission?, at index: Int, of route: Route, in group: FirstAttempts.Group, deadline: Duration
+    ) {
+        switch admission {
+        case nil: group.note(.dropped, at: index)
+        case .repeated(_, let first?)?: group.note(.known(first), at: index)
+        case .repeated(let id, nil)?: core.firstAttempts.watch(id, for: group, at: index)
+        case .owed(let push)?:
+            // Nobody waits for a lane that is halted or too far behind.
+            let wait = route.parked ? nil : route.lane?.expectedWait()
+            if let wait, wait < deadline {
+                core.firstAttempts.watch(push.id, for: group, at: index)
+            } else {
+                group.note(.pending, at: index)
+            }
+        }
+    }
+
+    private func handOver(_ taken: [(Route, Admission?)]) {
+        var entries: [LaneName: (lane: any LaneDoor, held: [LaneQueue.Entry], parked: Int)] = [:]
+        for (route, admission) in taken {
+            guard let lane = route.lane, let admission else { continue }
+            switch admission {
+            case .repeated: core.observer.repeated(lane.name)
+            case .owed(let push):
+                var here = entries[lane.name] ?? (lane, [], 0)
+                if route.parked {
+                    here.parked += 1
+                } else {
+                    here.held.append(
+                        LaneQueue.Entry(push: push, isFirst: true, environmentKnown: route.environmentKnown))
+                }
+                entries[lane.name] = here
+            }
+        }
+        for (lane, held, parked) in entries.values { lane.admit(held, parked: parked) }
+    }
+}

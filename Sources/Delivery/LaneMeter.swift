@@ -1,0 +1,49 @@
+import CoreMetrics
+import PushModel
+import Synchronization
+
+/// One lane's figures. Labels are the lane's configured name and words of closed lists, never an address.
+final class LaneMeter: Sendable {
+    private struct Key: Hashable {
+        let outcome: OutcomeKind
+        let reason: Reason
+    }
+
+    private let lane: String
+    private let answers = Mutex<[Key: Counter]>([:])
+    private let inMemory: Gauge
+    private let parked: Gauge
+    private let isHalted: Gauge
+
+    init(_ lane: LaneName) {
+        self.lane = lane.description
+        let labels = [("lane", lane.description)]
+        inMemory = Gauge(label: "sealbell_lane_pushes_in_memory", dimensions: labels)
+        parked = Gauge(label: "sealbell_lane_pushes_parked", dimensions: labels)
+        isHalted = Gauge(label: "sealbell_lane_halted", dimensions: labels)
+        isHalted.record(0)
+    }
+
+    /// Outcomes and reasons are enums, so the counters are bounded by their product.
+    func answered(_ answer: Answer) {
+        let key = Key(outcome: OutcomeKind(answer.outcome), reason: answer.reason)
+        let counter = answers.withLock { counters in
+            if let counter = counters[key] { return counter }
+            let counter = Counter(
+                label: "sealbell_push_answers_total",
+                dimensions: [
+                    ("lane", lane), ("outcome", key.outcome.label), ("reason", key.reason.rawValue),
+                ])
+            counters[key] = counter
+            return counter
+        }
+        counter.increment()
+    }
+
+    func backlog(inMemory count: Int, parked waiting: Int) {
+        inMemory.record(count)
+        parked.record(waiting)
+    }
+
+    func halted(_ halted: Bool) { isHalted.record(halted ? 1 : 0) }
+}

@@ -1,0 +1,85 @@
+import PushModel
+import Synchronization
+
+/// Joins settlements into commits.
+///
+/// Answers come one by one and thousands a second; a commit for each would cost more than the sending. The
+/// backlog is bounded by ``isCongested``: lanes stop sending until the store has caught up, which they see at
+/// the next tick.
+final class Settler: Sendable {
+    /// One settlement, the registry changes that follow from the answer, and what waits for the commit.
+    struct Item: Sendable {
+        var settlement: Settlement
+        var feedback: [Change] = []
+        /// Told when the commit stands (or the store said that the push was no longer ours).
+        var committed: (@Sendable () -> Void)?
+    }
+
+    private struct State {
+        var items: [Item] = []
+        var isClosed = false
+    }
+
+    private let state = Mutex(State())
+    private let bell = Bell()
+    private let outbox: any Outbox
+    private let limits: DeliveryLimits
+    private let world: World
+    private let journal: Journal
+
+    init(outbox: any Outbox, limits: DeliveryLimits, world: World, journal: Journal) {
+        self.outbox = outbox
+        self.limits = limits
+        self.world = world
+        self.journal = journal
+    }
+
+    var isCongested: Bool { state.withLock { $0.items.count >= limits.settleBacklog } }
+    var backlog: Int { state.withLock { $0.items.count } }
+
+    func add(_ item: Item) {
+        let wasEmpty = state.withLock { state in
+            state.items.append(item)
+            return state.items.count == 1
+        }
+        if wasEmpty { bell.ring() }
+    }
+
+    func add(_ items: [Item]) {
+        guard !items.isEmpty else { return }
+        state.withLock { $0.items += items }
+        bell.ring()
+    }
+
+    /// Ends `run` once everything is settled.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        bell.ring()
+    }
+
+    func run() async {
+        var failures = 0
+        while true {
+            let batch = state.withLock { Array($0.items.prefix(limits.settleBatch)) }
+            if batch.isEmpty {
+                if state.withLock({ $0.isClosed && $0.items.isEmpty }) || Task.isCancelled { return }
+                await bell.wait()
+                continue
+            }
+            do {
+                _ = try await outbox.settle(batch.map(\.settlement), feedback: batch.flatMap(\.feedback))
+                failures = 0
+                state.withLock { $0.items.removeFirst(batch.count) }
+                for item in batch { item.committed?() }
+            } catch {
+                failures += 1
+                journal.note("settling failed", [.code: ErrorCode(error), .rows: batch.count], level: .error)
+                let backoff = Backoff(base: .milliseconds(100), cap: .seconds(5), floorCap: .zero)
+                let wait = backoff.delay(afterAttempt: failures, asked: nil, random: world.random())
+                // Cancelled or closed in the middle of an outage: the rows stay, and the next start owes them.
+                if state.withLock(\.isClosed), failures > 3 { return }
+                do { try await world.sleep(world.instant() + wait) } catch { return }
+            }
+        }
+    }
+}
