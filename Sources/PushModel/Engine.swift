@@ -12,7 +12,8 @@ package struct StoredRecord: Sendable, Hashable {
     package var body: [UInt8]
 
     package init(
-        key: Digest16, space: String, owner: Digest16?, address: Digest16?, version: UInt64, state: Record.State,
+        key: Digest16, space: String, owner: Digest16?, address: Digest16?, version: UInt64,
+        state: Record.State,
         touchedAt: UnixTime, expiresAt: UnixTime, revision: UInt64, body: [UInt8]
     ) {
         self.key = key
@@ -122,12 +123,18 @@ package struct StoredSettlement: Sendable, Hashable {
 /// writes the first outcome into the mark; withdrawing releases it. Two items of one call never share a mark.
 package protocol Engine: Sendable {
     func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?]
-    func page(_ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime) async throws(StoreError) -> [StoredRecord]
+    func page(
+        _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
+    ) async throws(StoreError) -> [StoredRecord]
     func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied
     func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int
 
-    func accept(_ pushes: [StoredPush], changes: [StoredChange], now: UnixTime) async throws(StoreError) -> StoredAccepted
-    func settle(_ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime) async throws(StoreError) -> [Bool]
+    func accept(
+        _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
+    ) async throws(StoreError) -> StoredAccepted
+    func settle(
+        _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
+    ) async throws(StoreError) -> [Bool]
     func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush]
     func nextDue(_ lane: String) async throws(StoreError) -> UnixTime?
     /// Removes at most `limit` parked pushes whose custody has ended; how many of each lane.

@@ -1,4 +1,5 @@
-/// A name from our own configuration: 1 to 64 of `a-z 0-9 - _ .`. It may be logged and used as a metric label.
+/// A name from our own configuration: 1 to 64 of `a-z 0-9 - _ .`. It may be logged and be a
+/// metric label.
 package struct ConfiguredName: Sendable, Hashable, Comparable, CustomStringConvertible {
     package let text: String
 

@@ -101,7 +101,8 @@ package struct APNsMessage: Sendable {
 package struct FCMMessage: Sendable {
     package enum Priority: UInt8, Sendable { case high, normal }
 
-    /// Registration token or Firebase installation id; the lane's configuration tells which (push-services §4.2).
+    /// Registration token or Firebase installation id; the lane's configuration tells which
+    /// (push-services §4.2).
     package var address: Secret
     package var priority: Priority
     /// `android.ttl`, only where the protocol's sheet gives one; 0 to 28 days.
@@ -158,7 +159,8 @@ package struct Push: Sendable {
     package var repeatIdentity: Secret?
 
     package init(
-        message: ProviderMessage, pushClass: PushClass, origin: Secret, record: RecordKey?, touchedAt: UnixTime,
+        message: ProviderMessage, pushClass: PushClass, origin: Secret, record: RecordKey?,
+        touchedAt: UnixTime,
         custodyEnds: UnixTime, repeatIdentity: Secret?
     ) {
         self.message = message

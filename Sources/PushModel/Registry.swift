@@ -142,8 +142,8 @@ package protocol Outbox: Sendable {
     func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16
     /// Writes pushes, marks and changes in one commit that is on stable storage when this returns.
     func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted
-    /// Settles pushes and applies feedback (each change on its own) in one commit. False where the push was no
-    /// longer ours at that epoch.
+    /// Settles pushes and applies feedback (each change on its own) in one commit. False where the push was
+    /// no longer ours at that epoch.
     func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool]
     /// Takes parked pushes of a lane that are due into memory: by class, then round robin over origins.
     func claim(_ lane: LaneName, due: UnixTime, limit: Int) async throws(StoreError) -> [OwedPush]

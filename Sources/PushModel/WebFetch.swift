@@ -1,4 +1,5 @@
-/// A rare HTTPS request: an OAuth token, a transfer challenge, a webhook. Small, bounded, follows no redirect.
+/// A rare HTTPS request: an OAuth token, a transfer challenge, a webhook. Small, bounded, without
+/// redirects.
 package struct WebRequest: Sendable {
     package enum Method: String, Sendable { case get = "GET", post = "POST" }
     package var method: Method

@@ -1,0 +1,51 @@
+# Every door of the project. `make` alone says what there is.
+SHELL := /bin/bash
+N ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test check bench chaos powercut interop doc sbom clean
+
+help:
+	@echo 'make run        build (release), start the sandbox relay, send one notification, serve until Ctrl-C'
+	@echo 'make test       build and run all tests, then short crash and power-cut runs'
+	@echo 'make check      formatting, then everything that make test does'
+	@echo 'make bench      measure the sender and the whole relay beside h2load'
+	@echo 'make chaos      kill the relay 200 times under load and count what was lost (N=1000 for more)'
+	@echo 'make powercut   lose what was not synced, 100 times, and count what was lost (N=20 for less)'
+	@echo 'make interop    run foreign peers against us, one row each'
+	@echo 'make doc        build the reference documentation into .build/doc'
+	@echo 'make sbom       name, version and licence of everything that is linked'
+
+run:
+	@scripts/run
+
+build:
+	@scripts/setup run
+	swift build -c release --product sealbell
+
+test:
+	@scripts/test
+
+check:
+	@scripts/check
+
+bench:
+	@scripts/task bench $(if $(N),N=$(N))
+
+chaos:
+	@scripts/task chaos N=$(or $(N),200)
+
+powercut:
+	@scripts/task powercut N=$(or $(N),100)
+
+interop:
+	@scripts/interop/run
+
+doc:
+	@scripts/doc
+
+sbom:
+	@scripts/sbom
+
+clean:
+	rm -rf .build .run .venv

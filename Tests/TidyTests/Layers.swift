@@ -1,0 +1,67 @@
+/// Who may import whom (house rule: arrows point down only, and neighbours of layer 2 never see each other).
+enum Layers {
+    /// 0 nouns and ports, 1 ciphers and formats and what providers share, 2 protocols, delivery, providers and
+    /// engines, 3 transports and what stands beside the relay, 4 the executable.
+    static let level: [String: Int] = [
+        "PushModel": 0,
+        "CNghttp2": 1, "CSodium": 1, "Primitives": 1, "WireFormats": 1, "AtRest": 1, "HTTP2Client": 1,
+        "ZulipPush": 2, "Delivery": 2, "APNs": 2, "FCM": 2, "WebClient": 2, "MemoryStore": 2,
+        "SQLiteStore": 2,
+        "HTTPIngress": 3, "AdminIngress": 3, "Simulators": 3, "Bench": 3, "PushTesting": 3,
+        "sealbell": 4
+    ]
+
+    /// Modules of the toolchain that any target may import. Foundation is not among them.
+    static let toolchain: Set<String> = ["Swift", "Synchronization", "Glibc", "Musl", "Darwin", "Dispatch"]
+
+    private static let nio: Set<String> = [
+        "NIO", "NIOCore", "NIOPosix", "NIOHTTP1", "NIOSSL", "NIOTLS", "NIOExtras", "NIOConcurrencyHelpers",
+        "NIOFoundationCompat"
+    ]
+
+    /// What each target may import beside the toolchain's modules.
+    static let allowed: [String: Set<String>] = [
+        "PushModel": [],
+        "Primitives": ["PushModel", "CSodium"],
+        "WireFormats": ["PushModel"],
+        "AtRest": ["PushModel", "Primitives", "WireFormats"],
+        "ZulipPush": ["PushModel", "Primitives", "WireFormats"],
+        "Delivery": ["PushModel", "ServiceLifecycle", "CoreMetrics"],
+        "HTTP2Client": nio.union(["PushModel", "CNghttp2", "ServiceLifecycle", "Foundation"]),
+        "WebClient": nio.union(["PushModel", "AsyncHTTPClient", "Foundation"]),
+        "APNs": ["PushModel", "WireFormats", "HTTP2Client", "JWTKit", "Crypto", "Foundation"],
+        "FCM": ["PushModel", "WireFormats", "HTTP2Client", "JWTKit", "Crypto", "CryptoExtras", "Foundation"],
+        "MemoryStore": ["PushModel"],
+        "SQLiteStore": ["PushModel", "GRDB", "ServiceLifecycle", "Foundation"],
+        "HTTPIngress": nio.union([
+            "PushModel", "WireFormats", "ZulipPush", "Delivery", "ServiceLifecycle", "Foundation"
+        ]),
+        "AdminIngress": nio.union([
+            "PushModel", "WireFormats", "Delivery", "HTTPIngress", "CoreMetrics", "ServiceLifecycle",
+            "Foundation"
+        ]),
+        "Simulators": nio.union([
+            "PushModel", "Primitives", "WireFormats", "CNghttp2", "X509", "SwiftASN1", "Crypto",
+            "CryptoExtras", "JWTKit", "ServiceLifecycle", "Foundation"
+        ]),
+        "Bench": nio.union([
+            "PushModel", "WireFormats", "Primitives", "HTTP2Client", "APNs", "FCM", "ZulipPush", "Delivery",
+            "Simulators", "Crypto", "ServiceLifecycle", "Foundation"
+        ]),
+        "PushTesting": ["PushModel", "WireFormats", "Primitives", "Foundation", "Testing"],
+        "sealbell": nio.union(level.keys).union([
+            "ServiceLifecycle", "ArgumentParser", "Logging", "CoreMetrics", "Yams", "Crypto", "CryptoExtras",
+            "X509", "Foundation", "FoundationEssentials"
+        ])
+    ]
+
+    /// Targets that do no I/O and must build for a phone.
+    static let protocols: Set<String> = ["ZulipPush"]
+
+    /// Packages that must never stand below a protocol target.
+    static func isServerOnly(_ product: String) -> Bool {
+        product.hasPrefix("NIO") || product.hasPrefix("Hummingbird")
+            || ["GRDB", "AsyncHTTPClient", "ServiceLifecycle", "Logging", "CoreMetrics", "Metrics"]
+                .contains(product)
+    }
+}

@@ -1,0 +1,197 @@
+import Testing
+
+/// Every rule is shown a sample that breaks it, and one that does not.
+@Suite("Tidy rules can fail")
+struct RuleSelfTests {
+    private func file(_ text: String, at path: String = "Sources/ZulipPush/Sample.swift") -> SwiftText {
+        SwiftText(path: path, text: text)
+    }
+
+    private func body(_ lines: Int) -> String {
+        "func sample() {\n" + String(repeating: "    step()\n", count: lines - 2) + "}\n"
+    }
+
+    @Test("Comments and strings are not code; interpolations are")
+    func blanking() {
+        let text = SwiftText(
+            path: "Sources/A/B.swift",
+            text: """
+                let a = "try! \\(print(1)) as!" // fatalError(
+                /* outer /* try! */ still */ let b = #"try! " \\(x)"#
+                let c = ""
+                let d = 1
+                """)
+        #expect(text.code[0].contains("print(1)"))
+        #expect(!text.code[0].contains("try!"))
+        #expect(!text.code[0].contains("as!"))
+        #expect(!text.code[0].contains("fatalError"))
+        #expect(!text.code[1].contains("try!"))
+        #expect(text.code[1].contains("let b"))
+        #expect(text.code[3] == "let d = 1")
+        #expect(text.code.map(\.count) == text.lines.map(\.count))
+    }
+
+    @Test("A file of 601 lines is too long, one of 600 is not")
+    func fileLength() {
+        #expect(Rules.fileLength(file(String(repeating: "\n", count: 601))).count == 1)
+        #expect(Rules.fileLength(file(String(repeating: "\n", count: 600))).isEmpty)
+    }
+
+    @Test("A line of 111 columns is too long, one of 110 is not")
+    func lineLength() {
+        #expect(Rules.lineLength(file(String(repeating: "a", count: 111))).count == 1)
+        #expect(Rules.lineLength(file(String(repeating: "a", count: 110))).isEmpty)
+    }
+
+    @Test("A function of 61 lines is too long, one of 60 is not")
+    func functionLength() {
+        #expect(Rules.functionLength(file(body(61))).count == 1)
+        #expect(Rules.functionLength(file(body(60))).isEmpty)
+        #expect(
+            Rules.functionLength(
+                file("protocol P {\n func a(\n x: Int\n ) async\n func b() -> Int\n}\n" + body(60))
+            ).isEmpty)
+    }
+
+    @Test("A longer function passes when one switch without default is nearly all of it")
+    func functionOfOneSwitch() {
+        let cases = (0..<80).map { "    case .a\($0): \($0)\n" }.joined()
+        let exhaustive = "func number() -> Int {\n    switch self {\n\(cases)    }\n}\n"
+        let open = "func number() -> Int {\n    switch self {\n\(cases)    default: 0\n    }\n}\n"
+        #expect(Rules.functionLength(file(exhaustive)).isEmpty)
+        #expect(Rules.functionLength(file(open)).count == 1)
+    }
+
+    @Test(
+        "Imports outside the target's row are found",
+        arguments: [
+            ("ZulipPush", "import NIOCore"), ("ZulipPush", "public import Delivery"),
+            ("ZulipPush", "import Foundation"), ("PushModel", "import Foundation"),
+            ("Delivery", "package import ZulipPush"), ("SQLiteStore", "import MemoryStore"),
+            ("APNs", "import struct FCM.Client"), ("AtRest", "import FoundationEssentials"),
+            ("Newcomer", "import PushModel"), ("MemoryStore", "@preconcurrency import Logging")
+        ])
+    func imports(target: String, line: String) {
+        #expect(Rules.imports(file(line, at: "Sources/\(target)/A.swift")).count == 1)
+    }
+
+    @Test("Imports of the target's row pass")
+    func importsAllowed() {
+        let text = "package import PushModel\nimport Primitives\nimport Synchronization\n"
+        #expect(Rules.imports(file(text)).isEmpty)
+    }
+
+    @Test(
+        "Banned calls are found",
+        arguments: [
+            "print(1)", "try! run()", "x as! Int", "fatalError(\"no\")", "Task.detached { }",
+            "Task { run() }",
+            "Task<Void, Never> { run() }", "Task(priority: .high) { run() }",
+            "Thread.sleep(forTimeInterval: 1)",
+            "usleep(5)", "sleep(1)", "_ = Task.immediate { run() }"
+        ])
+    func bannedCalls(line: String) {
+        #expect(Rules.bannedCalls(file(line)).count == 1)
+    }
+
+    @Test(
+        "What only looks like a banned call passes",
+        arguments: [
+            "group.addTask { run() }", "fingerprint(1)", "try? run()", "x as? Int",
+            "Task.sleep(for: .seconds(1))",
+            "stream.print(1)", "let t: Task<Void, Never>?", "clock.sleep(1)", "// print(1)"
+        ])
+    func innocentCalls(line: String) {
+        #expect(Rules.bannedCalls(file(line)).isEmpty)
+    }
+
+    @Test("The executable's entry may start a task, another file of it may not")
+    func entry() {
+        let line = "Task { run() }"
+        #expect(Rules.bannedCalls(file(line, at: "Sources/sealbell/Sealbell.swift")).isEmpty)
+        #expect(Rules.bannedCalls(file(line, at: "Sources/sealbell/Other.swift")).count == 1)
+    }
+
+    @Test("Swallowed errors are found, explained ones pass")
+    func swallowedErrors() {
+        #expect(Rules.swallowedErrors(file("do { try a() } catch { }")).count == 1)
+        #expect(Rules.swallowedErrors(file("try? a()")).count == 1)
+        #expect(Rules.swallowedErrors(file("// Closing twice is harmless.\ntry? a()")).isEmpty)
+        #expect(Rules.swallowedErrors(file("try? a() // Closing twice is harmless.")).isEmpty)
+    }
+
+    @Test(
+        "Unchecked sendability needs a safety line",
+        arguments: ["final class A: @unchecked Sendable {", "nonisolated(unsafe) let a = make()"])
+    func safety(line: String) {
+        #expect(Rules.missingSafety(file(line)).count == 1)
+        #expect(Rules.missingSafety(file("// It is shared.\n" + line)).count == 1)
+        #expect(Rules.missingSafety(file("// Safety: only its loop touches it.\n" + line)).isEmpty)
+        #expect(Rules.missingSafety(file("final class A: @unchecked Sendable {\n // Safety: yes.")).isEmpty)
+        #expect(
+            Rules.missingSafety(file("/// Safety: only its\n/// loop touches it.\n@frozen\n" + line)).isEmpty)
+    }
+
+    @Test("Codes are read from enumerations, rows from tables")
+    func errorCodes() {
+        let text = """
+            struct SampleError {
+                enum Code: String, CaseIterable {
+                    case requestExpired = "REQUEST_EXPIRED", other
+                    case `default`
+                    var status: Int {
+                        switch self {
+                        case .other: 400
+                        default: 500
+                        }
+                    }
+                }
+                enum Fruit: String { case apple }
+            }
+            enum ShortCode: String { case one, two }
+            enum LongCode: String {
+                case three,
+                    four
+            }
+            """
+        let codes = ErrorCodes.declared(file(text)).map(\.code)
+        #expect(
+            codes == [
+                "SampleError.REQUEST_EXPIRED", "SampleError.other", "SampleError.default", "ShortCode.one",
+                "ShortCode.two", "LongCode.three", "LongCode.four"
+            ])
+        let page =
+            "# Errors\n## `AError`, of A\n| code | meaning |\n| --- | --- |\n| `other` | x `y` |\n## `B`\n|`one`| z |\ntext `two`\n"
+        #expect(ErrorCodes.documented(page) == ["AError.other", "B.one"])
+    }
+
+    @Test("Unfinished words and paths of one machine are found")
+    func words() {
+        #expect(Words.unfinished("a", "// TO" + "DO later").count == 1)
+        #expect(Words.unfinished("a", "// a st" + "ub").count == 1)
+        #expect(Words.unfinished("a", "// st" + "ubborn").isEmpty)
+        #expect(Words.machinePaths("a", "cd /ro" + "ot/x").count == 1)
+        #expect(Words.machinePaths("a", "./net" + "/wo" + "rk/x").isEmpty)
+        #expect(Words.machinePaths("a", "/var/lib/sealbell").isEmpty)
+    }
+
+    @Test("An arrow that points up, and a server package below a protocol, are found")
+    func manifest() {
+        func target(_ name: String, _ dependencies: [Manifest.Dependency]) -> Manifest.Target {
+            Manifest.Target(name: name, type: "regular", dependencies: dependencies)
+        }
+        let bad = Manifest(targets: [
+            target(
+                "ZulipPush",
+                [.init(name: "WireFormats", isProduct: false), .init(name: "APNs", isProduct: false)]),
+            target(
+                "WireFormats",
+                [.init(name: "NIOCore", isProduct: true), .init(name: "Bench", isProduct: false)])
+        ])
+        #expect(bad.upwardArrows() == ["ZulipPush → APNs", "WireFormats → Bench"])
+        #expect(bad.serverProducts(below: "ZulipPush") == ["NIOCore"])
+        let good = Manifest(targets: [target("ZulipPush", [.init(name: "PushModel", isProduct: false)])])
+        #expect(good.upwardArrows().isEmpty)
+        #expect(good.serverProducts(below: "ZulipPush").isEmpty)
+    }
+}

@@ -1,0 +1,128 @@
+import Foundation
+
+/// The rules that look at one file. Each returns the places where it is not kept.
+enum Rules {
+    static let fileLimitLines = 600
+    static let fileQuestionLines = 400
+    static let functionLimitLines = 60
+    /// What may stand around the one exhaustive switch of a longer function.
+    static let aroundSwitchLines = 20
+    static let lineLimitColumns = 110
+
+    /// Every rule of this file, in one call.
+    static func all(_ file: SwiftText) -> [Violation] {
+        fileLength(file) + lineLength(file) + functionLength(file) + imports(file) + bannedCalls(file)
+            + swallowedErrors(file) + missingSafety(file)
+    }
+
+    static func fileLength(_ file: SwiftText) -> [Violation] {
+        // A closing line break leaves one empty line behind the last.
+        let count = file.lines.last == "" ? file.lines.count - 1 : file.lines.count
+        guard count > fileLimitLines else { return [] }
+        return [Violation(rule: "file length", path: file.path, line: count, text: "\(count) lines")]
+    }
+
+    static func lineLength(_ file: SwiftText) -> [Violation] {
+        file.lines.enumerated().compactMap { index, line in
+            guard line.count > lineLimitColumns else { return nil }
+            return Violation(
+                rule: "line length", path: file.path, line: index + 1, text: "\(line.count) columns")
+        }
+    }
+
+    /// Imports outside the target's row of `Layers.allowed`; in a target without a row, every import of ours.
+    static func imports(_ file: SwiftText) -> [Violation] {
+        guard let target = file.target else { return [] }
+        guard let allowed = Layers.allowed[target] else {
+            return [Violation(rule: "layers", path: file.path, line: 1, text: "no row for target \(target)")]
+        }
+        let form =
+            #/^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|fileprivate|private)\s+)?import\s+(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)/#
+        return file.code.enumerated().compactMap { index, line in
+            guard let match = line.firstMatch(of: form) else { return nil }
+            let module = String(match.1)
+            if allowed.contains(module) || Layers.toolchain.contains(module) { return nil }
+            return Violation(
+                rule: "import", path: file.path, line: index + 1, text: "\(target) imports \(module)")
+        }
+    }
+
+    /// Calls that trap, block, print, or start a task that nobody awaits.
+    static func bannedCalls(_ file: SwiftText) -> [Violation] {
+        let always: [(String, Regex<Substring>)] = [
+            ("print", #/(?:^|[^\w.])print\(/#),
+            ("forced try", #/\btry!/#),
+            ("forced cast", #/\bas!/#),
+            ("fatalError", #/\bfatalError\(/#),
+            ("detached task", #/\bTask(?:<[^>]*>)?\s*\.\s*(?:detached|immediate)\b/#),
+            ("blocking sleep", #/\bThread\.sleep|(?:^|[^\w.])u?sleep\(/#)
+        ]
+        let loose: Regex<Substring> = #/(?:^|[^\w.])Task(?:<[^>]*>)?\s*(?:\([^)]*\))?\s*\{/#
+        var found: [Violation] = []
+        for (index, line) in file.code.enumerated() {
+            for (name, form) in always where line.contains(form) {
+                found.append(Violation(rule: "banned call", path: file.path, line: index + 1, text: name))
+            }
+            if !isEntry(file.path), line.contains(loose) {
+                found.append(
+                    Violation(
+                        rule: "banned call", path: file.path, line: index + 1, text: "task without owner"))
+            }
+        }
+        return found
+    }
+
+    /// The executable's entry, the one place that may start a task.
+    static func isEntry(_ path: String) -> Bool { path == "Sources/sealbell/Sealbell.swift" }
+
+    /// `catch {}`, and `try?` with no comment on its line or right above it.
+    static func swallowedErrors(_ file: SwiftText) -> [Violation] {
+        var found: [Violation] = []
+        for (index, line) in file.code.enumerated() {
+            if line.contains(#/\bcatch\s*\{\s*\}/#) {
+                found.append(
+                    Violation(rule: "swallowed error", path: file.path, line: index + 1, text: "catch {}"))
+            }
+            if line.contains(#/\btry\?/#), !isExplained(index, in: file, by: #/\/\//#) {
+                found.append(
+                    Violation(
+                        rule: "swallowed error", path: file.path, line: index + 1, text: "try? without why"))
+            }
+        }
+        return found
+    }
+
+    /// `@unchecked Sendable` and `nonisolated(unsafe)` without a `Safety:` comment on the line, right above,
+    /// or as the first line of the body.
+    static func missingSafety(_ file: SwiftText) -> [Violation] {
+        file.code.enumerated().compactMap { index, line in
+            let form = #/@unchecked\s+Sendable|\bnonisolated\(unsafe\)/#
+            guard line.contains(form), !isExplained(index, in: file, by: #/\/\/.*\bSafety:/#) else {
+                return nil
+            }
+            return Violation(rule: "safety", path: file.path, line: index + 1, text: "no line `// Safety:`")
+        }
+    }
+
+    /// Whether a comment that matches stands on the line, or in the run of comments and attributes above it.
+    /// Declarations that share a reason may stand in one block right below it.
+    private static func isExplained(_ index: Int, in file: SwiftText, by form: some RegexComponent) -> Bool {
+        if file.lines[index].contains(form) { return true }
+        if file.lines[index].hasSuffix("{"), index + 1 < file.lines.count,
+            file.lines[index + 1].contains(form)
+        {
+            return true
+        }
+        var above = index - 1
+        while above >= 0 {
+            let line = file.lines[above].trimmingCharacters(in: .whitespaces)
+            let isComment = line.hasPrefix("//")
+            let isSibling =
+                line.hasPrefix("@") || line.contains("nonisolated(unsafe)") || line.contains("@unchecked")
+            if isComment, line.contains(form) { return true }
+            guard isComment || isSibling else { return false }
+            above -= 1
+        }
+        return false
+    }
+}

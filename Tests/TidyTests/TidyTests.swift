@@ -1,0 +1,69 @@
+import Testing
+
+/// House rules, read off the source tree.
+@Suite("Tidy", .timeLimit(.minutes(2)))
+struct TidyTests {
+    @Test("Lengths, imports, banned calls, swallowed errors and safety lines")
+    func rulesOfOneFile() throws {
+        let files = try Tree.sources()
+        #expect(files.count > 20, "the source tree was not found")
+        let found = files.flatMap(Rules.all)
+        #expect(found.isEmpty, "\(list(found))")
+    }
+
+    @Test("Long files are worth a question")
+    func longFiles() throws {
+        for file in try Tree.sources() where file.lines.count > Rules.fileQuestionLines {
+            Issue.record("\(file.path) has \(file.lines.count) lines", severity: .warning)
+        }
+    }
+
+    @Test("Every error code has a row in docs/errors.md, and every row has a code")
+    func errorCodes() throws {
+        let files = try Tree.sources()
+        let declared = files.flatMap { file in ErrorCodes.declared(file).map { (file.path, $0.code, $0.line) }
+        }
+        let documented = ErrorCodes.documented(try Tree.text("docs/errors.md"))
+        let missing = declared.filter { !documented.contains($0.1) }.map { "\($0.0):\($0.2): \($0.1)" }
+        #expect(missing.isEmpty, "no row in docs/errors.md:\n\(missing.joined(separator: "\n"))")
+        let gone = documented.subtracting(declared.map(\.1)).sorted()
+        #expect(gone.isEmpty, "rows of docs/errors.md without a code in Sources: \(gone)")
+    }
+
+    @Test("No unfinished words and no paths of one machine")
+    func words() throws {
+        let texts =
+            try Tree.texts(below: "Sources", endings: ["swift", "h", "modulemap", "md"])
+            + Tree.texts(below: "Tests", endings: ["swift"])
+            + Tree.texts(below: "docs", endings: ["md"])
+            + Tree.texts(below: "scripts", endings: ["", "py", "sh", "c", "conf"])
+        let found = texts.flatMap { path, text in
+            // The rules' own samples are spelled out in this folder.
+            path.hasPrefix("Tests/TidyTests/") || path.hasPrefix("docs/")
+                ? Words.machinePaths(path, text).filter {
+                    !path.hasPrefix("Tests/TidyTests/") && $0.path == path
+                }
+                : Words.unfinished(path, text) + Words.machinePaths(path, text)
+        }
+        #expect(found.isEmpty, "\(list(found))")
+    }
+
+    @Test("The manifest's arrows point down, and nothing of a server stands below a protocol target")
+    func manifest() throws {
+        let manifest = try Manifest.load(Tree.root)
+        #expect(manifest.targets.count > 20)
+        #expect(manifest.upwardArrows().isEmpty, "\(manifest.upwardArrows())")
+        for target in Layers.protocols {
+            #expect(manifest.targets.contains { $0.name == target })
+            #expect(
+                manifest.serverProducts(below: target).isEmpty,
+                "\(target): \(manifest.serverProducts(below: target))")
+        }
+        let ours = Set(manifest.targets.filter { $0.type != "test" }.map(\.name))
+        #expect(ours == Set(Layers.level.keys), "the table of layers and the manifest differ")
+    }
+
+    private func list(_ found: [Violation]) -> String {
+        "\(found.count) places:\n" + found.map(\.description).joined(separator: "\n")
+    }
+}

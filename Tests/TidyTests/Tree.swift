@@ -1,0 +1,27 @@
+import Foundation
+
+/// The repository that these tests were built from.
+enum Tree {
+    static let root = URL(filePath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    /// All files with one of these endings below `folder`, by path; none when the folder is not there.
+    static func texts(below folder: String, endings: Set<String>) throws -> [(path: String, text: String)] {
+        let base = root.appending(path: folder)
+        guard let names = FileManager.default.enumerator(atPath: base.path()) else { return [] }
+        var found: [(String, String)] = []
+        for case let name as String in names where endings.contains((name as NSString).pathExtension) {
+            let text = try String(contentsOf: base.appending(path: name), encoding: .utf8)
+            found.append(("\(folder)/\(name)", text))
+        }
+        return found.sorted { $0.0 < $1.0 }
+    }
+
+    static func sources() throws -> [SwiftText] {
+        try texts(below: "Sources", endings: ["swift"]).map { SwiftText(path: $0.path, text: $0.text) }
+    }
+
+    static func text(_ path: String) throws -> String {
+        try String(contentsOf: root.appending(path: path), encoding: .utf8)
+    }
+}

@@ -1,0 +1,77 @@
+"""Reads `swift package show-dependencies --format json` and writes a bill of materials.
+
+Usage: sbom.py DEPENDENCIES.json OUT.json
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+# A phrase that stands in exactly one licence's text, and its SPDX name. The first hit wins.
+PHRASES = [
+    ("Apache-2.0", r"Apache License\s+Version 2\.0"),
+    ("MIT", r"Permission is hereby granted, free of charge"),
+    ("BSD-3-Clause", r"Neither the name of"),
+    ("BSD-2-Clause", r"Redistributions in binary form must reproduce"),
+    ("ISC", r"Permission to use, copy, modify, and/?o?r? distribute this software"),
+]
+SYSTEM = [("libnghttp2", "MIT"), ("libsodium", "ISC"), ("sqlite3", "blessing"), ("zlib", "Zlib")]
+
+
+def licence(folder):
+    """The SPDX name of the licence file in `folder`, or `unknown`."""
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if re.match(r"(licen[cs]e|copying)", path.name, re.I) and path.is_file():
+            text = path.read_text(errors="replace")
+            for name, phrase in PHRASES:
+                if re.search(phrase, text):
+                    return name
+    return "unknown"
+
+
+def walk(node, seen):
+    for child in node.get("dependencies", []):
+        seen.setdefault(child["identity"], child)
+        walk(child, seen)
+    return seen
+
+
+def system_version(name):
+    asked = subprocess.run(["pkg-config", "--modversion", name], capture_output=True, text=True)
+    return asked.stdout.strip() if asked.returncode == 0 else "not installed"
+
+
+def main():
+    root = json.load(open(sys.argv[1], encoding="utf-8"))
+    rows = []
+    for identity, node in sorted(walk(root, {}).items()):
+        rows.append((identity, node["version"], licence(pathlib.Path(node["path"])), node["url"]))
+    for name, spdx in SYSTEM:
+        rows.append((name, system_version(name), spdx, None))
+
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        print("  ".join(row[column].ljust(widths[column]) for column in range(3)).rstrip())
+
+    components = []
+    for name, version, spdx, url in rows:
+        one = {"type": "library", "name": name, "version": version}
+        one["licenses"] = [{"license": {"name": spdx} if spdx == "unknown" else {"id": spdx}}]
+        if url:
+            one["externalReferences"] = [{"type": "vcs", "url": url}]
+        components.append(one)
+    document = {
+        "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
+        "metadata": {"component": {"type": "application", "name": "sealbell"}},
+        "components": components,
+    }
+    with open(sys.argv[2], "w", encoding="utf-8") as out:
+        json.dump(document, out, indent=1)
+        out.write("\n")
+    unknown = [row[0] for row in rows if row[2] == "unknown"]
+    if unknown:
+        sys.exit("sbom: no licence recognised for " + ", ".join(unknown))
+
+
+main()
