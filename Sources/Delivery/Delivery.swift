@@ -114,9 +114,10 @@ package final class Delivery: Sendable {
         }
     }
 
-    /// At start: what dead processes left is ours now, and waits in the store for its lanes.
+    /// What dead processes left is ours now, and waits in the store for its lanes. At start, and with each sweep.
     private func takeOver() async throws(StoreError) {
         var taken = 0
+        // Ends: each round takes rows that no later round can meet again.
         while true {
             let moved = try await core.outbox.takeOver(limit: core.limits.sweepRows)
             taken += moved
@@ -124,12 +125,9 @@ package final class Delivery: Sendable {
         }
         let load = try await core.outbox.load()
         if taken > 0 { core.journal.note("took over owed pushes", [.count: taken, .rows: load.rows]) }
-        for (name, parked) in load.lanes {
-            if let lane = core.lane(name) {
-                lane.admit([], parked: parked)
-            } else {
-                core.journal.note("owed pushes without a lane", [.lane: name, .count: parked], level: .warning)
-            }
+        for lane in core.table.withLock({ Array($0.lanes.values) }) { lane.correct(parked: load.lanes[lane.name] ?? 0) }
+        for (name, parked) in load.lanes where core.lane(name) == nil {
+            core.journal.note("owed pushes without a lane", [.lane: name, .count: parked], level: .warning)
         }
     }
 

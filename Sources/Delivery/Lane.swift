@@ -9,7 +9,8 @@ protocol LaneDoor: AnyObject, Sendable {
     func expectedWait() -> Duration?
     func admit(_ entries: [LaneQueue.Entry], parked: Int)
     func tick(seconds: Double)
-    func wake()
+    /// The store's own count of this lane's parked pushes.
+    func correct(parked: Int)
     func setCredential(halted: Bool)
     func snapshot() -> LaneSnapshot
     func run() async
@@ -37,6 +38,7 @@ final class Lane<P: Provider>: LaneDoor {
     private let state: Mutex<LaneState>
     private let sender = Bell()
     private let refill = Bell()
+    private let stopped = Bell()
     private let meter: LaneMeter
 
     init(provider: P, credential: Credential, core: DeliveryCore) {
@@ -74,7 +76,7 @@ final class Lane<P: Provider>: LaneDoor {
         carryOut(actions)
     }
 
-    func wake() { sender.ring() }
+    func correct(parked: Int) { state.withLock { $0.parked = parked } }
 
     func setCredential(halted: Bool) {
         let probe = core.world.instant() + core.limits.probeEvery
@@ -105,16 +107,24 @@ final class Lane<P: Provider>: LaneDoor {
         state.withLock { $0.isStopping = true }
         sender.ring()
         refill.ring()
+        stopped.ring()
     }
 
-    /// Sends until stopped, then waits for what is under way (each request has its own deadline).
+    /// Sends until stopped, then waits for what is under way (each request has its own deadline), and leaves the
+    /// rest to the store.
     func run() async {
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.runProvider() }
-            group.addTask { await self.refillLoop() }
-            await withDiscardingTaskGroup { sends in await self.sendLoop(&sends) }
-            group.cancelAll()
+        await withTaskGroup(of: Void.self) { support in
+            support.addTask { await self.runProvider() }
+            support.addTask { await self.refillLoop() }
+            await withTaskGroup(of: Void.self) { sending in
+                sending.addTask { await withDiscardingTaskGroup { sends in await self.sendLoop(&sends) } }
+                await self.stopped.wait()
+                // Ends a wait for a stream; requests under way do not end by cancellation (see `Provider`).
+                sending.cancelAll()
+            }
+            support.cancelAll()
         }
+        carryOut(state.withLock { $0.dropMemory() })
     }
 
     private func runProvider() async {
