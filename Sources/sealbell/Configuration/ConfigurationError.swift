@@ -6,12 +6,15 @@ struct ConfigurationFault: PushError, Hashable {
     enum Code: String, Sendable, Hashable, CaseIterable {
         case noFile, unreadableFile, fileTooLarge, notYAML, duplicateKey
         case unknownKey, missingKey, wrongShape, badName, badValue, outOfBounds, notBuiltYet
-        case unknownReference, conflict, badOverride
+        case unknownReference, conflict, badOverride, tooLarge
+        case badFile, needsRestart
     }
 
     enum Source: Sendable, Hashable {
         /// Line of the file, from 1; 0 when the fault is of the file as a whole.
         case file(line: Int)
+        /// A default of ours.
+        case builtIn
         /// `--set`, `--state` and their like.
         case commandLine
         /// That variable.
@@ -61,6 +64,7 @@ struct ConfigurationError: PushError, Hashable {
             let place =
                 switch fault.source {
                 case .file(let line): line > 0 ? "\(file ?? "sandbox"):\(line)" : file ?? "configuration"
+                case .builtIn: "default"
                 case .commandLine: "command line"
                 case .environment(let name): name
                 }

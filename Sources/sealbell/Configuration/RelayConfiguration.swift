@@ -25,12 +25,27 @@ struct RelayConfiguration: Sendable, Hashable {
     var alerts: AlertsConfiguration
     /// What is allowed and still deserves a word at start.
     var warnings: [ConfigurationWarning]
-    /// Where each key that names a file stands, so that `config check` can point at it. Configuration path → line.
-    var lines: [String: Int]
+    /// Every file that the configuration names, in the file's order.
+    var files: [ConfiguredFile]
 
     func app(_ name: ConfiguredName) -> AppConfiguration? { apps.first { $0.name == name } }
     func instance(_ name: ConfiguredName) -> InstanceConfiguration? { instances.first { $0.name == name } }
     func listener(_ name: ConfiguredName) -> ListenerConfiguration? { listeners.first { $0.name == name } }
+}
+
+/// A file that the configuration names, and where it does.
+struct ConfiguredFile: Sendable, Hashable {
+    /// What the file must hold.
+    enum Content: Sendable, Hashable {
+        case storageKeys, apnsKey, serviceAccount, bouncerKeys, certificate, privateKey, authority, token, webhookSecret
+    }
+
+    var content: Content
+    /// Absolute.
+    var file: String
+    /// `apps.acme-chat.apns.key_file`.
+    var path: String
+    var source: ConfigurationFault.Source
 }
 
 /// Where records and owed pushes live, and the file of the keys that seal them.
@@ -158,8 +173,8 @@ struct FallbackAlert: Sendable, Hashable {
     var sound: String?
     var category: String?
 
-    /// "New notification", the words that the deployed Zulip app shows.
-    static let standard = FallbackAlert(body: "New notification")
+    /// "New notification", as the deployed Zulip bouncer puts it where an origin gives no `aps`.
+    static let standard = FallbackAlert(title: "New notification")
 }
 
 /// A named protocol endpoint.

@@ -1,0 +1,25 @@
+/// Every key there is, by the mapping it stands in. `docs/configuration.md` has a row for each; a test compares.
+enum ConfigurationKeys {
+    static let root = ["state", "store", "listeners", "log", "apps", "instances", "proxy", "limits", "alerts"]
+    static let store = ["url", "keys"]
+    static let listener = ["bind", "serves", "trusted_proxies", "tls", "token_file"]
+    static let tls = ["cert", "key"]
+    static let log = ["level", "format"]
+    static let app = ["apns", "fcm", "fallback"]
+    static let apns = [
+        "team", "key_id", "key_file", "bundles", "environment", "voip", "url", "sandbox_url", "ca",
+    ]
+    static let fcm = ["service_account", "address", "url", "ca", "token_url"]
+    static let fallback = ["title", "body", "title_loc_key", "loc_key", "sound", "category"]
+    static let zulip = ["protocol", "apps", "fcm_app", "keys", "sign_up", "hosts", "mx_lookup"]
+    static let limits = ["outbox", "pushes_per_minute", "connections"]
+    static let outbox = ["rows", "bytes"]
+    static let alerts = ["log", "gauge", "webhook", "mail"]
+    static let webhook = ["url", "secret_file"]
+    static let mail = ["command"]
+
+    /// Protocols that a later release speaks.
+    static let unbuiltProtocols = ["nextcloud", "session", "status", "marmot", "gorush"]
+    /// Push services of an app that a later release speaks.
+    static let unbuiltServices = ["web_push", "huawei"]
+}

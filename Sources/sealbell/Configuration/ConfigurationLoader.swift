@@ -1,0 +1,123 @@
+import Foundation
+
+/// What the command line says about the configuration.
+struct ConfigurationRequest: Sendable, Hashable {
+    /// `--config`.
+    var file: String?
+    /// `--state`.
+    var state: String?
+    /// `--set`, in order.
+    var settings: [String] = []
+    /// `--sandbox`.
+    var isSandbox = false
+}
+
+/// Finds the file, reads it, puts the overrides above it, and settles the state directory.
+enum ConfigurationLoader {
+    /// Where a file is looked for when none is named.
+    static let standardFiles = ["sealbell.yaml", "/etc/sealbell/sealbell.yaml"]
+
+    /// - Throws: every fault found, at once.
+    static func load(
+        _ request: ConfigurationRequest, _ facts: ProcessFacts
+    ) throws(ConfigurationError) -> RelayConfiguration {
+        guard let file = file(request, facts) else {
+            guard request.isSandbox else {
+                throw ConfigurationError([
+                    ConfigurationFault(
+                        code: .noFile, path: "", source: .commandLine,
+                        sentence: "There is no configuration: name one with --config, or try serve --sandbox.")
+                ])
+            }
+            return try read(Self.sandboxText, file: nil, request, facts)
+        }
+        return try read(text(of: file), file: file, request, facts)
+    }
+
+    /// Makes a configuration of a text. `file` is what messages call it, and its folder is where relative paths
+    /// start; without one they start in `sandbox/` of the state directory.
+    static func read(
+        _ text: String, file: String?, _ request: ConfigurationRequest, _ facts: ProcessFacts
+    ) throws(ConfigurationError) -> RelayConfiguration {
+        var root = try YAMLReader.read(text)
+        let context = ReadingContext(
+            fileDirectory: file.map(folder) ?? facts.workingDirectory, workingDirectory: facts.workingDirectory,
+            isSandbox: request.isSandbox)
+        if case .null = root.value { root.value = .mapping([]) }
+        context.warnings = Overrides.apply(
+            to: &root, environment: facts.environment, settings: request.settings, faults: &context.faults)
+        let state = state(root, request, facts, context)
+        if file == nil { context.fileDirectory = joinPath(state, "sandbox") }
+        return try ConfigurationReader(root, context, facts).read(state: state, file: file)
+    }
+
+    /// `--state`, else `SEALBELL_STATE` (which the overrides put into the tree), else `state:`, else
+    /// `$STATE_DIRECTORY`, else `./sealbell-state` (DESIGN §6).
+    private static func state(
+        _ root: ConfigurationNode, _ request: ConfigurationRequest, _ facts: ProcessFacts, _ context: ReadingContext
+    ) -> String {
+        if let given = request.state { return joinPath(facts.workingDirectory, given) }
+        if let node = root["state"] {
+            if case .scalar(let text) = node.value, !text.isEmpty {
+                return context.absolute(text, from: node.source)
+            }
+            context.fault(.wrongShape, ConfigurationPath(["state"]), node.source, "Here a directory's path is expected.")
+        }
+        // The service manager may name several directories; the first is the one for us.
+        let managed = facts.environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
+        return joinPath(facts.workingDirectory, managed ?? "sealbell-state")
+    }
+
+    /// `--config`, else `SEALBELL_CONFIG`, else a standard place, but not in the sandbox, which must not happen to
+    /// pick up real credentials.
+    private static func file(_ request: ConfigurationRequest, _ facts: ProcessFacts) -> String? {
+        if let named = request.file ?? facts.environment["SEALBELL_CONFIG"], !named.isEmpty {
+            return joinPath(facts.workingDirectory, named)
+        }
+        guard !request.isSandbox else { return nil }
+        return standardFiles.map { joinPath(facts.workingDirectory, $0) }
+            .first { FileManager.default.fileExists(atPath: $0) }
+    }
+
+    private static func text(of file: String) throws(ConfigurationError) -> String {
+        let fault: ConfigurationFault
+        do throws(FileFault) {
+            let bytes = try readFile(file, limitBytes: YAMLReader.limitBytes)
+            if let text = String(validating: bytes, as: UTF8.self) { return text }
+            fault = ConfigurationFault(
+                code: .notYAML, path: "", source: .file(line: 0), sentence: "The file holds bytes that are no UTF-8 text.")
+        } catch {
+            fault = ConfigurationFault(
+                code: error == .tooLarge ? .fileTooLarge : error == .missing ? .noFile : .unreadableFile, path: "",
+                source: .file(line: 0), sentence: error.sentence)
+        }
+        throw ConfigurationError([fault])
+    }
+
+    private static func folder(_ file: String) -> String {
+        let end = file.lastIndex(of: "/") ?? file.startIndex
+        return end == file.startIndex ? "/" : String(file[..<end])
+    }
+
+    /// What `serve --sandbox` serves when no file is named. The credentials are made at start, in `sandbox/` of the
+    /// state directory, and fit the simulators alone.
+    static let sandboxText = """
+        apps:
+          sandbox:
+            apns:
+              team: SANDBOXTEA
+              key_id: SANDBOXKEY
+              key_file: apns.p8
+              bundles: [org.example.sandbox]
+              environment: learn
+              voip: true
+            fcm:
+              service_account: fcm.json
+        instances:
+          zulip-main:
+            protocol: zulip
+            apps: [sandbox]
+            keys: bouncer.keys
+            sign_up: open
+        """
+}

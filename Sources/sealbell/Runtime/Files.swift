@@ -1,0 +1,125 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import PushModel
+
+/// Why a file could not be read or written. Never holds a name: the caller knows it and decides whether to say it.
+enum FileFault: String, Error, Sendable, CaseIterable {
+    case missing, forbidden, notAFile, tooLarge, exists, full, broken
+
+    /// What a person should do next.
+    var sentence: String {
+        switch self {
+        case .missing: "There is no such file."
+        case .forbidden: "This user may not open it; look at its owner and mode, and at those of its folders."
+        case .notAFile: "This is no regular file."
+        case .tooLarge: "The file is larger than anything that belongs here."
+        case .exists: "There is a file of that name already."
+        case .full: "There is no space left on the device."
+        case .broken: "The system reports a fault while reading or writing; look at the disk."
+        }
+    }
+
+    init(errno code: Int32) {
+        switch code {
+        case ENOENT, ENOTDIR: self = .missing
+        case EACCES, EPERM, EROFS: self = .forbidden
+        case EISDIR: self = .notAFile
+        case EEXIST: self = .exists
+        case ENOSPC, EDQUOT: self = .full
+        default: self = .broken
+        }
+    }
+}
+
+/// The whole of a regular file of at most `limitBytes`.
+func readFile(_ path: String, limitBytes: Int) throws(FileFault) -> [UInt8] {
+    let descriptor = try openFile(path)
+    defer { close(descriptor) }
+    return try readAll(descriptor, limitBytes: limitBytes)
+}
+
+/// The same into a ``Secret``; the passing copy is wiped.
+func readSecret(_ path: String, limitBytes: Int) throws(FileFault) -> Secret {
+    var bytes = try readFile(path, limitBytes: limitBytes)
+    defer { bytes.withUnsafeMutableBytes { wipe($0) } }
+    return Secret(bytes)
+}
+
+/// Opens without waiting (a fifo would), and refuses what is no regular file.
+private func openFile(_ path: String) throws(FileFault) -> Int32 {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard descriptor >= 0 else { throw FileFault(errno: errno) }
+    var facts = stat()
+    guard fstat(descriptor, &facts) == 0, facts.st_mode & S_IFMT == S_IFREG else {
+        close(descriptor)
+        throw .notAFile
+    }
+    return descriptor
+}
+
+private func readAll(_ descriptor: Int32, limitBytes: Int) throws(FileFault) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: limitBytes + 1)
+    var count = 0
+    while count < bytes.count {
+        let got = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress! + count, $0.count - count) }
+        if got == 0 { break }
+        if got < 0 {
+            if errno == EINTR { continue }
+            throw FileFault(errno: errno)
+        }
+        count += got
+    }
+    guard count <= limitBytes else { throw .tooLarge }
+    bytes.withUnsafeMutableBytes { wipe(UnsafeMutableRawBufferPointer(rebasing: $0[count...])) }
+    bytes.removeLast(bytes.count - count)
+    return bytes
+}
+
+/// Writes a file in one step that a crash cannot halve: a new file beside it (mode 0600), `fsync`, `rename`, `fsync`
+/// of the folder.
+///
+/// - Parameter replacing: false refuses with `.exists` when the name is taken.
+func writeFile(_ path: String, _ bytes: some Collection<UInt8>, replacing: Bool) throws(FileFault) {
+    let temporary = "\(path).\(getpid()).new"
+    unlink(temporary)
+    let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw FileFault(errno: errno) }
+    do throws(FileFault) {
+        defer { close(descriptor) }
+        try writeAll(descriptor, Array(bytes))
+        guard fsync(descriptor) == 0 else { throw FileFault(errno: errno) }
+    } catch {
+        unlink(temporary)
+        throw error
+    }
+    // `link` refuses a name that is taken; `rename` takes it over.
+    let failed = replacing ? rename(temporary, path) != 0 : link(temporary, path) != 0
+    let code = errno
+    if failed || !replacing { unlink(temporary) }
+    if failed { throw FileFault(errno: code) }
+    try syncFolder(of: path)
+}
+
+func writeAll(_ descriptor: Int32, _ bytes: [UInt8]) throws(FileFault) {
+    var sent = 0
+    while sent < bytes.count {
+        let count = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress! + sent, $0.count - sent) }
+        if count < 0 {
+            if errno == EINTR { continue }
+            throw FileFault(errno: errno)
+        }
+        sent += count
+    }
+}
+
+private func syncFolder(of path: String) throws(FileFault) {
+    let end = path.lastIndex(of: "/") ?? path.startIndex
+    let folder = end == path.startIndex ? "/" : String(path[..<end])
+    let descriptor = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+    guard descriptor >= 0 else { throw FileFault(errno: errno) }
+    defer { close(descriptor) }
+    guard fsync(descriptor) == 0 else { throw FileFault(errno: errno) }
+}
