@@ -33,9 +33,9 @@ struct ConfigurationReadingTests {
     @Test("What is left out has the documented default")
     func defaults() throws {
         let configuration = try load(minimal())
-        #expect(configuration.state == "/work/sealbell-state")
-        #expect(configuration.store.engine == .sqlite(path: "/work/sealbell-state/relay.sqlite"))
-        #expect(configuration.store.keysFile == "/home/ada/.config/sealbell/storage.keys")
+        #expect(configuration.state == "/srv/sealbell-state")
+        #expect(configuration.store.engine == .sqlite(path: "/srv/sealbell-state/relay.sqlite"))
+        #expect(configuration.store.keysFile == "/users/ada/.config/sealbell/storage.keys")
         #expect(configuration.listeners.map(\.bind.description) == ["127.0.0.1:8481", "127.0.0.1:8480"])
         #expect(configuration.log == LogConfiguration(level: .info, format: .auto))
         #expect(configuration.limits.outboxRows == 2_000_000)
@@ -75,7 +75,8 @@ struct ConfigurationReadingTests {
                       admin: { bind: "10.1.2.3:9000", token_file: admin.token, tls: { cert: a, key: b } }
                     """))
         #expect(
-            configuration.instances[0].zulip.signUp == .allowList(["chat.example.org", "other.example.org:8443"]))
+            configuration.instances[0].zulip.signUp
+                == .allowList(["chat.example.org", "other.example.org:8443"]))
         #expect(configuration.instances[0].zulip.mxLookup)
         #expect(configuration.proxy?.host == "proxy.example.org" && configuration.proxy?.port == 3128)
         #expect(configuration.limits.outboxRows == 5000 && configuration.limits.outboxBytes == 67_108_864)
@@ -86,7 +87,10 @@ struct ConfigurationReadingTests {
         #expect(configuration.log == LogConfiguration(level: .debug, format: .json))
         let inside = try #require(configuration.listeners.last)
         #expect(inside.bind.host == "::" && inside.bind.port == 8443 && !inside.bind.isLoopback)
-        #expect(inside.tls == ListenerConfiguration.TLS(certificateFile: "/etc/sealbell/tls.pem", keyFile: "/run/tls.key"))
+        #expect(
+            inside.tls
+                == ListenerConfiguration.TLS(
+                    certificateFile: "/etc/sealbell/tls.pem", keyFile: "/run/tls.key"))
         #expect(inside.trustedProxies.map(\.prefixBits) == [8, 32])
         #expect(configuration.listeners.first?.purpose == .admin(tokenFile: "/etc/sealbell/admin.token"))
         #expect(configuration.warnings.isEmpty)
@@ -110,7 +114,9 @@ struct ConfigurationReadingTests {
         let two = minimal(
             "instances:\n",
             with: "  other:\n    fcm: { service_account: a.json }\n" + fcm)
-        #expect(try load(two.replacing("[acme]", with: "[acme, other]")).instances[0].zulip.fcmApp?.text == "other")
+        #expect(
+            try load(two.replacing("[acme]", with: "[acme, other]")).instances[0].zulip.fcmApp?.text
+                == "other")
         let both = two.replacing("[acme]", with: "[acme, other]")
             .replacing("  acme:\n", with: "  acme:\n    fcm: { service_account: b.json }\n")
         #expect(faults(both).map(\.path) == ["instances.zulip-main.fcm_app"])
@@ -121,7 +127,7 @@ struct ConfigurationReadingTests {
         arguments: [
             (["CREDENTIALS_DIRECTORY": "/run/cred"], false, "/run/cred/storage.keys"),
             ([:], true, "/etc/sealbell/storage.keys"),
-            ([:], false, "/home/ada/.config/sealbell/storage.keys"),
+            ([:], false, "/users/ada/.config/sealbell/storage.keys")
         ])
     func storageKeys(environment: [String: String], isRoot: Bool, expected: String) throws {
         let configuration = try ConfigurationLoader.read(

@@ -4,10 +4,10 @@ import Testing
 
 /// Facts of a process that is nobody in particular.
 func facts(
-    _ environment: [String: String] = [:], isRoot: Bool = false, home: String? = "/home/ada"
+    _ environment: [String: String] = [:], isRoot: Bool = false, home: String? = "/users/ada"
 ) -> ProcessFacts {
     ProcessFacts(
-        environment: environment, isRoot: isRoot, home: home, isTerminal: false, workingDirectory: "/work",
+        environment: environment, isRoot: isRoot, home: home, isTerminal: false, workingDirectory: "/srv",
         processID: 4711)
 }
 
@@ -43,12 +43,16 @@ let exampleText = """
     log: { level: info, format: auto }
     apps:
       acme-chat:
-        apns: { team: A1B2C3D4E5, key_id: F6G7H8I9J0, key_file: apns.p8, bundles: [org.acme.chat], environment: learn }
+        apns:
+          { team: A1B2C3D4E5, key_id: F6G7H8I9J0, key_file: apns.p8, bundles: [org.acme.chat],
+            environment: learn }
         fcm:  { service_account: fcm.json, address: auto }
       acme-talk:
-        apns: { team: A1B2C3D4E5, key_id: F6G7H8I9J0, key_file: apns.p8, bundles: [org.acme.talk], voip: true }
+        apns:
+          { team: A1B2C3D4E5, key_id: F6G7H8I9J0, key_file: apns.p8, bundles: [org.acme.talk], voip: true }
     instances:
-      zulip-main: { protocol: zulip, apps: [acme-chat], fcm_app: acme-chat, keys: bouncer.keys, sign_up: invite }
+      zulip-main:
+        { protocol: zulip, apps: [acme-chat], fcm_app: acme-chat, keys: bouncer.keys, sign_up: invite }
     """
 
 /// The smallest configuration that is one, with `replacing` put in the place of its lines.

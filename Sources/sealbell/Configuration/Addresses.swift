@@ -4,7 +4,8 @@ import Glibc
 import Darwin
 #endif
 
-/// A socket address to listen on: `127.0.0.1:8480`, `[::1]:8480`, `localhost:8480`. Port 0 lets the system choose.
+/// A socket address to listen on: `127.0.0.1:8480`, `[::1]:8480`, `localhost:8480`. Port 0 lets the system
+/// choose.
 struct BindAddress: Sendable, Hashable, CustomStringConvertible {
     /// IPv4 or IPv6 text without brackets; `localhost` has become `127.0.0.1`.
     let host: String
@@ -143,7 +144,9 @@ struct OutgoingProxy: Sendable, Hashable {
 
 /// Plain digits only; at most 15 of them.
 func decimal(_ text: Substring) -> Int? {
-    guard (1...15).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+    guard (1...15).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+        return nil
+    }
     return Int(text)
 }
 
@@ -172,7 +175,8 @@ func isHostName(_ text: some StringProtocol) -> Bool {
     return text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
         (1...63).contains(label.utf8.count) && !label.hasPrefix("-") && !label.hasSuffix("-")
             && label.utf8.allSatisfy {
-                (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0) || $0 == 0x2D
+                (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
+                    || $0 == 0x2D
             }
     }
 }

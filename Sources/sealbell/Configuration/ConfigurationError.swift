@@ -53,7 +53,8 @@ struct ConfigurationError: PushError, Hashable {
 
     var codeText: String { "configuration" }
     var sentence: String {
-        faults.count == 1 ? "The configuration has a fault." : "The configuration has \(faults.count + untold) faults."
+        faults.count == 1
+            ? "The configuration has a fault." : "The configuration has \(faults.count + untold) faults."
     }
     var blame: Blame { .operator }
     var retry: RetryAdvice { .never }

@@ -1,4 +1,5 @@
-/// Every key there is, by the mapping it stands in. `docs/configuration.md` has a row for each; a test compares.
+/// Every key there is, by the mapping it stands in. `docs/configuration.md` has a row for each; a test
+/// compares.
 enum ConfigurationKeys {
     static let root = ["state", "store", "listeners", "log", "apps", "instances", "proxy", "limits", "alerts"]
     static let store = ["url", "keys"]
@@ -7,7 +8,7 @@ enum ConfigurationKeys {
     static let log = ["level", "format"]
     static let app = ["apns", "fcm", "fallback"]
     static let apns = [
-        "team", "key_id", "key_file", "bundles", "environment", "voip", "url", "sandbox_url", "ca",
+        "team", "key_id", "key_file", "bundles", "environment", "voip", "url", "sandbox_url", "ca"
     ]
     static let fcm = ["service_account", "address", "url", "ca", "token_url"]
     static let fallback = ["title", "body", "title_loc_key", "loc_key", "sound", "category"]

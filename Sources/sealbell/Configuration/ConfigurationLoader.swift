@@ -26,7 +26,8 @@ enum ConfigurationLoader {
                 throw ConfigurationError([
                     ConfigurationFault(
                         code: .noFile, path: "", source: .commandLine,
-                        sentence: "There is no configuration: name one with --config, or try serve --sandbox.")
+                        sentence: "There is no configuration: name one with --config, or try serve --sandbox."
+                    )
                 ])
             }
             return try read(Self.sandboxText, file: nil, request, facts)
@@ -34,14 +35,15 @@ enum ConfigurationLoader {
         return try read(text(of: file), file: file, request, facts)
     }
 
-    /// Makes a configuration of a text. `file` is what messages call it, and its folder is where relative paths
-    /// start; without one they start in `sandbox/` of the state directory.
+    /// Makes a configuration of a text. `file` is what messages call it, and its folder is where relative
+    /// paths start; without one they start in `sandbox/` of the state directory.
     static func read(
         _ text: String, file: String?, _ request: ConfigurationRequest, _ facts: ProcessFacts
     ) throws(ConfigurationError) -> RelayConfiguration {
         var root = try YAMLReader.read(text)
         let context = ReadingContext(
-            fileDirectory: file.map(folder) ?? facts.workingDirectory, workingDirectory: facts.workingDirectory,
+            fileDirectory: file.map(folder) ?? facts.workingDirectory,
+            workingDirectory: facts.workingDirectory,
             isSandbox: request.isSandbox)
         if case .null = root.value { root.value = .mapping([]) }
         context.warnings = Overrides.apply(
@@ -54,22 +56,25 @@ enum ConfigurationLoader {
     /// `--state`, else `SEALBELL_STATE` (which the overrides put into the tree), else `state:`, else
     /// `$STATE_DIRECTORY`, else `./sealbell-state` (DESIGN §6).
     private static func state(
-        _ root: ConfigurationNode, _ request: ConfigurationRequest, _ facts: ProcessFacts, _ context: ReadingContext
+        _ root: ConfigurationNode, _ request: ConfigurationRequest, _ facts: ProcessFacts,
+        _ context: ReadingContext
     ) -> String {
         if let given = request.state { return joinPath(facts.workingDirectory, given) }
         if let node = root["state"] {
             if case .scalar(let text) = node.value, !text.isEmpty {
                 return context.absolute(text, from: node.source)
             }
-            context.fault(.wrongShape, ConfigurationPath(["state"]), node.source, "Here a directory's path is expected.")
+            context.fault(
+                .wrongShape, ConfigurationPath(["state"]), node.source, "Here a directory's path is expected."
+            )
         }
         // The service manager may name several directories; the first is the one for us.
         let managed = facts.environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
         return joinPath(facts.workingDirectory, managed ?? "sealbell-state")
     }
 
-    /// `--config`, else `SEALBELL_CONFIG`, else a standard place, but not in the sandbox, which must not happen to
-    /// pick up real credentials.
+    /// `--config`, else `SEALBELL_CONFIG`, else a standard place, but not in the sandbox, which must not
+    /// happen to pick up real credentials.
     private static func file(_ request: ConfigurationRequest, _ facts: ProcessFacts) -> String? {
         if let named = request.file ?? facts.environment["SEALBELL_CONFIG"], !named.isEmpty {
             return joinPath(facts.workingDirectory, named)
@@ -85,10 +90,12 @@ enum ConfigurationLoader {
             let bytes = try readFile(file, limitBytes: YAMLReader.limitBytes)
             if let text = String(validating: bytes, as: UTF8.self) { return text }
             fault = ConfigurationFault(
-                code: .notYAML, path: "", source: .file(line: 0), sentence: "The file holds bytes that are no UTF-8 text.")
+                code: .notYAML, path: "", source: .file(line: 0),
+                sentence: "The file holds bytes that are no UTF-8 text.")
         } catch {
             fault = ConfigurationFault(
-                code: error == .tooLarge ? .fileTooLarge : error == .missing ? .noFile : .unreadableFile, path: "",
+                code: error == .tooLarge ? .fileTooLarge : error == .missing ? .noFile : .unreadableFile,
+                path: "",
                 source: .file(line: 0), sentence: error.sentence)
         }
         throw ConfigurationError([fault])
@@ -99,8 +106,8 @@ enum ConfigurationLoader {
         return end == file.startIndex ? "/" : String(file[..<end])
     }
 
-    /// What `serve --sandbox` serves when no file is named. The credentials are made at start, in `sandbox/` of the
-    /// state directory, and fit the simulators alone.
+    /// What `serve --sandbox` serves when no file is named. The credentials are made at start, in
+    /// `sandbox/` of the state directory, and fit the simulators alone.
     static let sandboxText = """
         apps:
           sandbox:

@@ -5,7 +5,8 @@ struct ConfigurationReader {
     let root: ConfigurationNode
     let context: ReadingContext
     let facts: ProcessFacts
-    /// Names that stand in the tree, whether or not what they name is sound: a broken app is one fault, not two.
+    /// Names that stand in the tree, whether or not what they name is sound: a broken app is one fault, not
+    /// two.
     let appNames: [ConfiguredName]
     let instanceNames: [ConfiguredName]
 
@@ -20,7 +21,8 @@ struct ConfigurationReader {
     /// - Parameter state: the state directory, already settled (``ConfigurationLoader``).
     /// - Parameter file: the file's path, for messages.
     func read(state: String, file: String?) throws(ConfigurationError) -> RelayConfiguration {
-        guard let cursor = MappingCursor(root, ConfigurationPath(), keys: ConfigurationKeys.root, context) else {
+        guard let cursor = MappingCursor(root, ConfigurationPath(), keys: ConfigurationKeys.root, context)
+        else {
             throw ConfigurationError(context.faults)
         }
         let store = store(cursor, state: state)
@@ -34,13 +36,16 @@ struct ConfigurationReader {
         if root["instances"] == nil {
             cursor.missing("instances", "Without an instance there is nothing to serve: add one.")
         }
-        if root["apps"] == nil { cursor.missing("apps", "Without an app there is nowhere to push to: add one.") }
+        if root["apps"] == nil {
+            cursor.missing("apps", "Without an app there is nowhere to push to: add one.")
+        }
         checkListeners(listeners, instances)
         checkUse(apps, instances, listeners)
         guard context.faults.isEmpty, let store else { throw ConfigurationError(inOrder(context.faults)) }
         return RelayConfiguration(
             file: file, isSandbox: context.isSandbox, state: state, store: store,
-            listeners: listeners.sorted { $0.name < $1.name }, log: log, apps: apps.sorted { $0.name < $1.name },
+            listeners: listeners.sorted { $0.name < $1.name }, log: log,
+            apps: apps.sorted { $0.name < $1.name },
             instances: instances.sorted { $0.name < $1.name }, proxy: proxy, limits: limits, alerts: alerts,
             warnings: context.warnings, files: context.files)
     }
@@ -59,11 +64,13 @@ struct ConfigurationReader {
         for text in texts {
             guard let name = ConfiguredName(text.text), names.contains(name) else {
                 let near = nearest(text.text, among: names.map(\.text)).map { " Did you mean \($0)?" } ?? ""
-                context.fault(.unknownReference, text.path, text.source, "There is no \(kind) of that name.\(near)")
+                context.fault(
+                    .unknownReference, text.path, text.source, "There is no \(kind) of that name.\(near)")
                 continue
             }
             guard !found.contains(name) else {
-                context.fault(.conflict, text.path, text.source, "The \(kind) \(name) stands twice in the list.")
+                context.fault(
+                    .conflict, text.path, text.source, "The \(kind) \(name) stands twice in the list.")
                 continue
             }
             found.append(name)
@@ -78,12 +85,14 @@ struct ConfigurationReader {
             let source = root["listeners"]?[listener.name.text]?.source ?? .builtIn
             if let other = listeners[..<index].first(where: { $0.bind.clashes(with: listener.bind) }) {
                 context.fault(
-                    .conflict, path / "bind", root["listeners"]?[listener.name.text]?["bind"]?.source ?? source,
+                    .conflict, path / "bind",
+                    root["listeners"]?[listener.name.text]?["bind"]?.source ?? source,
                     "The listener \(other.name) takes this address already.")
             }
             let served = instances.filter { listener.serves.contains($0.name) }
             for (position, instance) in served.enumerated() {
-                if let other = served[..<position].first(where: { $0.kind.routesClash(with: instance.kind) }) {
+                if let other = served[..<position].first(where: { $0.kind.routesClash(with: instance.kind) })
+                {
                     context.fault(
                         .conflict, path / "serves",
                         root["listeners"]?[listener.name.text]?["serves"]?.source ?? source,

@@ -30,8 +30,8 @@ struct ConfigurationNode: Sendable, Hashable {
         return entries.map(\.key)
     }
 
-    /// Puts a scalar at the end of `segments`, making mappings on the way. A list or scalar that stands in the way
-    /// gives way too: what overrides, overrides.
+    /// Puts a scalar at the end of `segments`, making mappings on the way. A list or scalar that stands in
+    /// the way gives way too: what overrides, overrides.
     mutating func set(_ segments: ArraySlice<String>, to text: String, source: ConfigurationFault.Source) {
         guard let first = segments.first else {
             self = ConfigurationNode(value: .scalar(text), source: source)

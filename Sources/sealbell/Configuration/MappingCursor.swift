@@ -39,7 +39,8 @@ final class ReadingContext {
     }
 }
 
-/// `path` itself when absolute, else below `base`; `.` and empty segments are dropped, `..` kept for the system.
+/// `path` itself when absolute, else below `base`; `.` and empty segments are dropped, `..` kept for the
+/// system.
 func joinPath(_ base: String, _ path: String) -> String {
     let whole = path.hasPrefix("/") ? path : base + "/" + path
     let segments = whole.split(separator: "/").filter { $0 != "." }
@@ -53,8 +54,8 @@ struct LocatedText {
     let source: ConfigurationFault.Source
 }
 
-/// Reads the members of one mapping. Each reader reports its fault and answers `nil`, so that one reading finds all
-/// faults.
+/// Reads the members of one mapping. Each reader reports its fault and answers `nil`, so that one reading
+/// finds all faults.
 struct MappingCursor {
     let node: ConfigurationNode
     let path: ConfigurationPath
@@ -69,7 +70,8 @@ struct MappingCursor {
         switch node.value {
         case .null: break
         case .scalar, .list:
-            context.fault(.wrongShape, path, node.source, "Here a mapping is expected: keys, each with its value.")
+            context.fault(
+                .wrongShape, path, node.source, "Here a mapping is expected: keys, each with its value.")
             return nil
         case .mapping(let entries):
             guard let keys else { break }
@@ -121,7 +123,8 @@ struct MappingCursor {
         case .scalar, .null:
             context.fault(.badValue, path, node.source, "Here a value is expected, of at most 4,096 bytes.")
         case .list, .mapping:
-            context.fault(.wrongShape, path, node.source, "Here one value is expected, no list and no mapping.")
+            context.fault(
+                .wrongShape, path, node.source, "Here one value is expected, no list and no mapping.")
         }
         return nil
     }
@@ -148,7 +151,9 @@ struct MappingCursor {
     }
 
     /// A value of a closed list.
-    func choice<Choice: RawRepresentable<String> & CaseIterable>(_ key: String, default standard: Choice) -> Choice {
+    func choice<Choice: RawRepresentable<String> & CaseIterable>(_ key: String, default standard: Choice)
+        -> Choice
+    {
         guard let text = text(key) else { return standard }
         if let choice = Choice(rawValue: text.text) { return choice }
         let words = Choice.allCases.map(\.rawValue)
@@ -169,10 +174,13 @@ struct MappingCursor {
     }
 
     /// A whole number, also with KiB, MiB, GiB where `unit` is bytes.
-    func number(_ key: String, in range: ClosedRange<Int>, default standard: Int, bytes: Bool = false) -> Int {
+    func number(_ key: String, in range: ClosedRange<Int>, default standard: Int, bytes: Bool = false) -> Int
+    {
         guard let text = text(key) else { return standard }
         guard let number = bytes ? byteCount(text.text) : decimal(text.text[...]) else {
-            fault(.badValue, key, bytes ? "A number of bytes, such as 512 MiB." : "A whole number, digits only.")
+            fault(
+                .badValue, key, bytes ? "A number of bytes, such as 512 MiB." : "A whole number, digits only."
+            )
             return standard
         }
         guard range.contains(number) else {

@@ -1,7 +1,8 @@
 /// What stands above the file: `--set path=value` over `SEALBELL_…`.
 ///
-/// A variable's name is the path in capitals with `__` between its segments; `-` and `.` of a name are written `_`:
-/// `SEALBELL_APPS__ACME_CHAT__APNS__TEAM` is `apps.acme-chat.apns.team`. A list is written with commas.
+/// A variable's name is the path in capitals with `__` between its segments; `-` and `.` of a name are
+/// written `_`: `SEALBELL_APPS__ACME_CHAT__APNS__TEAM` is `apps.acme-chat.apns.team`. A list is written
+/// with commas.
 enum Overrides {
     /// Variables that are no keys of the file.
     static let reserved: Set<String> = ["SEALBELL_CONFIG"]
@@ -10,9 +11,11 @@ enum Overrides {
     /// Applies the environment, then each `--set` in order.
     ///
     /// - Returns: warnings about variables that name no key. They are no faults: a cluster puts
-    ///   `SEALBELL_SERVICE_HOST` and the like into the environment of whoever runs beside a service of that name.
+    ///    `SEALBELL_SERVICE_HOST` and the like into the environment of whoever runs beside a service of
+    ///   that name.
     static func apply(
-        to root: inout ConfigurationNode, environment: [String: String], settings: [String], faults: inout [ConfigurationFault]
+        to root: inout ConfigurationNode, environment: [String: String], settings: [String],
+        faults: inout [ConfigurationFault]
     ) -> [ConfigurationWarning] {
         var warnings: [ConfigurationWarning] = []
         for (name, value) in environment.sorted(by: { $0.key < $1.key }) where name.hasPrefix("SEALBELL_") {
@@ -29,7 +32,9 @@ enum Overrides {
                 faults.append(
                     ConfigurationFault(
                         code: .badOverride, path: "", source: .environment(ConfigurationPath([name]).text),
-                        sentence: "Write SEALBELL_ and the path in capitals, with two underscores between segments."))
+                        sentence:
+                            "Write SEALBELL_ and the path in capitals, with two underscores between segments."
+                    ))
                 continue
             }
             root.set(resolve(segments, in: root)[...], to: value, source: .environment(name))
@@ -44,7 +49,9 @@ enum Overrides {
                         sentence: "Write --set path=value, as in --set log.level=debug."))
                 continue
             }
-            root.set(path.segments[...], to: String(setting[setting.index(after: equals)...]), source: .commandLine)
+            root.set(
+                path.segments[...], to: String(setting[setting.index(after: equals)...]), source: .commandLine
+            )
         }
         return warnings
     }
@@ -64,7 +71,8 @@ enum Overrides {
         return segments
     }
 
-    /// Finds each segment among the keys that stand in the tree; a name that does not is a new one, with hyphens.
+    /// Finds each segment among the keys that stand in the tree; a name that does not is a new one, with
+    /// hyphens.
     private static func resolve(_ segments: [String], in root: ConfigurationNode) -> [String] {
         var node: ConfigurationNode? = root
         var path: [String] = []

@@ -36,7 +36,8 @@ extension ConfigurationReader {
         let ca = cursor.file("ca", .authority)
         guard let team, let keyID, let keyFile, !bundles.isEmpty else { return nil }
         return APNsAppConfiguration(
-            team: team, keyID: keyID, keyFile: keyFile, bundles: bundles, environment: environment, voip: voip,
+            team: team, keyID: keyID, keyFile: keyFile, bundles: bundles, environment: environment,
+            voip: voip,
             url: url, sandboxURL: sandboxURL ?? url, caFile: ca)
     }
 
@@ -48,7 +49,8 @@ extension ConfigurationReader {
             guard isBundle(text.text) else {
                 context.fault(
                     .badValue, text.path, text.source,
-                    "A bundle id is 1 to 155 letters, digits, dots and hyphens, without a suffix such as .voip.")
+                    "1 to 155 letters, digits, dots and hyphens, without a suffix such as .voip."
+                )
                 return nil
             }
             guard seen.insert(text.text).inserted else {
@@ -62,7 +64,8 @@ extension ConfigurationReader {
     private func fcm(_ cursor: MappingCursor) -> FCMAppConfiguration? {
         let account = cursor.file("service_account", .serviceAccount)
         if cursor.node["service_account"] == nil {
-            cursor.missing("service_account", "Name the service account's JSON file, from Firebase's project settings.")
+            cursor.missing(
+                "service_account", "Name the service account's JSON file, from Firebase's project settings.")
         }
         let address = cursor.choice("address", default: FCMAppConfiguration.Address.auto)
         let url = cursor.parsed(
@@ -88,30 +91,32 @@ extension ConfigurationReader {
         guard alert.title ?? alert.body ?? alert.titleLocKey ?? alert.locKey != nil else {
             context.fault(
                 .missingKey, cursor.path, cursor.node.source,
-                "Without a visible text iOS does not wake the app's extension: give title, body, or their keys.")
+                "Without a visible text iOS does not wake the app's extension: give title or body."
+            )
             return .standard
         }
         if alert.encodedBytes > FallbackAlert.limitBytes {
             context.fault(
                 .tooLarge, cursor.path, cursor.node.source,
-                "The alert takes \(alert.encodedBytes) bytes as JSON; \(FallbackAlert.limitBytes) leave room for the "
-                    + "ciphertext.")
+                "The alert takes \(alert.encodedBytes) bytes as JSON, and at most "
+                    + "\(FallbackAlert.limitBytes) leave room for the ciphertext.")
         }
         return alert
     }
 }
 
 extension FallbackAlert {
-    /// An APNs body holds 4,096 bytes, and the largest sealed body that deployed senders make takes 3.4 kB of them
-    /// (zulip.md §9, push-services.md §2.4).
+    /// An APNs body holds 4,096 bytes, and the largest sealed body that deployed senders make takes 3.4 kB
+    /// of them (zulip.md §9, push-services.md §2.4).
     static let limitBytes = 512
 
     /// Bytes of the `aps` object that carries this alert, `mutable-content` included.
     var encodedBytes: Int {
         var bytes = #"{"alert":{},"mutable-content":1}"#.utf8.count
         let members = [
-            ("title", title), ("body", body), ("title-loc-key", titleLocKey), ("loc-key", locKey), ("sound", sound),
-            ("category", category),
+            ("title", title), ("body", body), ("title-loc-key", titleLocKey), ("loc-key", locKey),
+            ("sound", sound),
+            ("category", category)
         ]
         for case (let key, let text?) in members { bytes += key.utf8.count + 6 + jsonBytes(text) }
         return bytes
@@ -129,16 +134,19 @@ extension FallbackAlert {
 }
 
 private func appleIdentifier(_ text: String) -> String? {
-    let isForm = text.utf8.count == 10 && text.utf8.allSatisfy {
-        (0x30...0x39).contains($0) || (0x41...0x5A).contains($0)
-    }
+    let isForm =
+        text.utf8.count == 10
+        && text.utf8.allSatisfy {
+            (0x30...0x39).contains($0) || (0x41...0x5A).contains($0)
+        }
     return isForm ? text : nil
 }
 
 private func isBundle(_ text: String) -> Bool {
     (1...155).contains(text.utf8.count) && !text.hasSuffix(".voip") && !text.hasSuffix(".complication")
         && text.utf8.allSatisfy {
-            (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0) || $0 == 0x2D
+            (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
+                || $0 == 0x2D
                 || $0 == 0x2E
         }
 }

@@ -44,7 +44,8 @@ extension ConfigurationReader {
         let mxLookup = cursor.flag("mx_lookup", default: false)
         checkBundles(cursor, apps)
         guard let keys, !apps.isEmpty else { return nil }
-        let zulip = ZulipInstanceConfiguration(fcmApp: fcmApp, keysFile: keys, signUp: signUp, mxLookup: mxLookup)
+        let zulip = ZulipInstanceConfiguration(
+            fcmApp: fcmApp, keysFile: keys, signUp: signUp, mxLookup: mxLookup)
         return InstanceConfiguration(name: name, kind: .zulip(zulip), apps: apps)
     }
 
@@ -63,7 +64,8 @@ extension ConfigurationReader {
         let capable = served.filter { hasFCM($0) }
         guard let text = cursor.text("fcm_app") else {
             if cursor.node["fcm_app"] == nil, capable.count > 1 {
-                cursor.missing("fcm_app", "Several apps have FCM and a registration names none: say which one it is.")
+                cursor.missing(
+                    "fcm_app", "Several apps have FCM and a registration names none: say which one it is.")
             }
             return capable.first
         }
@@ -90,14 +92,16 @@ extension ConfigurationReader {
         case .open:
             if !context.isSandbox {
                 context.warn(
-                    .openSignUp, cursor.path / "sign_up", "Anybody who reaches this relay may sign a server up.")
+                    .openSignUp, cursor.path / "sign_up",
+                    "Anybody who reaches this relay may sign a server up.")
             }
             return .open
         case .invite:
             return .invite
         case .allowList:
             if cursor.node["hosts"] == nil {
-                cursor.missing("hosts", "An allow-list needs hosts: the names of the servers that may sign up.")
+                cursor.missing(
+                    "hosts", "An allow-list needs hosts: the names of the servers that may sign up.")
             }
             return .allowList(Set(hosts))
         }
@@ -109,7 +113,8 @@ extension ConfigurationReader {
             let port = parts.count == 2 ? decimal(parts[1]) : 443
             guard let host = parts.first, isHostName(host), let port, (1...65_535).contains(port) else {
                 context.fault(
-                    .badValue, text.path, text.source, "A host name as its server signs up, with a port if need be.")
+                    .badValue, text.path, text.source,
+                    "A host name as its server signs up, with a port if need be.")
                 return nil
             }
             return text.text.lowercased()
@@ -120,13 +125,16 @@ extension ConfigurationReader {
     private func checkBundles(_ cursor: MappingCursor, _ apps: [ConfiguredName]) {
         var owners: [String: ConfiguredName] = [:]
         for name in apps {
-            guard case .list(let bundles)? = root["apps"]?[name.text]?["apns"]?["bundles"]?.value else { continue }
+            guard case .list(let bundles)? = root["apps"]?[name.text]?["apns"]?["bundles"]?.value else {
+                continue
+            }
             for bundle in bundles {
                 guard case .scalar(let text) = bundle.value else { continue }
                 if let owner = owners[text], owner != name {
                     context.fault(
                         .conflict, cursor.path / "apps", bundle.source,
-                        "The apps \(owner) and \(name) of this instance claim one bundle id; a registration names no app.")
+                        "The apps \(owner) and \(name) of this instance claim the same bundle id."
+                    )
                 }
                 owners[text] = name
             }

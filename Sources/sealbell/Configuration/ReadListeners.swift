@@ -5,7 +5,8 @@ extension ConfigurationReader {
     static let adminName = "admin"
     static let originName = "origin"
 
-    /// Reads `listeners`. Without that key: public on 127.0.0.1:8480 for every instance, admin on 127.0.0.1:8481.
+    /// Reads `listeners`. Without that key: public on 127.0.0.1:8480 for every instance, admin on
+    /// 127.0.0.1:8481.
     func listeners(_ root: MappingCursor, instances: [ConfiguredName]) -> [ListenerConfiguration] {
         guard let cursor = root.cursor("listeners", keys: nil) else {
             return root.node["listeners"] == nil ? standardListeners(instances) : []
@@ -30,12 +31,14 @@ extension ConfigurationReader {
         else { preconditionFailure("The standard listeners are well formed.") }
         var listeners = [
             ListenerConfiguration(
-                name: adminName, bind: adminBind, purpose: .admin(tokenFile: nil), trustedProxies: [], tls: nil)
+                name: adminName, bind: adminBind, purpose: .admin(tokenFile: nil), trustedProxies: [],
+                tls: nil)
         ]
         if !instances.isEmpty {
             listeners.append(
                 ListenerConfiguration(
-                    name: publicName, bind: publicBind, purpose: .instances(instances), trustedProxies: [], tls: nil))
+                    name: publicName, bind: publicBind, purpose: .instances(instances), trustedProxies: [],
+                    tls: nil))
         }
         return listeners
     }
@@ -47,26 +50,31 @@ extension ConfigurationReader {
         let isAdmin = name.text == Self.adminName
         let proxies = (cursor.list("trusted_proxies") ?? []).compactMap { text -> AddressBlock? in
             if let block = AddressBlock(text.text) { return block }
-            context.fault(.badValue, text.path, text.source, "An IP address, or a network such as 10.0.0.0/8.")
+            context.fault(
+                .badValue, text.path, text.source, "An IP address, or a network such as 10.0.0.0/8.")
             return nil
         }
         let tls = cursor.cursor("tls", keys: ConfigurationKeys.tls).flatMap(tls)
         let purpose = isAdmin ? admin(cursor) : instances(cursor)
         guard let bind = bind(name, cursor), let purpose else { return nil }
         if isAdmin, !bind.isLoopback, case .admin(nil) = purpose {
-            cursor.missing("token_file", "Off loopback the admin door needs a token: name a file that holds it.")
+            cursor.missing(
+                "token_file", "Off loopback the admin door needs a token: name a file that holds it.")
         }
         if !bind.isLoopback, tls == nil, isAdmin || proxies.isEmpty {
             context.warn(
                 .plainTextOffLoopback, cursor.path,
-                "This door takes requests off loopback without TLS; set tls, or stand behind a trusted proxy.")
+                "This door takes requests off loopback without TLS; set tls, or stand behind a trusted proxy."
+            )
         }
-        return ListenerConfiguration(name: name, bind: bind, purpose: purpose, trustedProxies: proxies, tls: tls)
+        return ListenerConfiguration(
+            name: name, bind: bind, purpose: purpose, trustedProxies: proxies, tls: tls)
     }
 
     private func bind(_ name: ConfiguredName, _ cursor: MappingCursor) -> BindAddress? {
         if cursor.node["bind"] != nil {
-            return cursor.parsed("bind", BindAddress.init, "An IP address and a port: 127.0.0.1:8480, [::1]:8480.")
+            return cursor.parsed(
+                "bind", BindAddress.init, "An IP address and a port: 127.0.0.1:8480, [::1]:8480.")
         }
         switch name.text {
         case "public": return BindAddress(Self.publicBind)
@@ -81,7 +89,8 @@ extension ConfigurationReader {
         let certificate = cursor.file("cert", .certificate)
         let key = cursor.file("key", .privateKey)
         for name in ConfigurationKeys.tls where cursor.node[name] == nil {
-            cursor.missing(name, "TLS needs both a certificate chain (cert) and its private key (key), as PEM files.")
+            cursor.missing(
+                name, "TLS needs both a certificate chain (cert) and its private key (key), as PEM files.")
         }
         guard let certificate, let key else { return nil }
         return ListenerConfiguration.TLS(certificateFile: certificate, keyFile: key)
@@ -89,14 +98,16 @@ extension ConfigurationReader {
 
     private func admin(_ cursor: MappingCursor) -> ListenerConfiguration.Purpose? {
         if cursor.node["serves"] != nil {
-            cursor.fault(.conflict, "serves", "The admin door serves no instances; give them a listener of their own.")
+            cursor.fault(
+                .conflict, "serves", "The admin door serves no instances; give them a listener of their own.")
         }
         return .admin(tokenFile: cursor.file("token_file", .token))
     }
 
     private func instances(_ cursor: MappingCursor) -> ListenerConfiguration.Purpose? {
         if cursor.node["token_file"] != nil {
-            cursor.fault(.conflict, "token_file", "Only the admin door has a token; protocols bring their own proofs.")
+            cursor.fault(
+                .conflict, "token_file", "Only the admin door has a token; protocols bring their own proofs.")
         }
         guard cursor.node["serves"] != nil else {
             cursor.missing("serves", "Say which instances this listener serves: serves: [zulip-main].")

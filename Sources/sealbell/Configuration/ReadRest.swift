@@ -18,7 +18,8 @@ extension ConfigurationReader {
             limits.outboxBytes = Int64(
                 outbox.number("bytes", in: 1 << 20...1 << 40, default: Int(limits.outboxBytes), bytes: true))
         }
-        let perMinute = cursor.number("pushes_per_minute", in: 0...100_000_000, default: limits.pushesPerMinute ?? 0)
+        let perMinute = cursor.number(
+            "pushes_per_minute", in: 0...100_000_000, default: limits.pushesPerMinute ?? 0)
         limits.pushesPerMinute = perMinute == 0 ? nil : perMinute
         limits.connections = cursor.number("connections", in: 16...1_000_000, default: limits.connections)
         return limits
@@ -31,7 +32,8 @@ extension ConfigurationReader {
         alerts.gauge = cursor.flag("gauge", default: true)
         alerts.webhook = cursor.cursor("webhook", keys: ConfigurationKeys.webhook).flatMap { webhook in
             for key in ConfigurationKeys.webhook where webhook.node[key] == nil {
-                webhook.missing(key, "A webhook needs url and secret_file; its calls are signed with the secret.")
+                webhook.missing(
+                    key, "A webhook needs url and secret_file; its calls are signed with the secret.")
             }
             let url = webhook.parsed("url", HTTPSURL.init, "An https:// address.")
             let secret = webhook.file("secret_file", .webhookSecret)
@@ -40,7 +42,8 @@ extension ConfigurationReader {
         }
         alerts.mailCommand = cursor.cursor("mail", keys: ConfigurationKeys.mail).flatMap { mail in
             guard mail.node["command"] != nil else {
-                mail.missing("command", "Name a program and its arguments: command: [/usr/sbin/sendmail, root].")
+                mail.missing(
+                    "command", "Name a program and its arguments: command: [/usr/sbin/sendmail, root].")
                 return nil
             }
             guard let words = mail.list("command")?.map(\.text) else { return nil }
@@ -54,7 +57,9 @@ extension ConfigurationReader {
     }
 
     func proxy(_ root: MappingCursor) -> OutgoingProxy? {
-        root.parsed("proxy", OutgoingProxy.init, "An address such as http://proxy.example.org:3128, without a password.")
+        root.parsed(
+            "proxy", OutgoingProxy.init,
+            "An address such as http://proxy.example.org:3128, without a password.")
     }
 
     /// The store's place. A relative database lies in the state directory.
@@ -66,14 +71,17 @@ extension ConfigurationReader {
     }
 
     private func engine(_ cursor: MappingCursor?, state: String) -> StoreConfiguration.Engine? {
-        guard let cursor, cursor.node["url"] != nil else { return .sqlite(path: joinPath(state, "relay.sqlite")) }
+        guard let cursor, cursor.node["url"] != nil else {
+            return .sqlite(path: joinPath(state, "relay.sqlite"))
+        }
         guard let url = cursor.text("url")?.text else { return nil }
         if url.hasPrefix("sqlite:"), url != "sqlite:", !url.hasPrefix("sqlite://") {
             return .sqlite(path: joinPath(state, String(url.dropFirst("sqlite:".count))))
         }
         if url == "memory:" {
             if context.isSandbox { return .memory }
-            cursor.fault(.conflict, "url", "Memory keeps nothing across a restart; it is for --sandbox alone.")
+            cursor.fault(
+                .conflict, "url", "Memory keeps nothing across a restart; it is for --sandbox alone.")
         } else if url.hasPrefix("postgres:") || url.hasPrefix("postgresql:") {
             cursor.fault(.notBuiltYet, "url", "PostgreSQL is not built yet; use sqlite:relay.sqlite.")
         } else {

@@ -1,13 +1,14 @@
 import PushModel
 
-/// Everything an operator decides, read once and already valid: every name refers to something, every number is
-/// inside its bounds, every path is absolute (DESIGN §4).
+/// Everything an operator decides, read once and already valid: every name refers to something, every
+/// number is inside its bounds, every path is absolute (DESIGN §4).
 ///
 /// It holds no secret: keys and credentials are paths of files, which the wiring reads.
 struct RelayConfiguration: Sendable, Hashable {
     /// The file it came from; `nil` for the built-in sandbox.
     var file: String?
-    /// True with `--sandbox`: simulators stand beside the relay, and sign-up is open unless the file says otherwise.
+    /// True with `--sandbox`: simulators stand beside the relay, and sign-up is open unless the file says
+    /// otherwise.
     var isSandbox: Bool
     /// The state directory, absolute.
     var state: String
@@ -37,7 +38,8 @@ struct RelayConfiguration: Sendable, Hashable {
 struct ConfiguredFile: Sendable, Hashable {
     /// What the file must hold.
     enum Content: Sendable, Hashable {
-        case storageKeys, apnsKey, serviceAccount, bouncerKeys, certificate, privateKey, authority, token, webhookSecret
+        case storageKeys, apnsKey, serviceAccount, bouncerKeys, certificate, privateKey, authority, token,
+            webhookSecret
     }
 
     var content: Content

@@ -33,16 +33,19 @@ enum YAMLReader {
     ) throws(ConfigurationError) -> ConfigurationNode {
         let line = node.mark?.line ?? 0
         guard depth <= depthLimit else {
-            throw fault(.wrongShape, line, "Nothing in a configuration is nested so deeply; look at the indentation.")
+            throw fault(
+                .wrongShape, line, "Nothing in a configuration is nested so deeply; look at the indentation.")
         }
         nodes += 1
         guard nodes <= nodeLimit else {
-            throw fault(.fileTooLarge, line, "The file unfolds into more than 100,000 values; write aliases out.")
+            throw fault(
+                .fileTooLarge, line, "The file unfolds into more than 100,000 values; write aliases out.")
         }
         switch node {
         case .scalar(let scalar):
             let isNull = scalar.style == .plain && ["", "~", "null"].contains(scalar.string)
-            return ConfigurationNode(value: isNull ? .null : .scalar(scalar.string), source: .file(line: line))
+            return ConfigurationNode(
+                value: isNull ? .null : .scalar(scalar.string), source: .file(line: line))
         case .sequence(let sequence):
             var list: [ConfigurationNode] = []
             for item in sequence { list.append(try convert(item, depth: depth + 1, nodes: &nodes)) }
@@ -70,7 +73,9 @@ enum YAMLReader {
         case .scanner(_, _, let mark, _):
             fault(.notYAML, mark.line, "This line is not YAML; look at quotation marks, colons and tabs.")
         case .parser(_, _, let mark, _):
-            fault(.notYAML, mark.line, "The YAML breaks off here; look at brackets and at the indentation above.")
+            fault(
+                .notYAML, mark.line,
+                "The YAML breaks off here; look at brackets and at the indentation above.")
         case .composer(_, _, let mark, _):
             fault(.notYAML, mark.line, "The file must hold one document, without aliases.")
         case .duplicatedKeysInMapping(_, let context):

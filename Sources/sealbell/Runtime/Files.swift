@@ -5,7 +5,8 @@ import Darwin
 #endif
 import PushModel
 
-/// Why a file could not be read or written. Never holds a name: the caller knows it and decides whether to say it.
+/// Why a file could not be read or written. Never holds a name: the caller knows it and decides whether to
+/// say it.
 enum FileFault: String, Error, Sendable, CaseIterable {
     case missing, forbidden, notAFile, tooLarge, exists, full, broken
 
@@ -78,8 +79,8 @@ private func readAll(_ descriptor: Int32, limitBytes: Int) throws(FileFault) -> 
     return bytes
 }
 
-/// Writes a file in one step that a crash cannot halve: a new file beside it (mode 0600), `fsync`, `rename`, `fsync`
-/// of the folder.
+/// Writes a file in one step that a crash cannot halve: a new file beside it (mode 0600), `fsync`,
+/// `rename`, `fsync` of the folder.
 ///
 /// - Parameter replacing: false refuses with `.exists` when the name is taken.
 func writeFile(_ path: String, _ bytes: some Collection<UInt8>, replacing: Bool) throws(FileFault) {

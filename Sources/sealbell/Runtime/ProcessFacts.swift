@@ -5,8 +5,8 @@ import Darwin
 #endif
 import Foundation
 
-/// What the process found around itself. Read once, in the entry point; passed down from there, so that nothing
-/// else looks at the environment.
+/// What the process found around itself. Read once, in the entry point; passed down from there, so that
+/// nothing else looks at the environment.
 struct ProcessFacts: Sendable {
     var environment: [String: String]
     var isRoot: Bool
