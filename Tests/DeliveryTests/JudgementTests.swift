@@ -1,0 +1,101 @@
+@testable import Delivery
+import PushModel
+import Testing
+
+@Suite("What follows from an answer")
+struct JudgementTests {
+    let now = UnixTime(seconds: 10_000)
+    let sent = UnixTime(seconds: 9_999)
+    let limits = DeliveryLimits()
+
+    private func judge(
+        _ push: OwedPush, _ outcome: Outcome, _ reason: Reason, spares: Bool = false, fate: Answer.Fate = .answered,
+        random: UInt64 = .max
+    ) -> Judgement {
+        Judgement.of(
+            push, answer: Answer(outcome, reason, sentAt: sent, fate: fate), outcome: outcome, spares: spares,
+            now: now, limits: limits, random: random)
+    }
+
+    private func expiry(_ judged: Judgement) -> UnixTime? {
+        guard case .expireStored(_, _, let notTouchedAfter)? = judged.feedback.first else { return nil }
+        return notTouchedAfter
+    }
+
+    @Test("Acceptance, refusal and a wrong target end the push and leave the registration alone")
+    func ends() {
+        for (outcome, reason, first) in [
+            (Outcome.accepted, Reason.ok, OutcomeKind.accepted),
+            (.rejected, .payloadTooLarge, .rejected),
+            (.misconfigured(.target), .topicDisallowed, .misconfigured),
+        ] {
+            let judged = judge(samplePush(1), outcome, reason)
+            #expect(judged.step == .settle)
+            #expect(judged.first == first)
+            #expect(judged.feedback.isEmpty)
+        }
+    }
+
+    @Test("A fault of our credential keeps the push in its place")
+    func credential() {
+        let judged = judge(samplePush(1), .misconfigured(.credential), .invalidProviderToken)
+        #expect(judged.step == nil)
+        #expect(judged.first == .misconfigured)
+    }
+
+    @Test("A 410 expires the registration that was touched before its time")
+    func unregistered() {
+        let judged = judge(
+            samplePush(1, touchedAt: UnixTime(seconds: 8_000)), .unregistered(since: UnixTime(seconds: 9_000)),
+            .unregisteredAPNs)
+        #expect(judged.step == .settle)
+        #expect(judged.first == .unregistered)
+        #expect(expiry(judged) == UnixTime(seconds: 9_000))
+    }
+
+    @Test("A 410 from before the registration was renewed expires nothing")
+    func renewed() {
+        let judged = judge(
+            samplePush(1, touchedAt: UnixTime(seconds: 9_500)), .unregistered(since: UnixTime(seconds: 9_000)),
+            .unregisteredAPNs)
+        #expect(judged.feedback.isEmpty)
+        #expect(judged.first == .rejected)
+    }
+
+    @Test("An answer without a time counts as of the moment the request was sent")
+    func withoutTime() {
+        let judged = judge(samplePush(1), .unregistered(since: nil), .badDeviceToken)
+        #expect(expiry(judged) == sent)
+    }
+
+    @Test("While a lane meets target faults only, no registration is blamed for them, but a true 410 still counts")
+    func spares() {
+        let bad = judge(samplePush(1), .unregistered(since: nil), .badDeviceToken, spares: true)
+        #expect(bad.feedback.isEmpty)
+        #expect(bad.first == .misconfigured)
+        let gone = judge(samplePush(1), .unregistered(since: now), .unregisteredAPNs, spares: true)
+        #expect(gone.first == .unregistered)
+    }
+
+    @Test("A retry waits, counts its attempt, and is parked only when it is far away")
+    func retry() {
+        let near = judge(samplePush(1), .retry(after: nil), .serviceUnavailable)
+        #expect(near.step == .retry(
+            notBefore: now + .milliseconds(999), attempt: 1, lane: sampleLane, parked: false))
+        let far = judge(samplePush(1), .retry(after: .seconds(60)), .quotaExceeded, random: 0)
+        #expect(far.step == .retry(notBefore: now + .seconds(60), attempt: 1, lane: sampleLane, parked: true))
+        #expect(far.first == .retry)
+    }
+
+    @Test("A request that was never processed is no attempt")
+    func unprocessed() {
+        let judged = judge(samplePush(1, attempt: 3), .retry(after: nil), .notReached, fate: .unprocessed, random: 0)
+        #expect(judged.step == .retry(notBefore: now, attempt: 3, lane: sampleLane, parked: false))
+    }
+
+    @Test("A retry that would come after custody ends ends the push now")
+    func custody() {
+        let push = samplePush(1, custodyEnds: now + .seconds(30))
+        #expect(judge(push, .retry(after: .seconds(31)), .quotaExceeded).step == .settle)
+    }
+}

@@ -1,0 +1,99 @@
+import PushModel
+import Synchronization
+
+/// A push service in one value: answers as the test says, in the order of asking, and remembers what it was sent.
+final class ScriptedProvider: Provider {
+    struct Slot: SendSlot {
+        let provider: ScriptedProvider
+        func release() { provider.giveBack() }
+    }
+
+    private struct State {
+        var free: Int
+        var waiters: [(id: Int, continuation: CheckedContinuation<Bool, Never>)] = []
+        var nextWaiter = 0
+        var sent: [OwedPush] = []
+        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+
+    let lane: LaneName
+    private let state: Mutex<State>
+    private let answer: @Sendable (OwedPush) async -> Answer
+
+    /// `slots`: requests that may be under way at once.
+    init(_ lane: LaneName, slots: Int = 1, answer: @escaping @Sendable (OwedPush) async -> Answer) {
+        self.lane = lane
+        self.answer = answer
+        state = Mutex(State(free: slots))
+    }
+
+    /// What was sent, in order.
+    var sent: [OwedPush] { state.withLock(\.sent) }
+
+    /// Returns once that many requests have been sent.
+    func waitForSent(_ count: Int) async {
+        await withCheckedContinuation { continuation in
+            let reached = state.withLock { state in
+                if state.sent.count >= count { return true }
+                state.watchers.append((count, continuation))
+                return false
+            }
+            if reached { continuation.resume() }
+        }
+    }
+
+    func run() async throws {}
+
+    func reserve() async throws(CancellationError) -> Slot {
+        let id = state.withLock { state in
+            state.nextWaiter += 1
+            return state.nextWaiter
+        }
+        let granted = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let now = state.withLock { state -> Bool? in
+                    if Task.isCancelled { return false }
+                    if state.free > 0 {
+                        state.free -= 1
+                        return true
+                    }
+                    state.waiters.append((id, continuation))
+                    return nil
+                }
+                if let now { continuation.resume(returning: now) }
+            }
+        } onCancel: {
+            let waiter = state.withLock { state -> CheckedContinuation<Bool, Never>? in
+                guard let index = state.waiters.firstIndex(where: { $0.id == id }) else { return nil }
+                return state.waiters.remove(at: index).continuation
+            }
+            waiter?.resume(returning: false)
+        }
+        guard granted else { throw CancellationError() }
+        return Slot(provider: self)
+    }
+
+    func send(_ leased: LeasedPush, on slot: Slot) async -> Answer {
+        let reached = state.withLock { state in
+            state.sent.append(leased.push)
+            let reached = state.watchers.filter { $0.count <= state.sent.count }
+            state.watchers.removeAll { $0.count <= state.sent.count }
+            return reached
+        }
+        for watcher in reached { watcher.continuation.resume() }
+        let answer = await self.answer(leased.push)
+        giveBack()
+        return answer
+    }
+
+    fileprivate func giveBack() {
+        let next = state.withLock { state -> CheckedContinuation<Bool, Never>? in
+            if state.waiters.isEmpty {
+                state.free += 1
+                return nil
+            }
+            return state.waiters.removeFirst().continuation
+        }
+        next?.resume(returning: true)
+    }
+}
