@@ -68,8 +68,8 @@ let rooms: [Target] = [
 // L3: transports, and what stands beside the relay: simulators, benchmarks, test support.
 let doors: [Target] = [
     library("HTTPIngress", ["PushModel", "WireFormats", "ZulipPush", "Delivery",
-                            nioCore, nioPosix, nioHTTP1, nioSSL, lifecycle]),
-    library("AdminIngress", ["PushModel", "WireFormats", "Delivery", "HTTPIngress", metrics, lifecycle]),
+                            nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, metrics, lifecycle]),
+    library("AdminIngress", ["PushModel", "WireFormats", "Delivery", "HTTPIngress", nioCore, metrics, lifecycle]),
     library("Simulators", ["PushModel", "Primitives", "WireFormats", "CNghttp2",
                            nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, x509, crypto, cryptoExtras, jwt, lifecycle]),
     library("Bench", ["PushModel", "WireFormats", "Primitives", "HTTP2Client", "APNs", "FCM", "ZulipPush", "Delivery",
@@ -96,8 +96,8 @@ let suites: [Target] = [
     tests("HTTP2ClientTests", ["PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", nioCore, nioPosix, nioSSL]),
     tests("ZulipPushTests", ["PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats", "Delivery",
                              "MemoryStore", "AtRest"]),
-    tests("HTTPIngressTests", ["PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WireFormats", "Delivery",
-                               nioCore, nioPosix, nioHTTP1, nioSSL]),
+    tests("HTTPIngressTests", ["PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats",
+                               "Delivery", nioCore, nioPosix, nioHTTP1, nioSSL, metrics, lifecycle, x509, crypto]),
     tests("SealbellTests", ["sealbell", "PushModel", "PushTesting", "Simulators", "WireFormats", "ZulipPush",
                             "SQLiteStore", "AtRest", nioCore, nioPosix, nioSSL]),
     tests("TidyTests"),

@@ -1,0 +1,55 @@
+import PushModel
+
+/// Which face answers which path of one listener. Immutable; a reload installs another.
+package struct HTTPRouter: Sendable {
+    struct Target: Sendable {
+        /// Index into ``faces``.
+        let face: Int
+        let bodyLimitBytes: Int
+        let tag: Int
+    }
+
+    package let faces: [any HTTPFace]
+    private var exact: [String: Target] = [:]
+    /// Longest first.
+    private var prefixes: [(path: String, target: Target)] = []
+
+    /// - Throws: `.routeClash` when two faces could be meant by one path; it names both.
+    package init(_ faces: [any HTTPFace]) throws(IngressError) {
+        self.faces = faces
+        for (index, face) in faces.enumerated() {
+            for route in face.routes {
+                let target = Target(face: index, bodyLimitBytes: route.bodyLimitBytes, tag: route.tag)
+                try add(route.pattern, target, of: face.name)
+            }
+        }
+        prefixes.sort { $0.path.utf8.count > $1.path.utf8.count }
+    }
+
+    func match(_ path: String) -> Target? {
+        if let target = exact[path] { return target }
+        for entry in prefixes where path.utf8.starts(with: entry.path.utf8) { return entry.target }
+        return nil
+    }
+
+    /// Within one face a path may lie below a prefix of the same face; between two faces it may not.
+    private mutating func add(
+        _ pattern: HTTPRoute.Pattern, _ target: Target, of name: ConfiguredName
+    ) throws(IngressError) {
+        var rival: Target?
+        switch pattern {
+        case .exact(let path):
+            rival = exact.updateValue(target, forKey: path)
+                ?? prefixes.first { $0.target.face != target.face && path.utf8.starts(with: $0.path.utf8) }?.target
+        case .prefix(let path):
+            rival = prefixes.first { other in
+                other.path == path
+                    || other.target.face != target.face
+                        && (path.utf8.starts(with: other.path.utf8) || other.path.utf8.starts(with: path.utf8))
+            }?.target
+                ?? exact.first { $0.value.face != target.face && $0.key.utf8.starts(with: path.utf8) }?.value
+            prefixes.append((path, target))
+        }
+        if let rival { throw IngressError(.routeClash, [faces[rival.face].name, name]) }
+    }
+}

@@ -1,0 +1,331 @@
+import CoreMetrics
+import NIOCore
+import NIOHTTP1
+import NIOTLS
+import PushModel
+
+/// One connection: requests one after the other, each answered before the next is looked at.
+///
+/// Phases: `idle` → `reading` → `answering` → `flushing` → `idle`; a refused sender goes to `lingering`, where what
+/// it still sends is thrown away until it ends, or the bound does. Everything runs on the connection's event loop.
+final class HTTPConnection: ChannelDuplexHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    enum Phase { case idle, reading, answering, flushing, lingering, ended }
+
+    /// The index in the loop's register; −1 outside it.
+    var place = -1
+    private let core: ListenerCore
+    private let register: LoopRegister
+    private let socket: IPAddress
+    private let isTLS: Bool
+    private var context: ChannelHandlerContext?
+    private var phase = Phase.idle
+    private var deadline: ContinuousClock.Instant
+    /// A head has begun to arrive; then the deadline is the head's, not the idle connection's.
+    private var isHeadBegun: Bool
+    private var request: RequestAssembly?
+    private var serial: UInt64 = 0
+    /// Parts of later requests, in order.
+    private var waiting = CircularBuffer<HTTPServerRequestPart>()
+    private var isReadHeld = false
+    /// The connection ends with the answer being made: the peer has closed its side, or sent nonsense behind.
+    private var endsNext = false
+
+    init(core: ListenerCore, register: LoopRegister, socket: IPAddress, isTLS: Bool) {
+        self.core = core
+        self.register = register
+        self.socket = socket
+        self.isTLS = isTLS
+        // A TLS handshake is part of the first head: who opens a socket and says nothing holds keys and buffers.
+        isHeadBegun = isTLS
+        deadline = core.world.instant() + (isTLS ? core.limits.head : core.limits.idle)
+    }
+
+    // MARK: The channel's events
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        register.add(self)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        register.remove(self)
+        dropRequest()
+        phase = .ended
+        self.context = nil
+        core.connectionClosed()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let part = unwrapInboundIn(data)
+        switch phase {
+        case .idle, .reading: take(part)
+        case .answering, .flushing:
+            // One read at most waits here: the next is held until the answer is out.
+            if waiting.count < core.limits.waitingParts {
+                waiting.append(part)
+            } else {
+                endsNext = true
+            }
+        case .lingering, .ended: break
+        }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) { context.fireChannelReadComplete() }
+
+    func read(context: ChannelHandlerContext) {
+        if waiting.isEmpty && !endsNext { context.read() } else { isReadHeld = true }
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if phase == .flushing, context.channel.isWritable { next() }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case ChannelEvent.inputClosed: inputEnded()
+        case TLSUserEvent.handshakeCompleted where phase == .idle:
+            isHeadBegun = false
+            deadline = core.world.instant() + core.limits.idle
+        default: break
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard let fault = error as? HTTPParserError else {
+            // The decoder repeats itself for bytes behind a fault that was answered already.
+            if error is ByteToMessageDecoderError { return }
+            return close()
+        }
+        switch phase {
+        case .idle, .reading: refuse(Self.refusal(for: fault))
+        case .answering, .flushing: endsNext = true
+        case .lingering, .ended: break
+        }
+    }
+
+    /// Bytes have arrived and the decoder has seen them: from now on a head must go on.
+    func bytesArrived() {
+        guard phase == .idle, !isHeadBegun else { return }
+        isHeadBegun = true
+        deadline = core.world.instant() + core.limits.head
+    }
+
+    // MARK: What the listener does
+
+    func sweep(at now: ContinuousClock.Instant) {
+        guard now >= deadline else { return }
+        switch phase {
+        case .idle where !isHeadBegun: close()
+        case .idle, .reading: refuse(.slowSender)
+        case .answering: refuse(.noAnswer)
+        case .flushing, .lingering: close()
+        case .ended: break
+        }
+    }
+
+    /// The listener stops: a connection without a request ends now, any other with its answer.
+    func drain() {
+        if phase == .idle, !isHeadBegun { close() } else { endsNext = true }
+    }
+
+    func close() {
+        phase = .ended
+        context?.close(promise: nil)
+    }
+
+    /// The face's answer, if this is still the request that it is for.
+    func answer(_ answer: HTTPOutbound, serial: UInt64) {
+        guard phase == .answering, self.serial == serial, let request else { return }
+        finish(request, with: answer)
+    }
+
+    // MARK: One request
+
+    private func take(_ part: HTTPServerRequestPart) {
+        switch part {
+        case .head(let head): begin(head)
+        case .body(let piece):
+            guard var assembly = request else { return }
+            request = nil
+            let step = assembly.take(piece, core)
+            request = assembly
+            deadline = assembly.deadline(core.limits)
+            carryOut(step)
+        case .end: complete()
+        }
+    }
+
+    private func begin(_ head: HTTPRequestHead) {
+        phase = .reading
+        isHeadBegun = true
+        serial &+= 1
+        let checked: CheckedHead
+        do throws(HeadFault) { checked = try CheckedHead(head) } catch { return refuse(error.refusal) }
+        let assembly = RequestAssembly(checked, core.router, at: core.world.instant())
+        deadline = assembly.deadline(core.limits)
+        request = assembly
+        carryOut(assembly.first)
+    }
+
+    private func carryOut(_ step: RequestAssembly.Step) {
+        switch step {
+        case .goOn: break
+        case .sendContinue:
+            guard let context else { return }
+            var buffer = context.channel.allocator.buffer(capacity: 32)
+            buffer.writeStaticString(continueBytes)
+            context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+        case .refuse(let refusal): refuse(refusal)
+        }
+    }
+
+    private func complete() {
+        guard phase == .reading, let request, let context else { return }
+        phase = .answering
+        guard let entry = request.entry else {
+            core.metrics.count(.notFound)
+            return finish(request, with: plainRefusal(.notFound))
+        }
+        deadline = core.world.instant() + core.limits.answer
+        let job = IngressJob(
+            entry: entry, inbound: request.inbound(socket: socket, isTLS: isTLS, core),
+            reply: IngressReply(
+                loop: context.eventLoop, connection: NIOLoopBound(self, eventLoop: context.eventLoop),
+                serial: serial))
+        guard core.dispatch(job) else {
+            core.metrics.count(.overloaded)
+            return finish(request, with: entry.face.refuse(.overloaded, tag: request.tag))
+        }
+    }
+
+    /// Answers a request that was read to its end.
+    private func finish(_ request: RequestAssembly, with answer: HTTPOutbound) {
+        let closes = answer.closes || endsNext || !request.head.keepsAlive || core.isDraining
+        dropRequest()
+        request.entry?.count(
+            status: answer.status, after: request.startedAt.duration(to: core.world.instant()))
+        phase = .flushing
+        deadline = core.world.instant() + core.limits.answer
+        let frame = AnswerFrame(
+            isVersion10: request.head.isVersion10, isHeadOnly: request.head.verb == .head, closes: closes)
+        write(answer, frame) { connection in connection.close() }
+        if !closes, context?.channel.isWritable == true { next() }
+    }
+
+    /// Answers what cannot be read on, and ends the connection without cutting the answer off.
+    private func refuse(_ refusal: IngressRefusal) {
+        let request = request
+        core.metrics.count(refusal)
+        let answer = request?.entry?.face.refuse(refusal, tag: request?.tag ?? 0) ?? plainRefusal(refusal)
+        dropRequest()
+        if let request {
+            request.entry?.count(
+                status: answer.status, after: request.startedAt.duration(to: core.world.instant()))
+        }
+        phase = .lingering
+        waiting.removeAll()
+        deadline = core.world.instant() + core.limits.linger
+        let frame = AnswerFrame(isHeadOnly: request?.head.verb == .head, closes: true)
+        write(answer, frame) { connection in connection.context?.close(mode: .output, promise: nil) }
+        resumeReading()
+    }
+
+    /// Writes an answer; `after` is called behind the last byte of one that ends the connection.
+    private func write(
+        _ answer: HTTPOutbound, _ frame: AnswerFrame, after: @escaping (HTTPConnection) -> Void
+    ) {
+        guard let context else { return }
+        var buffer = context.channel.allocator.buffer(capacity: 256 + answer.body.count)
+        buffer.writeAnswer(answer, frame, date: register.date(core.world.now()))
+        guard frame.closes else { return context.writeAndFlush(wrapOutboundOut(buffer), promise: nil) }
+        context.writeAndFlush(wrapOutboundOut(buffer)).assumeIsolated().whenComplete { _ in after(self) }
+    }
+
+    /// Ready for the next request, which may have arrived already.
+    private func next() {
+        phase = .idle
+        isHeadBegun = false
+        deadline = core.world.instant() + core.limits.idle
+        while phase == .idle || phase == .reading, !waiting.isEmpty { take(waiting.removeFirst()) }
+        if phase == .idle, endsNext { return close() }
+        if phase == .idle || phase == .reading { resumeReading() }
+    }
+
+    private func resumeReading() {
+        guard isReadHeld else { return }
+        isReadHeld = false
+        context?.read()
+    }
+
+    private func dropRequest() {
+        if let request { core.release(request.received) }
+        request = nil
+    }
+
+    /// The peer has ended its side. What it asked for completely is still answered.
+    private func inputEnded() {
+        switch phase {
+        case .idle where !isHeadBegun: close()
+        case .idle, .reading: refuse(.malformed)
+        case .answering, .flushing: endsNext = true
+        case .lingering: close()
+        case .ended: break
+        }
+    }
+
+    private static func refusal(for fault: HTTPParserError) -> IngressRefusal {
+        switch fault {
+        case .headerOverflow: .headersTooLarge
+        case .invalidVersion: .unsupportedVersion
+        default: .malformed
+        }
+    }
+}
+
+/// Stands before the decoder and tells the connection that bytes came, whole head or not.
+final class ByteTap: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    private let connection: HTTPConnection
+
+    init(_ connection: HTTPConnection) { self.connection = connection }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        context.fireChannelRead(data)
+        connection.bytesArrived()
+    }
+}
+
+/// Stands where there is no room for a connection: one answer without a question, then the end.
+final class FullConnection: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private let core: ListenerCore
+    private let isTLS: Bool
+
+    init(core: ListenerCore, isTLS: Bool) {
+        self.core = core
+        self.isTLS = isTLS
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        core.metrics.connectionsRefused.increment()
+        // Over TLS an answer would cost a handshake, which is what there is no room for.
+        guard !isTLS else { return context.close(promise: nil) }
+        var buffer = context.channel.allocator.buffer(capacity: 256)
+        var line = DateLine()
+        buffer.writeAnswer(
+            plainRefusal(.overloaded), AnswerFrame(closes: true), date: line.bytes(at: core.world.now()))
+        context.writeAndFlush(wrapOutboundOut(buffer)).assumeIsolated().whenComplete { _ in
+            context.close(promise: nil)
+        }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { core.connectionClosed() }
+}

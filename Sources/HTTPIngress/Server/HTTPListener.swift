@@ -1,0 +1,204 @@
+package import CoreMetrics
+package import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+package import PushModel
+import ServiceLifecycle
+import Synchronization
+
+/// One named listener: an address, perhaps TLS, and the faces it serves.
+///
+/// `open` takes the address, `run` answers until a graceful stop has finished what was asked, or until
+/// cancellation cuts everything. `install` and `reloadTLS` change what the next request and the next connection
+/// meet; nothing that stands is dropped.
+package final class HTTPListener: Service, Sendable {
+    package struct Address: Sendable {
+        package var host: String
+        /// 0: any free one.
+        package var port: Int
+
+        package init(host: String, port: Int) {
+            self.host = host
+            self.port = port
+        }
+    }
+
+    private enum State {
+        case closed
+        case open(any Channel, port: Int)
+    }
+
+    package let name: ConfiguredName
+    private let address: Address
+    private let tls: TLSFiles?
+    private let factory: any MetricsFactory
+    private let journal: Journal
+    private let group: any EventLoopGroup
+    private let core: ListenerCore
+    private let registers: [ObjectIdentifier: LoopRegister]
+    private let context: Mutex<NIOSSLContext?>
+    private let state = Mutex(State.closed)
+    private let drainEnds = Mutex<ContinuousClock.Instant?>(nil)
+
+    /// - Throws: `.tlsUnusable` when the files cannot be used.
+    package init(
+        _ name: ConfiguredName, at address: Address, tls: TLSFiles? = nil, proxies: TrustedProxies = TrustedProxies(),
+        router: HTTPRouter, limits: IngressLimits = IngressLimits(), group: any EventLoopGroup, world: World,
+        journal: Journal, metrics: any MetricsFactory
+    ) throws(IngressError) {
+        self.name = name
+        self.address = address
+        self.tls = tls
+        self.journal = journal
+        self.group = group
+        factory = metrics
+        let secured = try tls?.context(of: name)
+        context = Mutex(secured)
+        core = ListenerCore(
+            limits: limits, proxies: proxies, world: world, metrics: IngressMetrics(listener: name, metrics),
+            router: InstalledRouter(router, listener: name, metrics))
+        var registers: [ObjectIdentifier: LoopRegister] = [:]
+        for loop in group.makeIterator() { registers[ObjectIdentifier(loop)] = LoopRegister(loop) }
+        self.registers = registers
+    }
+
+    /// Connections that stand, requests between last byte and answer, bytes of bodies in memory.
+    package var load: (connections: Int, requests: Int, bytes: Int) {
+        (core.openConnections, core.requestsInFlight, core.bufferedBytes)
+    }
+
+    /// Puts another router in force for every request whose head has not been read yet.
+    package func install(_ router: HTTPRouter) {
+        core.install(InstalledRouter(router, listener: name, factory))
+    }
+
+    /// Reads certificate and key again, for new connections. On a fault the old ones stay in force.
+    package func reloadTLS() throws(IngressError) {
+        guard let tls else { return }
+        let fresh = try tls.context(of: name)
+        context.withLock { $0 = fresh }
+    }
+
+    /// Takes the address and begins to accept. Later calls return the same port.
+    ///
+    /// - Returns: the port that was taken.
+    /// - Throws: `.bindFailed`.
+    package func open() async throws(IngressError) -> Int {
+        if case .open(_, let port) = state.withLock({ $0 }) { return port }
+        let bound: any Channel
+        do {
+            bound = try await bootstrap.bind(host: address.host, port: address.port).get()
+        } catch {
+            throw IngressError(.bindFailed, [name])
+        }
+        let port = bound.localAddress?.port ?? address.port
+        state.withLock { $0 = .open(bound, port: port) }
+        journal.note("listener opened", [.listener: name, .port: port])
+        return port
+    }
+
+    package func run() async throws {
+        _ = try await open()
+        await withTaskCancellationHandler {
+            await withGracefulShutdownHandler {
+                await withDiscardingTaskGroup { timers in
+                    timers.addTask { await self.sweepRegularly() }
+                    await self.serveAll()
+                    timers.cancelAll()
+                }
+            } onGracefulShutdown: {
+                self.beginDrain()
+            }
+        } onCancel: {
+            self.beginDrain()
+            self.cutAll()
+            self.core.mailbox.close()
+        }
+        journal.note("listener closed", [.listener: name])
+    }
+
+    // MARK: Serving
+
+    private func serveAll() async {
+        await withDiscardingTaskGroup { requests in
+            while let jobs = await core.mailbox.take() {
+                for job in jobs { requests.addTask { await self.serve(job) } }
+            }
+        }
+    }
+
+    private func serve(_ job: IngressJob) async {
+        let answer = await job.entry.face.respond(to: job.inbound)
+        core.requestEnded()
+        job.reply.send(answer)
+    }
+
+    /// Looks at the deadlines of all connections, and cuts them when a drain has taken too long.
+    private func sweepRegularly() async {
+        while true {
+            // The sleep ends early only by cancellation, which ends the sweeps.
+            do { try await core.world.sleep(core.world.instant() + core.limits.sweep) } catch { return }
+            let now = core.world.instant()
+            if let end = drainEnds.withLock({ $0 }), now >= end {
+                cutAll()
+            } else {
+                for register in registers.values { register.visitAll { $0.sweep(at: now) } }
+            }
+        }
+    }
+
+    // MARK: Stopping
+
+    private func beginDrain() {
+        drainEnds.withLock { if $0 == nil { $0 = core.world.instant() + core.limits.drain } }
+        if case .open(let channel, _) = state.withLock({ $0 }) { channel.close(mode: .all, promise: nil) }
+        core.beginDrain()
+        for register in registers.values { register.visitAll { $0.drain() } }
+    }
+
+    private func cutAll() {
+        for register in registers.values { register.visitAll { $0.close() } }
+    }
+
+    // MARK: Accepting
+
+    private var bootstrap: ServerBootstrap {
+        ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
+            // One read for each wake-up: requests are small, and a held read must hold soon.
+            .childChannelOption(.maxMessagesPerRead, value: 1)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture { try self.furnish(channel) }
+            }
+    }
+
+    private func furnish(_ channel: any Channel) throws {
+        let pipeline = channel.pipeline.syncOperations
+        let secured = context.withLock { $0 }
+        guard core.connectionOpened(), let register = registers[ObjectIdentifier(channel.eventLoop)] else {
+            try pipeline.addHandler(FullConnection(core: core, isTLS: secured != nil))
+            return
+        }
+        if let secured { try pipeline.addHandler(NIOSSLServerHandler(context: secured)) }
+        let connection = HTTPConnection(
+            core: core, register: register, socket: Self.address(of: channel), isTLS: secured != nil)
+        var bounds = NIOHTTPDecoderLimitConfiguration()
+        bounds.maxHeaderFieldSize = core.limits.headBytes
+        bounds.maxHeaderListSize = core.limits.headBytes
+        bounds.maxHeaderFieldCount = core.limits.headFields
+        try pipeline.addHandlers([
+            ByteTap(connection),
+            ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: bounds)),
+            connection,
+        ])
+    }
+
+    /// The peer's address; all zeros where the system does not know it any more.
+    private static func address(of channel: any Channel) -> IPAddress {
+        channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) } ?? IPAddress(high: 0, low: 0)
+    }
+}

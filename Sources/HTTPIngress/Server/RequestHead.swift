@@ -1,0 +1,108 @@
+import NIOHTTP1
+
+/// A head that the server goes on with: everything that decides about the request before its body.
+struct CheckedHead {
+    var verb: HTTPVerb
+    var path: String
+    var query: String?
+    var fields: HTTPHeaders
+    var isVersion10: Bool
+    /// Whether the connection may stay open behind the answer.
+    var keepsAlive: Bool
+    var awaitsContinue: Bool
+    /// `nil`: chunked, or no body at all.
+    var contentLength: Int?
+    var isChunked: Bool
+
+    var hasBody: Bool { isChunked || (contentLength ?? 0) > 0 }
+
+    /// Checks a head against RFC 9112 where readers are known to disagree, which is what smuggling lives on.
+    ///
+    /// Both lengths (§6.3), a length that is no plain number or is given twice, a transfer coding that is not
+    /// just `chunked`, HTTP/1.0 with a transfer coding (§6.1), no `Host` or two (§3.2), control bytes in the target.
+    init(_ head: HTTPRequestHead) throws(HeadFault) {
+        guard head.version == .http1_1 || head.version == .http1_0 else { throw HeadFault(.unsupportedVersion) }
+        isVersion10 = head.version == .http1_0
+        verb = HTTPVerb(head.method)
+        var scan = FieldScan()
+        for field in head.headers { scan.see(field.name, field.value) }
+        guard scan.hosts == 1 || isVersion10 && scan.hosts == 0 else { throw HeadFault(.malformed) }
+        guard scan.lengths <= 1, scan.lengths == 0 || scan.codings == 0 else { throw HeadFault(.malformed) }
+        guard scan.codings == 0 || !isVersion10 else { throw HeadFault(.malformed) }
+        guard scan.codings == 0 || scan.isChunkedAlone else { throw HeadFault(.unsupportedTransferCoding) }
+        if let text = scan.length {
+            guard let length = Self.decimal(text) else { throw HeadFault(.malformed) }
+            contentLength = length
+        }
+        isChunked = scan.codings > 0
+        guard scan.expectations == 0 || scan.isContinueAlone else { throw HeadFault(.unsupportedExpectation) }
+        awaitsContinue = scan.expectations > 0 && !isVersion10
+        // After an upgrade or CONNECT the decoder stops reading HTTP, so the connection ends with the answer.
+        keepsAlive = head.isKeepAlive && scan.upgrades == 0 && head.method != .CONNECT
+        fields = head.headers
+        (path, query) = try Self.target(head.uri)
+    }
+
+    /// Splits the request target: origin form, or absolute form, whose scheme and authority are dropped, or `*`.
+    private static func target(_ uri: String) throws(HeadFault) -> (path: String, query: String?) {
+        guard uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw HeadFault(.malformed) }
+        var rest = uri[...]
+        if !rest.utf8.starts(with: [0x2F]) {
+            if uri == "*" { return ("*", nil) }
+            guard let scheme = ["http://", "https://"].first(where: { uri.lowercased().hasPrefix($0) }) else {
+                throw HeadFault(.malformed)
+            }
+            rest = rest.dropFirst(scheme.utf8.count)
+            rest = rest.firstIndex(where: { $0 == "/" || $0 == "?" }).map { rest[$0...] } ?? ""
+        }
+        guard let mark = rest.utf8.firstIndex(of: 0x3F) else { return (rest.isEmpty ? "/" : String(rest), nil) }
+        let path = rest[..<mark]
+        return (path.isEmpty ? "/" : String(path), String(rest[rest.utf8.index(after: mark)...]))
+    }
+
+    /// Up to 15 digits: more could not be held anyway, and would overflow somewhere.
+    private static func decimal(_ text: String) -> Int? {
+        guard (1...15).contains(text.utf8.count) else { return nil }
+        var number = 0
+        for byte in text.utf8 {
+            guard 0x30...0x39 ~= byte else { return nil }
+            number = number * 10 + Int(byte - 0x30)
+        }
+        return number
+    }
+}
+
+/// Why a head is refused.
+struct HeadFault: Error {
+    let refusal: IngressRefusal
+    init(_ refusal: IngressRefusal) { self.refusal = refusal }
+}
+
+/// What one pass over the fields finds. Names are told apart by length first: most fields cost one comparison.
+private struct FieldScan {
+    var hosts = 0
+    var lengths = 0
+    var length: String?
+    var codings = 0
+    var isChunkedAlone = false
+    var expectations = 0
+    var isContinueAlone = false
+    var upgrades = 0
+
+    mutating func see(_ name: String, _ value: String) {
+        switch name.utf8.count {
+        case 4 where name.lowercased() == "host": hosts += 1
+        case 6 where name.lowercased() == "expect":
+            expectations += 1
+            isContinueAlone = expectations == 1 && value.lowercased() == "100-continue"
+        case 7 where name.lowercased() == "upgrade": upgrades += 1
+        case 14 where name.lowercased() == "content-length":
+            lengths += 1
+            length = value
+        case 17 where name.lowercased() == "transfer-encoding":
+            codings += 1
+            isChunkedAlone = codings == 1 && value.lowercased() == "chunked"
+        default: break
+        }
+    }
+}

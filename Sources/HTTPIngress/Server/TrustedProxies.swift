@@ -1,0 +1,54 @@
+import NIOHTTP1
+package import PushModel
+
+/// The proxies whose word about the client counts. Nobody else's `X-Forwarded-…` is read.
+package struct TrustedProxies: Sendable {
+    private let blocks: [AddressBlock]
+
+    package init(_ blocks: [AddressBlock] = []) { self.blocks = blocks }
+
+    /// Reads addresses and blocks of the configuration.
+    ///
+    /// - Throws: `.proxyMalformed` with the listener's name.
+    package init(_ texts: [String], of listener: ConfiguredName) throws(IngressError) {
+        var blocks: [AddressBlock] = []
+        for text in texts {
+            guard let block = AddressBlock(text) else { throw IngressError(.proxyMalformed, [listener]) }
+            blocks.append(block)
+        }
+        self.blocks = blocks
+    }
+
+    package func contains(_ address: IPAddress) -> Bool { blocks.contains { $0.contains(address) } }
+
+    /// Who the client is, and whether it spoke TLS to the outermost trusted proxy.
+    ///
+    /// `X-Forwarded-For` is read from its end: each trusted proxy appended whom it saw. The first one
+    /// who is not trusted is the client; what stands left of it is the client's own claim and is ignored. A part
+    /// that is no address ends the walk.
+    func client(behind socket: IPAddress, _ fields: HTTPHeaders) -> (address: IPAddress, isSecure: Bool) {
+        guard contains(socket) else { return (socket, false) }
+        var seen = socket
+        walk: for field in fields.lazy.filter({ Self.isNamed($0.name, "x-forwarded-for") }).reversed() {
+            for part in field.value.split(separator: ",").reversed() {
+                guard let address = IPAddress(Self.trimmed(part)) else { break walk }
+                seen = address
+                if !contains(address) { break walk }
+            }
+        }
+        let scheme = fields.last { Self.isNamed($0.name, "x-forwarded-proto") }?.value
+        let last = scheme?.split(separator: ",").last.map { Self.trimmed($0).lowercased() }
+        return (seen, last == "https")
+    }
+
+    private static func isNamed(_ name: String, _ lowercase: String) -> Bool {
+        name.utf8.count == lowercase.utf8.count && name.lowercased() == lowercase
+    }
+
+    private static func trimmed(_ part: Substring) -> Substring {
+        var part = part
+        while part.first == " " || part.first == "\t" { part.removeFirst() }
+        while part.last == " " || part.last == "\t" { part.removeLast() }
+        return part
+    }
+}
