@@ -1,0 +1,394 @@
+import NIOCore
+import NIOTLS
+import PushModel
+import Synchronization
+
+/// One HTTP/2 connection: owns the session on its event loop and carries out what ``ConnectionState`` decides.
+///
+/// Work comes in batches: what was read, or what senders put into the inbox since the last turn. Each batch ends
+/// in one ``turn()``: take from the inbox, submit what the peer's limit allows (the session's own queue is never
+/// used), write once, report once to the pool, and only then wake the callers.
+final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
+    // Safety: `inbox` is locked, the constants are Sendable, and every other field is touched on `eventLoop`.
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private struct Inbox {
+        var slots: [HTTP2Slot] = []
+        var closed = false
+    }
+
+    let pool: HTTP2Pool
+    let tag: HTTP2ConnectionTag
+    let eventLoop: any EventLoop
+    private let options: HTTP2Options
+    private let world: World
+    private let inbox = Mutex(Inbox())
+
+    private var context: ChannelHandlerContext?
+    private var session: HTTP2Session?
+    private var state: ConnectionState
+    private var arrivals: [HTTP2Slot] = []
+    /// Taken from the inbox, waiting for the limit or for the socket. At most what was reserved.
+    private var pending = CircularBuffer<HTTP2Slot>()
+    private var inFlight: ContiguousArray<HTTP2Slot> = []
+    private var finished: [(UnsafeContinuation<HTTP2Answer, Never>, HTTP2Answer)] = []
+    private var unsentBytes = 0
+    private var usualBodyBytes = 1024
+    private var submittedCount = 0
+    private var closedCount = 0
+    private var drainToTell = false
+    private var turning = false
+    private var turnAgain = false
+    private var ticker: RepeatedTask?
+
+    /// Enough for a few dozen frames, so that a burst is one TLS write.
+    private static let writeLimitBytes = 1 << 16
+
+    init(pool: HTTP2Pool, tag: HTTP2ConnectionTag, eventLoop: any EventLoop, options: HTTP2Options, world: World) {
+        self.pool = pool
+        self.tag = tag
+        self.eventLoop = eventLoop
+        self.options = options
+        self.world = world
+        state = ConnectionState(options: options, now: world.instant())
+    }
+
+    // MARK: From any thread
+
+    /// Hands a request over. Ends it at once as unprocessed when the connection is gone.
+    func enqueue(_ slot: HTTP2Slot) {
+        let (taken, first) = inbox.withLock { inbox -> (Bool, Bool) in
+            guard !inbox.closed else { return (false, false) }
+            inbox.slots.append(slot)
+            return (true, inbox.slots.count == 1)
+        }
+        guard taken else {
+            guard let call = slot.call else { return }
+            slot.call = nil
+            slot.sentAt = world.now()
+            call.continuation.resume(returning: slot.answer(.connectionLost, .unprocessed))
+            return
+        }
+        // Only the first of a batch wakes the loop; it takes along what has come by then.
+        if first { eventLoop.execute { self.turn() } }
+    }
+
+    /// Takes no more requests and leaves when the last is done.
+    func retire() {
+        eventLoop.execute {
+            self.drain()
+            self.turn()
+        }
+    }
+
+    // MARK: The channel's events
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        let period = max(.milliseconds(5), min(.milliseconds(250), options.requestDeadline / 8, options.pongDeadline / 8))
+        let amount = TimeAmount.milliseconds(period.wholeMilliseconds)
+        ticker = eventLoop.scheduleRepeatedTask(initialDelay: amount, delay: amount) { [weak self] _ in self?.tick() }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        end(because: state.phase == .connecting ? .unreachable : nil)
+        self.context = nil
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .handshakeCompleted(let chosen)? = event as? TLSUserEvent {
+            // Apple's hosts speak HTTP/2 without choosing it; all others must choose `h2` (push-services §2.1).
+            guard chosen == nil || chosen == "h2" else { return fail(.notHTTP2) }
+            session = HTTP2Session(owner: self)
+            state.secured()
+            turn()
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let buffer = unwrapInboundIn(data)
+        guard let session else { return }
+        state.read(at: world.instant())
+        if !buffer.withUnsafeReadableBytes(session.receive) { fail(.protocolViolation) }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) { turn() }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) { turn() }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        end(because: state.phase == .connecting ? .unreachable : nil)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // The library's words are dropped: they may quote the peer.
+        end(because: state.phase == .connecting ? .tlsFailed : nil)
+        context.close(promise: nil)
+    }
+
+    // MARK: The session's events
+
+    func receivedSettings() {
+        if state.settings(peerLimit: session?.peerStreamLimit) {
+            pool.ready(self, report())
+        }
+    }
+
+    func receivedPong() { state.pong() }
+
+    func receivedGoaway() {
+        pool.counters.goaways.increment()
+        drain()
+    }
+
+    /// `nil`: answered or given up meanwhile. The rest is then withheld, never cut short by an END_STREAM that
+    /// would make half a body look whole.
+    func readBody(of slot: HTTP2Slot, into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, last: Bool)? {
+        guard let body = slot.call?.request.body else { return nil }
+        let count = min(buffer.count, body.count - slot.bodyOffset)
+        body.reveal { bytes in
+            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[slot.bodyOffset..<slot.bodyOffset + count]))
+        }
+        slot.bodyOffset += count
+        unsentBytes -= count
+        slot.bodySent = slot.bodyOffset == body.count
+        return (count, slot.bodySent)
+    }
+
+    func received(_ bytes: UnsafeBufferPointer<UInt8>, on slot: HTTP2Slot) {
+        let room = options.answerLimitBytes - slot.body.count
+        if bytes.count <= room { return slot.body.append(contentsOf: bytes) }
+        slot.body.append(contentsOf: bytes.prefix(room))
+        // More than any push service says: the status is the answer, the rest is not read.
+        answered(slot)
+        reset(slot)
+    }
+
+    func answered(_ slot: HTTP2Slot) {
+        slot.complete = true
+        guard slot.call != nil else { return }
+        if (200..<300).contains(slot.status), state.good() { pool.proved() }
+        pool.counters.answers.increment()
+        finish(slot, .answered, .answered)
+    }
+
+    func closed(_ slot: HTTP2Slot, refused: Bool) {
+        if slot.call != nil {
+            if refused { pool.counters.refused.increment() }
+            if refused || !slot.bodySent {
+                finish(slot, refused ? .refused : .reset, .unprocessed)
+            } else {
+                finish(slot, .reset, .unknown)
+            }
+        }
+        remove(slot)
+    }
+}
+
+// MARK: - One turn
+
+extension HTTP2Connection {
+    private func turn() {
+        if turning {
+            turnAgain = true
+            return
+        }
+        turning = true
+        repeat {
+            turnAgain = false
+            takeInbox()
+            submitPending()
+            write()
+            tell()
+        } while turnAgain
+        turning = false
+        if let session, session.isOver, state.phase != .ended {
+            end(because: nil)
+            context?.close(promise: nil)
+        }
+    }
+
+    private func takeInbox() {
+        inbox.withLock { swap(&$0.slots, &arrivals) }
+        pending.append(contentsOf: arrivals)
+        arrivals.removeAll(keepingCapacity: true)
+    }
+
+    private func submitPending() {
+        guard !pending.isEmpty else { return }
+        let now = world.instant()
+        let wall = world.now()
+        while let slot = pending.first {
+            guard state.phase == .ready else {
+                pending.removeFirst()
+                endUnsubmitted(slot, .connectionLost)
+                continue
+            }
+            guard inFlight.count < state.limit, context?.channel.isWritable == true, let session else { return }
+            guard let call = slot.call else { preconditionFailure("a slot in the queue has its call") }
+            slot.sentAt = wall
+            guard now < call.sendBefore else {
+                pending.removeFirst()
+                endUnsubmitted(slot, .leaseRanOut)
+                continue
+            }
+            guard session.submit(slot, call.request) else {
+                drain()
+                continue
+            }
+            pending.removeFirst()
+            submittedCount += 1
+            slot.index = inFlight.count
+            slot.held = call.request
+            inFlight.append(slot)
+            let size = call.request.body.count
+            unsentBytes += size
+            usualBodyBytes += (size - usualBodyBytes) / 8
+            pool.counters.requests.increment()
+            switch state.submitted(at: now) {
+            case .ping: session.ping()
+            case .drain: drain()
+            case .none, .fail, .leave: break
+            }
+        }
+    }
+
+    /// Ends a slot that never reached the session, unprocessed.
+    private func endUnsubmitted(_ slot: HTTP2Slot, _ cause: HTTP2Answer.Cause) {
+        slot.sentAt = world.now()
+        submittedCount += 1
+        closedCount += 1
+        finish(slot, cause, .unprocessed)
+    }
+
+    private func write() {
+        guard let context, let session else { return }
+        var more = true
+        while more, context.channel.isWritable, state.phase != .ended {
+            var buffer = context.channel.allocator.buffer(capacity: 2048)
+            guard let left = session.produce(into: &buffer, limitBytes: Self.writeLimitBytes) else {
+                return fail(.protocolViolation)
+            }
+            more = left
+            if buffer.readableBytes > 0 { context.writeAndFlush(wrapOutboundOut(buffer), promise: nil) }
+        }
+    }
+
+    private func report() -> PoolState<HTTP2Connection, HTTP2Pool.Waiter>.Report {
+        defer { (submittedCount, closedCount) = (0, 0) }
+        return .init(
+            limit: state.limit, submitted: submittedCount, closed: closedCount,
+            windowRoomBytes: (session?.sendWindowBytes ?? 0) - unsentBytes, usualBodyBytes: usualBodyBytes,
+            writable: context?.channel.isWritable ?? false)
+    }
+
+    /// Reports to the pool, then wakes callers: the streams they free are free before they ask for more.
+    private func tell() {
+        if drainToTell {
+            drainToTell = false
+            pool.drained(tag)
+        }
+        if state.phase == .ready || submittedCount + closedCount > 0 { pool.report(tag, report()) }
+        guard !finished.isEmpty else { return }
+        for (continuation, answer) in finished { continuation.resume(returning: answer) }
+        finished.removeAll(keepingCapacity: true)
+    }
+}
+
+// MARK: - Ends
+
+extension HTTP2Connection {
+    private func tick() {
+        guard state.phase != .ended else { return }
+        let now = world.instant()
+        expire(now)
+        let stalled = inFlight.isEmpty && (session?.sendWindowBytes ?? 1) <= 0
+        switch state.tick(at: now, inFlight: inFlight.count + pending.count, stalled: stalled) {
+        case .none: break
+        case .ping: session?.ping()
+        case .fail(let code): return fail(code)
+        case .drain: drain()
+        case .leave:
+            guard let session else { return fail(.unreachable) }
+            session.terminate()
+        }
+        turn()
+    }
+
+    /// Ends what waited too long: in the queue unprocessed; on the wire with CANCEL, its fate unknown once the
+    /// whole body had been written.
+    private func expire(_ now: ContinuousClock.Instant) {
+        if pending.contains(where: { $0.isLate(now) }) {
+            let late = pending.filter { $0.isLate(now) }
+            pending.removeAll { $0.isLate(now) }
+            for slot in late { endUnsubmitted(slot, .deadlineExceeded) }
+        }
+        for slot in inFlight where !slot.resetSent {
+            if let call = slot.call {
+                guard call.deadline <= now else { continue }
+                pool.counters.timeouts.increment()
+                finish(slot, .deadlineExceeded, slot.bodySent ? .unknown : .unprocessed)
+                reset(slot)
+            } else if slot.lateSince.map({ now - $0 >= options.requestDeadline }) ?? true {
+                if slot.lateSince == nil { slot.lateSince = now } else { reset(slot) }
+            }
+        }
+    }
+
+    private func drain() {
+        if state.drain(at: world.instant()) { drainToTell = true }
+    }
+
+    private func reset(_ slot: HTTP2Slot) {
+        slot.resetSent = true
+        session?.reset(slot.streamID)
+    }
+
+    private func finish(_ slot: HTTP2Slot, _ cause: HTTP2Answer.Cause, _ fate: Answer.Fate) {
+        guard let call = slot.call else { return }
+        slot.call = nil
+        unsentBytes -= slot.streamID == 0 ? 0 : call.request.body.count - slot.bodyOffset
+        if fate == .unknown { pool.counters.unknownFates.increment() }
+        finished.append((call.continuation, slot.answer(cause, fate)))
+    }
+
+    private func remove(_ slot: HTTP2Slot) {
+        guard slot.index >= 0, let last = inFlight.popLast() else { return }
+        if last !== slot {
+            inFlight[slot.index] = last
+            last.index = slot.index
+        }
+        slot.index = -1
+        slot.held = nil
+        closedCount += 1
+    }
+
+    func fail(_ code: HTTP2Error.Code) {
+        guard state.phase != .ended else { return }
+        end(because: code)
+        context?.close(promise: nil)
+    }
+
+    /// Ends everything on it; what was written whole has an unknown fate, the rest is unprocessed.
+    private func end(because code: HTTP2Error.Code?) {
+        guard state.phase != .ended else { return }
+        state.end()
+        ticker?.cancel()
+        ticker = nil
+        let queued = inbox.withLock { inbox in
+            inbox.closed = true
+            defer { inbox.slots = [] }
+            return inbox.slots
+        }
+        for slot in inFlight { finish(slot, .connectionLost, slot.bodySent ? .unknown : .unprocessed) }
+        for slot in Array(pending) + queued { endUnsubmitted(slot, .connectionLost) }
+        inFlight.removeAll()
+        pending.removeAll()
+        session = nil
+        pool.ended(tag, proved: state.proved, because: code)
+        for (continuation, answer) in finished { continuation.resume(returning: answer) }
+        finished.removeAll()
+    }
+}

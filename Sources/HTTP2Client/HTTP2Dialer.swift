@@ -1,0 +1,96 @@
+import NIOCore
+import NIOExtras
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import PushModel
+
+/// Opens sockets for a pool: TCP, through a proxy where one is configured, then TLS with ALPN `h2` and SNI.
+struct HTTP2Dialer: Sendable {
+    let endpoint: HTTP2Endpoint
+    let options: HTTP2Options
+    private let tls: NIOSSLContext
+    /// `nil` when the host is an address: SNI names hosts only (RFC 6066 §3), and the certificate is then
+    /// checked against the address.
+    private let serverName: String?
+
+    /// - Throws: `.badCertificateFile` when TLS cannot be set up from the endpoint's trust.
+    init(endpoint: HTTP2Endpoint, options: HTTP2Options) throws(HTTP2Error) {
+        self.endpoint = endpoint
+        self.options = options
+        // The library's words are dropped: they may quote the file.
+        guard let tls = try? NIOSSLContext(configuration: endpoint.tlsConfiguration()) else {
+            throw HTTP2Error(.badCertificateFile)
+        }
+        self.tls = tls
+        let isAddress = (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port)) != nil
+        serverName = isAddress ? nil : endpoint.host
+    }
+
+    /// Connects; the connection itself tells the pool when it is ready. The future fails when TCP or the proxy
+    /// does.
+    func dial(_ connection: HTTP2Connection) -> EventLoopFuture<Void> {
+        let deadline = TimeAmount.milliseconds(options.connectDeadline.wholeMilliseconds)
+        let bootstrap = ClientBootstrap(group: connection.eventLoop).connectTimeout(deadline)
+        guard let proxy = endpoint.proxy else {
+            return bootstrap
+                .channelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture { try self.secure(channel, connection) }
+                }
+                .connect(host: endpoint.host, port: endpoint.port)
+                .map { _ in }
+        }
+        let established = connection.eventLoop.makePromise(of: Void.self)
+        return bootstrap
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try self.addConnect(to: channel, proxy, deadline: deadline, established)
+                }
+            }
+            .connect(host: proxy.host, port: proxy.port)
+            .flatMapErrorThrowing { error in
+                established.fail(error)
+                throw error
+            }
+            .flatMap { channel in
+                established.futureResult
+                    .flatMap { self.removeConnect(from: channel) }
+                    .flatMapThrowing { try self.secure(channel, connection) }
+                    .flatMapErrorThrowing { error in
+                        channel.close(promise: nil)
+                        throw error
+                    }
+            }
+    }
+
+    private func secure(_ channel: any Channel, _ connection: HTTP2Connection) throws {
+        let handler = try NIOSSLClientHandler(context: tls, serverHostname: serverName)
+        try channel.pipeline.syncOperations.addHandlers(handler, connection)
+    }
+
+    private func addConnect(
+        to channel: any Channel, _ proxy: HTTP2Endpoint.Proxy, deadline: TimeAmount,
+        _ established: EventLoopPromise<Void>
+    ) throws {
+        var headers = HTTPHeaders()
+        if let authorization = proxy.authorization { headers.add(name: "proxy-authorization", value: authorization) }
+        let connect = NIOHTTP1ProxyConnectHandler(
+            targetHost: endpoint.host, targetPort: endpoint.port, headers: headers, deadline: .now() + deadline,
+            promise: established)
+        let sync = channel.pipeline.syncOperations
+        try sync.addHandler(HTTPRequestEncoder(), name: Self.encoderName)
+        try sync.addHandler(
+            ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes)), name: Self.decoderName)
+        try sync.addHandler(connect, name: Self.connectName)
+    }
+
+    private func removeConnect(from channel: any Channel) -> EventLoopFuture<Void> {
+        channel.pipeline.removeHandler(name: Self.connectName)
+            .flatMap { channel.pipeline.removeHandler(name: Self.encoderName) }
+            .flatMap { channel.pipeline.removeHandler(name: Self.decoderName) }
+    }
+
+    private static let encoderName = "connect-encoder"
+    private static let decoderName = "connect-decoder"
+    private static let connectName = "connect"
+}

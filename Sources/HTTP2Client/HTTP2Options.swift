@@ -1,0 +1,36 @@
+/// How a pool behaves. Every bound has its reason beside it; a bench or a test may move them.
+package struct HTTP2Options: Sendable {
+    /// Connections grow up to this many while all streams or windows are full. Eight, because with a round trip
+    /// of 80 ms and Apple's window of 65,535 bytes each carries some 330 pushes a second (push-services §2.6).
+    package var maximumConnections = 8
+    /// Our own cap of streams on a connection, under whatever the peer allows. Apple allows 1,000.
+    package var streamsPerConnection = 1000
+    /// Streams until the first good answer when the peer's SETTINGS name no limit (RFC 9113 §6.5.2 asks peers
+    /// for at least 100).
+    package var unprovedStreams = 100
+    /// From the hand-over of a request to its answer; the leases of DESIGN §3 reckon with 10 s.
+    package var requestDeadline: Duration = .seconds(10)
+    /// From the first TCP packet to the peer's SETTINGS.
+    package var connectDeadline: Duration = .seconds(10)
+    /// With requests in flight, so long without a byte read before a PING (push-services §2.6).
+    package var pingAfterSilence: Duration = .seconds(15)
+    /// A PING unanswered for so long: the connection is dead.
+    package var pongDeadline: Duration = .seconds(10)
+    /// On an idle connection one PING an hour, as Apple asks.
+    package var idlePing: Duration = .seconds(3600)
+    /// A connection beyond the first goes after so long without a request.
+    package var idleShrink: Duration = .seconds(600)
+    /// Everything has been full for so long before another connection is opened: a full loopback peer frees a
+    /// stream within a millisecond, and a handshake costs more than that.
+    package var growAfter: Duration = .milliseconds(25)
+    /// First wait before connecting again after a connection that gave no good answer; doubles, with full
+    /// jitter, up to the cap (push-services §9).
+    package var backoffBase: Duration = .seconds(1)
+    package var backoffCap: Duration = .seconds(60)
+    /// Stream ids run out after 2³⁰ requests; a connection is replaced a little before.
+    package var requestsPerConnection = 1 << 30 - 1 << 16
+    /// Of an answer's body so many bytes are kept: a push service's faults take a few hundred.
+    package var answerLimitBytes = 8192
+
+    package init() {}
+}

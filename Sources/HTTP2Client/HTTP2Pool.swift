@@ -1,0 +1,256 @@
+package import NIOCore
+package import PushModel
+import ServiceLifecycle
+import Synchronization
+
+/// Connections to one authority, opened and replaced by themselves, and streams on them by reservation.
+///
+/// A lane reserves a stream first and picks its most urgent push then. What a peer leaves unprocessed (GOAWAY,
+/// REFUSED_STREAM) is sent exactly once more, elsewhere, with the same fields; what was never written is handed
+/// on freely within the request's deadline.
+package final class HTTP2Pool: Service, Sendable {
+    typealias Waiter = UnsafeContinuation<HTTP2Slot?, Never>
+    typealias State = PoolState<HTTP2Connection, Waiter>
+
+    package let options: HTTP2Options
+    let counters = HTTP2Counters()
+    private let dialer: HTTP2Dialer
+    private let group: any EventLoopGroup
+    private let world: World
+    private let journal: Journal
+    private let lane: LaneName?
+    private let state: Mutex<State>
+
+    /// - Parameters:
+    ///   - group: event loops that connections are spread over.
+    ///   - lane: named in the journal.
+    /// - Throws: `.badCertificateFile` when the endpoint's CA cannot be used.
+    package init(
+        endpoint: HTTP2Endpoint, options: HTTP2Options = HTTP2Options(), group: any EventLoopGroup, world: World,
+        journal: Journal = .silent, lane: LaneName? = nil
+    ) throws(HTTP2Error) {
+        self.options = options
+        dialer = try HTTP2Dialer(endpoint: endpoint, options: options)
+        self.group = group
+        self.world = world
+        self.journal = journal
+        self.lane = lane
+        state = Mutex(State(options: options))
+    }
+
+    /// Keeps connections until cancelled or asked to stop; then lets what is in flight finish within the
+    /// request deadline and closes.
+    package func run() async throws {
+        state.withLock { $0.start() }
+        look()
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                do { try await self.world.sleep(self.world.instant() + .seconds(1)) } catch { break }
+                self.look()
+            }
+        }
+        await stop()
+    }
+
+    /// Waits until a request could leave at once.
+    package func reserve() async throws(CancellationError) -> HTTP2Slot {
+        guard let slot = await slot(ahead: false, until: nil) else { throw CancellationError() }
+        return slot
+    }
+
+    /// Sends once, or once more where the first was left unprocessed. Every fault comes back as an answer,
+    /// within the request deadline.
+    ///
+    /// - Parameter sendBefore: checked right before the bytes are handed to the session.
+    package func request(
+        _ request: HTTP2Request, on slot: HTTP2Slot, sendBefore: ContinuousClock.Instant
+    ) async -> HTTP2Answer {
+        let deadline = world.instant() + options.requestDeadline
+        var slot = slot
+        var resent = false
+        while true {
+            let answer = await submit(request, on: slot, deadline: deadline, sendBefore: sendBefore)
+            guard answer.fate == .unprocessed, answer.cause == .refused || answer.cause == .connectionLost,
+                !(slot.written && resent), world.instant() < min(deadline, sendBefore)
+            else { return answer }
+            if slot.written {
+                resent = true
+                counters.resent.increment()
+            }
+            guard let next = await self.slot(ahead: true, until: deadline) else { return answer }
+            slot = next
+        }
+    }
+
+    /// Takes no more requests on that connection; another is opened in its place.
+    package func replace(_ connection: HTTP2ConnectionTag) {
+        let link = state.withLock { state in
+            state.drain(connection.number)
+            return state.entries.first { $0.tag == connection.number }?.link
+        }
+        link?.retire()
+        look()
+    }
+
+    package func snapshot() -> HTTP2Snapshot {
+        var snapshot = counters.snapshot()
+        state.withLock { state in
+            snapshot.connections = state.standing
+            snapshot.inFlight = state.inFlight
+            snapshot.waiting = state.waitingCount
+        }
+        return snapshot
+    }
+}
+
+// MARK: - Slots
+
+extension HTTP2Pool {
+    /// A slot now or later; `nil` when the task is cancelled, the moment passes, or the pool closes.
+    private func slot(ahead: Bool, until: ContinuousClock.Instant?) async -> HTTP2Slot? {
+        if !ahead, let link = state.withLock({ $0.waitingCount == 0 ? $0.take()?.link : nil }) {
+            return HTTP2Slot(on: link)
+        }
+        let id = Mutex<UInt64>(0)
+        return await withTaskCancellationHandler {
+            await withUnsafeContinuation { continuation in
+                enqueue(continuation, ahead: ahead, until: until, id: id)
+            }
+        } onCancel: {
+            // The handler runs after the task is marked: either `enqueue` sees the mark under the pool's lock,
+            // or the waiter stands in the queue by the time this has the lock.
+            let waiter = state.withLock { $0.cancel(id.withLock { $0 }) }
+            waiter?.resume(returning: nil)
+        }
+    }
+
+    private func enqueue(
+        _ waiter: Waiter, ahead: Bool, until: ContinuousClock.Instant?, id: borrowing Mutex<UInt64>
+    ) {
+        enum Step { case slot(HTTP2Connection), refused, queued(first: Bool) }
+        let now = world.instant()
+        let step = state.withLock { state -> Step in
+            if state.stopping || Task.isCancelled { return .refused }
+            if ahead || state.waitingCount == 0, let (_, link) = state.take() { return .slot(link) }
+            let first = state.waitingCount == 0
+            let number = state.wait(waiter, ahead: ahead, until: until, now: now)
+            id.withLock { $0 = number }
+            return .queued(first: first)
+        }
+        switch step {
+        case .slot(let link): waiter.resume(returning: HTTP2Slot(on: link))
+        case .refused: waiter.resume(returning: nil)
+        case .queued(let first):
+            if first { lookLater(options.growAfter) }
+            if let until { lookLater(until - now) }
+        }
+    }
+
+    private func submit(
+        _ request: HTTP2Request, on slot: HTTP2Slot, deadline: ContinuousClock.Instant,
+        sendBefore: ContinuousClock.Instant
+    ) async -> HTTP2Answer {
+        precondition(slot.use(), "a slot carries one request")
+        return await withUnsafeContinuation { continuation in
+            slot.call = HTTP2Slot.Call(
+                request: request, continuation: continuation, deadline: deadline, sendBefore: sendBefore)
+            slot.connection.enqueue(slot)
+        }
+    }
+
+    func giveBack(_ tag: HTTP2ConnectionTag) {
+        let now = world.instant()
+        serve(state.withLock { $0.giveBack(tag.number, now: now) })
+    }
+
+    private func serve(_ grants: [State.Grant]) {
+        for grant in grants { grant.waiter.resume(returning: HTTP2Slot(on: grant.link)) }
+    }
+}
+
+// MARK: - What connections tell
+
+extension HTTP2Pool {
+    func ready(_ connection: HTTP2Connection, _ report: State.Report) {
+        counters.opened.increment()
+        let now = world.instant()
+        serve(state.withLock { $0.ready(connection.tag.number, connection, report, now: now) })
+        look()
+    }
+
+    func report(_ tag: HTTP2ConnectionTag, _ report: State.Report) {
+        let now = world.instant()
+        serve(state.withLock { $0.report(tag.number, report, now: now) })
+    }
+
+    func drained(_ tag: HTTP2ConnectionTag) {
+        state.withLock { $0.drain(tag.number) }
+        look()
+    }
+
+    /// A connection's first good answer.
+    func proved() { state.withLock { $0.proved() } }
+
+    func ended(_ tag: HTTP2ConnectionTag, proved: Bool, because code: HTTP2Error.Code?) {
+        let (now, random) = (world.instant(), world.random())
+        state.withLock { $0.ended(tag.number, proved: proved, now: now, random: random) }
+        if let code {
+            counters.failed.increment()
+            note(code)
+        } else {
+            counters.closed.increment()
+        }
+        look()
+    }
+
+    private func note(_ code: HTTP2Error.Code) {
+        guard let lane else { return }
+        journal.note(
+            "push service connection failed", [.lane: lane, .code: ErrorCode(HTTP2Error(code))], level: .warning)
+    }
+}
+
+// MARK: - Opening and closing
+
+extension HTTP2Pool {
+    /// Does what is due.
+    private func look() {
+        let now = world.instant()
+        let plan = state.withLock { $0.plan(now: now) }
+        for waiter in plan.expire { waiter.resume(returning: nil) }
+        for link in plan.retire { link.retire() }
+        for tag in plan.open { open(HTTP2ConnectionTag(number: tag)) }
+        if let moment = plan.lookAgain { lookLater(moment - now) }
+    }
+
+    private func lookLater(_ span: Duration) {
+        let wait = TimeAmount.milliseconds(max(1, span.wholeMilliseconds + 1))
+        group.next().scheduleTask(in: wait) { self.look() }
+    }
+
+    private func open(_ tag: HTTP2ConnectionTag) {
+        let connection = HTTP2Connection(
+            pool: self, tag: tag, eventLoop: group.next(), options: options, world: world)
+        dialer.dial(connection).whenFailure { _ in
+            // The library's words are dropped: they may quote names and addresses.
+            connection.fail(.unreachable)
+        }
+    }
+
+    private func stop() async {
+        let (waiters, links) = state.withLock { $0.stop() }
+        for waiter in waiters { waiter.resume(returning: nil) }
+        for link in links { link.retire() }
+        let until = world.instant() + options.requestDeadline
+        // Polled, since it happens once and only at the end. Being cancelled already, the task cannot sleep.
+        while !state.withLock({ $0.entries.isEmpty }), world.instant() < until {
+            await pause(.milliseconds(10))
+        }
+    }
+
+    private func pause(_ span: Duration) async {
+        await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
+            group.next().scheduleTask(in: .milliseconds(span.wholeMilliseconds)) { continuation.resume() }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+import PushModel
+import Synchronization
+
+/// A stream that is free on a connection that stands; once used, the request's own state.
+///
+/// One object a request: reservation, continuation and what has come back so far.
+package final class HTTP2Slot: SendSlot, @unchecked Sendable {
+    // Safety: `call` is written by the one sender that won `use()` before the slot goes through the
+    // connection's locked inbox; from then on all fields belong to the connection's event loop.
+
+    /// What the sender hands over.
+    struct Call {
+        var request: HTTP2Request
+        var continuation: UnsafeContinuation<HTTP2Answer, Never>
+        var deadline: ContinuousClock.Instant
+        var sendBefore: ContinuousClock.Instant
+    }
+
+    let connection: HTTP2Connection
+    private let spent = Atomic<Bool>(false)
+
+    var call: Call?
+    /// Keeps the memory of the fields until the stream is closed: the session reads it where it stands.
+    var held: HTTP2Request?
+    /// Where it stands in the connection's list.
+    var index = -1
+    var streamID: Int32 = 0
+    /// Whether the header fields were handed to the session's output: the peer may have seen the request.
+    var written = false
+    var bodyOffset = 0
+    /// Whether the last byte of the body was handed over: only then can the peer have acted on it.
+    var bodySent = false
+    /// Whether the peer's END_STREAM came.
+    var complete = false
+    var resetSent = false
+    /// When an answered stream was first seen still open.
+    var lateSince: ContinuousClock.Instant?
+    var sentAt = UnixTime.distantPast
+    var status = 0
+    var retryAfter: [UInt8] = []
+    var body: [UInt8] = []
+
+    init(on connection: HTTP2Connection) { self.connection = connection }
+
+    deinit {
+        // A slot that nobody used goes back by itself: a cancelled caller cannot leak a stream.
+        if !spent.load(ordering: .relaxed) { connection.pool.giveBack(connection.tag) }
+    }
+
+    package func release() {
+        if use() { connection.pool.giveBack(connection.tag) }
+    }
+
+    /// Whether the caller is the first to use or release it.
+    func use() -> Bool { !spent.exchange(true, ordering: .acquiringAndReleasing) }
+
+    func isLate(_ now: ContinuousClock.Instant) -> Bool { call.map { $0.deadline <= now } ?? false }
+
+    func answer(_ cause: HTTP2Answer.Cause, _ fate: Answer.Fate) -> HTTP2Answer {
+        HTTP2Answer(
+            cause: cause, fate: fate, status: complete ? status : 0, retryAfter: retryAfter, body: body, sentAt: sentAt,
+            connection: connection.tag)
+    }
+}

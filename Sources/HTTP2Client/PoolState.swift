@@ -1,0 +1,258 @@
+import NIOCore
+import PushModel
+
+/// Which connection takes the next request, when another is opened, when one goes: events in, actions out, no
+/// socket and no clock of its own.
+///
+/// A request first *reserves* a stream here; the connection's loop reports in batches what it handed to the
+/// session and what ended. A connection has room while streams are free, its socket takes bytes, and its send
+/// window, less what is promised but not yet written, holds another request of the usual size.
+struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
+    enum Phase: Sendable { case connecting, ready, draining }
+
+    struct Entry: Sendable {
+        let tag: Int
+        var link: Link?
+        var phase = Phase.connecting
+        /// Streams that may be open: the peer's limit under our cap.
+        var limit = 0
+        /// Streams reserved or in flight.
+        var inUse = 0
+        /// Of these, reserved and not yet with the session.
+        var unsubmitted = 0
+        var windowRoomBytes = Int.max
+        var usualBodyBytes = 1024
+        var writable = true
+        var idleSince: ContinuousClock.Instant
+
+        var hasRoom: Bool {
+            guard phase == .ready, inUse < limit, writable else { return false }
+            // With nothing in flight any window will do: the peer has nothing left to wait for but us.
+            if inUse == 0 { return windowRoomBytes > 0 }
+            return windowRoomBytes / usualBodyBytes > unsubmitted
+        }
+    }
+
+    /// What a connection's loop saw since its last report.
+    struct Report: Sendable {
+        var limit: Int
+        var submitted = 0
+        var closed = 0
+        var windowRoomBytes: Int
+        var usualBodyBytes: Int
+        var writable: Bool
+    }
+
+    struct Grant: Sendable { let waiter: Waiter, tag: Int, link: Link }
+
+    struct Plan: Sendable {
+        var open: [Int] = []
+        var retire: [Link] = []
+        var expire: [Waiter] = []
+        /// Look again then, if nothing else happens.
+        var lookAgain: ContinuousClock.Instant?
+    }
+
+    private struct Waiting: Sendable { let id: UInt64, waiter: Waiter, until: ContinuousClock.Instant? }
+
+    private let options: HTTP2Options
+    private(set) var entries: [Entry] = []
+    private var waiting = CircularBuffer<Waiting>()
+    private var nextTag = 1
+    private var nextWaiter: UInt64 = 1
+    private var fullSince: ContinuousClock.Instant?
+    /// Connections in a row that ended without a good answer.
+    private(set) var failures = 0
+    private var openNotBefore: ContinuousClock.Instant?
+    private(set) var running = false
+    private(set) var stopping = false
+
+    init(options: HTTP2Options) { self.options = options }
+
+    var waitingCount: Int { waiting.count }
+    var inFlight: Int { entries.reduce(0) { $0 + $1.inUse } }
+    var standing: Int { entries.reduce(0) { $0 + ($1.phase == .ready ? 1 : 0) } }
+
+    mutating func start() { running = true }
+
+    /// Reserves a stream on the connection with the fewest in use; `nil` when all are full. Among equals the
+    /// first wins, so that the others fall idle and go.
+    mutating func take() -> (tag: Int, link: Link)? {
+        var best: Int?
+        for index in entries.indices where entries[index].hasRoom {
+            if let chosen = best, entries[chosen].inUse <= entries[index].inUse { continue }
+            best = index
+        }
+        guard let best, let link = entries[best].link else { return nil }
+        entries[best].inUse += 1
+        entries[best].unsubmitted += 1
+        return (entries[best].tag, link)
+    }
+
+    /// Queues a caller. First come, first served; a resend goes before all, for its push is older.
+    mutating func wait(
+        _ waiter: Waiter, ahead: Bool, until: ContinuousClock.Instant?, now: ContinuousClock.Instant
+    ) -> UInt64 {
+        let id = nextWaiter
+        nextWaiter += 1
+        let entry = Waiting(id: id, waiter: waiter, until: until)
+        if ahead { waiting.prepend(entry) } else { waiting.append(entry) }
+        if fullSince == nil { fullSince = now }
+        return id
+    }
+
+    /// Takes a caller out of the queue; `nil` when it has been served.
+    mutating func cancel(_ id: UInt64) -> Waiter? {
+        guard let index = waiting.firstIndex(where: { $0.id == id }) else { return nil }
+        let waiter = waiting.remove(at: index).waiter
+        if waiting.isEmpty { fullSince = nil }
+        return waiter
+    }
+
+    mutating func ready(_ tag: Int, _ link: Link, _ report: Report, now: ContinuousClock.Instant) -> [Grant] {
+        guard let index = index(of: tag), entries[index].phase == .connecting else { return [] }
+        entries[index].link = link
+        entries[index].phase = .ready
+        entries[index].idleSince = now
+        return take(report, at: index, now: now)
+    }
+
+    mutating func report(_ tag: Int, _ report: Report, now: ContinuousClock.Instant) -> [Grant] {
+        guard let index = index(of: tag) else { return [] }
+        return take(report, at: index, now: now)
+    }
+
+    /// A reserved stream that was not used.
+    mutating func giveBack(_ tag: Int, now: ContinuousClock.Instant) -> [Grant] {
+        guard let index = index(of: tag) else { return [] }
+        entries[index].inUse -= 1
+        entries[index].unsubmitted -= 1
+        if entries[index].inUse == 0 { entries[index].idleSince = now }
+        return grants()
+    }
+
+    /// No more requests on this connection: GOAWAY, or someone asked for another one.
+    mutating func drain(_ tag: Int) {
+        guard let index = index(of: tag) else { return }
+        entries[index].phase = .draining
+    }
+
+    /// A good answer came: whatever failed before is over.
+    mutating func proved() {
+        failures = 0
+        openNotBefore = nil
+    }
+
+    /// A connection ended or never stood. `proved`: it gave a good answer in its life; only one that did not
+    /// makes the next wait, so that a refused credential or a full peer meets no storm of connections.
+    mutating func ended(_ tag: Int, proved: Bool, now: ContinuousClock.Instant, random: UInt64) {
+        guard let index = index(of: tag) else { return }
+        entries.remove(at: index)
+        guard !proved else { return }
+        let doublings = min(failures, 20)
+        failures += 1
+        let ceiling = min(options.backoffCap, options.backoffBase * (1 << doublings))
+        let share = Double(random >> 11) / Double(UInt64(1) << 53)
+        let wait = now + ceiling * share
+        openNotBefore = max(openNotBefore ?? wait, wait)
+    }
+
+    /// What is due now.
+    mutating func plan(now: ContinuousClock.Instant) -> Plan {
+        var plan = Plan()
+        guard running, !stopping else { return plan }
+        expire(now: now, into: &plan)
+        shrink(now: now, into: &plan)
+        while let due = nextOpening(now: now) {
+            let moment = max(due, openNotBefore ?? due)
+            guard moment <= now else {
+                plan.lookAgain = min(plan.lookAgain ?? moment, moment)
+                break
+            }
+            let tag = nextTag
+            nextTag += 1
+            entries.append(Entry(tag: tag, idleSince: now))
+            plan.open.append(tag)
+            if fullSince != nil { fullSince = now }
+        }
+        return plan
+    }
+
+    /// Ends the pool: who waits is told, what stands is to drain.
+    mutating func stop() -> (waiters: [Waiter], links: [Link]) {
+        stopping = true
+        let waiters = waiting.map(\.waiter)
+        waiting.removeAll()
+        for index in entries.indices { entries[index].phase = .draining }
+        return (waiters, entries.compactMap(\.link))
+    }
+
+    /// When another connection should be opened; `nil`: there are enough, or enough on their way. As many may
+    /// be on their way as stand, so that a pool doubles.
+    private func nextOpening(now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        var (connecting, standing) = (0, 0)
+        for entry in entries {
+            switch entry.phase {
+            case .connecting: connecting += 1
+            case .ready: standing += 1
+            case .draining: break
+            }
+        }
+        guard entries.count < 4 * options.maximumConnections else { return nil }
+        if standing + connecting == 0 { return now }
+        guard let fullSince, standing + connecting < options.maximumConnections,
+            connecting < max(1, standing), standing > 0
+        else { return nil }
+        return fullSince + options.growAfter
+    }
+
+    private mutating func expire(now: ContinuousClock.Instant, into plan: inout Plan) {
+        guard waiting.contains(where: { $0.until != nil }) else { return }
+        for entry in waiting {
+            guard let until = entry.until else { continue }
+            if until <= now {
+                plan.expire.append(entry.waiter)
+            } else {
+                plan.lookAgain = min(plan.lookAgain ?? until, until)
+            }
+        }
+        waiting.removeAll { $0.until.map { $0 <= now } ?? false }
+        if waiting.isEmpty { fullSince = nil }
+    }
+
+    private mutating func shrink(now: ContinuousClock.Instant, into plan: inout Plan) {
+        var standing = standing
+        for index in entries.indices.reversed() where standing > 1 {
+            let entry = entries[index]
+            guard entry.phase == .ready, entry.inUse == 0, now - entry.idleSince >= options.idleShrink,
+                let link = entry.link
+            else { continue }
+            entries[index].phase = .draining
+            plan.retire.append(link)
+            standing -= 1
+        }
+    }
+
+    private func index(of tag: Int) -> Int? { entries.firstIndex { $0.tag == tag } }
+
+    private mutating func take(_ report: Report, at index: Int, now: ContinuousClock.Instant) -> [Grant] {
+        entries[index].limit = report.limit
+        entries[index].inUse -= report.closed
+        entries[index].unsubmitted -= report.submitted
+        entries[index].windowRoomBytes = report.windowRoomBytes
+        entries[index].usualBodyBytes = max(1, report.usualBodyBytes)
+        entries[index].writable = report.writable
+        if report.closed > 0, entries[index].inUse == 0 { entries[index].idleSince = now }
+        return grants()
+    }
+
+    private mutating func grants() -> [Grant] {
+        guard !waiting.isEmpty else { return [] }
+        var grants: [Grant] = []
+        while !waiting.isEmpty, let (tag, link) = take() {
+            grants.append(Grant(waiter: waiting.removeFirst().waiter, tag: tag, link: link))
+        }
+        if waiting.isEmpty { fullSince = nil }
+        return grants
+    }
+}

@@ -1,0 +1,70 @@
+import HTTP2Client
+import NIOPosix
+import PushModel
+
+/// A pool that runs for the length of a test, and requests to send through it.
+struct Client: Sendable {
+    let pool: HTTP2Pool
+    let template: HTTP2HeaderTemplate
+
+    init(port: Int, options: HTTP2Options = HTTP2Options(), host: String = "127.0.0.1",
+         proxy: HTTP2Endpoint.Proxy? = nil) throws {
+        let certificate = try TestCertificate.shared.get()
+        let endpoint = try HTTP2Endpoint(url: "https://\(host):\(port)", certificates: certificate.pem, proxy: proxy)
+        pool = try HTTP2Pool(
+            endpoint: endpoint, options: options, group: MultiThreadedEventLoopGroup.singleton, world: .live)
+        template = HTTP2HeaderTemplate(
+            authority: endpoint.authority, fixed: [("apns-push-type", "alert")], varying: [("apns-id", .nameOnce)])
+    }
+
+    func request(path: String = "/3/device/00aa", id: Int = 1, body: [UInt8] = Array("{}".utf8)) -> HTTP2Request {
+        let head = HTTP2Head(capacity: path.utf8.count + 20) { writer in
+            for byte in path.utf8 { writer.append(byte) }
+            writer.endField()
+            writer.append(decimal: Int64(id))
+            writer.endField()
+        }
+        let authorization = HTTP2Authorization(scheme: "bearer", token: Secret(Array("a.b.c".utf8)))
+        return HTTP2Request(template: template, head: head, authorization: authorization, body: Secret(body))
+    }
+
+    func send(_ request: HTTP2Request) async throws -> HTTP2Answer {
+        let slot = try await pool.reserve()
+        return await pool.request(request, on: slot, sendBefore: .now + .seconds(600))
+    }
+
+    /// Sends `count` requests, `width` at a time, each until it is not left unprocessed, as a lane would.
+    func send(_ count: Int, width: Int, body: [UInt8] = Array("{}".utf8)) async throws -> [HTTP2Answer] {
+        try await withThrowingTaskGroup(of: [HTTP2Answer].self) { group in
+            for worker in 0..<width {
+                group.addTask {
+                    var answers: [HTTP2Answer] = []
+                    for id in stride(from: worker, to: count, by: width) {
+                        var answer = try await send(request(id: id, body: body))
+                        while answer.fate == .unprocessed { answer = try await send(request(id: id, body: body)) }
+                        answers.append(answer)
+                    }
+                    return answers
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+    }
+
+    /// Runs the pool while `body` runs; both have ended when this returns.
+    func running<Result: Sendable>(_ body: @Sendable @escaping (Client) async throws -> Result) async throws -> Result {
+        try await withThrowingTaskGroup(of: Result?.self) { group in
+            group.addTask {
+                try await pool.run()
+                return nil
+            }
+            group.addTask { try await body(self) }
+            var result: Result?
+            while result == nil, let next = try await group.next() { result = next }
+            group.cancelAll()
+            while try await group.next() != nil {}
+            guard let result else { throw CancellationError() }
+            return result
+        }
+    }
+}
