@@ -71,7 +71,8 @@ package struct AppDirectory: Sendable {
         guard let instance = instances[instance] else { return nil }
         switch message {
         case .apns(let message):
-            guard let app = instance.apps.first(where: { $0.bundles?.contains(message.bundle) ?? false }) else {
+            guard let app = instance.apps.first(where: { $0.bundles?.contains(message.bundle) ?? false })
+            else {
                 return nil
             }
             switch app.environment {
@@ -80,7 +81,8 @@ package struct AppDirectory: Sendable {
             case .learn: return .learn(app.name)
             }
         case .fcm:
-            guard let name = instance.fcmApp, instance.apps.contains(where: { $0.name == name && $0.hasFCM }) else {
+            guard let name = instance.fcmApp, instance.apps.contains(where: { $0.name == name && $0.hasFCM })
+            else {
                 return nil
             }
             return .lane(LaneName(app: name, service: .fcm, environment: .production))

@@ -2,9 +2,9 @@ package import PushModel
 
 /// Whether a lane may send (DESIGN §2.5). A value: answers in, state out.
 ///
-/// Two things halt a lane: a fault of its credential, at once and for every lane of that credential; and target
-/// faults, only when its last answers hold enough *distinct* addresses with them and no acceptance, since a
-/// topic or a token that a client chose must never stop an app.
+/// Two things halt a lane: a fault of its credential, at once and for every lane of that credential; and
+/// target faults, only when its last answers hold enough *distinct* addresses with them and no acceptance,
+/// since a topic or a token that a client chose must never stop an app.
 package struct Breaker: Sendable {
     package enum State: Sendable, Hashable { case open, halted(Cause) }
     package enum Cause: Sendable, Hashable { case credential, targets }
@@ -27,7 +27,8 @@ package struct Breaker: Sendable {
     /// Reasons that blame the target. They count before a protocol's override.
     package static func isTargetFault(_ answer: Answer) -> Bool {
         switch answer.reason {
-        case .badDeviceToken, .deviceTokenNotForTopic, .senderIdMismatch, .topicDisallowed, .missingTopic, .badTopic:
+        case .badDeviceToken, .deviceTokenNotForTopic, .senderIdMismatch, .topicDisallowed, .missingTopic,
+            .badTopic:
             true
         default: answer.outcome == .misconfigured(.target)
         }

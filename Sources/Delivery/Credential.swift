@@ -1,8 +1,8 @@
 import PushModel
 import Synchronization
 
-/// The lanes that one credential (an APNs team key, a service account) stands behind. A fault of the credential
-/// halts them all at once, and one acceptance lets them all go.
+/// The lanes that one credential (an APNs team key, a service account) stands behind. A fault of the
+/// credential halts them all at once, and one acceptance lets them all go.
 package final class Credential: Sendable {
     private struct State {
         var members: [@Sendable (Bool) -> Void] = []

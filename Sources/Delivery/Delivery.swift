@@ -4,8 +4,8 @@ import Synchronization
 
 /// The delivery core: it owes what was accepted, and pays.
 ///
-/// Long-lived: `run` renews the lease, runs the lanes, settles, and on a graceful stop lets requests under way
-/// end, settles them, and leaves the rest to the store.
+/// Long-lived: `run` renews the lease, runs the lanes, settles, and on a graceful stop lets requests under
+/// way end, settles them, and leaves the rest to the store.
 package final class Delivery: Sendable {
     /// A lane and what stands behind it.
     package struct Route: Sendable {
@@ -47,15 +47,16 @@ package final class Delivery: Sendable {
         world: World, journal: Journal, observer: DeliveryObserver = .none
     ) {
         core = DeliveryCore(
-            outbox: outbox, registry: registry, limits: limits, world: world, journal: journal, observer: observer)
+            outbox: outbox, registry: registry, limits: limits, world: world, journal: journal,
+            observer: observer)
         intake = Intake(core: core)
         // Bounded by the number of lanes that configurations name; a reload is a person's doing.
         (starts, startLane) = AsyncStream.makeStream(bufferingPolicy: .unbounded)
         adopt(plan)
     }
 
-    /// Puts a new plan in force: new lanes start, lanes no longer named stop and leave their pushes to the store,
-    /// lanes named again keep running with the provider they have.
+    /// Puts a new plan in force: new lanes start, lanes no longer named stop and leave their pushes to the
+    /// store, lanes named again keep running with the provider they have.
     package func adopt(_ plan: Plan) {
         let (fresh, gone) = core.table.withLock { table -> ([any LaneDoor], [any LaneDoor]) in
             var lanes: [LaneName: any LaneDoor] = [:]
@@ -114,7 +115,8 @@ package final class Delivery: Sendable {
         }
     }
 
-    /// What dead processes left is ours now, and waits in the store for its lanes. At start, and with each sweep.
+    /// What dead processes left is ours now, and waits in the store for its lanes. At start, and with each
+    /// sweep.
     private func takeOver() async throws(StoreError) {
         var taken = 0
         // Ends: each round takes rows that no later round can meet again.
@@ -125,7 +127,9 @@ package final class Delivery: Sendable {
         }
         let load = try await core.outbox.load()
         if taken > 0 { core.journal.note("took over owed pushes", [.count: taken, .rows: load.rows]) }
-        for lane in core.table.withLock({ Array($0.lanes.values) }) { lane.correct(parked: load.lanes[lane.name] ?? 0) }
+        for lane in core.table.withLock({ Array($0.lanes.values) }) {
+            lane.correct(parked: load.lanes[lane.name] ?? 0)
+        }
         for (name, parked) in load.lanes where core.lane(name) == nil {
             core.journal.note("owed pushes without a lane", [.lane: name, .count: parked], level: .warning)
         }
@@ -146,7 +150,9 @@ package final class Delivery: Sendable {
             do { try await core.world.sleep(core.world.instant() + .seconds(60)) } catch { return }
             let now = core.world.now()
             do throws(StoreError) {
-                for (name, count) in try await core.outbox.endCustody(before: now, limit: core.limits.sweepRows) {
+                for (name, count) in try await core.outbox.endCustody(
+                    before: now, limit: core.limits.sweepRows)
+                {
                     core.observer.custodyEnded(name, count)
                 }
                 _ = try await core.registry.purge(before: now, limit: core.limits.sweepRows)

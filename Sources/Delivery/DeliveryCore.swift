@@ -45,7 +45,8 @@ final class DeliveryCore: Sendable {
 
     func laneHalted(_ lane: LaneName, _ cause: Breaker.Cause) {
         journal.note(
-            "lane halted", [.lane: lane, .code: cause == .credential ? ErrorCode("credential") : ErrorCode("targets")],
+            "lane halted",
+            [.lane: lane, .code: cause == .credential ? ErrorCode("credential") : ErrorCode("targets")],
             level: .error)
         observer.laneHalted(lane, cause)
     }

@@ -1,7 +1,7 @@
 /// Every bound of the delivery core, with its reason.
 package struct DeliveryLimits: Sendable {
-    /// Pushes of one lane in memory. At about 2 KiB each that is 8 MiB; more would only be a longer queue, since
-    /// the store keeps the rest and hands it back by class and origin (DESIGN §3).
+    /// Pushes of one lane in memory. At about 2 KiB each that is 8 MiB; more would only be a longer queue,
+    /// since the store keeps the rest and hands it back by class and origin (DESIGN §3).
     package var lanePushes = 4_096
     /// How long a request to a push service may take: the deadline of DESIGN §3, which leases count with.
     package var requestDeadline: Duration = .seconds(10)

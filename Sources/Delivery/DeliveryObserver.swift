@@ -17,7 +17,8 @@ package struct DeliveryObserver: Sendable {
     package static let none = DeliveryObserver(laneHalted: { _, _ in }, laneResumed: { _ in })
 
     func noApp(_ instance: ConfiguredName) {
-        Counter(label: "sealbell_pushes_without_app_total", dimensions: [("instance", instance.text)]).increment()
+        Counter(label: "sealbell_pushes_without_app_total", dimensions: [("instance", instance.text)])
+            .increment()
     }
 
     func repeated(_ lane: LaneName) {
@@ -25,10 +26,12 @@ package struct DeliveryObserver: Sendable {
     }
 
     func refused(_ error: StoreError) {
-        Counter(label: "sealbell_intake_refused_total", dimensions: [("code", error.code.rawValue)]).increment()
+        Counter(label: "sealbell_intake_refused_total", dimensions: [("code", error.code.rawValue)])
+            .increment()
     }
 
     func custodyEnded(_ lane: LaneName, _ count: Int) {
-        Counter(label: "sealbell_custody_ended_total", dimensions: [("lane", lane.description)]).increment(by: count)
+        Counter(label: "sealbell_custody_ended_total", dimensions: [("lane", lane.description)]).increment(
+            by: count)
     }
 }

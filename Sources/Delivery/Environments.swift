@@ -44,7 +44,8 @@ extension DeliveryCore {
     /// What an answer teaches about the environment of its address.
     func learned(from answer: Answer, for entry: LaneQueue.Entry) async -> Learned {
         let lane = entry.push.lane
-        guard lane.service == .apns, !entry.environmentKnown, table.withLock({ $0.apps.learns(lane.app) }) else {
+        guard lane.service == .apns, !entry.environmentKnown, table.withLock({ $0.apps.learns(lane.app) })
+        else {
             return .nothing
         }
         let key = Environments.key(app: lane.app, address: entry.push.message.address)

@@ -20,7 +20,8 @@ final class FirstAttempts: Sendable {
         init(count: Int, deadline: ContinuousClock.Instant) {
             self.deadline = deadline
             state = Mutex(
-                State(outcomes: Array(repeating: .pending, count: count), remaining: count, continuation: nil))
+                State(outcomes: Array(repeating: .pending, count: count), remaining: count, continuation: nil)
+            )
         }
 
         /// Notes an outcome; the last one lets the reply go.
@@ -47,7 +48,8 @@ final class FirstAttempts: Sendable {
         }
 
         private func finish(_ step: (inout State) -> Bool) {
-            let ready = state.withLock { state -> (CheckedContinuation<[FirstOutcome], Never>, [FirstOutcome])? in
+            let ready = state.withLock {
+                state -> (CheckedContinuation<[FirstOutcome], Never>, [FirstOutcome])? in
                 guard !state.isDone, step(&state) else { return nil }
                 state.isDone = true
                 guard let continuation = state.continuation else { return nil }

@@ -19,7 +19,9 @@ package struct Intake: Sendable {
     package func admit<Reply, Failure>(
         _ verdict: Verdict<Reply, Failure>, instance: ConfiguredName
     ) async throws(IntakeRefusal<Failure>) -> Reply {
-        guard !verdict.pushes.isEmpty || !verdict.changes.isEmpty else { return await reply(verdict.reply, []) }
+        guard !verdict.pushes.isEmpty || !verdict.changes.isEmpty else {
+            return await reply(verdict.reply, [])
+        }
         let routes: [Route]
         let accepted: Accepted
         do throws(StoreError) {
@@ -134,7 +136,8 @@ package struct Intake: Sendable {
     }
 
     private func watch(
-        _ admission: Admission?, at index: Int, of route: Route, in group: FirstAttempts.Group, deadline: Duration
+        _ admission: Admission?, at index: Int, of route: Route, in group: FirstAttempts.Group,
+        deadline: Duration
     ) {
         switch admission {
         case nil: group.note(.dropped, at: index)

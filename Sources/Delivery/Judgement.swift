@@ -13,7 +13,8 @@ struct Judgement: Sendable {
     /// - Parameter outcome: the answer's outcome after the protocol's override.
     /// - Parameter spares: the lane meets so many target faults that no registration may be blamed.
     static func of(
-        _ push: OwedPush, answer: Answer, outcome: Outcome, spares: Bool, now: UnixTime, limits: DeliveryLimits,
+        _ push: OwedPush, answer: Answer, outcome: Outcome, spares: Bool, now: UnixTime,
+        limits: DeliveryLimits,
         random: UInt64
     ) -> Judgement {
         switch outcome {
@@ -24,12 +25,16 @@ struct Judgement: Sendable {
             // Nobody's push is lost to our own fault: it waits where it is until the credential works again.
             return Judgement(step: nil, first: .misconfigured, isRetry: true)
         case .unregistered(let since):
-            if spares, Breaker.isTargetFault(answer) { return Judgement(step: .settle, first: .misconfigured) }
+            if spares, Breaker.isTargetFault(answer) {
+                return Judgement(step: .settle, first: .misconfigured)
+            }
             let dead = since ?? answer.sentAt
             // Renewed after the service knew it dead: the registration lives, and so does the push.
             if since != nil, push.touchedAt > dead { return Judgement(step: .settle, first: .rejected) }
             var judged = Judgement(step: .settle, first: .unregistered)
-            if let record = push.record { judged.feedback = [.expireStored(record, at: now, notTouchedAfter: dead)] }
+            if let record = push.record {
+                judged.feedback = [.expireStored(record, at: now, notTouchedAfter: dead)]
+            }
             return judged
         case .retry(let after):
             let backoff = Backoff(
@@ -49,7 +54,8 @@ struct Judgement: Sendable {
     ) -> Judgement {
         let parked = notBefore.since(now) > limits.keepRetryWithin
         return Judgement(
-            step: .retry(notBefore: notBefore, attempt: attempt, lane: push.lane, parked: parked), first: first,
+            step: .retry(notBefore: notBefore, attempt: attempt, lane: push.lane, parked: parked),
+            first: first,
             isRetry: true)
     }
 }

@@ -110,8 +110,8 @@ final class Lane<P: Provider>: LaneDoor {
         stopped.ring()
     }
 
-    /// Sends until stopped, then waits for what is under way (each request has its own deadline), and leaves the
-    /// rest to the store.
+    /// Sends until stopped, then waits for what is under way (each request has its own deadline), and leaves
+    /// the rest to the store.
     func run() async {
         await withTaskGroup(of: Void.self) { support in
             support.addTask { await self.runProvider() }
@@ -141,7 +141,8 @@ final class Lane<P: Provider>: LaneDoor {
     private func sendLoop(_ sends: inout DiscardingTaskGroup) async {
         while !isStopping, !Task.isCancelled {
             let (now, instant) = (core.world.now(), core.world.instant())
-            let maySend = !core.settler.isCongested && state.withLock { $0.hasWork(now: now, instant: instant) }
+            let maySend =
+                !core.settler.isCongested && state.withLock { $0.hasWork(now: now, instant: instant) }
             guard maySend else {
                 await sender.wait()
                 continue
@@ -161,7 +162,8 @@ final class Lane<P: Provider>: LaneDoor {
         guard let sendBefore = core.lease.sendBefore() else {
             let actions = state.withLock { $0.dropMemory() }
             if !actions.settle.isEmpty {
-                core.journal.note("lease ran out", [.lane: name, .count: actions.settle.count], level: .warning)
+                core.journal.note(
+                    "lease ran out", [.lane: name, .count: actions.settle.count], level: .warning)
             }
             carryOut(actions)
             return nil
@@ -208,7 +210,8 @@ final class Lane<P: Provider>: LaneDoor {
             actions.breaker = state.breaker.note(answer, address: address)
             if case .halted = actions.breaker { state.nextProbe = probe }
             var judged = Judgement.of(
-                entry.push, answer: answer, outcome: outcome, spares: state.breaker.sparesRegistrations, now: now,
+                entry.push, answer: answer, outcome: outcome, spares: state.breaker.sparesRegistrations,
+                now: now,
                 limits: core.limits, random: random)
             let hasFeedback = !judged.feedback.isEmpty
             judged.feedback += learned
@@ -294,7 +297,9 @@ final class Lane<P: Provider>: LaneDoor {
                 claimNotBefore = due ?? now
                 if due == nil { remaining = 0 }
             }
-            let entries = pushes.map { LaneQueue.Entry(push: $0, isFirst: $0.attempt == 0, environmentKnown: false) }
+            let entries = pushes.map {
+                LaneQueue.Entry(push: $0, isFirst: $0.attempt == 0, environmentKnown: false)
+            }
             let actions = state.withLock { state in
                 state.isClaiming = false
                 state.parked = remaining ?? max(state.parked - pushes.count, 0)

@@ -32,7 +32,7 @@ final class LaneMeter: Sendable {
             let counter = Counter(
                 label: "sealbell_push_answers_total",
                 dimensions: [
-                    ("lane", lane), ("outcome", key.outcome.label), ("reason", key.reason.rawValue),
+                    ("lane", lane), ("outcome", key.outcome.label), ("reason", key.reason.rawValue)
                 ])
             counters[key] = counter
             return counter

@@ -44,7 +44,8 @@ package struct LaneQueue: Sendable {
         count < limit || victim(for: pushClass, origin: origin) != nil
     }
 
-    /// Takes an entry in, in the place of another when full: of a lower class, or of the origin that holds most.
+    /// Takes an entry in, in the place of another when full: of a lower class, or of the origin that holds
+    /// most.
     package mutating func admit(_ entry: Entry, now: UnixTime) -> Admission {
         if count < limit {
             insert(entry, now: now)
@@ -100,8 +101,8 @@ package struct LaneQueue: Sendable {
         }
     }
 
-    /// Whose newest push makes room: the fullest origin of the lowest class below ours; in our own class only an
-    /// origin that would still hold more than we do.
+    /// Whose newest push makes room: the fullest origin of the lowest class below ours; in our own class only
+    /// an origin that would still hold more than we do.
     private func victim(for pushClass: PushClass, origin: Digest16) -> (level: Int, origin: Digest16)? {
         let own = Int(pushClass.rawValue)
         for level in rounds.indices.reversed() where level > own {

@@ -100,7 +100,9 @@ struct LaneState: Sendable {
         rate = rate * 0.8 + Double(answersInTick) / seconds * 0.2
         answersInTick = 0
         queue.wake(now: now)
-        for entry in queue.remove(where: { $0.push.custodyEnds <= now }) { end(entry, reason: .rejected, &actions) }
+        for entry in queue.remove(where: { $0.push.custodyEnds <= now }) {
+            end(entry, reason: .rejected, &actions)
+        }
         refillIfLow(now: now, &actions)
         actions.wakesSender = hasWork(now: now, instant: instant)
         return actions
@@ -115,7 +117,8 @@ struct LaneState: Sendable {
     }
 
     private mutating func refillIfLow(now: UnixTime, _ actions: inout Actions) {
-        guard !isClaiming, !isStopping, parked > 0, now >= claimNotBefore, queue.count * 2 <= queue.limit else {
+        guard !isClaiming, !isStopping, parked > 0, now >= claimNotBefore, queue.count * 2 <= queue.limit
+        else {
             return
         }
         isClaiming = true

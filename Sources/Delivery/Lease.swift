@@ -3,8 +3,8 @@ import Synchronization
 
 /// How long this process may count on its rows (DESIGN §3, leases).
 ///
-/// The process counts its twenty seconds from *before* it sent the renewal, on a clock that counts suspension,
-/// so it always gives up earlier than the store believes.
+/// The process counts its twenty seconds from *before* it sent the renewal, on a clock that counts
+/// suspension, so it always gives up earlier than the store believes.
 final class Lease: Sendable {
     private let aliveUntil: Mutex<ContinuousClock.Instant>
     private let outbox: any Outbox

@@ -76,7 +76,8 @@ final class Settler: Sendable {
                 journal.note("settling failed", [.code: ErrorCode(error), .rows: batch.count], level: .error)
                 let backoff = Backoff(base: .milliseconds(100), cap: .seconds(5), floorCap: .zero)
                 let wait = backoff.delay(afterAttempt: failures, asked: nil, random: world.random())
-                // Cancelled or closed in the middle of an outage: the rows stay, and the next start owes them.
+                // Cancelled or closed in the middle of an outage: the rows stay, and the next start owes
+                // them.
                 if state.withLock(\.isClosed), failures > 3 { return }
                 do { try await world.sleep(world.instant() + wait) } catch { return }
             }

@@ -56,7 +56,9 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         if let word = v4 {
             return "\(word >> 24).\(word >> 16 & 255).\(word >> 8 & 255).\(word & 255)"
         }
-        let words = [high, low].flatMap { half in [48, 32, 16, 0].map { String(half >> $0 & 0xFFFF, radix: 16) } }
+        let words = [high, low].flatMap { half in
+            [48, 32, 16, 0].map { String(half >> $0 & 0xFFFF, radix: 16) }
+        }
         return words.joined(separator: ":")
     }
 
@@ -64,7 +66,7 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     private static let specialBlocks: [(base: UInt32, bits: UInt32)] = [
         (0x0000_0000, 8), (0x0A00_0000, 8), (0x6440_0000, 10), (0x7F00_0000, 8), (0xA9FE_0000, 16),
         (0xAC10_0000, 12), (0xC000_0000, 24), (0xC000_0200, 24), (0xC058_6300, 24), (0xC0A8_0000, 16),
-        (0xC612_0000, 15), (0xC633_6400, 24), (0xCB00_7100, 24), (0xE000_0000, 4), (0xF000_0000, 4),
+        (0xC612_0000, 15), (0xC633_6400, 24), (0xCB00_7100, 24), (0xE000_0000, 4), (0xF000_0000, 4)
     ]
 
     private static func dotted(_ text: some StringProtocol) -> UInt32? {

@@ -27,7 +27,7 @@ package protocol Provider: Sendable {
     func run() async throws
     /// Waits until a request could leave at once. A lane picks its most urgent push only after this.
     func reserve() async throws(CancellationError) -> Slot
-    /// Sends once. Every fault comes back as an answer; the request's deadline bounds the wait. Cancelling the
-    /// task does not end a request under way: its answer is still owed to the push.
+    /// Sends once. Every fault comes back as an answer; the request's deadline bounds the wait. Cancelling
+    /// the task does not end a request under way: its answer is still owed to the push.
     func send(_ leased: LeasedPush, on slot: Slot) async -> Answer
 }

@@ -7,11 +7,15 @@ struct BreakerTests {
     let sent = UnixTime(seconds: 5)
     var breaker = Breaker(answers: 100, addresses: 20)
 
-    private func answer(_ outcome: Outcome, _ reason: Reason) -> Answer { Answer(outcome, reason, sentAt: sent) }
+    private func answer(_ outcome: Outcome, _ reason: Reason) -> Answer {
+        Answer(outcome, reason, sentAt: sent)
+    }
 
     @Test("A fault of the credential halts at once, and an acceptance resumes")
     mutating func credential() {
-        #expect(breaker.note(answer(.misconfigured(.credential), .invalidProviderToken), address: 1) == .halted(.credential))
+        #expect(
+            breaker.note(answer(.misconfigured(.credential), .invalidProviderToken), address: 1)
+                == .halted(.credential))
         #expect(breaker.note(answer(.misconfigured(.credential), .invalidProviderToken), address: 1) == .none)
         #expect(breaker.note(answer(.accepted, .ok), address: 2) == .resumed)
         #expect(breaker.state == .open)
@@ -29,10 +33,13 @@ struct BreakerTests {
     @Test("Twenty distinct addresses without an acceptance halt it and spare the registrations")
     mutating func twentyAddresses() {
         for address in 0..<19 {
-            #expect(breaker.note(answer(.unregistered(since: nil), .badDeviceToken), address: address) == .none)
+            #expect(
+                breaker.note(answer(.unregistered(since: nil), .badDeviceToken), address: address) == .none)
         }
         #expect(!breaker.sparesRegistrations)
-        #expect(breaker.note(answer(.unregistered(since: nil), .badDeviceToken), address: 19) == .halted(.targets))
+        #expect(
+            breaker.note(answer(.unregistered(since: nil), .badDeviceToken), address: 19) == .halted(.targets)
+        )
         #expect(breaker.sparesRegistrations)
         #expect(breaker.note(answer(.accepted, .ok), address: 1) == .resumed)
         #expect(!breaker.sparesRegistrations)
@@ -71,9 +78,11 @@ struct BreakerTests {
 struct BackoffTests {
     let backoff = Backoff(base: .seconds(1), cap: .seconds(60), floorCap: .seconds(900))
 
-    @Test("The ceiling doubles up to the cap, and the wait lies below it", arguments: [
-        (1, 1_000), (2, 2_000), (3, 4_000), (6, 32_000), (7, 60_000), (40, 60_000), (1_000_000, 60_000),
-    ])
+    @Test(
+        "The ceiling doubles up to the cap, and the wait lies below it",
+        arguments: [
+            (1, 1_000), (2, 2_000), (3, 4_000), (6, 32_000), (7, 60_000), (40, 60_000), (1_000_000, 60_000)
+        ])
     func ceiling(attempt: Int, milliseconds: Int64) {
         let least = backoff.delay(afterAttempt: attempt, asked: nil, random: 0)
         let most = backoff.delay(afterAttempt: attempt, asked: nil, random: .max)

@@ -9,7 +9,8 @@ struct JudgementTests {
     let limits = DeliveryLimits()
 
     private func judge(
-        _ push: OwedPush, _ outcome: Outcome, _ reason: Reason, spares: Bool = false, fate: Answer.Fate = .answered,
+        _ push: OwedPush, _ outcome: Outcome, _ reason: Reason, spares: Bool = false,
+        fate: Answer.Fate = .answered,
         random: UInt64 = .max
     ) -> Judgement {
         Judgement.of(
@@ -27,7 +28,7 @@ struct JudgementTests {
         for (outcome, reason, first) in [
             (Outcome.accepted, Reason.ok, OutcomeKind.accepted),
             (.rejected, .payloadTooLarge, .rejected),
-            (.misconfigured(.target), .topicDisallowed, .misconfigured),
+            (.misconfigured(.target), .topicDisallowed, .misconfigured)
         ] {
             let judged = judge(samplePush(1), outcome, reason)
             #expect(judged.step == .settle)
@@ -46,7 +47,8 @@ struct JudgementTests {
     @Test("A 410 expires the registration that was touched before its time")
     func unregistered() {
         let judged = judge(
-            samplePush(1, touchedAt: UnixTime(seconds: 8_000)), .unregistered(since: UnixTime(seconds: 9_000)),
+            samplePush(1, touchedAt: UnixTime(seconds: 8_000)),
+            .unregistered(since: UnixTime(seconds: 9_000)),
             .unregisteredAPNs)
         #expect(judged.step == .settle)
         #expect(judged.first == .unregistered)
@@ -56,7 +58,8 @@ struct JudgementTests {
     @Test("A 410 from before the registration was renewed expires nothing")
     func renewed() {
         let judged = judge(
-            samplePush(1, touchedAt: UnixTime(seconds: 9_500)), .unregistered(since: UnixTime(seconds: 9_000)),
+            samplePush(1, touchedAt: UnixTime(seconds: 9_500)),
+            .unregistered(since: UnixTime(seconds: 9_000)),
             .unregisteredAPNs)
         #expect(judged.feedback.isEmpty)
         #expect(judged.first == .rejected)
@@ -68,7 +71,9 @@ struct JudgementTests {
         #expect(expiry(judged) == sent)
     }
 
-    @Test("While a lane meets target faults only, no registration is blamed for them, but a true 410 still counts")
+    @Test(
+        "While a lane meets target faults only, no registration is blamed for them, but a true 410 still counts"
+    )
     func spares() {
         let bad = judge(samplePush(1), .unregistered(since: nil), .badDeviceToken, spares: true)
         #expect(bad.feedback.isEmpty)
@@ -80,8 +85,10 @@ struct JudgementTests {
     @Test("A retry waits, counts its attempt, and is parked only when it is far away")
     func retry() {
         let near = judge(samplePush(1), .retry(after: nil), .serviceUnavailable)
-        #expect(near.step == .retry(
-            notBefore: now + .milliseconds(999), attempt: 1, lane: sampleLane, parked: false))
+        #expect(
+            near.step
+                == .retry(
+                    notBefore: now + .milliseconds(999), attempt: 1, lane: sampleLane, parked: false))
         let far = judge(samplePush(1), .retry(after: .seconds(60)), .quotaExceeded, random: 0)
         #expect(far.step == .retry(notBefore: now + .seconds(60), attempt: 1, lane: sampleLane, parked: true))
         #expect(far.first == .retry)
@@ -89,7 +96,8 @@ struct JudgementTests {
 
     @Test("A request that was never processed is no attempt")
     func unprocessed() {
-        let judged = judge(samplePush(1, attempt: 3), .retry(after: nil), .notReached, fate: .unprocessed, random: 0)
+        let judged = judge(
+            samplePush(1, attempt: 3), .retry(after: nil), .notReached, fate: .unprocessed, random: 0)
         #expect(judged.step == .retry(notBefore: now, attempt: 3, lane: sampleLane, parked: false))
     }
 

@@ -15,7 +15,9 @@ struct LaneQueueTests {
     @Test("Urgent goes before normal, normal before background, each in order of coming")
     func classes() {
         var queue = LaneQueue(limit: 100)
-        for (row, level) in [(1, PushClass.background), (2, .normal), (3, .urgent), (4, .normal), (5, .urgent)] {
+        for (row, level) in [
+            (1, PushClass.background), (2, .normal), (3, .urgent), (4, .normal), (5, .urgent)
+        ] {
             _ = queue.admit(entry(samplePush(row, pushClass: level)), now: now)
         }
         #expect(drain(&queue) == [3, 5, 2, 4, 1])
@@ -46,7 +48,8 @@ struct LaneQueueTests {
         var queue = LaneQueue(limit: 2)
         _ = queue.admit(entry(samplePush(1, pushClass: .background)), now: now)
         _ = queue.admit(entry(samplePush(2, pushClass: .background)), now: now)
-        guard case .displaced(let gone) = queue.admit(entry(samplePush(3, pushClass: .urgent)), now: now) else {
+        guard case .displaced(let gone) = queue.admit(entry(samplePush(3, pushClass: .urgent)), now: now)
+        else {
             Issue.record("nothing was displaced")
             return
         }
@@ -73,7 +76,8 @@ struct LaneQueueTests {
         for row in 1...3 { _ = queue.admit(entry(samplePush(row, origin: 1)), now: now) }
         #expect(!queue.wouldHold(.normal, origin: Digest16(high: 0, low: 1)))
         guard case .parked(let own) = queue.admit(entry(samplePush(4, origin: 1)), now: now),
-            case .parked(let low) = queue.admit(entry(samplePush(5, origin: 2, pushClass: .background)), now: now)
+            case .parked(let low) = queue.admit(
+                entry(samplePush(5, origin: 2, pushClass: .background)), now: now)
         else {
             Issue.record("a full queue took a push in")
             return

@@ -4,7 +4,8 @@ import PushModel
 /// Pushes for tests: small, all alike but for what is named.
 func samplePush(
     _ number: Int, origin: UInt64 = 1, pushClass: PushClass = .normal, notBefore: UnixTime = .distantPast,
-    custodyEnds: UnixTime = UnixTime(seconds: 1_000_000), touchedAt: UnixTime = .distantPast, attempt: Int = 0,
+    custodyEnds: UnixTime = UnixTime(seconds: 1_000_000), touchedAt: UnixTime = .distantPast,
+    attempt: Int = 0,
     record: Digest16? = Digest16(high: 9, low: 9)
 ) -> OwedPush {
     OwedPush(
