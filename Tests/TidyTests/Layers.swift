@@ -34,7 +34,8 @@ enum Layers {
         "MemoryStore": ["PushModel"],
         "SQLiteStore": ["PushModel", "GRDB", "ServiceLifecycle", "Foundation"],
         "HTTPIngress": nio.union([
-            "PushModel", "WireFormats", "ZulipPush", "Delivery", "ServiceLifecycle", "Foundation"
+            "PushModel", "WireFormats", "ZulipPush", "Delivery", "CoreMetrics", "ServiceLifecycle",
+            "Foundation"
         ]),
         "AdminIngress": nio.union([
             "PushModel", "WireFormats", "Delivery", "HTTPIngress", "CoreMetrics", "ServiceLifecycle",

@@ -11,7 +11,11 @@ enum Tree {
         guard let names = FileManager.default.enumerator(atPath: base.path()) else { return [] }
         var found: [(String, String)] = []
         for case let name as String in names where endings.contains((name as NSString).pathExtension) {
-            let text = try String(contentsOf: base.appending(path: name), encoding: .utf8)
+            let place = base.appending(path: name)
+            guard try place.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile == true else {
+                continue
+            }
+            let text = try String(contentsOf: place, encoding: .utf8)
             found.append(("\(folder)/\(name)", text))
         }
         return found.sorted { $0.0 < $1.0 }
