@@ -1,0 +1,132 @@
+/// Base64 (RFC 4648 §4) and base64url (§5), each with exactly one spelling for a byte string.
+///
+/// Reading is strict: no character outside the alphabet, no white space, padding exactly as the spelling
+/// demands, and unused trailing bits zero (§3.5). A second spelling of the same bytes would be a second name for
+/// the same token.
+package enum Base64 {
+    /// The two alphabets.
+    package enum Alphabet: Sendable {
+        /// `+` and `/`, padded with `=`.
+        case standard
+        /// `-` and `_`, without padding.
+        case url
+    }
+
+    /// Writes the canonical spelling.
+    package static func encode(_ bytes: some Collection<UInt8>, _ alphabet: Alphabet = .standard) -> [UInt8] {
+        var out: [UInt8] = []
+        append(bytes, alphabet, to: &out)
+        return out
+    }
+
+    /// The canonical spelling as text. Not for secrets.
+    package static func text(_ bytes: some Collection<UInt8>, _ alphabet: Alphabet = .standard) -> String {
+        String(decoding: encode(bytes, alphabet), as: UTF8.self)
+    }
+
+    /// Appends the canonical spelling to a buffer.
+    package static func append(
+        _ bytes: some Collection<UInt8>, _ alphabet: Alphabet = .standard, to out: inout [UInt8]
+    ) {
+        let digits = alphabet == .standard ? standardDigits : urlDigits
+        out.reserveCapacity(out.count + (bytes.count + 2) / 3 * 4)
+        var group: UInt32 = 0
+        var held = 0
+        for byte in bytes {
+            group = group << 8 | UInt32(byte)
+            held += 1
+            if held == 3 {
+                for shift in [UInt32(18), 12, 6, 0] { out.append(digits[Int(group >> shift & 63)]) }
+                group = 0
+                held = 0
+            }
+        }
+        guard held > 0 else { return }
+        group <<= UInt32(8 * (3 - held))
+        out.append(digits[Int(group >> 18 & 63)])
+        out.append(digits[Int(group >> 12 & 63)])
+        if held == 2 { out.append(digits[Int(group >> 6 & 63)]) }
+        if alphabet == .standard { out.append(contentsOf: repeatElement(0x3D, count: 3 - held)) }
+    }
+
+    /// Number of bytes that a canonical text stands for, or `nil` when no text of this form has that length.
+    ///
+    /// Looks at length and padding only.
+    package static func decodedCount(_ text: UnsafeRawBufferPointer, _ alphabet: Alphabet = .standard) -> Int? {
+        switch alphabet {
+        case .standard:
+            guard text.count.isMultiple(of: 4) else { return nil }
+            guard let last = text.last, last == 0x3D else { return text.count / 4 * 3 }
+            return text.count / 4 * 3 - (text[text.count - 2] == 0x3D ? 2 : 1)
+        case .url:
+            return text.count % 4 == 1 ? nil : text.count * 3 / 4
+        }
+    }
+
+    /// Reads the canonical spelling into memory of exactly ``decodedCount(_:_:)`` bytes.
+    ///
+    /// - Throws: `.malformedBase64`; the memory may then be partly written.
+    package static func decode(
+        _ text: UnsafeRawBufferPointer, _ alphabet: Alphabet = .standard, into out: UnsafeMutableRawBufferPointer
+    ) throws(FormatError) {
+        guard let count = decodedCount(text, alphabet), count == out.count else {
+            throw FormatError(.malformedBase64)
+        }
+        let digits = alphabet == .standard ? text.count - paddingCount(count) : text.count
+        let table = alphabet == .standard ? standardValues : urlValues
+        try table.withUnsafeBufferPointer { (values) throws(FormatError) in
+            var group: UInt32 = 0
+            var held: UInt32 = 0
+            var at = 0
+            for index in 0..<digits {
+                let value = values[Int(text[index])]
+                if value > 63 { throw FormatError(.malformedBase64) }
+                group = group << 6 | UInt32(value)
+                held += 6
+                if held >= 8 {
+                    held -= 8
+                    out[at] = UInt8(truncatingIfNeeded: group >> held)
+                    at += 1
+                }
+            }
+            if group & (1 << held - 1) != 0 { throw FormatError(.malformedBase64) }
+        }
+    }
+
+    /// Reads the canonical spelling.
+    package static func decode(
+        _ text: UnsafeRawBufferPointer, _ alphabet: Alphabet = .standard
+    ) throws(FormatError) -> [UInt8] {
+        guard let count = decodedCount(text, alphabet) else { throw FormatError(.malformedBase64) }
+        var out = [UInt8](repeating: 0, count: count)
+        try out.withUnsafeMutableBufferPointer { (buffer) throws(FormatError) in
+            try decode(text, alphabet, into: UnsafeMutableRawBufferPointer(buffer))
+        }
+        return out
+    }
+
+    /// Reads the canonical spelling.
+    package static func decode(_ text: [UInt8], _ alphabet: Alphabet = .standard) throws(FormatError) -> [UInt8] {
+        try withBytes(text) { (raw) throws(FormatError) in try decode(raw, alphabet) }
+    }
+
+    /// Reads the canonical spelling of something that is no secret.
+    package static func decode(_ text: String, _ alphabet: Alphabet = .standard) throws(FormatError) -> [UInt8] {
+        try decode(Array(text.utf8), alphabet)
+    }
+
+    private static func paddingCount(_ decoded: Int) -> Int { (3 - decoded % 3) % 3 }
+
+    private static let standardDigits =
+        Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    private static let urlDigits =
+        Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+    private static let standardValues = values(of: standardDigits)
+    private static let urlValues = values(of: urlDigits)
+
+    private static func values(of digits: [UInt8]) -> [UInt8] {
+        var table = [UInt8](repeating: 0xFF, count: 256)
+        for (value, digit) in digits.enumerated() { table[Int(digit)] = UInt8(value) }
+        return table
+    }
+}

@@ -1,0 +1,65 @@
+/// Lends the bytes of an array without a copy, keeping the thrown type.
+@inlinable
+package func withBytes<Result, Failure: Error>(
+    _ array: [UInt8], _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+) throws(Failure) -> Result {
+    try array.withUnsafeBufferPointer { (buffer) throws(Failure) -> Result in
+        try body(UnsafeRawBufferPointer(buffer))
+    }
+}
+
+/// Whether the bytes are exactly this text.
+@inlinable
+package func bytes(_ raw: UnsafeRawBufferPointer, equal text: StaticString) -> Bool {
+    guard raw.count == text.utf8CodeUnitCount else { return false }
+    for index in 0..<raw.count where raw[index] != text.utf8Start[index] { return false }
+    return true
+}
+
+/// Hexadecimal, two digits for each byte.
+package enum Hex {
+    /// Lower-case digits.
+    package static func encode(_ bytes: some Collection<UInt8>) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(unsafeUninitializedCapacity: bytes.count * 2) { out in
+            var at = 0
+            for byte in bytes {
+                out[at] = digits[Int(byte >> 4)]
+                out[at + 1] = digits[Int(byte & 15)]
+                at += 2
+            }
+            return at
+        }
+    }
+
+    /// Reads digits of either case.
+    ///
+    /// - Throws: `.malformedHex` for an odd number of digits or any other character.
+    package static func decode(_ text: some Collection<UInt8>) throws(FormatError) -> [UInt8] {
+        guard text.count.isMultiple(of: 2) else { throw FormatError(.malformedHex) }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count / 2)
+        var pending: UInt8?
+        for character in text {
+            guard let digit = value(ofDigit: character) else { throw FormatError(.malformedHex) }
+            if let first = pending {
+                bytes.append(first << 4 | digit)
+                pending = nil
+            } else {
+                pending = digit
+            }
+        }
+        return bytes
+    }
+
+    /// 0 to 15, or `nil` for a character that is no hex digit.
+    @inlinable
+    package static func value(ofDigit character: UInt8) -> UInt8? {
+        switch character {
+        case 0x30...0x39: character - 0x30
+        case 0x41...0x46: character - 0x37
+        case 0x61...0x66: character - 0x57
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,169 @@
+package import PushModel
+
+/// Writes compact JSON: no spaces; UTF-8 as it is; escaped only what must be, with the short forms of Python's
+/// `json.dumps(…, ensure_ascii=False)`. Commas come by themselves.
+package struct JSONWriter {
+    /// The text so far.
+    package private(set) var bytes: [UInt8] = []
+    private var needsComma = false
+
+    package init(reserving capacity: Int = 256) { bytes.reserveCapacity(capacity) }
+
+    package mutating func beginObject() { open(0x7B) }
+    package mutating func endObject() { close(0x7D) }
+    package mutating func beginArray() { open(0x5B) }
+    package mutating func endArray() { close(0x5D) }
+
+    /// A member's name; the value must follow. The name is written as it is and must need no escape.
+    package mutating func key(_ name: StaticString) {
+        separate()
+        bytes.append(0x22)
+        bytes.append(contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+        bytes.append(0x22)
+        bytes.append(0x3A)
+        needsComma = false
+    }
+
+    /// A member's name of any text.
+    package mutating func key(_ name: String) {
+        string(name)
+        bytes.append(0x3A)
+        needsComma = false
+    }
+
+    package mutating func string(_ text: String) {
+        separate()
+        bytes.append(0x22)
+        for byte in text.utf8 { escape(byte) }
+        bytes.append(0x22)
+    }
+
+    /// A string given as UTF-8, which the caller has checked.
+    package mutating func string(utf8 text: UnsafeRawBufferPointer) {
+        separate()
+        bytes.append(0x22)
+        for byte in text { escape(byte) }
+        bytes.append(0x22)
+    }
+
+    /// A string that is already escaped, or needs no escape: base64, or a ``JSONStringSlice``'s raw bytes.
+    package mutating func string(escaped text: UnsafeRawBufferPointer) {
+        separate()
+        bytes.append(0x22)
+        bytes.append(contentsOf: text)
+        bytes.append(0x22)
+    }
+
+    package mutating func int(_ value: Int64) {
+        separate()
+        if value < 0 { bytes.append(0x2D) }
+        digits(value.magnitude)
+    }
+
+    /// An integer as a decimal string, as FCM data wants numbers.
+    package mutating func stringOfInt(_ value: UInt32) {
+        separate()
+        bytes.append(0x22)
+        digits(UInt64(value))
+        bytes.append(0x22)
+    }
+
+    package mutating func bool(_ value: Bool) {
+        separate()
+        bytes.append(contentsOf: (value ? "true" : "false").utf8)
+    }
+
+    package mutating func null() {
+        separate()
+        bytes.append(contentsOf: "null".utf8)
+    }
+
+    /// A value that is JSON already.
+    package mutating func raw(_ json: UnsafeRawBufferPointer) {
+        separate()
+        bytes.append(contentsOf: json)
+    }
+
+    package mutating func raw(_ json: [UInt8]) {
+        separate()
+        bytes.append(contentsOf: json)
+    }
+
+    package mutating func value(_ value: JSONValue) {
+        switch value {
+        case .null: null()
+        case .bool(let flag): bool(flag)
+        case .number(let number): raw(Array(number.text.utf8))
+        case .string(let text): string(text)
+        case .array(let elements):
+            beginArray()
+            for element in elements { self.value(element) }
+            endArray()
+        case .object(let object):
+            beginObject()
+            for member in object.members {
+                key(member.name)
+                self.value(member.value)
+            }
+            endObject()
+        }
+    }
+
+    /// Hands the text over as a secret and wipes this buffer.
+    ///
+    /// Reserve enough at the start: a buffer that grew has left unwiped memory behind.
+    package mutating func takeSecret() -> Secret {
+        let secret = bytes.withUnsafeBytes { Secret(copying: $0) }
+        bytes.withUnsafeMutableBytes { wipe($0) }
+        bytes.removeAll(keepingCapacity: true)
+        needsComma = false
+        return secret
+    }
+
+    // MARK: parts
+
+    private mutating func separate() {
+        if needsComma { bytes.append(0x2C) }
+        needsComma = true
+    }
+
+    private mutating func open(_ bracket: UInt8) {
+        separate()
+        bytes.append(bracket)
+        needsComma = false
+    }
+
+    private mutating func close(_ bracket: UInt8) {
+        bytes.append(bracket)
+        needsComma = true
+    }
+
+    private mutating func digits(_ value: UInt64) {
+        if value >= 10 { digits(value / 10) }
+        bytes.append(0x30 + UInt8(value % 10))
+    }
+
+    @inline(__always)
+    private mutating func escape(_ byte: UInt8) {
+        switch byte {
+        case 0x22, 0x5C:
+            bytes.append(0x5C)
+            bytes.append(byte)
+        case 0x08: short("b")
+        case 0x09: short("t")
+        case 0x0A: short("n")
+        case 0x0C: short("f")
+        case 0x0D: short("r")
+        case 0x00..<0x20:
+            bytes.append(contentsOf: "\\u00".utf8)
+            bytes.append(0x30 + byte >> 4)
+            bytes.append(byte & 15 < 10 ? 0x30 + byte & 15 : 0x57 + byte & 15)
+        default: bytes.append(byte)
+        }
+    }
+
+    private mutating func short(_ letter: Unicode.Scalar) {
+        bytes.append(0x5C)
+        bytes.append(UInt8(ascii: letter))
+    }
+}

@@ -1,0 +1,62 @@
+/// A UUID (RFC 9562) in its canonical lower-case text form, 8-4-4-4-12.
+package struct UUIDText: Sendable, Hashable {
+    package let high: UInt64
+    package let low: UInt64
+
+    package init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    /// Reads the canonical form; `nil` for upper case, braces, or anything else.
+    package init?(_ text: UnsafeRawBufferPointer) {
+        guard text.count == 36 else { return nil }
+        var words: (UInt64, UInt64) = (0, 0)
+        var digits = 0
+        for index in 0..<36 {
+            if index == 8 || index == 13 || index == 18 || index == 23 {
+                guard text[index] == 0x2D else { return nil }
+                continue
+            }
+            guard let digit = Hex.value(ofDigit: text[index]), !(0x41...0x46).contains(text[index]) else {
+                return nil
+            }
+            if digits < 16 { words.0 = words.0 << 4 | UInt64(digit) } else { words.1 = words.1 << 4 | UInt64(digit) }
+            digits += 1
+        }
+        (high, low) = words
+    }
+
+    package init?(_ text: String) {
+        guard let value = withBytes(Array(text.utf8), { UUIDText($0) }) else { return nil }
+        self = value
+    }
+
+    /// Exactly 16 bytes, else `nil`.
+    package init?(bytes: some Collection<UInt8>) {
+        guard bytes.count == 16 else { return nil }
+        var words: (UInt64, UInt64) = (0, 0)
+        for (index, byte) in bytes.enumerated() {
+            if index < 8 { words.0 = words.0 << 8 | UInt64(byte) } else { words.1 = words.1 << 8 | UInt64(byte) }
+        }
+        (high, low) = words
+    }
+
+    /// A version 4 UUID from 128 random bits (RFC 9562 §5.4).
+    package init(version4From first: UInt64, _ second: UInt64) {
+        high = first & ~0xF000 | 0x4000
+        low = second & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
+    }
+
+    /// Version 4 and the variant of RFC 9562 §4.1.
+    package var isVersion4: Bool { high >> 12 & 15 == 4 && low >> 62 == 2 }
+
+    /// Sixteen bytes, big-endian.
+    package var bytes: [UInt8] { withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { Array($0) } }
+
+    package var text: String {
+        let hex = Array(Hex.encode(bytes).utf8)
+        let groups = [hex[0..<8], hex[8..<12], hex[12..<16], hex[16..<20], hex[20..<32]]
+        return groups.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "-")
+    }
+}
