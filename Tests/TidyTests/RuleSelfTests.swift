@@ -175,6 +175,14 @@ struct RuleSelfTests {
         #expect(Words.machinePaths("a", "/var/lib/sealbell").isEmpty)
     }
 
+    @Test("Files named on a page are found")
+    func namedPaths() {
+        let page = "See `Sources/A/B.swift`, `Tests/C/` and `scripts/run` or `Other/D.swift`."
+        #expect(Words.namedPaths(page) == ["Sources/A/B.swift", "Tests/C/", "scripts/run"])
+        #expect(Tree.exists("Package.swift"))
+        #expect(!Tree.exists("Sources/A/B.swift"))
+    }
+
     @Test("An arrow that points up, and a server package below a protocol, are found")
     func manifest() {
         func target(_ name: String, _ dependencies: [Manifest.Dependency]) -> Manifest.Target {

@@ -48,6 +48,15 @@ struct TidyTests {
         #expect(found.isEmpty, "\(list(found))")
     }
 
+    @Test("Files that the documentation names are there")
+    func namedPaths() throws {
+        let pages = try Tree.texts(below: "docs", endings: ["md"]) + [("README.md", Tree.text("README.md"))]
+        let missing = pages.flatMap { path, text in
+            Words.namedPaths(text).filter { !Tree.exists($0) }.map { "\(path): \($0)" }
+        }
+        #expect(missing.isEmpty, "\(missing.joined(separator: "\n"))")
+    }
+
     @Test("The manifest's arrows point down, and nothing of a server stands below a protocol target")
     func manifest() throws {
         let manifest = try Manifest.load(Tree.root)

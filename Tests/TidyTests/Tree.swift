@@ -25,6 +25,10 @@ enum Tree {
         try texts(below: "Sources", endings: ["swift"]).map { SwiftText(path: $0.path, text: $0.text) }
     }
 
+    static func exists(_ path: String) -> Bool {
+        FileManager.default.fileExists(atPath: root.appending(path: path).path())
+    }
+
     static func text(_ path: String) throws -> String {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }

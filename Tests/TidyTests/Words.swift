@@ -28,6 +28,11 @@ enum Words {
         }
     }
 
+    /// Files of this repository that a page names in code marks: `Sources/…`, `Tests/…`, `scripts/…`, `docs/…`.
+    static func namedPaths(_ page: String) -> [String] {
+        page.matches(of: #/`((?:Sources|Tests|scripts|docs)\/[\w.\/-]+)`/#).map { String($0.1) }
+    }
+
     private static func find(
         _ rule: String, in path: String, _ text: String, where isBad: (Substring) -> Bool
     ) -> [Violation] {
