@@ -1,0 +1,62 @@
+import CSodium
+public import PushModel
+
+/// BLAKE2b with a key (RFC 7693), over several parts, with a result of 16 or 32 bytes.
+///
+/// Parts are not delimited: a caller whose parts vary in length writes the lengths too (``update(count:)``).
+public struct KeyedHash: ~Copyable {
+    private let state: OpaquePointer
+    private let count: Int
+
+    /// - Parameter key: 16 to 64 bytes. `count`: length of the result. Another length is a bug of ours.
+    private init(_ state: OpaquePointer, key: Secret, count: Int) {
+        precondition((16...64).contains(key.count) && (count == 16 || count == 32))
+        self.state = state
+        self.count = count
+        key.reveal { _ = crypto_generichash_init(state, $0.octets, $0.count, count) }
+    }
+
+    public func update(_ part: UnsafeRawBufferPointer) {
+        _ = crypto_generichash_update(state, part.octets, UInt64(part.count))
+    }
+
+    public func update(_ part: [UInt8]) { part.withUnsafeBytes { update($0) } }
+    public func update(_ part: Secret) { part.reveal { update($0) } }
+    /// UTF-8.
+    public func update(_ part: String) {
+        var part = part
+        part.withUTF8 { update(UnsafeRawBufferPointer($0)) }
+    }
+    /// Eight bytes, big-endian.
+    public func update(count: Int) { withUnsafeBytes(of: UInt64(count).bigEndian) { update($0) } }
+
+    /// Hashes what `fill` puts in.
+    ///
+    /// - Returns: 16 bytes.
+    package static func digest16(key: Secret, _ fill: (borrowing KeyedHash) -> Void) -> Digest16 {
+        var words: (UInt64, UInt64) = (0, 0)
+        withUnsafeMutableBytes(of: &words) { hash(key: key, into: $0, fill) }
+        return Digest16(high: UInt64(bigEndian: words.0), low: UInt64(bigEndian: words.1))
+    }
+
+    /// - Returns: 32 bytes.
+    public static func digest32(key: Secret, _ fill: (borrowing KeyedHash) -> Void) -> Secret {
+        Secret(count: 32) { hash(key: key, into: $0, fill) }
+    }
+
+    private static func hash(
+        key: Secret, into out: UnsafeMutableRawBufferPointer, _ fill: (borrowing KeyedHash) -> Void
+    ) {
+        Sodium.prepare()
+        // The C type asks for an alignment of 64, which only an explicit allocation grants.
+        withUnsafeTemporaryAllocation(
+            byteCount: crypto_generichash_statebytes(), alignment: 64
+        ) { memory in
+            let state = OpaquePointer(memory.baseAddress!)
+            fill(KeyedHash(state, key: key, count: out.count))
+            _ = crypto_generichash_final(state, out.octets, out.count)
+            // The state holds the key block until it has been compressed.
+            sodium_memzero(memory.baseAddress!, memory.count)
+        }
+    }
+}
