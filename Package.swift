@@ -97,7 +97,7 @@ let suites: [Target] = [
     tests("ZulipPushTests", ["PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats", "Delivery",
                              "MemoryStore", "AtRest"]),
     tests("HTTPIngressTests", ["PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats",
-                               "Delivery", nioCore, nioPosix, nioHTTP1, nioSSL, metrics, lifecycle, x509, crypto]),
+                               "Delivery", nioCore, nioPosix, nioHTTP1, nioSSL, metrics, logging, lifecycle, x509, crypto]),
     tests("SealbellTests", ["sealbell", "PushModel", "PushTesting", "Simulators", "WireFormats", "ZulipPush",
                             "SQLiteStore", "AtRest", nioCore, nioPosix, nioSSL]),
     tests("TidyTests"),

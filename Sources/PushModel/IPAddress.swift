@@ -87,11 +87,12 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         guard text.utf8.count <= 45 else { return nil }
         let whole = String(text)
         guard let gap = doubleColon(whole) else {
-            guard let words = group(whole[...]), words.count == 8 else { return nil }
+            guard let words = group(whole[...], mayEndDotted: true), words.count == 8 else { return nil }
             return words
         }
         let after = whole.utf8.index(gap, offsetBy: 2)
-        guard let left = group(whole[..<gap]), let right = group(whole[after...]),
+        guard let left = group(whole[..<gap], mayEndDotted: false),
+            let right = group(whole[after...], mayEndDotted: true),
             left.count + right.count <= 7
         else { return nil }
         return left + Array(repeating: 0, count: 8 - left.count - right.count) + right
@@ -110,13 +111,13 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         return nil
     }
 
-    /// The words of colon-separated text; the last part may be IPv4.
-    private static func group(_ text: Substring) -> [UInt16]? {
+    /// The words of colon-separated text; the last part of an address may be IPv4.
+    private static func group(_ text: Substring, mayEndDotted: Bool) -> [UInt16]? {
         if text.isEmpty { return [] }
         var words: [UInt16] = []
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         for (index, part) in parts.enumerated() {
-            if index == parts.count - 1, part.utf8.contains(UInt8(ascii: ".")) {
+            if mayEndDotted, index == parts.count - 1, part.utf8.contains(UInt8(ascii: ".")) {
                 guard let word = dotted(part) else { return nil }
                 words += [UInt16(word >> 16), UInt16(word & 0xFFFF)]
             } else {

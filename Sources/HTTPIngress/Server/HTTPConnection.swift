@@ -33,6 +33,8 @@ final class HTTPConnection: ChannelDuplexHandler {
     private var isReadHeld = false
     /// The connection ends with the answer being made: the peer has closed its side, or sent nonsense behind.
     private var endsNext = false
+    /// The answer being flushed said so.
+    private var isLast = false
 
     init(core: ListenerCore, register: LoopRegister, socket: IPAddress, isTLS: Bool) {
         self.core = core
@@ -81,7 +83,7 @@ final class HTTPConnection: ChannelDuplexHandler {
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        if phase == .flushing, context.channel.isWritable { next() }
+        if phase == .flushing, !isLast, context.channel.isWritable { next() }
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -209,11 +211,13 @@ final class HTTPConnection: ChannelDuplexHandler {
         request.entry?.count(
             status: answer.status, after: request.startedAt.duration(to: core.world.instant()))
         phase = .flushing
+        isLast = closes
         deadline = core.world.instant() + core.limits.answer
         let frame = AnswerFrame(
             isVersion10: request.head.isVersion10, isHeadOnly: request.head.verb == .head, closes: closes)
         write(answer, frame) { connection in connection.close() }
-        if !closes, context?.channel.isWritable == true { next() }
+        // A flush that emptied the socket's queue has gone on already, from the writability event.
+        if phase == .flushing, !closes, context?.channel.isWritable == true { next() }
     }
 
     /// Answers what cannot be read on, and ends the connection without cutting the answer off.

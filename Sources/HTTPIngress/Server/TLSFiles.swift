@@ -1,3 +1,4 @@
+import NIOCore
 import NIOSSL
 import PushModel
 
@@ -23,6 +24,8 @@ package struct TLSFiles: Sendable {
                 certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
             settings.minimumTLSVersion = .tlsv12
             settings.applicationProtocols = ["http/1.1"]
+            // A peer that does not say goodbye is not waited for any longer.
+            settings.shutdownTimeout = .seconds(1)
             return try NIOSSLContext(configuration: settings)
         } catch {
             throw IngressError(.tlsUnusable, [listener])

@@ -1,0 +1,273 @@
+import HTTPIngress
+import NIOCore
+import NIOPosix
+import PushModel
+import Synchronization
+import Testing
+
+#if canImport(Glibc)
+import Glibc
+#endif
+
+@Suite("Every wait and every buffer has a bound", .timeLimit(.minutes(2)), .serialized)
+struct BoundsTests {
+    @Test("A head that comes too slowly is answered 408; an idle connection is closed without a word")
+    func slowHead() async throws {
+        let limits = briskLimits {
+            $0.head = .milliseconds(200)
+            $0.idle = .milliseconds(400)
+        }
+        try await withListener(limits: limits) { _, port in
+            let slow = try await RawClient.connect(port)
+            try await slow.send("POST /echo HT")
+            #expect(try await slow.answer().status == 408)
+            #expect(await slow.end() == [])
+            let idle = try await RawClient.connect(port)
+            #expect(await idle.end() == [])
+            let second = try await RawClient.connect(port)
+            try await second.send(post("/echo", "x"))
+            #expect(try await second.answer().status == 200)
+            try await second.send("POS")
+            #expect(try await second.answer().status == 408, "the next head is bounded like the first")
+            for client in [slow, idle, second] { client.close() }
+        }
+    }
+
+    @Test("A head fed byte by byte cannot outrun its deadline")
+    func drippedHead() async throws {
+        try await withListener(limits: briskLimits { $0.head = .milliseconds(200) }) { _, port in
+            let client = try await RawClient.connect(port)
+            try await client.send("GET /echo HTTP/1.1\r\n")
+            let drip = Task {
+                // The server ends the connection at some point; then sending fails and the drip is over.
+                while (try? await client.send("X: y\r\n")) != nil {
+                    try await Task.sleep(for: .milliseconds(20))
+                }
+            }
+            #expect([408, 431].contains(try await client.answer().status))
+            client.close()
+            _ = await drip.result
+        }
+    }
+
+    @Test("A body that comes too slowly is answered 408, and one that keeps the rate is not")
+    func slowBody() async throws {
+        let limits = briskLimits {
+            $0.bodyGrace = .milliseconds(300)
+            $0.bodyBytesPerSecond = 1000
+        }
+        try await withListener(limits: limits) { listener, port in
+            let slow = try await RawClient.connect(port)
+            try await slow.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 100\r\n\r\nab")
+            #expect(try await slow.answer().status == 408)
+            #expect(await slow.end() == [])
+            #expect(listener.load.bytes == 0, "what it sent is no longer held")
+            let steady = try await RawClient.connect(port)
+            try await steady.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 1000\r\n\r\n")
+            // 600 bytes earn 600 ms beyond the grace of 300 ms.
+            try await steady.send(String(repeating: "a", count: 600))
+            try await Task.sleep(for: .milliseconds(500))
+            try await steady.send(String(repeating: "b", count: 400))
+            #expect(try await steady.answer().status == 200)
+            slow.close()
+            steady.close()
+        }
+    }
+
+    @Test("Bodies of all connections together stay within one bound: the next sender hears 503")
+    func bufferedBytes() async throws {
+        let limits = briskLimits { $0.bufferedBytes = 4096 }
+        let face = ProbeFace("probe", [HTTPRoute(.exact("/echo"), bodyLimitBytes: 4096)])
+        try await withListener([face], limits: limits) { listener, port in
+            var held: [RawClient] = []
+            for _ in 0..<4 {
+                let client = try await RawClient.connect(port)
+                try await client.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 1001\r\n\r\n")
+                try await client.send(String(repeating: "a", count: 1000))
+                held.append(client)
+            }
+            while listener.load.bytes < 4000 { try await Task.sleep(for: .milliseconds(2)) }
+            let late = try await RawClient.connect(port)
+            try await late.send(post("/echo", String(repeating: "b", count: 500)))
+            let answer = try await late.answer()
+            #expect(answer.status == 503)
+            for client in held {
+                try await client.send("a")
+                #expect(try await client.answer().status == 200)
+                client.close()
+            }
+            while listener.load.bytes > 0 { try await Task.sleep(for: .milliseconds(2)) }
+            late.close()
+        }
+    }
+
+    @Test("More requests in flight than allowed: 503 with Retry-After at once, and the connection lives")
+    func inFlight() async throws {
+        let gate = Gate()
+        let face = ProbeFace { inbound in
+            await gate.wait()
+            return ProbeFace.echo(inbound)
+        }
+        try await withListener([face], limits: briskLimits { $0.inFlight = 3 }) { listener, port in
+            var clients: [RawClient] = []
+            for _ in 0..<3 {
+                let client = try await RawClient.connect(port)
+                try await client.send(post("/echo", "x"))
+                clients.append(client)
+            }
+            while listener.load.requests < 3 { try await Task.sleep(for: .milliseconds(2)) }
+            let late = try await RawClient.connect(port)
+            try await late.send(post("/echo", "y"))
+            #expect(try await late.answer().status == 503)
+            gate.open()
+            for client in clients { #expect(try await client.answer().status == 200) }
+            try await late.send(post("/echo", "z"))
+            #expect(try await late.answer().text == "z")
+            for client in clients + [late] { client.close() }
+        }
+    }
+
+    @Test("A face that does not answer in time: 503, and its late answer goes nowhere")
+    func lateFace() async throws {
+        let gate = Gate()
+        let face = ProbeFace { inbound in
+            await gate.wait()
+            return ProbeFace.echo(inbound)
+        }
+        try await withListener([face], limits: briskLimits { $0.answer = .milliseconds(150) }) { _, port in
+            let client = try await RawClient.connect(port)
+            try await client.send(post("/echo", "x"))
+            #expect(try await client.answer().status == 503)
+            gate.open()
+            #expect(await client.end() == [])
+            client.close()
+        }
+    }
+
+    @Test("Beyond the bound of connections a newcomer hears 503, and has room when one goes")
+    func connections() async throws {
+        try await withListener(limits: briskLimits { $0.connections = 2 }) { listener, port in
+            let first = try await RawClient.connect(port)
+            let second = try await RawClient.connect(port)
+            for client in [first, second] {
+                try await client.send(post("/echo", "x"))
+                #expect(try await client.answer().status == 200)
+            }
+            let third = try await RawClient.connect(port)
+            #expect(try await third.answer().status == 503)
+            _ = await third.end()
+            third.close()
+            first.close()
+            while listener.load.connections > 1 { try await Task.sleep(for: .milliseconds(2)) }
+            let fourth = try await RawClient.connect(port)
+            try await fourth.send(post("/echo", "y"))
+            #expect(try await fourth.answer().text == "y")
+            second.close()
+            fourth.close()
+        }
+    }
+
+    @Test("Pipelined requests are answered in order, one at a time")
+    func pipelining() async throws {
+        let running = Mutex((now: 0, most: 0))
+        let face = ProbeFace { inbound in
+            running.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+            await Task.yield()
+            running.withLock { $0.now -= 1 }
+            return ProbeFace.echo(inbound)
+        }
+        try await withListener([face]) { _, port in
+            let client = try await RawClient.connect(port)
+            // Sixty parts: within the bound even if all of them wait behind the first.
+            try await client.send((0..<20).map { post("/echo", "\($0)") }.joined())
+            for index in 0..<20 { #expect(try await client.answer().text == "\(index)") }
+            client.close()
+        }
+        #expect(running.withLock { $0.most } == 1)
+    }
+
+    @Test("Who floods with pipelined requests gets the answers that were due, then the end")
+    func pipelineFlood() async throws {
+        let gate = Gate()
+        let face = ProbeFace { inbound in
+            await gate.wait()
+            return ProbeFace.echo(inbound)
+        }
+        try await withListener([face], limits: briskLimits { $0.waitingParts = 8 }) { _, port in
+            let client = try await RawClient.connect(port)
+            try await client.send(String(repeating: get("/echo"), count: 200))
+            gate.open()
+            #expect(try await client.answer().status == 200)
+            var answers = 1
+            do {
+                while try await client.answer().status == 200 { answers += 1 }
+            } catch RawFault.ended {}
+            #expect(answers < 200)
+            client.close()
+        }
+    }
+
+    @Test("Ten thousand idle connections stand, and a newcomer is served at once")
+    func idleConnections() async throws {
+        let wanted = Self.raiseFileLimit(to: 24_000) >= 22_000 ? 10_000 : 4000
+        try await withListener { listener, port in
+            var idle: [RawClient] = []
+            for _ in 0..<(wanted / 100) {
+                idle += try await withThrowingTaskGroup(of: RawClient.self) { group in
+                    for _ in 0..<100 { group.addTask { try await RawClient.connect(port) } }
+                    return try await group.reduce(into: []) { $0.append($1) }
+                }
+            }
+            while listener.load.connections < wanted { try await Task.sleep(for: .milliseconds(5)) }
+            let clock = ContinuousClock()
+            let newcomer = try await RawClient.connect(port)
+            let span = try await clock.measure {
+                for index in 0..<100 {
+                    try await newcomer.send(post("/echo", "\(index)"))
+                    #expect(try await newcomer.answer().text == "\(index)")
+                }
+            }
+            #expect(span < .seconds(5), "100 requests beside \(wanted) idle connections took \(span)")
+            try await idle[wanted / 2].send(post("/echo", "awake"))
+            #expect(try await idle[wanted / 2].answer().text == "awake")
+            for client in idle + [newcomer] { client.close() }
+            while listener.load.connections > 0 { try await Task.sleep(for: .milliseconds(5)) }
+        }
+    }
+
+    /// The soft limit of open files afterwards: as much of `wanted` as the system allows.
+    private static func raiseFileLimit(to wanted: UInt) -> UInt {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        if limit.rlim_cur >= wanted { return UInt(limit.rlim_cur) }
+        var raised = rlimit(rlim_cur: rlim_t(wanted), rlim_max: max(rlim_t(wanted), limit.rlim_max))
+        if setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &raised) == 0 { return wanted }
+        raised = rlimit(rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max)
+        return setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &raised) == 0
+            ? UInt(limit.rlim_max) : UInt(limit.rlim_cur)
+    }
+}
+
+/// Holds callers until it is opened, for good.
+final class Gate: Sendable {
+    private let state = Mutex<(isOpen: Bool, waiters: [CheckedContinuation<Void, Never>])>((false, []))
+
+    func wait() async {
+        await withCheckedContinuation { continuation in
+            let isOpen = state.withLock { state -> Bool in
+                if !state.isOpen { state.waiters.append(continuation) }
+                return state.isOpen
+            }
+            if isOpen { continuation.resume() }
+        }
+    }
+
+    func open() {
+        let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            state.isOpen = true
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+}

@@ -1,0 +1,83 @@
+import HTTPIngress
+import PushModel
+import Testing
+
+@Suite("Rates are counted in units of a key")
+struct RateTests {
+    let start = ContinuousClock.now
+
+    @Test("A full minute's worth goes at once; then a unit each time one has been earned")
+    func bucket() {
+        var buckets = RateBuckets<Int>(perMinute: 60, capacity: 10, start: start)
+        #expect(buckets.take(60, of: 1, now: start) == .allowed)
+        #expect(buckets.take(1, of: 1, now: start) == .refused(retryAfter: .seconds(1)))
+        #expect(buckets.take(3, of: 1, now: start + .seconds(1)) == .refused(retryAfter: .seconds(2)))
+        #expect(buckets.take(3, of: 1, now: start + .seconds(3)) == .allowed)
+        #expect(buckets.take(1, of: 1, now: start + .seconds(3)) == .refused(retryAfter: .seconds(1)))
+        #expect(buckets.take(60, of: 2, now: start) == .allowed, "another key has its own bucket")
+    }
+
+    @Test("A refusal costs nothing: after exactly the span it names the same call is allowed")
+    func refusalIsFree() {
+        var buckets = RateBuckets<Int>(perMinute: 60_000, capacity: 10, start: start)
+        #expect(buckets.take(60_000, of: 1, now: start) == .allowed)
+        for _ in 0..<1000 {
+            #expect(buckets.take(500, of: 1, now: start) == .refused(retryAfter: .milliseconds(500)))
+        }
+        #expect(buckets.take(500, of: 1, now: start + .milliseconds(499)) == .refused(retryAfter: .milliseconds(1)))
+        #expect(buckets.take(500, of: 1, now: start + .milliseconds(500)) == .allowed)
+    }
+
+    @Test("Over any span no key gets more than the burst and what the span earned", arguments: [7, 60, 1000])
+    func bound(_ perMinute: Int) {
+        var buckets = RateBuckets<Int>(perMinute: perMinute, capacity: 4, start: start)
+        var allowed = 0
+        for tick in 0..<6000 where buckets.take(1, of: 0, now: start + .milliseconds(100 * tick)) == .allowed {
+            allowed += 1
+        }
+        // Ten minutes: the burst and ten minutes' earnings, and the latter never withheld.
+        #expect(allowed <= perMinute * 11)
+        #expect(allowed >= min(perMinute * 10, 6000))
+    }
+
+    @Test("A call larger than a minute's worth passes on a full bucket only")
+    func largeCall() {
+        var buckets = RateBuckets<Int>(perMinute: 10, capacity: 4, start: start)
+        #expect(buckets.take(1000, of: 1, now: start) == .allowed)
+        #expect(buckets.take(1, of: 1, now: start + .seconds(5)) == .refused(retryAfter: .seconds(1)))
+        #expect(buckets.take(1000, of: 1, now: start + .seconds(59)) == .refused(retryAfter: .seconds(1)))
+        #expect(buckets.take(1000, of: 1, now: start + .seconds(60)) == .allowed)
+    }
+
+    @Test("Zero means no limit, and no bucket is kept")
+    func unlimited() {
+        var buckets = RateBuckets<Int>(perMinute: 0, capacity: 4, start: start)
+        for key in 0..<100 { #expect(buckets.take(1_000_000, of: key, now: start) == .allowed) }
+        #expect(buckets.count == 0)
+    }
+
+    @Test("The number of buckets is bounded; newcomers share one and known keys keep theirs")
+    func capacity() {
+        var buckets = RateBuckets<Int>(perMinute: 60, capacity: 100, start: start)
+        for key in 0..<100 { #expect(buckets.take(30, of: key, now: start) == .allowed) }
+        #expect(buckets.take(60, of: 1000, now: start) == .allowed)
+        #expect(buckets.take(1, of: 1001, now: start) == .refused(retryAfter: .seconds(1)), "the shared one is empty")
+        #expect(buckets.take(30, of: 5, now: start) == .allowed, "a known key is not slowed")
+        #expect(buckets.count == 100)
+        // After a minute all are full again and are dropped for whoever comes.
+        #expect(buckets.take(60, of: 1002, now: start + .seconds(61)) == .allowed)
+        #expect(buckets.take(60, of: 1003, now: start + .seconds(61)) == .allowed)
+        #expect(buckets.count == 2)
+    }
+
+    @Test("Retry-After is whole seconds, rounded up, at least one")
+    func retryAfter() {
+        let spans: [(Duration, String)] = [
+            (.zero, "1"), (.milliseconds(1), "1"), (.seconds(1), "1"), (.milliseconds(1001), "2"), (.seconds(59), "59"),
+        ]
+        for (span, text) in spans {
+            let answer = HTTPOutbound(429).retrying(after: span)
+            #expect(answer.headers.first?.value == text)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import CoreMetrics
+import HTTPIngress
+import NIOPosix
+import PushModel
+import ServiceLifecycle
+import Testing
+
+@Suite("A listener stops without dropping what it was asked", .timeLimit(.minutes(1)))
+struct StopTests {
+    @Test("At a graceful stop idle connections end, requests in flight are answered, newcomers are turned away")
+    func graceful() async throws {
+        let gate = Gate()
+        let face = ProbeFace { inbound in
+            await gate.wait()
+            return ProbeFace.echo(inbound)
+        }
+        let (listener, group, port) = try await stopped([face])
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            let idle = try await RawClient.connect(port)
+            let busy = try await RawClient.connect(port)
+            let reading = try await RawClient.connect(port)
+            try await busy.send(post("/echo", "busy"))
+            try await reading.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nre")
+            while listener.load.requests == 0 || listener.load.connections < 3 || listener.load.bytes < 6 {
+                try await Task.sleep(for: .milliseconds(2))
+            }
+            await group.triggerGracefulShutdown()
+            #expect(await idle.end() == [])
+            await #expect(throws: (any Error).self) {
+                let late = try await RawClient.connect(port)
+                try await late.send(get("/echo"))
+                _ = try await late.answer()
+            }
+            try await reading.send("st")
+            gate.open()
+            for (client, text) in [(busy, "busy"), (reading, "rest")] {
+                let answer = try await client.answer()
+                #expect(answer.text == text)
+                #expect(answer.header("connection") == "close")
+                #expect(await client.end() == [])
+                client.close()
+            }
+            idle.close()
+            try await tasks.waitForAll()
+        }
+        #expect(listener.load.connections == 0)
+    }
+
+    @Test("A stop is bounded: who never finishes a request is cut at the end of the drain")
+    func boundedDrain() async throws {
+        let (listener, group, port) = try await stopped(
+            [ProbeFace()], limits: briskLimits { $0.drain = .milliseconds(200) })
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            let client = try await RawClient.connect(port)
+            try await client.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\n")
+            while listener.load.connections == 0 { try await Task.sleep(for: .milliseconds(2)) }
+            await group.triggerGracefulShutdown()
+            _ = await client.end()
+            try await tasks.waitForAll()
+            client.close()
+        }
+    }
+
+    @Test("Cancellation cuts everything at once")
+    func cancellation() async throws {
+        let (listener, _, port) = try await stopped([ProbeFace()])
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await listener.run() }
+            let client = try await RawClient.connect(port)
+            try await client.send(post("/echo", "x"))
+            #expect(try await client.answer().status == 200)
+            tasks.cancelAll()
+            _ = await client.end()
+            client.close()
+        }
+        #expect(listener.load.requests == 0)
+    }
+
+    @Test("A taken address is a typed error with the listener's name")
+    func addressTaken() async throws {
+        try await withListener { _, port in
+            let second = try HTTPListener(
+                configured("second"), at: .init(host: "127.0.0.1", port: port), router: HTTPRouter([]),
+                group: MultiThreadedEventLoopGroup.singleton, world: .live, journal: .silent,
+                metrics: NOOPMetricsHandler.instance)
+            await #expect {
+                _ = try await second.open()
+            } throws: { error in
+                (error as? IngressError)?.code == .bindFailed
+                    && (error as? IngressError)?.names == [configured("second")]
+            }
+        }
+    }
+
+    private func stopped(
+        _ faces: [any HTTPFace], limits: IngressLimits = briskLimits()
+    ) async throws -> (HTTPListener, ServiceGroup, Int) {
+        let listener = try HTTPListener(
+            configured("public"), at: .init(host: "127.0.0.1", port: 0), router: HTTPRouter(faces), limits: limits,
+            group: MultiThreadedEventLoopGroup.singleton, world: .live, journal: .silent,
+            metrics: NOOPMetricsHandler.instance)
+        let port = try await listener.open()
+        return (
+            listener, ServiceGroup(services: [listener], gracefulShutdownSignals: [], logger: silentLogger), port
+        )
+    }
+}

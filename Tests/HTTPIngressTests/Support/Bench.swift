@@ -1,0 +1,89 @@
+import CoreMetrics
+import HTTPIngress
+import NIOCore
+import NIOPosix
+import PushModel
+import ServiceLifecycle
+import Synchronization
+
+/// A face whose answers a test decides.
+struct ProbeFace: HTTPFace {
+    let name: ConfiguredName
+    let routes: [HTTPRoute]
+    let body: @Sendable (HTTPInbound) async -> HTTPOutbound
+
+    init(
+        _ name: String = "probe",
+        _ routes: [HTTPRoute] = [HTTPRoute(.exact("/echo"), bodyLimitBytes: 1024, tag: 7)],
+        _ body: @escaping @Sendable (HTTPInbound) async -> HTTPOutbound = { ProbeFace.echo($0) }
+    ) {
+        self.name = configured(name)
+        self.routes = routes
+        self.body = body
+    }
+
+    /// Says back what arrived.
+    static func echo(_ inbound: HTTPInbound) -> HTTPOutbound {
+        HTTPOutbound(200, .octets, Array(inbound.body.readableBytesView))
+    }
+
+    func respond(to inbound: HTTPInbound) async -> HTTPOutbound { await body(inbound) }
+
+    func refuse(_ refusal: IngressRefusal, tag: Int) -> HTTPOutbound {
+        .text(refusal == .bodyTooLarge ? 400 : refusal.status, "face refuses \(refusal.rawValue)")
+    }
+}
+
+func configured(_ text: String) -> ConfiguredName {
+    guard let name = ConfiguredName(text) else { preconditionFailure("a test's name is malformed") }
+    return name
+}
+
+/// Limits so short that a test need not wait, yet long enough for a busy machine.
+func briskLimits(_ change: (inout IngressLimits) -> Void = { _ in }) -> IngressLimits {
+    var limits = IngressLimits()
+    limits.sweep = .milliseconds(20)
+    change(&limits)
+    return limits
+}
+
+/// Runs a listener over the faces on a free port, gives it to `body`, and stops it gracefully.
+func withListener<Result: Sendable>(
+    _ faces: [any HTTPFace] = [ProbeFace()], limits: IngressLimits = briskLimits(), tls: TLSFiles? = nil,
+    proxies: TrustedProxies = TrustedProxies(), metrics: any MetricsFactory = NOOPMetricsHandler.instance,
+    world: World = .live, _ body: (HTTPListener, Int) async throws -> Result
+) async throws -> Result {
+    let listener = try HTTPListener(
+        configured("public"), at: .init(host: "127.0.0.1", port: 0), tls: tls, proxies: proxies,
+        router: HTTPRouter(faces), limits: limits, group: MultiThreadedEventLoopGroup.singleton, world: world,
+        journal: .silent, metrics: metrics)
+    let port = try await listener.open()
+    let group = ServiceGroup(services: [listener], gracefulShutdownSignals: [], logger: silentLogger)
+    return try await withThrowingTaskGroup(of: Void.self) { tasks in
+        tasks.addTask { try await group.run() }
+        do {
+            let result = try await body(listener, port)
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+            return result
+        } catch {
+            await group.triggerGracefulShutdown()
+            throw error
+        }
+    }
+}
+
+/// A request with a body of known length.
+func post(_ path: String, _ body: String, _ extra: String = "") -> String {
+    "POST \(path) HTTP/1.1\r\nHost: t\r\n\(extra)Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
+}
+
+func get(_ path: String, _ extra: String = "") -> String { "GET \(path) HTTP/1.1\r\nHost: t\r\n\(extra)\r\n" }
+
+/// A value that several tasks of a test look at.
+final class Noted<Value: Sendable>: Sendable {
+    private let state: Mutex<Value>
+    init(_ value: Value) { state = Mutex(value) }
+    var value: Value { state.withLock { $0 } }
+    func set(_ value: Value) { state.withLock { $0 = value } }
+}

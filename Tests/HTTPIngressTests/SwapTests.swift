@@ -1,0 +1,213 @@
+import Crypto
+import HTTPIngress
+import NIOCore
+import NIOSSL
+import PushModel
+import SwiftASN1
+import Testing
+import X509
+
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
+
+@Suite("What changes while the listener runs", .timeLimit(.minutes(1)))
+struct SwapTests {
+    @Test("Routers are swapped under load: no request fails, and the next one meets the new face")
+    func hotSwap() async throws {
+        func face(_ text: String) -> ProbeFace {
+            ProbeFace { _ in
+                await Task.yield()
+                return .text(200, text)
+            }
+        }
+        try await withListener([face("0")]) { listener, port in
+            let isOver = Noted(false)
+            let answered = try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<8 {
+                    group.addTask {
+                        let client = try await RawClient.connect(port)
+                        var count = 0
+                        while !isOver.value {
+                            try await client.send(post("/echo", "x"))
+                            #expect(try await client.answer().status == 200)
+                            count += 1
+                        }
+                        client.close()
+                        return count
+                    }
+                }
+                let probe = try await RawClient.connect(port)
+                for round in 1...50 {
+                    listener.install(try HTTPRouter([face("\(round)")]))
+                    try await probe.send(get("/echo"))
+                    #expect(try await probe.answer().text == "\(round)\n")
+                }
+                isOver.set(true)
+                probe.close()
+                return try await group.reduce(0, +)
+            }
+            #expect(answered > 0)
+        }
+    }
+
+    @Test("A request whose face is taken away meanwhile is still answered by it")
+    func pinned() async throws {
+        let gate = Gate()
+        let old = ProbeFace { _ in
+            await gate.wait()
+            return .text(200, "old")
+        }
+        try await withListener([old]) { listener, port in
+            let client = try await RawClient.connect(port)
+            try await client.send(get("/echo"))
+            while listener.load.requests == 0 { try await Task.sleep(for: .milliseconds(2)) }
+            listener.install(try HTTPRouter([]))
+            gate.open()
+            #expect(try await client.answer().text == "old\n")
+            try await client.send(get("/echo"))
+            #expect(try await client.answer().status == 404)
+            client.close()
+        }
+    }
+
+    @Test("Two instances that want one path are a configuration error that names both")
+    func clash() throws {
+        let pairs: [(HTTPRoute.Pattern, HTTPRoute.Pattern, Bool)] = [
+            (.exact("/a"), .exact("/a"), true), (.prefix("/a/"), .prefix("/a/b/"), true),
+            (.prefix("/a/b/"), .prefix("/a/"), true), (.prefix("/a/"), .exact("/a/b"), true),
+            (.exact("/a/b"), .prefix("/a/"), true), (.exact("/a"), .prefix("/a/"), false),
+            (.exact("/a"), .exact("/b"), false), (.prefix("/a/"), .prefix("/b/"), false),
+        ]
+        for (left, right, clashes) in pairs {
+            let faces = [
+                ProbeFace("left", [HTTPRoute(left, bodyLimitBytes: 1)]),
+                ProbeFace("right", [HTTPRoute(right, bodyLimitBytes: 1)]),
+            ]
+            do throws(IngressError) {
+                _ = try HTTPRouter(faces)
+                #expect(!clashes, "\(left) \(right)")
+            } catch {
+                #expect(clashes && error.code == .routeClash, "\(left) \(right)")
+                #expect(error.names.map(\.text) == ["left", "right"])
+                #expect(error.sentence.contains("left and right"))
+            }
+        }
+    }
+
+    @Test("Within one face an exact path wins over a prefix, and the longest prefix over a shorter one")
+    func precedence() async throws {
+        let face = ProbeFace("probe", [
+            HTTPRoute(.prefix("/"), bodyLimitBytes: 1, tag: 1), HTTPRoute(.prefix("/a/"), bodyLimitBytes: 1, tag: 2),
+            HTTPRoute(.exact("/a/b"), bodyLimitBytes: 1, tag: 3),
+        ]) { .text(200, "\($0.tag)") }
+        try await withListener([face]) { _, port in
+            let client = try await RawClient.connect(port)
+            for (path, tag) in [("/x", 1), ("/a/", 2), ("/a/bc", 2), ("/a/b", 3), ("/a", 1)] {
+                try await client.send(get(path))
+                #expect(try await client.answer().text == "\(tag)\n")
+            }
+            client.close()
+        }
+    }
+
+    @Test("A reload shows the new certificate to new connections, keeps old ones, and survives broken files")
+    func tlsReload() async throws {
+        let folder = try Scratch()
+        let files = TLSFiles(certificateChain: folder.path("chain.pem"), privateKey: folder.path("key.pem"))
+        try folder.writeCertificate(named: "first")
+        try await withListener(tls: files) { listener, port in
+            let first = Noted<String?>(nil)
+            let old = try await RawClient.connect(port) { try tlsClient { first.set($0) } }
+            try await old.send(post("/echo", "1"))
+            #expect(try await old.answer().text == "1")
+            #expect(first.value == "first")
+
+            try folder.writeCertificate(named: "second")
+            try listener.reloadTLS()
+            let second = Noted<String?>(nil)
+            let new = try await RawClient.connect(port) { try tlsClient { second.set($0) } }
+            try await new.send(post("/echo", "2"))
+            #expect(try await new.answer().text == "2")
+            #expect(second.value == "second")
+            try await old.send(post("/echo", "3"))
+            #expect(try await old.answer().text == "3")
+
+            try folder.write("no PEM", to: "chain.pem")
+            #expect(throws: IngressError(.tlsUnusable)) { try listener.reloadTLS() }
+            let third = Noted<String?>(nil)
+            let still = try await RawClient.connect(port) { try tlsClient { third.set($0) } }
+            try await still.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 9999\r\n\r\n")
+            #expect(try await still.answer().status == 400, "a refusal arrives over TLS too")
+            #expect(await still.end() == [])
+            #expect(third.value == "second")
+            for client in [old, new, still] { client.close() }
+        }
+        folder.remove()
+    }
+
+    @Test("A TLS handshake that never comes ends at the head's deadline; plain HTTP at a TLS port ends too")
+    func silentHandshake() async throws {
+        let folder = try Scratch()
+        try folder.writeCertificate(named: "first")
+        let files = TLSFiles(certificateChain: folder.path("chain.pem"), privateKey: folder.path("key.pem"))
+        try await withListener(limits: briskLimits { $0.head = .milliseconds(150) }, tls: files) { _, port in
+            let silent = try await RawClient.connect(port)
+            _ = await silent.end()
+            let plain = try await RawClient.connect(port)
+            try await plain.send(get("/echo"))
+            _ = await plain.end()
+            silent.close()
+            plain.close()
+        }
+        folder.remove()
+    }
+}
+
+/// A TLS client that believes anybody and reports the common name it was shown.
+private func tlsClient(_ seen: @escaping @Sendable (String) -> Void) throws -> NIOSSLClientHandler {
+    var settings = TLSConfiguration.makeClientConfiguration()
+    settings.certificateVerification = .noHostnameVerification
+    return try NIOSSLClientHandler(
+        context: NIOSSLContext(configuration: settings), serverHostname: nil,
+        customVerificationCallback: { chain, promise in
+            let name = chain.first.flatMap { try? Certificate(derEncoded: $0.toDERBytes()) }?.subject
+            seen(name?.description.split(separator: "=").last.map(String.init) ?? "")
+            promise.succeed(.certificateVerified)
+        })
+}
+
+/// A folder that a test fills and removes.
+final class Scratch: Sendable {
+    private let folder: URL
+
+    init() throws {
+        folder = FileManager.default.temporaryDirectory.appending(path: "ingress-\(UInt64.random(in: .min ... .max))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    func path(_ name: String) -> String { folder.appending(path: name).path }
+    func write(_ text: String, to name: String) throws { try Data(text.utf8).write(to: folder.appending(path: name)) }
+    func remove() { try? FileManager.default.removeItem(at: folder) }  // A left-over folder harms nobody.
+
+    /// A self-signed certificate for 127.0.0.1 and its key, as PEM.
+    func writeCertificate(named name: String) throws {
+        let key = Certificate.PrivateKey(P256.Signing.PrivateKey())
+        let subject = try DistinguishedName { CommonName(name) }
+        let certificate = try Certificate(
+            version: .v3, serialNumber: .init(), publicKey: key.publicKey,
+            notValidBefore: Date.now.addingTimeInterval(-60), notValidAfter: Date.now.addingTimeInterval(3600),
+            issuer: subject, subject: subject, signatureAlgorithm: .ecdsaWithSHA256,
+            extensions: Certificate.Extensions {
+                Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil))
+                SubjectAlternativeNames([
+                    .dnsName("localhost"), .ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1])),
+                ])
+            },
+            issuerPrivateKey: key)
+        try write(certificate.serializeAsPEM().pemString, to: "chain.pem")
+        try write(key.serializeAsPEM().pemString, to: "key.pem")
+    }
+}
