@@ -1,0 +1,94 @@
+public import PushModel
+
+/// A simulated device's registration at the simulated APNs.
+public struct APNsDevice: Sendable, Equatable {
+    public enum State: Sendable, Equatable {
+        case live
+        /// The app was removed: 410 `Unregistered` since then.
+        case removed(since: UnixTime)
+        /// The token was replaced: 410 `ExpiredToken` since then.
+        case expired(since: UnixTime)
+    }
+
+    /// Bundle ids, or whole topics, that the token is good for.
+    public var topics: [String]
+    public var state: State
+    /// An offline device's pushes are kept, one for each topic, until it comes back.
+    public var isOnline: Bool
+
+    public init(topics: [String], state: State = .live, isOnline: Bool = true) {
+        self.topics = topics
+        self.state = state
+        self.isOnline = isOnline
+    }
+}
+
+/// The device tokens of one environment.
+struct APNsDevices {
+    /// What a device may be sent in a span of simulated time.
+    struct Rate: Sendable, Equatable {
+        var count: Int
+        var per: Duration
+    }
+
+    /// More devices than this are not taken: a load test of a million registrations fits.
+    static let limit = 2_000_000
+    /// Devices whose rate is counted at the same time; when there are more, counting begins anew.
+    private static let ratedLimit = 100_000
+
+    private var devices: [String: APNsDevice] = [:]
+    private var rates: [String: (from: UnixTime, count: Int)] = [:]
+    /// Unknown tokens are taken as devices of the topic that they are first pushed to.
+    var learns: Bool
+
+    init(learns: Bool) { self.learns = learns }
+
+    var count: Int { devices.count }
+
+    subscript(token: String) -> APNsDevice? {
+        get { devices[token] }
+        set {
+            guard newValue == nil || devices[token] != nil || devices.count < Self.limit else { return }
+            devices[token] = newValue
+        }
+    }
+
+    /// Step 6 from the second sentence on: what is wrong with this token for this topic; `nil` for nothing.
+    mutating func fault(token: String, topic: String, bundle: String) -> APNsRefusal? {
+        guard let device = devices[token] else {
+            guard learns else { return APNsRefusal(.badDeviceToken) }
+            self[token] = APNsDevice(topics: [bundle])
+            return nil
+        }
+        guard device.topics.contains(topic) || device.topics.contains(bundle) else {
+            return APNsRefusal(.deviceTokenNotForTopic)
+        }
+        switch device.state {
+        case .live: return nil
+        case .removed(let since): return APNsRefusal(.unregistered, since: since)
+        case .expired(let since): return APNsRefusal(.expiredToken, since: since)
+        }
+    }
+
+    /// Step 8: counts one push to the device; false when it is one too many.
+    mutating func allows(token: String, rate: Rate, now: UnixTime) -> Bool {
+        if rates.count >= Self.ratedLimit { rates.removeAll() }
+        var window = rates[token] ?? (now, 0)
+        if now.since(window.from) >= rate.per { window = (now, 0) }
+        guard window.count < rate.count else { return false }
+        window.count += 1
+        rates[token] = window
+        return true
+    }
+}
+
+/// A refusal: the reason and, with 410, since when.
+struct APNsRefusal: Equatable, Sendable {
+    var reason: APNsReason
+    var since: UnixTime?
+
+    init(_ reason: APNsReason, since: UnixTime? = nil) {
+        self.reason = reason
+        self.since = since
+    }
+}

@@ -1,0 +1,50 @@
+/// `apns-push-type` (push-services §2.4).
+public enum APNsPushType: String, Sendable, Hashable, CaseIterable {
+    case alert, background, voip, complication, fileprovider, location, liveactivity, pushtotalk, widgets
+    case controls, mdm
+
+    /// What the topic has behind the bundle id; `nil` where the topic is no bundle id.
+    public var topicSuffix: String? {
+        switch self {
+        case .alert, .background: ""
+        case .voip: ".voip"
+        case .complication: ".complication"
+        case .fileprovider: ".pushkit.fileprovider"
+        case .location: ".location-query"
+        case .liveactivity: ".push-type.liveactivity"
+        case .pushtotalk: ".voip-ptt"
+        case .widgets: ".push-type.widgets"
+        case .controls: ".push-type.controls"
+        case .mdm: nil
+        }
+    }
+
+    /// Most bytes of the body.
+    public var payloadBytes: Int { self == .voip ? 5120 : 4096 }
+
+    /// Splits a topic into the bundle id and the suffix of a push type; the longest suffix that fits.
+    static func split(_ topic: Substring) -> (bundle: Substring, suffix: String) {
+        for suffix in suffixes where topic.utf8.count > suffix.utf8.count && topic.hasSuffix(suffix) {
+            return (topic.dropLast(suffix.count), suffix)
+        }
+        return (topic, "")
+    }
+
+    private static let suffixes = Set(allCases.compactMap(\.topicSuffix)).subtracting([""])
+        .sorted { $0.utf8.count > $1.utf8.count }
+
+    private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { (Array($0.rawValue.utf8), $0) })
+
+    init?(_ name: ArraySlice<UInt8>) {
+        // The two that nearly every push has are told apart without a look-up.
+        if name.elementsEqual("alert".utf8) {
+            self = .alert
+        } else if name.elementsEqual("background".utf8) {
+            self = .background
+        } else if let found = Self.byName[Array(name)] {
+            self = found
+        } else {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,166 @@
+public import NIOCore
+import NIOSSL
+public import PushModel
+public import ServiceLifecycle
+
+/// An APNs that judges as Apple's does, over HTTP/2 and TLS, on this machine (push-services §3).
+///
+/// One instance is one environment. A device token is known to it when it was ``register(_:as:)``ed, or when it
+/// learns. What it accepts can be read (``deliveries(after:limit:)``) or awaited (``subscribe(token:)``), as a
+/// simulated device does.
+///
+/// ```swift
+/// let authority = try CertificateAuthority()
+/// let key = APNsKey()
+/// let apns = try APNsSimulator(
+///     .init(environment: .production, keys: [key.registration()]), authority: authority, eventLoopGroup: group)
+/// let port = try await apns.start()
+/// ```
+public final class APNsSimulator: Service {
+    let state: APNsState
+    let board: KnobBoard
+    private let listener: SimulatorListener
+    private let configuration: APNsSimulatorConfiguration
+    private let authority: CertificateAuthority
+
+    /// With the machine's clocks.
+    ///
+    /// - Throws: `.keyNotUsable`.
+    public convenience init(
+        _ configuration: APNsSimulatorConfiguration, authority: CertificateAuthority,
+        eventLoopGroup: any EventLoopGroup
+    ) throws(SimulatorError) {
+        try self.init(configuration, authority: authority, world: .live, eventLoopGroup: eventLoopGroup)
+    }
+
+    /// With a wall clock of the test's own: token ages, device rates and `shutdownUntil` go by it.
+    ///
+    /// - Throws: `.keyNotUsable`.
+    public convenience init(
+        _ configuration: APNsSimulatorConfiguration, authority: CertificateAuthority,
+        eventLoopGroup: any EventLoopGroup, now: @escaping @Sendable () -> UnixTime
+    ) throws(SimulatorError) {
+        var world = World.live
+        world.now = now
+        try self.init(configuration, authority: authority, world: world, eventLoopGroup: eventLoopGroup)
+    }
+
+    package init(
+        _ configuration: APNsSimulatorConfiguration, authority: CertificateAuthority, world: World,
+        eventLoopGroup: any EventLoopGroup
+    ) throws(SimulatorError) {
+        state = try APNsState(configuration, world: world)
+        board = KnobBoard(configuration.connection)
+        listener = SimulatorListener(group: eventLoopGroup)
+        self.configuration = configuration
+        self.authority = authority
+    }
+
+    /// Binds the port and serves.
+    ///
+    /// - Returns: the port.
+    /// - Throws: `.portNotFree`, `.certificateNotMade`, `.alreadyStarted`.
+    @discardableResult
+    public func start() async throws(SimulatorError) -> Int {
+        guard listener.port == nil else { throw SimulatorError(.alreadyStarted) }
+        let tls = try authority.serverContext(protocols: ["h2"])
+        let (state, board) = (state, board)
+        return try await listener.start(host: configuration.host, port: configuration.port) { channel in
+            let connection = SimulatorConnection(
+                judge: APNsConnectionJudge(state), board: board, world: state.world)
+            try channel.pipeline.syncOperations.addHandlers(NIOSSLServerHandler(context: tls), connection)
+        }
+    }
+
+    /// Starts, unless that was done, and serves until graceful shutdown.
+    public func run() async throws {
+        if listener.port == nil { try await start() }
+        try? await gracefulShutdown()  // Throws only when cancelled, which is the end as well.
+        await stop()
+    }
+
+    /// Closes the port and every connection, and ends all subscriptions.
+    public func stop() async {
+        await listener.stop()
+        board.closeAll()
+        state.finish()
+    }
+
+    /// `nil` before ``start()``.
+    public var port: Int? { listener.port }
+    /// Connections that are open now.
+    public var openConnections: Int { board.connections }
+}
+
+// MARK: what a test turns and reads
+
+extension APNsSimulator {
+    /// Makes a token known, or changes what is known of it.
+    ///
+    /// - Parameter token: hex digits; capitals are taken as small letters.
+    public func register(_ token: String, as device: APNsDevice) {
+        state.mutate { $0.judge.devices[token.lowercased()] = device }
+    }
+
+    /// `nil` for an unknown token.
+    public func device(_ token: String) -> APNsDevice? {
+        state.mutate { $0.judge.devices[token.lowercased()] }
+    }
+
+    /// Forgets a token: from now on 400 `BadDeviceToken` (unless the simulator learns).
+    public func forget(_ token: String) {
+        state.mutate { $0.judge.devices[token.lowercased()] = nil }
+    }
+
+    /// Ends a device's registration, as the removal of its app does: 410 `Unregistered` since `since`.
+    public func unregister(_ token: String, since: UnixTime) {
+        state.mutate { $0.judge.devices[token.lowercased()]?.state = .removed(since: since) }
+    }
+
+    /// A device comes back: what was kept for it is delivered and returned.
+    @discardableResult
+    public func bringOnline(_ token: String) -> [Delivery] { state.bringOnline(token.lowercased()) }
+
+    /// Puts a key on file.
+    ///
+    /// - Throws: `.keyNotUsable`.
+    public func register(_ key: APNsKeyRegistration) throws(SimulatorError) {
+        try state.register(key)
+    }
+
+    /// Takes a key from the file: its tokens become 403 `InvalidProviderToken`.
+    public func revoke(keyID: String) { state.mutate { $0.judge.tokens.revoke(keyID: keyID) } }
+
+    public func turn(_ change: (inout APNsKnobs) -> Void) { state.turn(change) }
+    public func turnConnections(_ change: (inout ConnectionKnobs) -> Void) { board.turn(change) }
+    public var knobs: APNsKnobs { state.knobs }
+    public var connectionKnobs: ConnectionKnobs { board.knobs }
+
+    /// Ends every open connection with GOAWAY, now.
+    public func goAway(_ plan: GoAwayPlan = GoAwayPlan()) { board.end(.goAway(plan)) }
+    /// Closes every open socket, now, without a word.
+    public func killConnections() { board.end(.kill) }
+
+    public var counters: SimulatorCounters { state.mutate { $0.log.counters } }
+
+    /// Deliveries with a number above `number` that are still kept, the oldest first.
+    public func deliveries(after number: Int = 0, limit: Int = 4096) -> [Delivery] {
+        state.mutate { $0.log.deliveries(after: number, limit: limit) }
+    }
+
+    /// Every delivery to `token` from now on; the empty string stands for all tokens.
+    ///
+    /// A reader that is more than 1,024 behind loses the oldest (``SimulatorCounters/unheard``). The stream
+    /// ends with the simulator.
+    public func subscribe(token: String) -> AsyncStream<Delivery> { state.subscribe(token.lowercased()) }
+}
+
+/// The judge of one connection: its facts, and the shared state.
+private final class APNsConnectionJudge: ConnectionJudge {
+    private let state: APNsState
+    private var facts = APNsConnectionFacts()
+
+    init(_ state: APNsState) { self.state = state }
+
+    func judge(_ request: SimulatedRequest) -> SimulatedAnswer { state.answer(request, on: &facts) }
+}

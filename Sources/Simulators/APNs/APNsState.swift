@@ -1,0 +1,168 @@
+import PushModel
+import Synchronization
+
+/// What the connections of a simulated APNs share, behind one lock.
+final class APNsState: Sendable {
+    let world: World
+    private let environment: APNsEnvironment
+    private let inner: Mutex<Inner>
+
+    struct Inner: ~Copyable {
+        var judge: APNsJudge
+        var log: DeliveryLog
+        var knobs: APNsKnobs
+        /// One notification for each token and topic of an offline device (push-services §2.3).
+        var stored: [String: [String: Delivery]] = [:]
+        var storedCount = 0
+    }
+
+    /// Offline notifications that are kept in all; more are dropped, as APNs drops them.
+    private static let storedLimit = 10_000
+
+    init(_ configuration: APNsSimulatorConfiguration, world: World) throws(SimulatorError) {
+        self.world = world
+        environment = configuration.environment
+        var tokens = ProviderTokens(environment: configuration.environment)
+        for key in configuration.keys { try tokens.register(key) }
+        inner = Mutex(Inner(
+            judge: APNsJudge(tokens: tokens, devices: APNsDevices(learns: configuration.knobs.learnsDevices)),
+            log: DeliveryLog(
+                capacity: configuration.keptDeliveries, bodyBytes: configuration.keptBodyBytes,
+                doubles: configuration.rememberedIDs),
+            knobs: configuration.knobs))
+        turn { _ in }
+    }
+
+    /// Changes or reads what is shared.
+    func mutate<Value: Sendable>(_ body: (inout Inner) -> Value) -> Value {
+        inner.withLock { body(&$0) }
+    }
+
+    func register(_ key: APNsKeyRegistration) throws(SimulatorError) {
+        try inner.withLock { inner throws(SimulatorError) in try inner.judge.tokens.register(key) }
+    }
+
+    func turn(_ change: (inout APNsKnobs) -> Void) {
+        inner.withLock { inner in
+            change(&inner.knobs)
+            inner.judge.devices.learns = inner.knobs.learnsDevices
+            inner.judge.deviceRate = inner.knobs.deviceLimit.map { .init(count: $0, per: inner.knobs.deviceSpan) }
+        }
+    }
+
+    var knobs: APNsKnobs { inner.withLock { $0.knobs } }
+
+    /// Judges a request, records what came of it, hands it to who waits for it, and answers.
+    func answer(_ request: SimulatedRequest, on connection: inout APNsConnectionFacts) -> SimulatedAnswer {
+        let now = world.now()
+        var listeners: [AsyncStream<Delivery>.Continuation] = []
+        var heard: Delivery?
+        let answer = inner.withLock { inner -> SimulatedAnswer in
+            inner.log.countReceived()
+            if let reason = inner.failure(now: now, random: world.random) {
+                return refusal(APNsRefusal(reason), request, hasGoodToken: false, &inner)
+            }
+            switch inner.judge.judge(request, on: &connection, now: now) {
+            case .refused(let refused, let hasGoodToken):
+                return refusal(refused, request, hasGoodToken: hasGoodToken, &inner)
+            case .accepted(let accepted):
+                let id = accepted.id ?? PushID(at: now, random: world.random(), world.random())
+                let isDouble = inner.log.countAccepted(id)
+                if inner.log.wants(accepted.token) || inner.judge.devices[accepted.token]?.isOnline == false {
+                    let delivery = Delivery(
+                        number: inner.log.counters.accepted, id: id.text, token: accepted.token,
+                        topic: accepted.topic, pushType: accepted.pushType, priority: accepted.priority,
+                        expirationSeconds: accepted.expirationSeconds, collapseID: accepted.collapseID,
+                        body: request.body, receivedAt: now, isDouble: isDouble)
+                    inner.log.record(delivery)
+                    if inner.judge.devices[accepted.token]?.isOnline == false {
+                        inner.store(delivery, limit: Self.storedLimit)
+                    } else {
+                        listeners = inner.log.listeners(for: accepted.token)
+                        heard = delivery
+                    }
+                }
+                return SimulatedAnswer(
+                    status: 200, apnsID: Array(id.text.utf8), uniqueID: uniqueID(now), weight: .accepted)
+            }
+        }
+        if let heard { tell(heard, listeners) }
+        return answer
+    }
+
+    private func tell(_ delivery: Delivery, _ listeners: [AsyncStream<Delivery>.Continuation]) {
+        for listener in listeners {
+            if case .dropped = listener.yield(delivery) { inner.withLock { $0.log.countUnheard() } }
+        }
+    }
+
+    private func uniqueID(_ now: UnixTime) -> [UInt8] {
+        guard environment == .sandbox else { return [] }
+        return Array(PushID(at: now, random: world.random(), world.random()).text.utf8)
+    }
+
+    private func refusal(
+        _ refusal: APNsRefusal, _ request: SimulatedRequest, hasGoodToken: Bool, _ inner: inout Inner
+    ) -> SimulatedAnswer {
+        inner.log.countRefused(refusal.reason.rawValue)
+        let echoed = request[.apnsID].flatMap { PushID(text: String(decoding: $0, as: UTF8.self)) }
+        let id = echoed ?? PushID(at: world.now(), random: world.random(), world.random())
+        var body = "{\"reason\":\"\(refusal.reason.rawValue)\""
+        if let since = refusal.since { body += ",\"timestamp\":\(since.milliseconds)" }
+        let status = refusal.reason.status
+        return SimulatedAnswer(
+            status: status, apnsID: Array(id.text.utf8), body: Array((body + "}").utf8),
+            weight: status < 500 ? .rejected(withGoodToken: hasGoodToken) : .neutral)
+    }
+
+    /// Takes a device online and hands over what was kept for it, to its subscribers too.
+    func bringOnline(_ token: String) -> [Delivery] {
+        let (kept, listeners) = inner.withLock { inner in
+            inner.judge.devices[token]?.isOnline = true
+            let kept = (inner.stored.removeValue(forKey: token) ?? [:]).values.sorted { $0.number < $1.number }
+            inner.storedCount -= kept.count
+            return (kept, inner.log.listeners(for: token))
+        }
+        for delivery in kept { tell(delivery, listeners) }
+        return kept
+    }
+
+    func subscribe(_ token: String) -> AsyncStream<Delivery> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: Delivery.self, bufferingPolicy: .bufferingNewest(DeliveryLog.subscriberBuffer))
+        guard let place = inner.withLock({ $0.log.subscribe(token, continuation) }) else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak self] _ in
+            self?.inner.withLock { $0.log.unsubscribe(token, place) }
+        }
+        return stream
+    }
+
+    /// Ends all subscriptions.
+    func finish() {
+        let all = inner.withLock { $0.log.takeAll() }
+        for continuation in all { continuation.finish() }
+    }
+}
+
+extension APNsState.Inner {
+    fileprivate func failure(now: UnixTime, random: () -> UInt64) -> APNsReason? {
+        if let until = knobs.shutdownUntil, now < until { return .shutdown }
+        if knobs.errorShare > 0, Double(random() >> 11) / Double(UInt64(1) << 53) < knobs.errorShare {
+            return .internalServerError
+        }
+        return nil
+    }
+
+    /// The newest takes the place of the one before.
+    fileprivate mutating func store(_ delivery: Delivery, limit: Int) {
+        // Expiration 0 means: try once, store nothing.
+        if delivery.expirationSeconds == 0 { return }
+        let isNew = stored[delivery.token]?[delivery.topic] == nil
+        if isNew, storedCount >= limit { return }
+        stored[delivery.token, default: [:]][delivery.topic] = delivery
+        if isNew { storedCount += 1 }
+    }
+}

@@ -1,0 +1,73 @@
+/// The few forms of DER (ITU-T X.690) that a certificate is made of.
+///
+/// swift-certificates would do, but its PEM form and IP names are members of a package that this one does not
+/// depend on; a dozen lines of DER need no package at all.
+enum DistinguishedEncoding {
+    static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
+        var length: [UInt8] = []
+        if content.count < 128 {
+            length = [UInt8(content.count)]
+        } else {
+            var rest = content.count
+            while rest > 0 {
+                length.insert(UInt8(rest & 255), at: 0)
+                rest >>= 8
+            }
+            length.insert(0x80 | UInt8(length.count), at: 0)
+        }
+        return [tag] + length + content
+    }
+
+    static func sequence(_ parts: [UInt8]...) -> [UInt8] { element(0x30, parts.flatMap { $0 }) }
+    static func set(_ content: [UInt8]) -> [UInt8] { element(0x31, content) }
+    static func octets(_ content: [UInt8]) -> [UInt8] { element(0x04, content) }
+    static func text(_ text: String) -> [UInt8] { element(0x0C, Array(text.utf8)) }
+    static func bits(_ content: [UInt8]) -> [UInt8] { element(0x03, [0] + content) }
+    static let yes: [UInt8] = [0x01, 0x01, 0xFF]
+
+    /// A positive number from big-endian bytes.
+    static func integer(_ bytes: [UInt8]) -> [UInt8] {
+        let trimmed = Array(bytes.drop { $0 == 0 })
+        let first = trimmed.first ?? 0
+        return element(0x02, trimmed.isEmpty || first >= 0x80 ? [0] + trimmed : trimmed)
+    }
+
+    /// An object identifier whose arcs from the third on fit in 28 bits.
+    static func identifier(_ arcs: UInt32...) -> [UInt8] {
+        var content: [UInt8] = [UInt8(arcs[0] * 40 + arcs[1])]
+        for arc in arcs.dropFirst(2) {
+            var groups: [UInt8] = [UInt8(arc & 127)]
+            var rest = arc >> 7
+            while rest > 0 {
+                groups.insert(UInt8(rest & 127) | 0x80, at: 0)
+                rest >>= 7
+            }
+            content += groups
+        }
+        return element(0x06, content)
+    }
+
+    /// GeneralizedTime, `YYYYMMDDHHMMSSZ`. The civil calendar from days since 1970 (proleptic Gregorian).
+    static func time(unixSeconds: Int64) -> [UInt8] {
+        let days = unixSeconds / 86_400
+        let second = unixSeconds % 86_400
+        // The era calculation counts from 1 March of year 0, so that a leap day ends a year.
+        let shifted = days + 719_468
+        let era = shifted / 146_097
+        let ofEra = shifted % 146_097
+        let yearOfEra = (ofEra - ofEra / 1460 + ofEra / 36_524 - ofEra / 146_096) / 365
+        let ofYear = ofEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let monthFromMarch = (5 * ofYear + 2) / 153
+        let day = ofYear - (153 * monthFromMarch + 2) / 5 + 1
+        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+        let text = digits(year, 4) + digits(month, 2) + digits(day, 2) + digits(second / 3600, 2)
+            + digits(second / 60 % 60, 2) + digits(second % 60, 2) + "Z"
+        return element(0x18, Array(text.utf8))
+    }
+
+    private static func digits(_ number: Int64, _ width: Int) -> String {
+        let text = String(number)
+        return String(repeating: "0", count: max(0, width - text.count)) + text
+    }
+}

@@ -1,0 +1,140 @@
+/// How a simulated push service's connections behave. Each can be turned at run time: what concerns SETTINGS
+/// reaches open connections at once, the rest counts from the next frame or request.
+///
+/// Facts: push-services §3, last paragraph. As made here it is the connection that Apple's service offers (§2.6).
+public struct ConnectionKnobs: Sendable, Equatable {
+    /// What is done with a stream above the limit that was announced.
+    public enum Excess: String, Sendable, CaseIterable {
+        /// It is served all the same.
+        case serve
+        /// RST_STREAM with REFUSED_STREAM.
+        case refuse
+        /// GOAWAY with ENHANCE_YOUR_CALM and "Maximum active streams violated", then the end of the connection.
+        /// Streams that the peer opened before it acknowledged a lower limit are refused instead.
+        case goAway
+    }
+
+    /// SETTINGS_HEADER_TABLE_SIZE, SETTINGS_INITIAL_WINDOW_SIZE, SETTINGS_MAX_FRAME_SIZE and
+    /// SETTINGS_MAX_HEADER_LIST_SIZE, sent when a connection opens.
+    public var headerTableBytes: UInt32 = 4096
+    public var initialWindowBytes: UInt32 = 65_535
+    public var frameBytes: UInt32 = 16_384
+    public var headerListBytes: UInt32 = 8000
+    /// SETTINGS_MAX_CONCURRENT_STREAMS at the start of a connection.
+    public var streamsAtStart: UInt32 = 1
+    /// The same after the first request that was accepted.
+    public var streams: UInt32 = 1000
+    /// A rejected request drops the limit to 1, an accepted one lifts it again (§2.6).
+    public var dropsOnRejection = false
+    public var excess = Excess.serve
+    /// No WINDOW_UPDATE is sent. What is owed is sent when this is taken back.
+    public var withholdsWindow = false
+    public var ignoresPing = false
+    public var goAway: GoAwayPlan?
+    /// At most 16; the first that fits is done.
+    public var faults: [RequestFault] = []
+    public var answerDelay = AnswerDelay.none
+    /// Every frame is sent this much later, in order.
+    public var roundTrip = Duration.zero
+
+    public init() {}
+}
+
+/// When and how connections are ended in order (RFC 9113 §6.8).
+public struct GoAwayPlan: Sendable, Equatable {
+    public enum LastStream: Sendable, Equatable {
+        /// The highest stream that was judged. Higher ones are not judged.
+        case lastJudged
+        /// The last `count` requests before the GOAWAY are received, but neither judged nor answered, and stand
+        /// above the id that is named.
+        case below(count: Int)
+        /// First 2³¹−1, then, this much later, the highest stream that was judged.
+        case graceful(after: Duration)
+    }
+
+    public enum End: String, Sendable, CaseIterable {
+        /// The socket is closed behind the GOAWAY: answers that were due are lost.
+        case atOnce
+        /// The socket is closed when all streams at or below the id have ended.
+        case whenDrained
+    }
+
+    /// After this many requests on a connection; `nil`: not by number.
+    public var afterRequests: Int?
+    /// So long after a connection was opened; `nil`: not by time.
+    public var after: Duration?
+    public var lastStream: LastStream
+    public var end: End
+    /// RFC 9113 §7; 0 is NO_ERROR.
+    public var errorCode: UInt32
+    /// Debug data, such as `{"reason":"Shutdown"}`.
+    public var debugData: String?
+
+    public init(
+        afterRequests: Int? = nil, after: Duration? = nil, lastStream: LastStream = .lastJudged,
+        end: End = .whenDrained, errorCode: UInt32 = 0, debugData: String? = nil
+    ) {
+        self.afterRequests = afterRequests
+        self.after = after
+        self.lastStream = lastStream
+        self.end = end
+        self.errorCode = errorCode
+        self.debugData = debugData
+    }
+}
+
+/// Something that goes wrong with single requests.
+public struct RequestFault: Sendable, Equatable {
+    public enum Kind: Sendable, Equatable {
+        /// The stream stays open for ever.
+        case neverAnswered
+        /// RST_STREAM with this code (RFC 9113 §7).
+        case reset(code: UInt32)
+        /// A part of the answer's first frame is sent, then the socket is closed.
+        case killedMidFrame
+        /// RST_STREAM with NO_ERROR behind a complete answer (RFC 9113 §8.1).
+        case resetAfterAnswer
+    }
+
+    public enum Choice: Sendable, Equatable {
+        /// The request with this number on its connection, counted from 1.
+        case number(Int)
+        /// Each request whose number on its connection this divides.
+        case every(Int)
+        /// Each request with this probability, 0 to 1.
+        case share(Double)
+    }
+
+    public var kind: Kind
+    public var choice: Choice
+    /// Whether the request is judged and recorded before it goes wrong: the two fates that a sender cannot tell
+    /// from each other.
+    public var isJudged: Bool
+
+    public init(_ kind: Kind, on choice: Choice, isJudged: Bool) {
+        self.kind = kind
+        self.choice = choice
+        self.isJudged = isJudged
+    }
+}
+
+/// How long an answer takes.
+public enum AnswerDelay: Sendable, Equatable {
+    case none
+    case fixed(Duration)
+    /// Every span between the two is as likely as any other.
+    case uniform(Duration, Duration)
+    /// Exponential with this mean, cut at ten times the mean.
+    case exponential(mean: Duration)
+
+    /// A delay, drawn with 64 random bits.
+    func draw(_ bits: UInt64) -> Duration {
+        let share = Double(bits >> 11) / Double(UInt64(1) << 53)
+        return switch self {
+        case .none: .zero
+        case .fixed(let span): span
+        case .uniform(let low, let high): low + (high - low) * share
+        case .exponential(let mean): mean * min(10, -naturalLogarithm(1 - share))
+        }
+    }
+}
