@@ -94,6 +94,7 @@ let suites: [Target] = [
     tests("StoreTests", ["PushModel", "PushTesting", "AtRest", "Primitives", "MemoryStore", "SQLiteStore"]),
     tests("DeliveryTests", ["PushModel", "PushTesting", "Delivery", "MemoryStore", "AtRest"]),
     tests("HTTP2ClientTests", ["PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", nioCore, nioPosix, nioSSL]),
+    tests("SimulatorsTests", ["PushModel", "Simulators", "CNghttp2", nioCore, nioPosix, nioSSL, nioHTTP1]),
     tests("ZulipPushTests", ["PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats", "Delivery",
                              "MemoryStore", "AtRest"]),
     tests("HTTPIngressTests", ["PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats",
