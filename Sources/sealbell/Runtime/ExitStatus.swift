@@ -1,13 +1,44 @@
+import PushModel
+
 /// How the process ends (DESIGN §6).
-enum ExitStatus: Int32, Sendable, CaseIterable {
+enum ExitStatus: Sendable, Hashable, CaseIterable {
     /// Also after a drained SIGTERM.
-    case done = 0
+    case done
     /// What was asked failed.
-    case failed = 1
-    case usage = 64
+    case failed
+    case usage
     /// A peer or a port is not to be had.
-    case unavailable = 69
+    case unavailable
     /// Our bug.
-    case software = 70
-    case configuration = 78
+    case software
+    case configuration
+
+    /// The number that the shell sees; `sysexits.h` where it has one.
+    var code: Int32 {
+        switch self {
+        case .done: 0
+        case .failed: 1
+        case .usage: 64
+        case .unavailable: 69
+        case .software: 70
+        case .configuration: 78
+        }
+    }
+}
+
+/// A command could not do what was asked. The lines go to standard error as they are: they hold our own
+/// words, configured names and paths that the operator gave, nothing that a peer sent.
+struct CommandFailure: Error, Sendable {
+    let status: ExitStatus
+    let lines: [String]
+
+    init(_ status: ExitStatus, _ lines: String...) {
+        self.status = status
+        self.lines = lines
+    }
+
+    init(_ status: ExitStatus, lines: [String]) {
+        self.status = status
+        self.lines = lines
+    }
 }
