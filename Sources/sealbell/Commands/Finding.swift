@@ -1,0 +1,72 @@
+import Foundation
+
+/// One thing that a check looked at, and what a person should do about it.
+struct Finding: Sendable, Hashable, Encodable {
+    enum Area: String, Sendable, Hashable, CaseIterable, Encodable {
+        case configuration, files, clock, state, keys, ports, reach
+    }
+
+    enum Verdict: String, Sendable, Hashable, CaseIterable, Encodable {
+        case good, warning, fault
+    }
+
+    var area: Area
+    /// A configuration path, a file, a host: what the sentence is about.
+    var subject: String
+    var verdict: Verdict
+    var sentence: String
+
+    static func good(_ area: Area, _ subject: String, _ sentence: String) -> Finding {
+        Finding(area: area, subject: subject, verdict: .good, sentence: sentence)
+    }
+    static func warning(_ area: Area, _ subject: String, _ sentence: String) -> Finding {
+        Finding(area: area, subject: subject, verdict: .warning, sentence: sentence)
+    }
+    static func fault(_ area: Area, _ subject: String, _ sentence: String) -> Finding {
+        Finding(area: area, subject: subject, verdict: .fault, sentence: sentence)
+    }
+
+    /// `FAULT    files  apps.acme.apns.key_file: There is no such file.`
+    var line: String {
+        let word = verdict == .fault ? "FAULT" : verdict.rawValue
+        func padded(_ text: String, _ width: Int) -> String {
+            text + String(repeating: " ", count: max(1, width - text.count))
+        }
+        return padded(word, 9) + padded(area.rawValue, 15) + "\(subject): \(sentence)"
+    }
+}
+
+/// What a check found, as a whole.
+struct Findings: Sendable, Encodable {
+    var ok: Bool
+    var findings: [Finding]
+
+    init(_ findings: [Finding]) {
+        self.findings = findings
+        ok = !findings.contains { $0.verdict == .fault }
+    }
+
+    /// The worst of it: configuration before what is broken here before what is out of reach.
+    var status: ExitStatus {
+        let areas = Set(findings.filter { $0.verdict == .fault }.map(\.area))
+        if areas.contains(.configuration) || areas.contains(.files) { return .configuration }
+        if areas.contains(.clock) || areas.contains(.state) || areas.contains(.keys) { return .failed }
+        return areas.isEmpty ? .done : .unavailable
+    }
+
+    /// Prints as lines, or as one JSON object.
+    func report(_ shell: Shell, json: Bool) throws {
+        guard json else {
+            findings.map(\.line).forEach(shell.out)
+            return
+        }
+        shell.out(try jsonText(self))
+    }
+}
+
+/// One line of JSON, its keys in order.
+func jsonText(_ value: some Encodable) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return String(decoding: try encoder.encode(value), as: UTF8.self)
+}

@@ -1,0 +1,97 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import ArgumentParser
+import PushModel
+
+/// What a command has around itself: facts, clocks, and the two ways out.
+struct Shell: Sendable {
+    let facts: ProcessFacts
+    let world: World
+    /// Takes one line of the result.
+    let out: @Sendable (String) -> Void
+    /// Takes one line for the person at the terminal.
+    let err: @Sendable (String) -> Void
+
+    /// This process: results to standard output, the rest to standard error.
+    static func live(_ facts: ProcessFacts) -> Shell {
+        Shell(
+            facts: facts, world: .live,
+            out: { line in
+                // A reader that has gone away (a closed pipe) wants no more lines.
+                try? writeAll(STDOUT_FILENO, Array((line + "\n").utf8))
+            },
+            err: { line in
+                // As above.
+                try? writeAll(STDERR_FILENO, Array((line + "\n").utf8))
+            })
+    }
+
+    /// Reads the configuration.
+    func load(_ request: ConfigurationRequest) throws(ConfigurationError) -> RelayConfiguration {
+        try ConfigurationLoader.load(request, facts)
+    }
+}
+
+/// A command of ours: it is given a shell, and answers how it ended.
+protocol SealbellCommand: AsyncParsableCommand {
+    func run(_ shell: Shell) async throws -> ExitStatus
+}
+
+/// `--config`, `--state`, `--set`, as every command that needs the configuration takes them.
+struct ConfigurationOptions: ParsableArguments {
+    @Option(
+        name: .customLong("config"),
+        help: ArgumentHelp(
+            "The configuration file.",
+            discussion: "Else SEALBELL_CONFIG, ./sealbell.yaml, /etc/sealbell/sealbell.yaml.",
+            valueName: "file"))
+    var file: String?
+
+    @Option(help: ArgumentHelp("The state directory, whatever the file says.", valueName: "directory"))
+    var state: String?
+
+    @Option(
+        name: .customLong("set"),
+        help: ArgumentHelp(
+            "Puts a value above the file, as in --set log.level=debug. May be repeated.",
+            valueName: "path=value"))
+    var settings: [String] = []
+
+    func request(isSandbox: Bool = false) -> ConfigurationRequest {
+        ConfigurationRequest(file: file, state: state, settings: settings, isSandbox: isSandbox)
+    }
+}
+
+/// `--at STATE`: which running server is meant.
+struct RunningServerOptions: ParsableArguments {
+    @Option(
+        name: .customLong("at"),
+        help: ArgumentHelp("The state directory of the running server.", valueName: "state"))
+    var state: String?
+
+    /// The run file of the server that serves from there, by default from the state directory that the
+    /// facts name.
+    func find(_ facts: ProcessFacts) throws -> RunFile {
+        let managed = facts.environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
+        let named = state ?? facts.environment["SEALBELL_STATE"] ?? managed ?? "sealbell-state"
+        let directory = joinPath(facts.workingDirectory, named)
+        let found: RunFile.Found
+        do throws(FileFault) {
+            found = try RunFile.find(state: directory)
+        } catch {
+            throw CommandFailure(.unavailable, "\(joinPath(directory, RunFile.name)): \(error.sentence)")
+        }
+        switch found {
+        case .running(let file): return file
+        case .stale(let pid):
+            throw CommandFailure(
+                .unavailable, "The server of \(directory) (process \(pid)) is gone without a farewell.")
+        case .none:
+            throw CommandFailure(
+                .unavailable, "No server serves from \(directory); name its state directory with --at.")
+        }
+    }
+}

@@ -1,0 +1,38 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// What the process asks of the system before it holds anything worth hiding.
+enum ProcessLimits {
+    #if canImport(Glibc)
+    private static let core = __rlimit_resource_t(RLIMIT_CORE.rawValue)
+    private static let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+    private static let core = RLIMIT_CORE
+    private static let files = RLIMIT_NOFILE
+    #endif
+
+    /// No core image is ever written, for it would hold keys and tokens (DESIGN §8.3). It cannot be undone.
+    ///
+    /// - Returns: false when the system refuses, which it has no reason to.
+    static func forbidCoreDumps() -> Bool {
+        var limit = rlimit(rlim_cur: 0, rlim_max: 0)
+        return setrlimit(core, &limit) == 0
+    }
+
+    /// Raises the number of files and sockets to what the system lets this user have, at most a million.
+    ///
+    /// - Returns: how many there may be now.
+    static func raiseOpenFiles() -> Int {
+        var limit = rlimit()
+        guard getrlimit(files, &limit) == 0 else { return 0 }
+        let wanted = min(limit.rlim_max, 1 << 20)
+        if limit.rlim_cur < wanted {
+            var raised = rlimit(rlim_cur: wanted, rlim_max: limit.rlim_max)
+            if setrlimit(files, &raised) == 0 { limit = raised }
+        }
+        return Int(clamping: limit.rlim_cur)
+    }
+}

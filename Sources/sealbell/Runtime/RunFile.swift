@@ -1,0 +1,122 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import Foundation
+
+/// `run.json`: where a running server is, for whoever may read its state directory (DESIGN §6).
+///
+/// Written when the server is ready, removed when it ends. A file that a killed process left behind is
+/// known by its process id and that process's start.
+struct RunFile: Codable, Sendable, Equatable {
+    static let name = "run.json"
+    /// A relay of a thousand listeners stays far below.
+    private static let limitBytes = 4 << 20
+
+    var pid: Int32
+    /// Clock ticks between the machine's start and the process's; 0 where the system does not tell. With
+    /// `pid` it names one process for ever, for process ids are used again.
+    var pidStart: UInt64
+    /// Listener → base URL. Further doors (simulators) stand under names of their own.
+    var urls: [String: String]
+    /// PEM of the authority that signed our certificates, if it was made on the spot.
+    var ca: String?
+    /// Instance → public keys, in base64, as devices need them.
+    var publicKeys: [String: [String]]
+    /// App → bundle ids and Firebase projects.
+    var apps: [String: [String]]
+
+    enum CodingKeys: String, CodingKey {
+        case pid, urls, ca, apps
+        case pidStart = "pid_start"
+        case publicKeys = "public_keys"
+    }
+
+    /// The file of this very process.
+    init(
+        urls: [String: String], ca: String?, publicKeys: [String: [String]], apps: [String: [String]],
+        pid: Int32 = getpid()
+    ) {
+        self.pid = pid
+        pidStart = Self.start(of: pid) ?? 0
+        self.urls = urls
+        self.ca = ca
+        self.publicKeys = publicKeys
+        self.apps = apps
+    }
+
+    /// Mode 0600, in one step that a crash cannot halve.
+    func write(state: String) throws(FileFault) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
+        let text: Data
+        do {
+            text = try encoder.encode(self)
+        } catch {
+            throw .broken
+        }
+        try writeFile(joinPath(state, Self.name), text + [0x0A], replacing: true)
+    }
+
+    /// Removes the file of this process; one that another process has written since stays.
+    func remove(state: String) {
+        // Unreadable or gone: then there is nothing of ours to take away.
+        guard let standing = try? Self.stored(state: state), standing.pid == pid else { return }
+        unlink(joinPath(state, Self.name))
+    }
+
+    enum Found: Sendable, Equatable {
+        case running(RunFile)
+        /// Left behind by a process that is no more.
+        case stale(pid: Int32)
+        case none
+    }
+
+    /// Who serves from this state directory.
+    static func find(state: String) throws(FileFault) -> Found {
+        let file: RunFile
+        do throws(FileFault) {
+            file = try stored(state: state)
+        } catch .missing {
+            return .none
+        }
+        return file.isRunning ? .running(file) : .stale(pid: file.pid)
+    }
+
+    private static func stored(state: String) throws(FileFault) -> RunFile {
+        let bytes = try readFile(joinPath(state, name), limitBytes: limitBytes)
+        do {
+            return try JSONDecoder().decode(RunFile.self, from: Data(bytes))
+        } catch {
+            throw .broken
+        }
+    }
+
+    /// Whether the process that wrote this still runs.
+    var isRunning: Bool {
+        // A process of another user answers EPERM, and is there all the same.
+        guard pid > 0, kill(pid, 0) == 0 || errno == EPERM else { return false }
+        guard pidStart != 0, let start = Self.start(of: pid) else { return true }
+        return start == pidStart
+    }
+
+    /// Field 22 of `/proc/PID/stat`, `starttime` (proc(5)); `nil` where there is no such file.
+    static func start(of pid: Int32) -> UInt64? {
+        guard let bytes = readPseudoFile("/proc/\(pid)/stat"),
+            let text = String(validating: bytes, as: UTF8.self), let end = text.lastIndex(of: ")")
+        else { return nil }
+        // The name in parentheses may hold spaces; 20 fields lie between it and the start.
+        let fields = text[text.index(after: end)...].split(separator: " ")
+        return fields.count > 19 ? UInt64(fields[19]) : nil
+    }
+
+    private static func readPseudoFile(_ path: String) -> [UInt8]? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var bytes = [UInt8](repeating: 0, count: 4096)
+        let count = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+        return count > 0 ? Array(bytes.prefix(count)) : nil
+    }
+}
