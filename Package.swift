@@ -83,7 +83,7 @@ let application: [Target] = [
         dependencies: [
             "PushModel", "Primitives", "WireFormats", "AtRest", "ZulipPush", "Delivery", "HTTP2Client", "WebClient",
             "APNs", "FCM", "MemoryStore", "SQLiteStore", "HTTPIngress", "AdminIngress", "Simulators", "Bench",
-            lifecycle, arguments, logging, metrics, yams, nioCore, nioPosix, nioSSL, crypto,
+            lifecycle, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL, crypto,
         ],
         swiftSettings: strict),
 ]

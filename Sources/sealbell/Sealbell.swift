@@ -15,7 +15,7 @@ struct Sealbell: AsyncParsableCommand {
         commandName: "sealbell",
         abstract: "A push relay that cannot read what it delivers.",
         version: version,
-        subcommands: [ConfigCommand.self, KeysCommand.self, VersionCommand.self])
+        subcommands: [ConfigCommand.self, DoctorCommand.self, KeysCommand.self, VersionCommand.self])
 
     static func main() async {
         let shell = Shell.live(.current())

@@ -1,0 +1,134 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import PushModel
+
+/// The clock, the state directory and its disk, and the key file that seals what lies there.
+struct MachineChecks {
+    /// 2026-01-01: no machine that runs this release has an earlier date.
+    private static let earliest = UnixTime(seconds: 1_767_225_600)
+    /// Twenty years on, nobody would miss the warning.
+    private static let latest = UnixTime(seconds: 1_767_225_600 + 20 * 31_557_600)
+    /// Below it SQLite's journal may not find room.
+    private static let leastFreeBytes: Int64 = 256 << 20
+
+    let configuration: RelayConfiguration
+    let now: @Sendable () -> UnixTime
+
+    init(_ configuration: RelayConfiguration, _ now: @escaping @Sendable () -> UnixTime) {
+        self.configuration = configuration
+        self.now = now
+    }
+
+    func check() -> [Finding] { [clock()] + state() + [storageKeys()] }
+
+    /// Apple refuses tokens that are an hour off, Google those that are ten minutes off.
+    private func clock() -> Finding {
+        let now = now()
+        guard now > Self.earliest, now < Self.latest else {
+            return .fault(
+                .clock, timestamp(now),
+                "The clock is wrong: push services will refuse every token; set it by NTP.")
+        }
+        var facts = stat()
+        if stat(configuration.state, &facts) == 0 {
+            #if canImport(Darwin)
+            let seconds = Int64(facts.st_mtimespec.tv_sec)
+            #else
+            let seconds = Int64(facts.st_mtim.tv_sec)
+            #endif
+            if seconds > now.seconds + 300 {
+                return .fault(
+                    .clock, timestamp(now),
+                    "The state directory was changed later than now: the clock has gone back; set it by NTP.")
+            }
+        }
+        return .good(.clock, timestamp(now), "The clock is plausible.")
+    }
+
+    private func state() -> [Finding] {
+        let path = configuration.state
+        var facts = stat()
+        guard stat(path, &facts) == 0 else {
+            let parent = existingParent(of: path)
+            return access(parent, W_OK) == 0
+                ? [.good(.state, path, "It is not there yet and will be made at start.")]
+                : [.fault(.state, path, "It is not there, and this user may not make it in \(parent).")]
+        }
+        guard facts.st_mode & S_IFMT == S_IFDIR else {
+            return [.fault(.state, path, "This is no directory; name another with --state.")]
+        }
+        var findings: [Finding] = []
+        if access(path, R_OK | W_OK | X_OK) != 0 {
+            findings.append(
+                .fault(.state, path, "This user may not write here; chown it to the relay's user."))
+        } else if facts.st_mode & 0o077 != 0 {
+            findings.append(.warning(.state, path, "Other users may look in; chmod 700 it."))
+        } else {
+            findings.append(.good(.state, path, "It can be written, and by this user alone."))
+        }
+        if let space = space(path) { findings.append(space) }
+        return findings
+    }
+
+    private func space(_ path: String) -> Finding? {
+        var facts = statvfs()
+        guard statvfs(path, &facts) == 0 else { return nil }
+        let free = Int64(
+            clamping: UInt64(facts.f_bavail).multipliedReportingOverflow(by: UInt64(facts.f_frsize)).0)
+        let mebibytes = free >> 20
+        if free < Self.leastFreeBytes {
+            return .fault(
+                .state, path, "\(mebibytes) MiB are free; with less than 256 MiB, pushes will be refused.")
+        }
+        if free < configuration.limits.outboxBytes {
+            return .warning(
+                .state, path,
+                "\(mebibytes) MiB are free; a full outbox takes \(configuration.limits.outboxBytes >> 20) MiB: "
+                    + "lower limits.outbox.bytes or make room.")
+        }
+        return .good(.state, path, "\(mebibytes) MiB are free.")
+    }
+
+    private func existingParent(of path: String) -> String {
+        var parent = path
+        while parent.count > 1, access(parent, F_OK) != 0 {
+            let end = parent.lastIndex(of: "/") ?? parent.startIndex
+            parent = end == parent.startIndex ? "/" : String(parent[..<end])
+        }
+        return parent
+    }
+
+    /// A store without its keys is lost; keys without a store are made at the first start.
+    private func storageKeys() -> Finding {
+        let file = configuration.store.keysFile
+        let hasStore: Bool
+        switch configuration.store.engine {
+        case .memory: hasStore = false
+        case .sqlite(let path): hasStore = access(path, F_OK) == 0
+        }
+        do throws(FileFault) {
+            let bytes = try readSecret(file, limitBytes: FileChecks.limitBytes)
+            guard bytes.count > 0 else {
+                return .fault(.keys, file, "The key file is empty; put it back from its own backup.")
+            }
+        } catch {
+            if error == .missing, !hasStore {
+                return .good(.keys, file, "There is no store yet; the keys are made at the first start.")
+            }
+            let sentence =
+                error == .missing
+                ? "The store is there and its keys are not: put them back from their own backup."
+                : error.sentence
+            return .fault(.keys, file, sentence)
+        }
+        var facts = stat()
+        if stat(file, &facts) == 0, facts.st_mode & 0o077 != 0 {
+            return .fault(
+                .keys, file, "Other users may open the keys that seal the store; chmod 600 the file.")
+        }
+        return .good(.keys, file, "The keys are there, and closed to others.")
+    }
+}

@@ -1,0 +1,161 @@
+import NIOCore
+import NIOPosix
+import NIOSSL
+import NIOTLS
+import PushModel
+
+/// Whether the push services' doors open: name, route, TLS and trust. Nothing is asked of them.
+struct ReachChecks {
+    /// Enough for a lookup, two round trips round the earth and a retransmission.
+    private static let deadline = TimeAmount.seconds(5)
+    /// More doors than anybody has apps; the rest would tell nothing new.
+    private static let limit = 64
+
+    struct Door: Hashable {
+        var host: String
+        var port: Int
+        var caFile: String?
+    }
+
+    let configuration: RelayConfiguration
+
+    init(_ configuration: RelayConfiguration) { self.configuration = configuration }
+
+    func check() async -> [Finding] {
+        if let proxy = configuration.proxy {
+            let door = Door(host: proxy.host, port: proxy.port)
+            let finding = await knock(door, isPlain: true)
+            return [finding]
+        }
+        return await withTaskGroup(of: (Int, Finding).self) { group in
+            for (index, door) in doors().prefix(Self.limit).enumerated() {
+                group.addTask { (index, await knock(door, isPlain: false)) }
+            }
+            var found: [(Int, Finding)] = []
+            for await finding in group { found.append(finding) }
+            return found.sorted { $0.0 < $1.0 }.map(\.1)
+        }
+    }
+
+    /// Each door once, in the order of the apps.
+    func doors() -> [Door] {
+        var doors: [Door] = []
+        func add(_ base: HTTPSBase?, _ standard: String, _ caFile: String?) {
+            let door = Door(host: base?.host ?? standard, port: base?.port ?? 443, caFile: caFile)
+            if !doors.contains(door) { doors.append(door) }
+        }
+        for app in configuration.apps {
+            if let apns = app.apns {
+                if apns.environment != .sandbox { add(apns.url, "api.push.apple.com", apns.caFile) }
+                if apns.environment != .production {
+                    add(apns.sandboxURL, "api.sandbox.push.apple.com", apns.caFile)
+                }
+            }
+            if let fcm = app.fcm {
+                add(fcm.url, "fcm.googleapis.com", fcm.caFile)
+                if let token = fcm.tokenURL ?? tokenURL(fcm) {
+                    add(HTTPSBase(host: token.host, port: token.port), "", fcm.caFile)
+                }
+            }
+        }
+        return doors
+    }
+
+    private func tokenURL(_ fcm: FCMAppConfiguration) -> HTTPSURL? {
+        // A file that cannot be read has a finding of its own.
+        guard let bytes = try? readSecret(fcm.serviceAccountFile, limitBytes: FileChecks.limitBytes) else {
+            return nil
+        }
+        return ServiceAccountOutline(bytes).flatMap { HTTPSURL($0.tokenURI) }
+    }
+
+    private func knock(_ door: Door, isPlain: Bool) async -> Finding {
+        let subject = "\(door.host):\(door.port)"
+        let group = MultiThreadedEventLoopGroup.singleton
+        do {
+            let client = try isPlain ? nil : context(door)
+            let loop = group.next()
+            let opened = loop.makePromise(of: Void.self)
+            let bootstrap = ClientBootstrap(group: loop)
+                .connectTimeout(Self.deadline)
+                .channelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        if let client {
+                            let isName = IPAddress(door.host) == nil
+                            let tls = try NIOSSLClientHandler(
+                                context: client, serverHostname: isName ? door.host : nil)
+                            try channel.pipeline.syncOperations.addHandlers([tls, HandshakeWaiter(opened)])
+                        } else {
+                            opened.succeed()
+                        }
+                    }
+                }
+            let channel: any Channel
+            do {
+                channel = try await bootstrap.connect(host: door.host, port: door.port).get()
+            } catch {
+                // Whoever waits for the handshake must not wait for ever.
+                opened.fail(error)
+                return .fault(.reach, subject, sentence(error, door.port, isPlain))
+            }
+            let timer = loop.scheduleTask(in: Self.deadline) {
+                opened.fail(ChannelError.connectTimeout(Self.deadline))
+            }
+            defer {
+                timer.cancel()
+                channel.close(promise: nil)
+            }
+            try await opened.futureResult.get()
+            return .good(
+                .reach, subject,
+                isPlain ? "The proxy answers." : "It answers, and its certificate is trusted.")
+        } catch {
+            return .fault(.reach, subject, sentence(error, door.port, isPlain))
+        }
+    }
+
+    private func context(_ door: Door) throws -> NIOSSLContext {
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        configuration.applicationProtocols = ["h2", "http/1.1"]
+        if let caFile = door.caFile { configuration.trustRoots = .file(caFile) }
+        return try NIOSSLContext(configuration: configuration)
+    }
+
+    /// What to do; the foreign error itself is dropped.
+    private func sentence(_ error: any Error, _ port: Int, _ isPlain: Bool) -> String {
+        switch error {
+        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
+            return
+                "It answers, and TLS fails: look at the clock, at ca, and at what opens TLS on the way."
+        case is NIOConnectionError, is ChannelError:
+            return isPlain
+                ? "The proxy does not answer; look at proxy and at the route to it."
+                : "It does not answer: look at DNS and at the firewall; outgoing port \(port) must be open."
+        default:
+            return "It cannot be reached: look at DNS, the route and the firewall."
+        }
+    }
+}
+
+/// Waits for the end of the TLS handshake.
+private final class HandshakeWaiter: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    private let opened: EventLoopPromise<Void>
+
+    init(_ opened: EventLoopPromise<Void>) { self.opened = opened }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .handshakeCompleted? = event as? TLSUserEvent { opened.succeed() }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        opened.fail(error)
+        context.close(promise: nil)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        opened.fail(ChannelError.eof)
+        context.fireChannelInactive()
+    }
+}
