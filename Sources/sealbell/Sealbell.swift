@@ -23,7 +23,7 @@ struct Sealbell: AsyncParsableCommand {
     }
 
     /// Parses and runs one command line. Every error ends here, as a status and lines of our own.
-    static func run(_ arguments: [String], _ shell: Shell) async -> ExitStatus {
+    static func run(_ arguments: [String], _ shell: Shell) async -> Ending {
         do {
             var command = try parseAsRoot(arguments)
             if let ours = command as? any SealbellCommand { return try await ours.run(shell) }
@@ -43,7 +43,7 @@ struct Sealbell: AsyncParsableCommand {
 
     /// Help and version are answers; a wrong command line is a usage error; all else is a bug of ours, of which
     /// nothing foreign is repeated.
-    private static func parseFailure(_ error: any Error, _ shell: Shell) -> ExitStatus {
+    private static func parseFailure(_ error: any Error, _ shell: Shell) -> Ending {
         let code = exitCode(for: error)
         if code == .success {
             shell.out(fullMessage(for: error))
@@ -59,13 +59,13 @@ struct Sealbell: AsyncParsableCommand {
 }
 
 /// Ends the process. Outside the command, whose own `exit` means something else.
-private func end(_ status: ExitStatus) -> Never { exit(status.code) }
+private func end(_ status: Ending) -> Never { exit(status.code) }
 
 /// `sealbell version`.
 struct VersionCommand: SealbellCommand {
     static let configuration = CommandConfiguration(commandName: "version", abstract: "Says the version.")
 
-    func run(_ shell: Shell) async throws -> ExitStatus {
+    func run(_ shell: Shell) async throws -> Ending {
         shell.out(Sealbell.version)
         return .done
     }

@@ -18,7 +18,7 @@ final class Lines: Sendable {
 struct RuntimeTests {
     @Test("Each ending has the number that the page promises")
     func exitCodes() {
-        #expect(ExitStatus.allCases.map(\.code) == [0, 1, 64, 69, 70, 78])
+        #expect(Ending.allCases.map(\.code) == [0, 1, 64, 69, 70, 78])
     }
 
     @Test("A run file is private, says who runs, and goes with its process")

@@ -32,7 +32,7 @@ struct ConfigCheckCommand: SealbellCommand {
         }
     }
 
-    func run(_ shell: Shell) async throws -> ExitStatus {
+    func run(_ shell: Shell) async throws -> Ending {
         var request = options.request(isSandbox: sandbox)
         request.file = file ?? request.file
         let configuration: RelayConfiguration

@@ -19,7 +19,7 @@ struct DoctorCommand: SealbellCommand {
     @Flag(help: "Answer in JSON.")
     var json = false
 
-    func run(_ shell: Shell) async throws -> ExitStatus {
+    func run(_ shell: Shell) async throws -> Ending {
         let configuration: RelayConfiguration
         do throws(ConfigurationError) {
             configuration = try shell.load(options.request())

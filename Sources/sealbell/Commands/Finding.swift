@@ -47,7 +47,7 @@ struct Findings: Sendable, Encodable {
     }
 
     /// The worst of it: configuration before what is broken here before what is out of reach.
-    var status: ExitStatus {
+    var status: Ending {
         let areas = Set(findings.filter { $0.verdict == .fault }.map(\.area))
         if areas.contains(.configuration) || areas.contains(.files) { return .configuration }
         if areas.contains(.clock) || areas.contains(.state) || areas.contains(.keys) { return .failed }

@@ -38,7 +38,7 @@ struct KeysNewZulipCommand: SealbellCommand {
         if file != nil, instance != nil { throw ValidationError("Name a file or an instance, not both.") }
     }
 
-    func run(_ shell: Shell) async throws -> ExitStatus {
+    func run(_ shell: Shell) async throws -> Ending {
         let path = try keyFile(shell)
         var standing: Secret?
         do throws(FileFault) {

@@ -37,7 +37,7 @@ struct Shell: Sendable {
 
 /// A command of ours: it is given a shell, and answers how it ended.
 protocol SealbellCommand: AsyncParsableCommand {
-    func run(_ shell: Shell) async throws -> ExitStatus
+    func run(_ shell: Shell) async throws -> Ending
 }
 
 /// `--config`, `--state`, `--set`, as every command that needs the configuration takes them.

@@ -1,7 +1,7 @@
 import PushModel
 
 /// How the process ends (DESIGN §6).
-enum ExitStatus: Sendable, Hashable, CaseIterable {
+enum Ending: Sendable, Hashable, CaseIterable {
     /// Also after a drained SIGTERM.
     case done
     /// What was asked failed.
@@ -29,15 +29,15 @@ enum ExitStatus: Sendable, Hashable, CaseIterable {
 /// A command could not do what was asked. The lines go to standard error as they are: they hold our own
 /// words, configured names and paths that the operator gave, nothing that a peer sent.
 struct CommandFailure: Error, Sendable {
-    let status: ExitStatus
+    let status: Ending
     let lines: [String]
 
-    init(_ status: ExitStatus, _ lines: String...) {
+    init(_ status: Ending, _ lines: String...) {
         self.status = status
         self.lines = lines
     }
 
-    init(_ status: ExitStatus, lines: [String]) {
+    init(_ status: Ending, lines: [String]) {
         self.status = status
         self.lines = lines
     }
