@@ -79,6 +79,11 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
         eventLoop.execute {
             self.drain()
             self.turn()
+            // Not yet speaking HTTP/2: there is nothing to say farewell to.
+            if self.session == nil {
+                self.end(because: nil)
+                self.context?.close(promise: nil)
+            }
         }
     }
 
@@ -86,6 +91,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
+        guard state.phase != .ended else { return context.close(promise: nil) }
         let period = max(.milliseconds(5), min(.milliseconds(250), options.requestDeadline / 8, options.pongDeadline / 8))
         let amount = TimeAmount.milliseconds(period.wholeMilliseconds)
         ticker = eventLoop.scheduleRepeatedTask(initialDelay: amount, delay: amount) { [weak self] _ in self?.tick() }
@@ -311,8 +317,7 @@ extension HTTP2Connection {
         case .fail(let code): return fail(code)
         case .drain: drain()
         case .leave:
-            guard let session else { return fail(.unreachable) }
-            session.terminate()
+            session?.terminate()
         }
         turn()
     }

@@ -109,6 +109,11 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         return waiter
     }
 
+    /// An opening that `plan` asked for has begun.
+    mutating func dialing(_ tag: Int, _ link: Link) {
+        if let index = index(of: tag) { entries[index].link = link }
+    }
+
     mutating func ready(_ tag: Int, _ link: Link, _ report: Report, now: ContinuousClock.Instant) -> [Grant] {
         guard let index = index(of: tag), entries[index].phase == .connecting else { return [] }
         entries[index].link = link
