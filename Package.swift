@@ -57,10 +57,10 @@ let foundations: [Target] = [
 let rooms: [Target] = [
     library("ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
     library("Delivery", ["PushModel", lifecycle, metrics]),
-    library("HTTP2Client", ["PushModel", "CNghttp2", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP1, nioExtras, lifecycle]),
+    library("HTTP2Client", ["PushModel", "WireFormats", "CNghttp2", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP1, nioExtras, lifecycle]),
     library("WebClient", ["PushModel", httpClient, nioCore, nioSSL, nioHTTP1, nioPosix]),
-    library("APNs", ["PushModel", "WireFormats", "HTTP2Client", jwt, crypto]),
-    library("FCM", ["PushModel", "WireFormats", "HTTP2Client", jwt, crypto]),
+    library("APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
+    library("FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto, cryptoExtras]),
     library("MemoryStore", ["PushModel"]),
     library("SQLiteStore", ["PushModel", grdb, lifecycle]),
 ]
@@ -93,7 +93,8 @@ let suites: [Target] = [
     tests("WireFormatsTests", ["WireFormats", "PushModel", "PushTesting"]),
     tests("StoreTests", ["PushModel", "PushTesting", "AtRest", "Primitives", "MemoryStore", "SQLiteStore"]),
     tests("DeliveryTests", ["PushModel", "PushTesting", "Delivery", "MemoryStore", "AtRest"]),
-    tests("HTTP2ClientTests", ["PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", nioCore, nioPosix, nioSSL]),
+    tests("HTTP2ClientTests", ["PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", "WireFormats",
+                               nioCore, nioPosix, nioSSL, nioHTTP1, crypto, cryptoExtras]),
     tests("SimulatorsTests", ["PushModel", "Simulators", "CNghttp2", nioCore, nioPosix, nioSSL, nioHTTP1]),
     tests("ZulipPushTests", ["PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats", "Delivery",
                              "MemoryStore", "AtRest"]),

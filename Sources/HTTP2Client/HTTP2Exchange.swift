@@ -37,8 +37,6 @@ package struct HTTP2Answer: Sendable {
         case reset
         /// The connection ended, or ended before the request was written.
         case connectionLost
-        /// The pool is closing.
-        case closed
     }
 
     package var cause: Cause
@@ -65,5 +63,21 @@ package struct HTTP2Answer: Sendable {
         self.body = body
         self.sentAt = sentAt
         self.connection = connection
+    }
+}
+
+extension HTTP2Answer {
+    /// The outcome of a request that no answer ended: try again, whoever is at fault.
+    package var unanswered: Answer {
+        let reason: Reason =
+            switch cause {
+            case .answered: .unknown
+            case .leaseRanOut: .leaseRanOut
+            case .deadlineExceeded: .deadlineExceeded
+            case .refused: .notReached
+            case .reset: .connectionLost
+            case .connectionLost: fate == .unprocessed ? .notReached : .connectionLost
+            }
+        return Answer(.retry(after: nil), reason, sentAt: sentAt, fate: fate)
     }
 }

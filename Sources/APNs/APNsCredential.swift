@@ -1,0 +1,91 @@
+import Crypto
+package import HTTP2Client
+package import PushModel
+import Synchronization
+
+/// A provider token as it goes into requests.
+package struct APNsToken: Sendable {
+    package let authorization: HTTP2Authorization
+    /// Rises with each token of a credential.
+    package let serial: Int
+    package let mintedAt: ContinuousClock.Instant
+}
+
+/// One APNs signing key: mints provider tokens (push-services §2.2), one at a time for all lanes of the key.
+///
+/// A token serves 50 minutes; none is minted within 20 minutes of the last. Signed with swift-crypto rather than
+/// a JWT library, so that the token is never a `String`.
+package actor APNsCredential {
+    /// Apple refuses tokens older than an hour; deployed senders renew at 50 minutes.
+    static let renewAfter: Duration = .seconds(50 * 60)
+    /// Renewing more often is `TooManyProviderTokenUpdates`.
+    static let renewNoSoonerThan: Duration = .seconds(20 * 60)
+    /// An `iat` in the future is `InvalidProviderToken`: leeway for a clock that is a little fast.
+    static let backdatedBy: Duration = .seconds(5)
+
+    private let team: String
+    private let keyID: String
+    private let key: P256.Signing.PrivateKey
+    private let world: World
+    /// The newest token, readable without a hop: every request asks.
+    private nonisolated let newest = Mutex<APNsToken?>(nil)
+
+    /// - Parameters:
+    ///   - team: Apple's team id, ten characters.
+    ///   - keyID: the key's id, ten characters.
+    ///   - key: the `.p8` file, PKCS#8 PEM.
+    /// - Throws: `.badIdentifier`, `.badSigningKey`.
+    package init(team: String, keyID: String, key: Secret, world: World) throws(APNsError) {
+        guard Self.isIdentifier(team), Self.isIdentifier(keyID) else { throw APNsError(.badIdentifier) }
+        // The library's words are dropped: they may quote the key.
+        guard let der = SignedToken.der(fromPEM: key),
+            let parsed = der.reveal({ try? P256.Signing.PrivateKey(derRepresentation: Array($0)) })
+        else { throw APNsError(.badSigningKey) }
+        self.team = team
+        self.keyID = keyID
+        self.key = parsed
+        self.world = world
+    }
+
+    /// The token to send with now.
+    package nonisolated func token() async -> APNsToken {
+        let now = world.instant()
+        if let token = newest.withLock({ $0 }), now - token.mintedAt < Self.renewAfter { return token }
+        return await renew(ifOlderThan: Self.renewAfter)
+    }
+
+    /// Apple calls that token expired. True when another one may be tried: a newer one is there already, or this
+    /// one is old enough to be replaced. False: our clock is wrong, and more tokens would not mend it.
+    package func expired(_ token: APNsToken) -> Bool {
+        renew(ifOlderThan: Self.renewNoSoonerThan).serial > token.serial
+    }
+
+    private func renew(ifOlderThan age: Duration) -> APNsToken {
+        let now = world.instant()
+        let last = newest.withLock { $0 }
+        if let last, now - last.mintedAt < age { return last }
+        let token = APNsToken(
+            authorization: HTTP2Authorization(scheme: "bearer", token: signed()), serial: (last?.serial ?? 0) + 1,
+            mintedAt: now)
+        newest.withLock { $0 = token }
+        return token
+    }
+
+    private func signed() -> Secret {
+        let issued = (world.now() - Self.backdatedBy).seconds
+        let input = SignedToken.signingInput(
+            header: Array("{\"alg\":\"ES256\",\"kid\":\"\(keyID)\"}".utf8),
+            claims: Array("{\"iss\":\"\(team)\",\"iat\":\(issued)}".utf8))
+        guard let signature = try? key.signature(for: input) else {
+            // A parsed P-256 key signs any bytes.
+            preconditionFailure("P-256 signing failed")
+        }
+        return SignedToken.complete(input, signature: signature.rawRepresentation)
+    }
+
+    private static func isIdentifier(_ text: String) -> Bool {
+        text.utf8.count == 10 && text.utf8.allSatisfy {
+            (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+        }
+    }
+}

@@ -1,0 +1,82 @@
+package import PushModel
+import WireFormats
+
+/// What an answer of APNs means (push-services §2.5). Pure.
+package enum APNsOutcomeTable {
+    /// What the sender does about the connection or the token, beside the outcome.
+    package enum Cure: Sendable, Hashable {
+        case none
+        /// Send on another connection from now on, with the same token.
+        case replaceConnection
+        /// Try once with a new token, if ours is old enough to be replaced.
+        case renewToken
+    }
+
+    package struct Verdict: Sendable, Hashable {
+        package let outcome: Outcome
+        package let reason: Reason
+        package let cure: Cure
+
+        init(_ outcome: Outcome, _ reason: Reason, _ cure: Cure = .none) {
+            self.outcome = outcome
+            self.reason = reason
+            self.cure = cure
+        }
+    }
+
+    /// - Parameters:
+    ///   - status: the HTTP status of a whole answer.
+    ///   - body: its JSON, `{"reason":…,"timestamp":…}`; whatever else is judged by the status alone.
+    ///   - retryAfter: `retry-after`, empty when absent. Apple is not known to send one.
+    package static func judge(
+        status: Int, body: [UInt8], retryAfter: [UInt8], now: UnixTime
+    ) -> Verdict {
+        if (200..<300).contains(status) { return Verdict(.accepted, .ok) }
+        // A body that is no JSON leaves the status to judge by.
+        let json = try? JSONValue.parse(body)
+        let reason = json?["reason"]?.string.flatMap(Reason.init(rawValue:)) ?? .unknown
+        let since = json?["timestamp"]?.int64.map(UnixTime.init(milliseconds:))
+        let wait = RetryAfter.parse(String(decoding: retryAfter, as: UTF8.self), now: now)
+        return known(status, reason, since: since, wait: wait) ?? byClass(status, wait: wait)
+    }
+
+    /// A row of the table; `nil` when the pair of status and reason is not in it.
+    private static func known(_ status: Int, _ reason: Reason, since: UnixTime?, wait: Duration?) -> Verdict? {
+        switch (status, reason) {
+        case (400, .badDeviceToken):
+            Verdict(.unregistered(since: nil), reason)
+        case (400, .deviceTokenNotForTopic), (400, .missingTopic), (400, .topicDisallowed):
+            Verdict(.misconfigured(.target), reason)
+        case (400, .badCollapseId), (400, .badExpirationDate), (400, .badMessageId), (400, .badPriority),
+            (400, .badTopic), (400, .duplicateHeaders), (400, .invalidPushType), (400, .missingDeviceToken),
+            (400, .payloadEmpty), (404, .badPath), (405, .methodNotAllowed), (413, .payloadTooLarge):
+            Verdict(.rejected, reason)
+        case (400, .idleTimeout):
+            Verdict(.retry(after: wait), reason, .replaceConnection)
+        case (403, .expiredProviderToken):
+            Verdict(.retry(after: nil), reason, .renewToken)
+        case (403, .invalidProviderToken), (403, .missingProviderToken), (403, .forbidden), (403, .badCertificate),
+            (403, .badCertificateEnvironment), (403, .badEnvironmentKeyInToken), (403, .badEnvironmentKeyIdInToken):
+            Verdict(.misconfigured(.credential), reason)
+        case (403, .unrelatedKeyIdInToken):
+            Verdict(.retry(after: nil), reason, .replaceConnection)
+        case (410, .unregisteredAPNs), (410, .expiredToken):
+            Verdict(.unregistered(since: since), reason)
+        case (429, .tooManyRequests), (500, .internalServerError), (503, .serviceUnavailable):
+            Verdict(.retry(after: wait), reason)
+        case (429, .tooManyProviderTokenUpdates), (503, .shutdown):
+            Verdict(.retry(after: wait), reason, .replaceConnection)
+        default: nil
+        }
+    }
+
+    /// Reasons that Apple has not told us, by status class.
+    private static func byClass(_ status: Int, wait: Duration?) -> Verdict {
+        switch status {
+        case 403: Verdict(.misconfigured(.credential), .unknown)
+        case 429: Verdict(.retry(after: wait), .unknown)
+        case 400..<500: Verdict(.rejected, .unknown)
+        default: Verdict(.retry(after: wait), .unknown)
+        }
+    }
+}

@@ -1,0 +1,82 @@
+package import HTTP2Client
+package import NIOCore
+package import PushModel
+
+/// One lane's way to APNs: a pool of connections of its own, so that one lane's trouble is nobody else's, and a
+/// credential that it shares with the key's other lanes.
+package struct APNsProvider: Provider {
+    package let lane: LaneName
+    package let pool: HTTP2Pool
+    private let credential: APNsCredential
+    private let requests: APNsRequest
+    private let world: World
+    private let journal: Journal
+
+    /// Apple's hosts (push-services §2.1).
+    package static func url(of environment: Environment) -> String {
+        switch environment {
+        case .production: "https://api.push.apple.com"
+        case .sandbox: "https://api.sandbox.push.apple.com"
+        }
+    }
+
+    /// - Parameters:
+    ///   - url: where the requests go; `nil`: Apple's host of the lane's environment.
+    ///   - certificates: PEM text of the CAs to trust; `nil`: the system's.
+    /// - Throws: `.malformedURL`, `.badCertificateFile`.
+    package init(
+        lane: LaneName, credential: APNsCredential, url: String? = nil, certificates: [UInt8]? = nil,
+        proxy: HTTP2Endpoint.Proxy? = nil, options: HTTP2Options = HTTP2Options(), group: any EventLoopGroup,
+        world: World, journal: Journal
+    ) throws(HTTP2Error) {
+        let endpoint = try HTTP2Endpoint(
+            url: url ?? Self.url(of: lane.environment), certificates: certificates, proxy: proxy)
+        self.lane = lane
+        self.credential = credential
+        self.world = world
+        self.journal = journal
+        requests = APNsRequest(authority: endpoint.authority)
+        pool = try HTTP2Pool(
+            endpoint: endpoint, options: options, group: group, world: world, journal: journal, lane: lane)
+    }
+
+    package func run() async throws { try await pool.run() }
+
+    package func reserve() async throws(CancellationError) -> HTTP2Slot { try await pool.reserve() }
+
+    package func send(_ leased: LeasedPush, on slot: HTTP2Slot) async -> Answer {
+        guard case .apns(let message) = leased.push.message else {
+            slot.release()
+            return Answer(.rejected, .unknown, sentAt: world.now(), fate: .unprocessed)
+        }
+        let token = await credential.token()
+        let request: HTTP2Request
+        do {
+            request = try requests.request(for: message, id: leased.push.id, authorization: token.authorization)
+        } catch {
+            slot.release()
+            let (outcome, reason) = error.judged
+            return Answer(outcome, reason, sentAt: world.now())
+        }
+        let answer = await pool.request(request, on: slot, sendBefore: leased.sendBefore)
+        guard answer.cause == .answered else { return answer.unanswered }
+        let verdict = APNsOutcomeTable.judge(
+            status: answer.status, body: answer.body, retryAfter: answer.retryAfter, now: world.now())
+        return await cure(verdict, answer, token)
+    }
+
+    private func cure(_ verdict: APNsOutcomeTable.Verdict, _ answer: HTTP2Answer, _ token: APNsToken) async -> Answer {
+        var outcome = verdict.outcome
+        switch verdict.cure {
+        case .none:
+            break
+        case .replaceConnection:
+            pool.replace(answer.connection)
+            journal.note("apns connection replaced", [.lane: lane, .reason: verdict.reason])
+        case .renewToken:
+            // A young token that is called expired means that our clock is wrong: more tokens would not mend it.
+            if await !credential.expired(token) { outcome = .misconfigured(.credential) }
+        }
+        return Answer(outcome, verdict.reason, sentAt: answer.sentAt)
+    }
+}

@@ -1,0 +1,127 @@
+package import HTTP2Client
+package import PushModel
+import Synchronization
+
+/// Makes requests out of messages (push-services §2.3). Pure but for a memory of field templates.
+package final class APNsRequest: Sendable {
+    /// What Apple would refuse without doubt; it is not sent.
+    package enum Refusal: Error, Sendable, Hashable {
+        /// Not 2 to 200 hex digits, an even number: Apple calls it `BadDeviceToken`.
+        case badDeviceToken
+        /// Over 4,096 bytes, or 5,120 for VoIP.
+        case tooLarge
+        case empty
+        case badCollapseID
+        /// The bundle id holds what no bundle id may.
+        case badTopic
+        case badPriority
+
+        var judged: (Outcome, Reason) {
+            switch self {
+            case .badDeviceToken: (.unregistered(since: nil), .badDeviceToken)
+            case .tooLarge: (.rejected, .tooLargeToSend)
+            case .empty: (.rejected, .payloadEmpty)
+            case .badCollapseID: (.rejected, .badCollapseId)
+            case .badTopic: (.rejected, .badTopic)
+            case .badPriority: (.rejected, .badPriority)
+            }
+        }
+    }
+
+    private struct Kind: Hashable { let bundle: String, pushType: APNsPushType, priority: UInt8 }
+
+    private let authority: String
+    private let templates = Mutex<[Kind: HTTP2HeaderTemplate]>([:])
+    /// Bundles come from configuration, but a role may pass on what a client named.
+    private static let templateLimit = 256
+    /// Apple asks not to rely on 64 (push-services §2.3).
+    private static let tokenLimit = 200
+    private static let collapseLimitBytes = 64
+    /// 155 characters is Apple's own bound; suffixes come on top.
+    private static let bundleLimitBytes = 155
+
+    package init(authority: String) { self.authority = authority }
+
+    /// - Parameter id: becomes `apns-id`, the same on every attempt.
+    package func request(
+        for message: APNsMessage, id: PushID, authorization: HTTP2Authorization
+    ) throws(Refusal) -> HTTP2Request {
+        try check(message)
+        let template = try template(for: message)
+        let head = HTTP2Head(capacity: Self.path.utf8CodeUnitCount + message.token.count + 36 + 20 + 64) { writer in
+            writer.append(Self.path)
+            writer.append(message.token)
+            writer.endField()
+            writer.append(id)
+            writer.endField()
+            if let expiration = message.expiration { writer.append(decimal: max(0, expiration.seconds)) }
+            writer.endField()
+            if let collapse = message.collapseID { writer.append(collapse) }
+            writer.endField()
+        }
+        return HTTP2Request(template: template, head: head, authorization: authorization, body: message.payload)
+    }
+
+    private static let path: StaticString = "/3/device/"
+
+    private func check(_ message: APNsMessage) throws(Refusal) {
+        guard message.payload.count > 0 else { throw .empty }
+        guard message.payload.count <= message.pushType.bodyLimitBytes else { throw .tooLarge }
+        let isToken = (2...Self.tokenLimit).contains(message.token.count) && message.token.count % 2 == 0
+            && message.token.reveal { $0.allSatisfy(Self.isHex) }
+        guard isToken else { throw .badDeviceToken }
+        guard message.priority == 10 || message.priority == 5 || message.priority == 1,
+            message.pushType != .background || message.priority != 10
+        else { throw .badPriority }
+        if let collapse = message.collapseID {
+            // A field's value is visible text (RFC 9113 §8.2.1); other bytes could end the connection.
+            guard (1...Self.collapseLimitBytes).contains(collapse.count),
+                collapse.reveal({ $0.allSatisfy { $0 > 0x20 && $0 != 0x7F } })
+            else { throw .badCollapseID }
+        }
+    }
+
+    private static func isHex(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+            || (UInt8(ascii: "A")...UInt8(ascii: "F")).contains(byte)
+    }
+
+    private static func isBundle(_ bundle: String) -> Bool {
+        (1...bundleLimitBytes).contains(bundle.utf8.count) && bundle.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+    }
+
+    private func template(for message: APNsMessage) throws(Refusal) -> HTTP2HeaderTemplate {
+        let kind = Kind(bundle: message.bundle, pushType: message.pushType, priority: message.priority)
+        if let template = templates.withLock({ $0[kind] }) { return template }
+        guard Self.isBundle(message.bundle) else { throw .badTopic }
+        let template = HTTP2HeaderTemplate(
+            authority: authority,
+            fixed: [
+                ("apns-topic", message.bundle + message.pushType.topicSuffix),
+                ("apns-push-type", message.pushType.rawValue), ("apns-priority", String(message.priority)),
+            ],
+            varying: [("apns-id", .nameOnce), ("apns-expiration", .nameOnce), ("apns-collapse-id", .never)])
+        templates.withLock { templates in
+            if templates.count >= Self.templateLimit { templates.removeAll() }
+            templates[kind] = template
+        }
+        return template
+    }
+}
+
+extension HTTP2Head.Writer {
+    /// Canonical lower case, 8-4-4-4-12.
+    fileprivate mutating func append(_ id: PushID) {
+        for index in 0..<16 {
+            if index == 4 || index == 6 || index == 8 || index == 10 { append(UInt8(ascii: "-")) }
+            let word = index < 8 ? id.value.high : id.value.low
+            let byte = UInt8(truncatingIfNeeded: word >> (8 * UInt64(7 - index % 8)))
+            append(hexDigit(byte >> 4))
+            append(hexDigit(byte & 15))
+        }
+    }
+
+    private func hexDigit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+    }
+}
