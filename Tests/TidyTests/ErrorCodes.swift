@@ -63,4 +63,14 @@ enum ErrorCodes {
         }
         return found
     }
+
+    /// `mapping.key` for every `static let mapping = ["key", …]` of the configuration's table of keys.
+    static func configurationKeys(_ text: String) -> Set<String> {
+        var found: Set<String> = []
+        for match in text.matches(of: #/static let (\w+) = \[([^\]]*)\]/#) where !match.1.hasPrefix("unbuilt")
+        {
+            for key in match.2.matches(of: #/"(\w+)"/#) { found.insert("\(match.1).\(key.1)") }
+        }
+        return found
+    }
 }
