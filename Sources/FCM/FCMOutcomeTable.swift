@@ -1,0 +1,66 @@
+package import PushModel
+import WireFormats
+
+/// What an answer of FCM means (push-services §4.4). Pure.
+package enum FCMOutcomeTable {
+    package struct Verdict: Sendable, Hashable {
+        package let outcome: Outcome
+        package let reason: Reason
+        /// The access token is refused: try once with a new one.
+        package let renewToken: Bool
+
+        init(_ outcome: Outcome, _ reason: Reason, renewToken: Bool = false) {
+            self.outcome = outcome
+            self.reason = reason
+            self.renewToken = renewToken
+        }
+    }
+
+    /// The one text that tells a malformed token from every other bad argument.
+    private static let invalidToken = "The registration token is not a valid FCM registration token"
+    private static let faultType = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
+    /// What Google asks to wait where a 429 names no time.
+    private static let quotaWait: Duration = .seconds(60)
+
+    /// - Parameters:
+    ///   - status: the HTTP status of a whole answer.
+    ///   - body: `{"error":{…}}`; whatever else (the front end's HTML) is judged by the status alone.
+    ///   - retryAfter: `retry-after`, empty when absent.
+    package static func judge(status: Int, body: [UInt8], retryAfter: [UInt8], now: UnixTime) -> Verdict {
+        if (200..<300).contains(status) { return Verdict(.accepted, .ok) }
+        // A body that is no JSON leaves the status to judge by.
+        let error = (try? JSONValue.parse(body))?["error"]
+        let code = error?["details"]?.array?.lazy.filter { $0["@type"]?.string == faultType }
+            .compactMap { $0["errorCode"]?.string }.first
+        let wait = RetryAfter.parse(String(decoding: retryAfter, as: UTF8.self), now: now)
+        switch (status, code) {
+        case (400, "INVALID_ARGUMENT") where error?["message"]?.string == invalidToken:
+            return Verdict(.unregistered(since: nil), .invalidRegistrationToken)
+        case (400, "INVALID_ARGUMENT"), (400, nil):
+            return Verdict(.rejected, .invalidArgument)
+        case (401, "THIRD_PARTY_AUTH_ERROR"):
+            // It is about one kind of address that a client chose, not about our account.
+            return Verdict(.misconfigured(.target), .thirdPartyAuthError)
+        case (401, _):
+            return Verdict(.retry(after: nil), .unauthenticated, renewToken: true)
+        case (403, "SENDER_ID_MISMATCH"):
+            return Verdict(.unregistered(since: nil), .senderIdMismatch)
+        case (403, nil):
+            return Verdict(.misconfigured(.credential), .permissionDenied)
+        case (404, "UNREGISTERED"):
+            return Verdict(.unregistered(since: nil), .unregisteredFCM)
+        case (404, nil):
+            return Verdict(.misconfigured(.credential), .notFound)
+        case (429, _):
+            return Verdict(.retry(after: wait ?? quotaWait), .quotaExceeded)
+        case (500, _):
+            return Verdict(.retry(after: wait), .internalFCM)
+        case (503, _):
+            return Verdict(.retry(after: wait), .unavailable)
+        case (400..<500, _):
+            return Verdict(.rejected, .unknown)
+        default:
+            return Verdict(.retry(after: wait), .unknown)
+        }
+    }
+}

@@ -1,0 +1,89 @@
+package import HTTP2Client
+package import NIOCore
+package import PushModel
+
+/// One lane's way to FCM HTTP v1: a pool of connections of its own, and a service account that it shares with
+/// the account's other lanes.
+package struct FCMProvider: Provider {
+    package let lane: LaneName
+    package let pool: HTTP2Pool
+    private let credential: FCMCredential
+    private let requests: FCMRequest
+    private let world: World
+
+    /// Google's host (push-services §4.2).
+    package static let url = "https://fcm.googleapis.com"
+
+    /// - Parameters:
+    ///   - url: where the requests go; `nil`: Google's host.
+    ///   - certificates: PEM text of the CAs to trust; `nil`: the system's.
+    /// - Throws: `.malformedURL`, `.badCertificateFile`.
+    package init(
+        lane: LaneName, credential: FCMCredential, addressKind: FCMAddressKind, url: String? = nil,
+        certificates: [UInt8]? = nil, proxy: HTTP2Endpoint.Proxy? = nil, options: HTTP2Options = HTTP2Options(),
+        group: any EventLoopGroup, world: World, journal: Journal
+    ) throws(HTTP2Error) {
+        let endpoint = try HTTP2Endpoint(url: url ?? Self.url, certificates: certificates, proxy: proxy)
+        self.lane = lane
+        self.credential = credential
+        self.world = world
+        requests = FCMRequest(
+            authority: endpoint.authority, project: credential.account.project, addressKind: addressKind)
+        pool = try HTTP2Pool(
+            endpoint: endpoint, options: options, group: group, world: world, journal: journal, lane: lane)
+    }
+
+    /// Keeps connections and a fresh access token until cancelled.
+    package func run() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { await credential.keepFresh() }
+            group.addTask { try await pool.run() }
+            // The token's keeper ends with the pool.
+            while let _ = try await group.next() { group.cancelAll() }
+        }
+    }
+
+    package func reserve() async throws(CancellationError) -> HTTP2Slot { try await pool.reserve() }
+
+    package func send(_ leased: LeasedPush, on slot: HTTP2Slot) async -> Answer {
+        guard case .fcm(let message) = leased.push.message else {
+            slot.release()
+            return Answer(.rejected, .unknown, sentAt: world.now(), fate: .unprocessed)
+        }
+        let token: FCMToken
+        do {
+            token = try await credential.token()
+        } catch {
+            slot.release()
+            return unsent(error)
+        }
+        let request: HTTP2Request
+        do {
+            request = try requests.request(for: message, authorization: token.authorization)
+        } catch {
+            slot.release()
+            let (outcome, reason) = error.judged
+            return Answer(outcome, reason, sentAt: world.now())
+        }
+        let answer = await pool.request(request, on: slot, sendBefore: leased.sendBefore)
+        guard answer.cause == .answered else { return answer.unanswered }
+        let verdict = FCMOutcomeTable.judge(
+            status: answer.status, body: answer.body, retryAfter: answer.retryAfter, now: world.now())
+        var outcome = verdict.outcome
+        if verdict.renewToken {
+            if await !credential.refused(token) { outcome = .misconfigured(.credential) }
+        } else if outcome == .accepted {
+            await credential.accepted(token)
+        }
+        return Answer(outcome, verdict.reason, sentAt: answer.sentAt)
+    }
+
+    private func unsent(_ fault: FCMCredentialFault) -> Answer {
+        let outcome: Outcome =
+            switch fault {
+            case .refused: .misconfigured(.credential)
+            case .unavailable(let after): .retry(after: after)
+            }
+        return Answer(outcome, .credentialUnavailable, sentAt: world.now(), fate: .unprocessed)
+    }
+}
