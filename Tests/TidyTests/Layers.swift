@@ -27,10 +27,12 @@ enum Layers {
         "AtRest": ["PushModel", "Primitives", "WireFormats"],
         "ZulipPush": ["PushModel", "Primitives", "WireFormats"],
         "Delivery": ["PushModel", "ServiceLifecycle", "CoreMetrics"],
-        "HTTP2Client": nio.union(["PushModel", "CNghttp2", "ServiceLifecycle", "Foundation"]),
+        "HTTP2Client": nio.union(["PushModel", "WireFormats", "CNghttp2", "ServiceLifecycle", "Foundation"]),
         "WebClient": nio.union(["PushModel", "AsyncHTTPClient", "Foundation"]),
-        "APNs": ["PushModel", "WireFormats", "HTTP2Client", "JWTKit", "Crypto", "Foundation"],
-        "FCM": ["PushModel", "WireFormats", "HTTP2Client", "JWTKit", "Crypto", "CryptoExtras", "Foundation"],
+        "APNs": nio.union(["PushModel", "WireFormats", "HTTP2Client", "JWTKit", "Crypto", "Foundation"]),
+        "FCM": nio.union([
+            "PushModel", "WireFormats", "HTTP2Client", "JWTKit", "Crypto", "CryptoExtras", "Foundation"
+        ]),
         "MemoryStore": ["PushModel"],
         "SQLiteStore": ["PushModel", "GRDB", "ServiceLifecycle", "Foundation"],
         "HTTPIngress": nio.union([
