@@ -41,8 +41,8 @@ struct Sealbell: AsyncParsableCommand {
         }
     }
 
-    /// Help and version are answers; a wrong command line is a usage error; all else is a bug of ours, of which
-    /// nothing foreign is repeated.
+    /// Help and version are answers; a wrong command line is a usage error; all else is a bug of ours, of
+    /// which nothing foreign is repeated.
     private static func parseFailure(_ error: any Error, _ shell: Shell) -> Ending {
         let code = exitCode(for: error)
         if code == .success {

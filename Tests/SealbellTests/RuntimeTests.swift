@@ -131,7 +131,8 @@ struct LogSinkTests {
             "lane.halted", [.lane: lane, .count: 3, .after: Duration.seconds(2)], level: .warning)
         #expect(
             textLines.all == [
-                "2026-11-21T10:41:11.042Z warning lane.halted lane=acme/apns/production count=3 after=2000ms\n"
+                "2026-11-21T10:41:11.042Z warning lane.halted lane=acme/apns/production count=3 "
+                    + "after=2000ms\n"
             ])
         let (json, jsonLines) = sink(.json)
         json.journal.note("lane.halted", [.lane: lane, .count: 3], level: .warning)

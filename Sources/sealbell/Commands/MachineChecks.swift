@@ -86,7 +86,8 @@ struct MachineChecks {
         if free < configuration.limits.outboxBytes {
             return .warning(
                 .state, path,
-                "\(mebibytes) MiB are free; a full outbox takes \(configuration.limits.outboxBytes >> 20) MiB: "
+                "\(mebibytes) MiB are free, and a full outbox takes "
+                    + "\(configuration.limits.outboxBytes >> 20) MiB: "
                     + "lower limits.outbox.bytes or make room.")
         }
         return .good(.state, path, "\(mebibytes) MiB are free.")
