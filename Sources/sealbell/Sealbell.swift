@@ -31,7 +31,7 @@ struct Sealbell: AsyncParsableCommand {
             try command.run()
             return .done
         } catch let error as ConfigurationError {
-            error.lines(file: nil).forEach(shell.err)
+            error.lines.forEach(shell.err)
             return .configuration
         } catch let failure as CommandFailure {
             failure.lines.forEach(shell.err)

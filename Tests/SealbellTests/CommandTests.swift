@@ -79,6 +79,8 @@ struct CommandTests {
         #expect(
             text.out.first
                 == "\(path):4: apps.acme.apns.taem: There is no such key; did you mean team? [unknownKey]")
+        // The same when the file was found and not named.
+        #expect(await sealbell("config", "check", in: folder).out == text.out)
         let json = try object(await sealbell("config", "check", path, "--json", in: folder).out.first)
         let faults = try #require(json["faults"] as? [[String: Any]])
         #expect(json["ok"] as? Bool == false)

@@ -269,8 +269,8 @@ struct ConfigurationFaultTests {
             Issue.record("The text was taken.")
         } catch {
             #expect(error.faults.count == 50 && error.untold == 950)
-            #expect(error.lines(file: "f").last == "and 950 more")
-            #expect(error.lines(file: "f").first?.hasPrefix("f:13: wrong0: ") == true)
+            #expect(error.lines.last == "and 950 more")
+            #expect(error.lines.first?.hasPrefix("configuration:13: wrong0: ") == true)
         }
     }
 
@@ -287,7 +287,7 @@ struct ConfigurationFaultTests {
         do throws(ConfigurationError) {
             _ = try load(text)
         } catch {
-            for line in error.lines(file: "f") { #expect(!line.contains(canary)) }
+            for line in error.lines { #expect(!line.contains(canary)) }
             #expect(!"\(error)".contains(canary))
         }
     }

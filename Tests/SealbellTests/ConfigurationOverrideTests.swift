@@ -75,7 +75,7 @@ struct ConfigurationOverrideTests {
         #expect(
             setting.source == .commandLine && setting.path == "log.levle"
                 && setting.sentence.contains("level"))
-        for line in ConfigurationError([variable, setting]).lines(file: nil) {
+        for line in ConfigurationError([variable, setting]).lines {
             #expect(!line.contains("s3cret"))
         }
         #expect(faults(minimal(), ["SEALBELL_LOG____LEVEL": "x"]).map(\.code) == [.badOverride])

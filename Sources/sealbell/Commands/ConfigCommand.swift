@@ -42,7 +42,7 @@ struct ConfigCheckCommand: SealbellCommand {
             if json {
                 shell.out(try jsonText(ConfigurationReport(error)))
             } else {
-                error.lines(file: request.file).forEach(shell.out)
+                error.lines.forEach(shell.out)
             }
             return .configuration
         }
@@ -94,8 +94,13 @@ extension Finding {
     static func summary(_ configuration: RelayConfiguration) -> Finding {
         .good(
             .configuration, configuration.file ?? "sandbox",
-            "\(configuration.apps.count) apps, \(configuration.instances.count) instances, "
-                + "\(configuration.listeners.count) listeners; state in \(configuration.state).")
+            "\(counted(configuration.apps.count, "app")), "
+                + "\(counted(configuration.instances.count, "instance")), "
+                + "\(counted(configuration.listeners.count, "listener")); state in \(configuration.state).")
+    }
+
+    private static func counted(_ count: Int, _ noun: String) -> String {
+        "\(count) \(noun)\(count == 1 ? "" : "s")"
     }
 
     static func warnings(_ configuration: RelayConfiguration) -> [Finding] {

@@ -25,7 +25,7 @@ struct DoctorCommand: SealbellCommand {
             configuration = try shell.load(options.request())
         } catch {
             let findings = Findings(
-                error.lines(file: options.file).map { .fault(.configuration, "configuration", $0) })
+                error.lines.map { .fault(.configuration, "configuration", $0) })
             try findings.report(shell, json: json)
             return findings.status
         }

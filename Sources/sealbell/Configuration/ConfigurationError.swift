@@ -45,6 +45,8 @@ struct ConfigurationError: PushError, Hashable {
     let faults: [ConfigurationFault]
     /// Found beyond the limit.
     let untold: Int
+    /// The file that was read; `nil` when there was none.
+    var file: String?
 
     init(_ faults: [ConfigurationFault]) {
         self.faults = Array(faults.prefix(Self.limit))
@@ -60,11 +62,12 @@ struct ConfigurationError: PushError, Hashable {
     var retry: RetryAdvice { .never }
 
     /// One line for each fault: `FILE:LINE: PATH: SENTENCE [CODE]`.
-    func lines(file: String?) -> [String] {
+    var lines: [String] {
         var lines = faults.map { fault in
             let place =
                 switch fault.source {
-                case .file(let line): line > 0 ? "\(file ?? "sandbox"):\(line)" : file ?? "configuration"
+                case .file(let line):
+                    line > 0 ? "\(file ?? "configuration"):\(line)" : file ?? "configuration"
                 case .builtIn: "default"
                 case .commandLine: "command line"
                 case .environment(let name): name

@@ -32,7 +32,13 @@ enum ConfigurationLoader {
             }
             return try read(Self.sandboxText, file: nil, request, facts)
         }
-        return try read(text(of: file), file: file, request, facts)
+        do throws(ConfigurationError) {
+            return try read(text(of: file), file: file, request, facts)
+        } catch {
+            var named = error
+            named.file = file
+            throw named
+        }
     }
 
     /// Makes a configuration of a text. `file` is what messages call it, and its folder is where relative
