@@ -25,19 +25,11 @@ public struct APNsDevice: Sendable, Equatable {
 
 /// The device tokens of one environment.
 struct APNsDevices {
-    /// What a device may be sent in a span of simulated time.
-    struct Rate: Sendable, Equatable {
-        var count: Int
-        var per: Duration
-    }
-
     /// More devices than this are not taken: a load test of a million registrations fits.
     static let limit = 2_000_000
-    /// Devices whose rate is counted at the same time; when there are more, counting begins anew.
-    private static let ratedLimit = 100_000
 
     private var devices: [String: APNsDevice] = [:]
-    private var rates: [String: (from: UnixTime, count: Int)] = [:]
+    private var rates = RateWindows()
     /// Unknown tokens are taken as devices of the topic that they are first pushed to.
     var learns: Bool
 
@@ -72,13 +64,7 @@ struct APNsDevices {
 
     /// Step 8: counts one push to the device; false when it is one too many.
     mutating func allows(token: String, rate: Rate, now: UnixTime) -> Bool {
-        if rates.count >= Self.ratedLimit { rates.removeAll() }
-        var window = rates[token] ?? (now, 0)
-        if now.since(window.from) >= rate.per { window = (now, 0) }
-        guard window.count < rate.count else { return false }
-        window.count += 1
-        rates[token] = window
-        return true
+        rates.allows(token, rate, now: now)
     }
 }
 

@@ -39,7 +39,7 @@ struct APNsJudge {
 
     var tokens: ProviderTokens
     var devices: APNsDevices
-    var deviceRate: APNsDevices.Rate?
+    var deviceRate: Rate?
 
     init(tokens: ProviderTokens, devices: APNsDevices) {
         self.tokens = tokens

@@ -46,7 +46,7 @@ final class APNsState: Sendable {
         inner.withLock { inner in
             change(&inner.knobs)
             inner.judge.devices.learns = inner.knobs.learnsDevices
-            inner.judge.deviceRate = inner.knobs.deviceLimit.map { .init(count: $0, per: inner.knobs.deviceSpan) }
+            inner.judge.deviceRate = inner.knobs.deviceLimit.map { Rate(count: $0, per: inner.knobs.deviceSpan) }
         }
     }
 

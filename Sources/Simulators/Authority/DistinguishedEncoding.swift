@@ -47,22 +47,11 @@ enum DistinguishedEncoding {
         return element(0x06, content)
     }
 
-    /// GeneralizedTime, `YYYYMMDDHHMMSSZ`. The civil calendar from days since 1970 (proleptic Gregorian).
+    /// GeneralizedTime, `YYYYMMDDHHMMSSZ`.
     static func time(unixSeconds: Int64) -> [UInt8] {
-        let days = unixSeconds / 86_400
-        let second = unixSeconds % 86_400
-        // The era calculation counts from 1 March of year 0, so that a leap day ends a year.
-        let shifted = days + 719_468
-        let era = shifted / 146_097
-        let ofEra = shifted % 146_097
-        let yearOfEra = (ofEra - ofEra / 1460 + ofEra / 36_524 - ofEra / 146_096) / 365
-        let ofYear = ofEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let monthFromMarch = (5 * ofYear + 2) / 153
-        let day = ofYear - (153 * monthFromMarch + 2) / 5 + 1
-        let month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
-        let text = digits(year, 4) + digits(month, 2) + digits(day, 2) + digits(second / 3600, 2)
-            + digits(second / 60 % 60, 2) + digits(second % 60, 2) + "Z"
+        let date = CivilDate(unixSeconds: unixSeconds)
+        let text = digits(date.year, 4) + digits(date.month, 2) + digits(date.day, 2) + digits(date.hour, 2)
+            + digits(date.minute, 2) + digits(date.second, 2) + "Z"
         return element(0x18, Array(text.utf8))
     }
 

@@ -116,10 +116,13 @@ package struct SimulatedAnswer: Sendable, Equatable {
     package var retryAfter: String?
     package var body: [UInt8]
     package var weight: Weight
+    /// Sent no sooner than this.
+    package var delay: Duration
 
     package init(
         status: Int, apnsID: [UInt8] = [], uniqueID: [UInt8] = [], contentType: String? = nil,
-        retryAfter: String? = nil, body: [UInt8] = [], weight: Weight = .neutral
+        retryAfter: String? = nil, body: [UInt8] = [], weight: Weight = .neutral,
+        delay: Duration = .zero
     ) {
         self.status = status
         self.apnsID = apnsID
@@ -128,6 +131,7 @@ package struct SimulatedAnswer: Sendable, Equatable {
         self.retryAfter = retryAfter
         self.body = body
         self.weight = weight
+        self.delay = delay
     }
 }
 

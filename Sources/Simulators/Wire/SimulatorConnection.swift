@@ -236,11 +236,11 @@ extension SimulatorConnection {
     }
 
     private func send(_ answer: SimulatedAnswer, on stream: Int32) {
-        guard knobs.answerDelay != .none, let context else {
+        guard knobs.answerDelay != .none || answer.delay > .zero, let context else {
             session.submitAnswer(answer, on: stream)
             return
         }
-        let delay = knobs.answerDelay.draw(world.random())
+        let delay = max(answer.delay, knobs.answerDelay.draw(world.random()))
         context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(delay)) {
             self.session.submitAnswer(answer, on: stream)
             self.flushSoon()

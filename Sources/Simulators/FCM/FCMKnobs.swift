@@ -1,0 +1,65 @@
+/// What the simulated FCM does beyond judging; each can be turned at run time.
+public struct FCMKnobs: Sendable, Equatable {
+    public enum RetryAfter: Sendable, Equatable {
+        case off
+        case seconds(Int)
+        /// An HTTP date that lies so many seconds ahead.
+        case date(secondsAhead: Int)
+    }
+
+    public enum TokenFault: Sendable, Equatable {
+        case none
+        /// 500 to every request for a token.
+        case serverError
+        /// 429 to every request for a token.
+        case tooMany(RetryAfter)
+        /// An answer without `expires_in`.
+        case noExpiry
+        /// An answer of this many bytes.
+        case oversized(bytes: Int)
+    }
+
+    /// The token endpoint answers so much later.
+    public var tokenDelay = Duration.zero
+    public var tokenFault = TokenFault.none
+    /// How long an access token lasts, by the simulated clock, and what `expires_in` says.
+    public var tokenLifeSeconds: Int64 = 3599
+    /// Shares of 500 `INTERNAL` and 503 `UNAVAILABLE` at the send endpoint, 0 to 1.
+    public var errorShare = 0.0
+    public var unavailableShare = 0.0
+    /// What 429 and 503 of the send endpoint carry.
+    public var retryAfter = RetryAfter.seconds(60)
+    /// Messages a minute of one project, and to one device (push-services §4.3); `nil`: no limit.
+    public var projectMinuteLimit: Int? = 600_000
+    public var deviceMinuteLimit: Int? = 240
+    public var deviceHourLimit: Int? = 5000
+    /// Unknown addresses are taken as devices of the project that first pushes to them.
+    public var learnsDevices = false
+
+    public init() {}
+}
+
+/// How a simulated FCM is set up.
+public struct FCMSimulatorConfiguration: Sendable {
+    public var host = "127.0.0.1"
+    /// 0: any free one.
+    public var port = 0
+    public var accounts: [ServiceAccountRegistration]
+    /// Projects that exist and belong to none of the accounts.
+    public var otherProjects: Set<String> = []
+    public var knobs = FCMKnobs()
+    /// FCM offers 100 streams from the start.
+    public var connection: ConnectionKnobs
+    /// HTTP/2 is not offered.
+    public var isPlainOnly = false
+    public var keptDeliveries = 4096
+    public var keptBodyBytes = 16 * 1024 * 1024
+
+    public init(accounts: [ServiceAccountRegistration] = []) {
+        self.accounts = accounts
+        connection = ConnectionKnobs()
+        connection.streamsAtStart = 100
+        connection.streams = 100
+        connection.headerListBytes = 16_384
+    }
+}

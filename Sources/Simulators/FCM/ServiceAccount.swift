@@ -1,0 +1,79 @@
+import Crypto
+import CryptoExtras
+
+/// A Google service account as a developer downloads it: for tests and sandboxes (push-services §4.1).
+public struct ServiceAccount: Sendable {
+    public let project: String
+    public let keyID: String
+    public let email: String
+    /// PKCS#8 PEM, RSA with 2,048 bits.
+    public let privateKeyPEM: String
+    /// What the simulator checks signatures with.
+    public let publicKeyPEM: String
+
+    /// Makes a new key: some hundred milliseconds.
+    ///
+    /// - Throws: `.keyNotUsable`.
+    public init(project: String = "acme-chat", name: String = "pusher") throws(SimulatorError) {
+        do {
+            let key = try _RSA.Signing.PrivateKey(keySize: .bits2048)
+            privateKeyPEM = key.pkcs8PEMRepresentation
+            publicKeyPEM = key.publicKey.pemRepresentation
+            keyID = SymmetricKey(size: .init(bitCount: 160)).withUnsafeBytes { bytes in
+                bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+            }
+        } catch {
+            throw SimulatorError(.keyNotUsable)
+        }
+        self.project = project
+        email = "\(name)@\(project).iam.gserviceaccount.com"
+    }
+
+    /// The text of the JSON file.
+    ///
+    /// - Parameter tokenURI: where access tokens are to be had: ``FCMSimulator/tokenURI``.
+    public func json(tokenURI: String) -> String {
+        let tree: JSONTree = [
+            "type": "service_account", "project_id": .string(project), "private_key_id": .string(keyID),
+            "private_key": .string(privateKeyPEM), "client_email": .string(email), "token_uri": .string(tokenURI),
+        ]
+        return String(decoding: tree.bytes, as: UTF8.self)
+    }
+
+    /// The project's view of this account.
+    public var registration: ServiceAccountRegistration {
+        ServiceAccountRegistration(project: project, email: email, keyID: keyID, publicKeyPEM: publicKeyPEM)
+    }
+
+    /// A signed assertion (RS256) with these claims, for `grant_type` jwt-bearer.
+    ///
+    /// - Throws: `.keyNotUsable`.
+    func assertion(_ claims: JSONTree, algorithm: String = "RS256") throws(SimulatorError) -> String {
+        let header: JSONTree = ["alg": .string(algorithm), "typ": "JWT", "kid": .string(keyID)]
+        let signed = Base64.encodeURL(header.bytes) + "." + Base64.encodeURL(claims.bytes)
+        do {
+            let key = try _RSA.Signing.PrivateKey(pemRepresentation: privateKeyPEM)
+            let signature = try key.signature(
+                for: SHA256.hash(data: Array(signed.utf8)), padding: .insecurePKCS1v1_5)
+            return signed + "." + Base64.encodeURL(Array(signature.rawRepresentation))
+        } catch {
+            throw SimulatorError(.keyNotUsable)
+        }
+    }
+}
+
+/// A service account as the simulated service has it on file.
+public struct ServiceAccountRegistration: Sendable, Equatable {
+    public var project: String
+    public var email: String
+    public var keyID: String
+    /// SubjectPublicKeyInfo in PEM, RSA.
+    public var publicKeyPEM: String
+
+    public init(project: String, email: String, keyID: String, publicKeyPEM: String) {
+        self.project = project
+        self.email = email
+        self.keyID = keyID
+        self.publicKeyPEM = publicKeyPEM
+    }
+}

@@ -1,0 +1,28 @@
+import PushModel
+
+/// How many in how long.
+struct Rate: Sendable, Equatable {
+    var count: Int
+    var per: Duration
+}
+
+/// Counts by name, in windows of simulated time that begin with the first count.
+struct RateWindows {
+    /// Names that are counted at the same time; when there are more, counting begins anew.
+    private static let limit = 100_000
+
+    private var windows: [String: (from: UnixTime, count: Int)] = [:]
+
+    init() {}
+
+    /// Counts one; false when it is one too many, which is not counted.
+    mutating func allows(_ name: String, _ rate: Rate, now: UnixTime) -> Bool {
+        if windows.count >= Self.limit { windows.removeAll() }
+        var window = windows[name] ?? (now, 0)
+        if now.since(window.from) >= rate.per { window = (now, 0) }
+        guard window.count < rate.count else { return false }
+        window.count += 1
+        windows[name] = window
+        return true
+    }
+}

@@ -1,0 +1,119 @@
+public import NIOCore
+import NIOSSL
+import PushModel
+public import ServiceLifecycle
+import Synchronization
+
+/// A push service that answers 200 to everything and judges nothing: for benchmarks only.
+///
+/// It counts requests and, unless that is switched off, `apns-id`s and their doubles.
+public final class BareSink: Service {
+    private let counts: SinkCounts
+    private let board: KnobBoard
+    private let listener: SimulatorListener
+    private let authority: CertificateAuthority
+    private let host: String
+    private let wantedPort: Int
+
+    /// - Parameters:
+    ///   - port: 0 for any free one.
+    ///   - streams: SETTINGS_MAX_CONCURRENT_STREAMS from the start.
+    ///   - rememberedIDs: `apns-id`s that are remembered to tell doubles; 0: none are looked at.
+    ///   - body: what each answer holds.
+    public init(
+        host: String = "127.0.0.1", port: Int = 0, streams: UInt32 = 1000, rememberedIDs: Int = 1 << 20,
+        body: [UInt8] = [], authority: CertificateAuthority, eventLoopGroup: any EventLoopGroup
+    ) {
+        var knobs = ConnectionKnobs()
+        knobs.streamsAtStart = streams
+        knobs.streams = streams
+        board = KnobBoard(knobs)
+        counts = SinkCounts(rememberedIDs: rememberedIDs, body: body)
+        listener = SimulatorListener(group: eventLoopGroup)
+        self.authority = authority
+        self.host = host
+        wantedPort = port
+    }
+
+    /// Binds the port and serves.
+    ///
+    /// - Returns: the port.
+    /// - Throws: `.portNotFree`, `.certificateNotMade`, `.alreadyStarted`.
+    @discardableResult
+    public func start() async throws(SimulatorError) -> Int {
+        guard listener.port == nil else { throw SimulatorError(.alreadyStarted) }
+        let tls = try authority.serverContext(protocols: ["h2"])
+        let (counts, board) = (counts, board)
+        return try await listener.start(host: host, port: wantedPort) { channel in
+            let connection = SimulatorConnection(judge: SinkJudge(counts), board: board, world: .live)
+            try channel.pipeline.syncOperations.addHandlers(NIOSSLServerHandler(context: tls), connection)
+        }
+    }
+
+    /// Starts, unless that was done, and serves until graceful shutdown.
+    public func run() async throws {
+        if listener.port == nil { try await start() }
+        try? await gracefulShutdown()  // Throws only when cancelled, which is the end as well.
+        await stop()
+    }
+
+    public func stop() async {
+        await listener.stop()
+        board.closeAll()
+    }
+
+    public var port: Int? { listener.port }
+    public var openConnections: Int { board.connections }
+    public func turnConnections(_ change: (inout ConnectionKnobs) -> Void) { board.turn(change) }
+
+    /// `received`, `accepted` (the same here) and `doubles`.
+    public var counters: SimulatorCounters {
+        var counters = SimulatorCounters()
+        counters.received = counts.received.load(ordering: .relaxed)
+        counters.accepted = counters.received
+        counters.doubles = counts.doubles.load(ordering: .relaxed)
+        return counters
+    }
+}
+
+private final class SinkCounts: Sendable {
+    let received = Atomic(0)
+    let doubles = Atomic(0)
+    let answer: SimulatedAnswer
+    private let seen: Mutex<IDSet>?
+
+    init(rememberedIDs: Int, body: [UInt8]) {
+        answer = SimulatedAnswer(
+            status: 200, contentType: body.isEmpty ? nil : "application/json", body: body, weight: .accepted)
+        seen = rememberedIDs > 0 ? Mutex(IDSet(capacity: rememberedIDs)) : nil
+    }
+
+    func count(_ id: ArraySlice<UInt8>?) {
+        received.wrappingAdd(1, ordering: .relaxed)
+        guard let id, seen != nil, let digest = Self.digest(id) else { return }
+        if seen?.withLock({ $0.insert(digest) }) == false { doubles.wrappingAdd(1, ordering: .relaxed) }
+    }
+
+    /// The 16 bytes behind 8-4-4-4-12 hex digits, without a `String` on the way.
+    private static func digest(_ text: ArraySlice<UInt8>) -> Digest16? {
+        guard text.count == 36 else { return nil }
+        var words: (UInt64, UInt64) = (0, 0)
+        var digits = 0
+        for byte in text where byte != UInt8(ascii: "-") {
+            let value = UInt64(byte & 0x40 == 0 ? byte & 15 : (byte & 15) + 9)
+            if digits < 16 { words.0 = words.0 << 4 | value } else { words.1 = words.1 << 4 | value }
+            digits += 1
+        }
+        return digits == 32 ? Digest16(high: words.0, low: words.1) : nil
+    }
+}
+
+private final class SinkJudge: ConnectionJudge {
+    private let counts: SinkCounts
+    init(_ counts: SinkCounts) { self.counts = counts }
+
+    func judge(_ request: SimulatedRequest) -> SimulatedAnswer {
+        counts.count(request[.apnsID])
+        return counts.answer
+    }
+}
