@@ -88,6 +88,9 @@ public final class APNsSimulator: Service {
 
     /// `nil` before ``start()``.
     public var port: Int? { listener.port }
+    public var environment: APNsEnvironment { configuration.environment }
+    /// The simulated clock.
+    var now: UnixTime { state.world.now() }
     /// Connections that are open now.
     public var openConnections: Int { board.connections }
 }
