@@ -1,0 +1,109 @@
+import AsyncHTTPClient
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import NIOSSL
+import PushModel
+
+/// How one exchange failed. Foreign errors end here.
+enum ExchangeFault: Error, Equatable {
+    /// No connection came to stand, so nothing was sent.
+    case neverConnected
+    case unreachable, deadlineExceeded, answerTooLarge, malformedURL
+
+    init(_ error: any Error) {
+        switch error {
+        case let fault as ExchangeFault: self = fault
+        case is NIOConnectionError: self = .neverConnected
+        case is NIOTooManyBytesError: self = .answerTooLarge
+        case let fault as HTTPClientError where fault == .connectTimeout: self = .neverConnected
+        case let fault as HTTPClientError where fault == .deadlineExceeded: self = .deadlineExceeded
+        case let fault as HTTPClientError where fault == .readTimeout: self = .deadlineExceeded
+        case let fault as HTTPClientError where fault == .invalidURL: self = .malformedURL
+        // A refused connection comes as the system's error number.
+        case let fault as ChannelError where fault == .connectTimeout(.zero): self = .neverConnected
+        case is IOError: self = .neverConnected
+        default: self = .unreachable
+        }
+    }
+
+    var translated: WebError {
+        switch self {
+        case .neverConnected, .unreachable: WebError(.unreachable)
+        case .deadlineExceeded: WebError(.deadlineExceeded)
+        case .answerTooLarge: WebError(.answerTooLarge)
+        case .malformedURL: WebError(.malformedURL)
+        }
+    }
+}
+
+/// One request to one address, on a client of its own.
+struct Exchange {
+    private let request: WebRequest
+    private let address: WebAddress
+    private let target: IPAddress?
+    private let options: WebOptions
+
+    /// - Parameter target: where the connection goes; `nil`: where the proxy thinks that the host is.
+    init(_ request: WebRequest, _ address: WebAddress, to target: IPAddress?, _ options: WebOptions) {
+        self.request = request
+        self.address = address
+        self.target = target
+        self.options = options
+    }
+
+    func run(on group: any EventLoopGroup) async throws(WebError) -> Result<WebAnswer, WebError> {
+        do throws(ExchangeFault) { return .success(try await attempt(on: group)) } catch { throw error.translated }
+    }
+
+    func attempt(on group: any EventLoopGroup) async throws(ExchangeFault) -> WebAnswer {
+        let client = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: try settings())
+        let result: Result<WebAnswer, ExchangeFault>
+        do { result = .success(try await send(client)) } catch { result = .failure(ExchangeFault(error)) }
+        // Nothing is left running on the client; a fault of its shutdown would change nothing.
+        try? await client.shutdown()
+        return try result.get()
+    }
+
+    /// The judged address stands in for the name, which stays the one that the certificate must carry.
+    private func settings() throws(ExchangeFault) -> HTTPClient.Configuration {
+        var tls = TLSConfiguration.makeClientConfiguration()
+        do {
+            tls.additionalTrustRoots = try options.extraAuthorities.map {
+                .certificates(try NIOSSLCertificate.fromPEMFile($0))
+            }
+        } catch {
+            throw .unreachable
+        }
+        // A server that does not say goodbye is not waited for.
+        tls.shutdownTimeout = .seconds(1)
+        var settings = HTTPClient.Configuration(tlsConfiguration: tls, redirectConfiguration: .disallow)
+        settings.httpVersion = .http1Only
+        settings.timeout.connect = .seconds(WebLimits.connectSeconds)
+        settings.connectionPool.retryConnectionEstablishment = false
+        settings.proxy = options.proxy.map { .server(host: $0.host, port: $0.port) }
+        if address.literal == nil {
+            settings.http1_1ConnectionDebugInitializer = { [host = address.host] channel in
+                CertificateName.check(host, on: channel)
+            }
+        }
+        if let target { settings.dnsOverride = [address.host: target.text] }
+        return settings
+    }
+
+    private func send(_ client: HTTPClient) async throws -> WebAnswer {
+        var outgoing = HTTPClientRequest(url: address.url)
+        outgoing.method = request.method == .get ? .GET : .POST
+        for header in request.headers { outgoing.headers.add(name: header.name, value: header.value) }
+        if let body = request.body {
+            // A copy for the socket; AsyncHTTPClient lets it go with the request.
+            outgoing.body = body.reveal { .bytes(ByteBuffer(bytes: $0)) }
+        }
+        let span = TimeAmount.milliseconds(max(1, request.deadline.wholeMilliseconds))
+        let answer = try await client.execute(outgoing, timeout: span)
+        let body = try await answer.body.collect(upTo: request.answerLimitBytes)
+        return WebAnswer(
+            status: Int(answer.status.code), retryAfter: answer.headers.first(name: "retry-after"),
+            body: body.withUnsafeReadableBytes { Secret(copying: $0) })
+    }
+}

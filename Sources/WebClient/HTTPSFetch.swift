@@ -1,0 +1,109 @@
+import AsyncHTTPClient
+package import NIOCore
+package import PushModel
+import Synchronization
+
+/// What an operator can set for rare outgoing requests.
+package struct WebOptions: Sendable {
+    package struct Proxy: Sendable {
+        package var host: String
+        package var port: Int
+
+        package init(host: String, port: Int) {
+            self.host = host
+            self.port = port
+        }
+    }
+
+    /// PEM files of further certification authorities.
+    package var extraAuthorities: [String]
+    /// A proxy that understands CONNECT.
+    package var proxy: Proxy?
+    /// Addresses that a peer's URL may reach although they are not public: self-hosted services, the sandbox.
+    package var allowed: [AddressBlock]
+
+    package init(extraAuthorities: [String] = [], proxy: Proxy? = nil, allowed: [AddressBlock] = []) {
+        self.extraAuthorities = extraAuthorities
+        self.proxy = proxy
+        self.allowed = allowed
+    }
+}
+
+/// `WebFetch` over AsyncHTTPClient: https alone, HTTP/1.1, no redirects, no decompression.
+///
+/// A host is resolved once, its addresses are judged, and the connection goes to an address that was judged: a
+/// name that changes its mind between the two reaches nobody (push-services §6.4). Each fetch has a
+/// client of its own, because the judged address is a setting of the client; fetches are rare.
+package final class HTTPSFetch: WebFetch {
+    private let options: WebOptions
+    private let resolver: any HostResolver
+    private let group: any EventLoopGroup
+    private let world: World
+    private let running = Atomic<Int>(0)
+
+    package init(
+        _ options: WebOptions = WebOptions(), resolver: any HostResolver = SystemResolver(),
+        group: any EventLoopGroup, world: World
+    ) {
+        self.options = options
+        self.resolver = resolver
+        self.group = group
+        self.world = world
+    }
+
+    package func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
+        let address = try WebAddress(request.url)
+        defer { running.subtract(1, ordering: .relaxed) }
+        guard running.add(1, ordering: .relaxed).newValue <= WebLimits.fetches else { throw WebError(.unreachable) }
+        let end = world.instant() + request.deadline
+        // The clock and the fetch race; whoever loses is cancelled and awaited.
+        let result = await withTaskGroup(of: Result<WebAnswer, WebError>.self) { group in
+            group.addTask { await self.attempt(request, address) }
+            group.addTask {
+                // A sleep ends early only when the fetch has ended, and then its result came first.
+                try? await self.world.sleep(end)
+                return .failure(WebError(.deadlineExceeded))
+            }
+            let first = await group.next() ?? .failure(WebError(.unreachable))
+            group.cancelAll()
+            return first
+        }
+        return try result.get()
+    }
+
+    // MARK: Where to
+
+    private func attempt(_ request: WebRequest, _ address: WebAddress) async -> Result<WebAnswer, WebError> {
+        do throws(WebError) {
+            // A proxy that need not be told an address resolves for us.
+            if options.proxy != nil, !request.publicAddressesOnly {
+                return try await Exchange(request, address, to: nil, options).run(on: group)
+            }
+            let targets = try await judged(request, address).prefix(WebLimits.addresses)
+            for target in targets.dropLast() {
+                // Only a connection that never stood may be tried elsewhere: nothing was sent.
+                let exchange = Exchange(request, address, to: target, options)
+                do throws(ExchangeFault) { return .success(try await exchange.attempt(on: group)) } catch {
+                    if error != .neverConnected { throw error.translated }
+                }
+            }
+            guard let last = targets.last else { throw WebError(.unreachable) }
+            return try await Exchange(request, address, to: last, options).run(on: group)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// The addresses that may be connected to, best first.
+    private func judged(_ request: WebRequest, _ address: WebAddress) async throws(WebError) -> [IPAddress] {
+        var found: [IPAddress] = []
+        if let literal = address.literal { found = [literal] } else { found = try await resolver.resolve(address.host) }
+        guard request.publicAddressesOnly else { return found }
+        // One private address among public ones is a trap, so all of them must be fit.
+        let areFit = found.allSatisfy { one in one.isGlobal || options.allowed.contains { $0.contains(one) } }
+        guard areFit, address.port == 443 || address.port >= WebLimits.firstFreePort else {
+            throw WebError(.forbiddenAddress)
+        }
+        return found
+    }
+}
