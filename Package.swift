@@ -94,7 +94,7 @@ let suites: [Target] = [
     tests("StoreTests", ["PushModel", "PushTesting", "AtRest", "Primitives", "MemoryStore", "SQLiteStore"]),
     tests("DeliveryTests", ["PushModel", "PushTesting", "Delivery", "MemoryStore", "AtRest"]),
     tests("HTTP2ClientTests", ["PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", "WireFormats",
-                               nioCore, nioPosix, nioSSL, nioHTTP1, crypto, cryptoExtras]),
+                               nioCore, nioPosix, nioSSL, nioHTTP1, crypto, cryptoExtras, "CNghttp2"]),
     tests("SimulatorsTests", ["PushModel", "Simulators", "CNghttp2", nioCore, nioPosix, nioSSL, nioHTTP1]),
     tests("ZulipPushTests", ["PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats", "Delivery",
                              "MemoryStore", "AtRest"]),

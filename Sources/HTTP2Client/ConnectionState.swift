@@ -92,7 +92,8 @@ struct ConnectionState: Sendable {
 
     mutating func end() { phase = .ended }
 
-    /// What the time asks for. `stalled`: nothing is in flight and the peer has left no room in its window.
+    /// What the time asks for. `stalled`: nothing is in flight, and the
+    /// peer's window does not hold a request of the usual size.
     mutating func tick(at now: ContinuousClock.Instant, inFlight: Int, stalled: Bool) -> Action {
         switch phase {
         case .ended:

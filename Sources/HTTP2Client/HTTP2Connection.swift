@@ -310,7 +310,7 @@ extension HTTP2Connection {
         guard state.phase != .ended else { return }
         let now = world.instant()
         expire(now)
-        let stalled = inFlight.isEmpty && (session?.sendWindowBytes ?? 1) <= 0
+        let stalled = inFlight.isEmpty && (session?.sendWindowBytes ?? Int.max) < usualBodyBytes
         switch state.tick(at: now, inFlight: inFlight.count + pending.count, stalled: stalled) {
         case .none: break
         case .ping: session?.ping()

@@ -27,8 +27,6 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
 
         var hasRoom: Bool {
             guard phase == .ready, inUse < limit, writable else { return false }
-            // With nothing in flight any window will do: the peer has nothing left to wait for but us.
-            if inUse == 0 { return windowRoomBytes > 0 }
             return windowRoomBytes / usualBodyBytes > unsubmitted
         }
     }

@@ -1,0 +1,238 @@
+import NIOCore
+import NIOPosix
+import NIOSSL
+import Synchronization
+
+/// A frame of RFC 9113 as it stands on the wire.
+struct RawFrame: Sendable, Hashable {
+    enum Kind {
+        static let data: UInt8 = 0, headers: UInt8 = 1, reset: UInt8 = 3, settings: UInt8 = 4
+        static let ping: UInt8 = 6, goaway: UInt8 = 7, windowUpdate: UInt8 = 8
+    }
+    var kind: UInt8
+    var flags: UInt8 = 0
+    var stream: Int32 = 0
+    var payload: [UInt8] = []
+
+    static func word(_ value: UInt32) -> [UInt8] {
+        [UInt8(value >> 24), UInt8(value >> 16 & 255), UInt8(value >> 8 & 255), UInt8(value & 255)]
+    }
+}
+
+/// A scripted HTTP/2 server that speaks in raw frames: what it does and when is the test's own word.
+///
+/// It acknowledges SETTINGS and answers PINGs unless told not to, never updates a window by itself, and keeps
+/// what it saw.
+final class RawPeer: Sendable {
+    struct Script: Sendable {
+        /// What a connection begins with; empty SETTINGS when left out.
+        var opened: @Sendable (RawConnection) -> Void = { $0.settings([:]) }
+        /// A request came whole: its stream, its body, and its place among the connection's requests, from 1.
+        var requested: @Sendable (RawConnection, _ stream: Int32, _ body: [UInt8], _ number: Int) -> Void = {
+            connection, stream, _, _ in connection.answer(stream)
+        }
+        /// The fields of a request came.
+        var began: @Sendable (RawConnection, _ stream: Int32) -> Void = { _, _ in }
+        var answersPings = true
+    }
+
+    struct Seen: Sendable {
+        var connections = 0
+        /// Bodies of whole requests, in order of arrival.
+        var bodies: [String] = []
+        var headerBlocks: [[UInt8]] = []
+        var resets: [RawFrame] = []
+        var pings = 0
+        /// Most streams open at once, and the most over the limit that then held.
+        var mostStreams = 0
+        var requestBeforeSettings = false
+    }
+
+    private let script: Script
+    private let seenSoFar = Mutex(Seen())
+    private let listener: any Channel
+    private let box: Box
+
+    var port: Int { listener.localAddress?.port ?? 0 }
+    var seen: Seen { seenSoFar.withLock { $0 } }
+    /// How many whole requests carried that body.
+    func count(of body: String) -> Int { seen.bodies.filter { $0 == body }.count }
+
+    init(_ script: Script = Script()) async throws {
+        let certificate = try TestCertificate.shared.get()
+        var configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: try NIOSSLCertificate.fromPEMBytes(certificate.pem).map { .certificate($0) },
+            privateKey: .privateKey(try NIOSSLPrivateKey(file: certificate.keyFile, format: .pem)))
+        configuration.applicationProtocols = ["h2"]
+        let context = try NIOSSLContext(configuration: configuration)
+        self.script = script
+        let box = Box()
+        self.box = box
+        listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    guard let peer = box.peer.withLock({ $0 }) else { throw ChannelError.ioOnClosedChannel }
+                    let number = peer.note { seen -> Int in
+                        seen.connections += 1
+                        return seen.connections
+                    }
+                    try channel.pipeline.syncOperations.addHandlers(
+                        NIOSSLServerHandler(context: context),
+                        RawConnection(peer: peer, script: peer.script, number: number))
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        box.peer.withLock { $0 = self }
+    }
+
+    private final class Box: Sendable { let peer = Mutex<RawPeer?>(nil) }
+
+    func note<Result: Sendable>(_ change: (inout sending Seen) -> sending Result) -> Result { seenSoFar.withLock(change) }
+
+    /// Waits until what was seen fits; polled, at most five seconds.
+    func until(_ holds: @Sendable (Seen) -> Bool) async throws -> Bool {
+        for _ in 0..<500 {
+            if holds(seen) { return true }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        return false
+    }
+
+    /// Ends the listener; until then the peer keeps itself.
+    func close() async throws {
+        box.peer.withLock { $0 = nil }
+        try await listener.close()
+    }
+}
+
+/// One connection of a raw peer. Its verbs write at once.
+final class RawConnection: ChannelInboundHandler, @unchecked Sendable {
+    // Safety: scripts call it on its own event loop, and `later` hops there.
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    let number: Int
+    private let peer: RawPeer
+    private let script: RawPeer.Script
+    private var context: ChannelHandlerContext?
+    private var bytes: [UInt8] = []
+    private var prefaceSeen = false
+    private var bodies: [Int32: [UInt8]] = [:]
+    private var requests = 0
+    private var settingsSent = false
+    private var owesAcknowledgement = false
+
+    init(peer: RawPeer, script: RawPeer.Script, number: Int) {
+        self.peer = peer
+        self.script = script
+        self.number = number
+    }
+
+    // MARK: Verbs
+
+    func send(_ frame: RawFrame) {
+        guard let context else { return }
+        let count = UInt32(frame.payload.count)
+        var buffer = context.channel.allocator.buffer(capacity: 9 + frame.payload.count)
+        buffer.writeBytes(RawFrame.word(count).dropFirst())
+        buffer.writeBytes([frame.kind, frame.flags])
+        buffer.writeBytes(RawFrame.word(UInt32(bitPattern: frame.stream)))
+        buffer.writeBytes(frame.payload)
+        context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
+    }
+
+    /// Identifier to value; 3 is MAX_CONCURRENT_STREAMS.
+    func settings(_ values: [UInt16: UInt32]) {
+        settingsSent = true
+        let payload = values.flatMap { [UInt8($0.key >> 8), UInt8($0.key & 255)] + RawFrame.word($0.value) }
+        send(RawFrame(kind: RawFrame.Kind.settings, payload: payload))
+        if owesAcknowledgement { acknowledge() }
+    }
+
+    private func acknowledge() {
+        owesAcknowledgement = false
+        send(RawFrame(kind: RawFrame.Kind.settings, flags: 1))
+    }
+
+    /// `:status: 200` from the static table, with or without END_STREAM.
+    func answer(_ stream: Int32, ends: Bool = true) {
+        bodies[stream] = nil
+        send(RawFrame(kind: RawFrame.Kind.headers, flags: ends ? 5 : 4, stream: stream, payload: [0x88]))
+    }
+
+    func reset(_ stream: Int32, _ code: UInt32) {
+        bodies[stream] = nil
+        send(RawFrame(kind: RawFrame.Kind.reset, stream: stream, payload: RawFrame.word(code)))
+    }
+
+    func goaway(last: Int32, _ code: UInt32 = 0) {
+        send(RawFrame(
+            kind: RawFrame.Kind.goaway, payload: RawFrame.word(UInt32(last)) + RawFrame.word(code)))
+    }
+
+    func close() { context?.close(promise: nil) }
+
+    func later(_ span: TimeAmount, _ act: @escaping @Sendable (RawConnection) -> Void) {
+        context?.eventLoop.scheduleTask(in: span) { act(self) }
+    }
+
+    // MARK: What comes
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+    func handlerRemoved(context: ChannelHandlerContext) { self.context = nil }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        bytes.append(contentsOf: unwrapInboundIn(data).readableBytesView)
+        if !prefaceSeen, bytes.count >= 24 {
+            bytes.removeFirst(24)
+            prefaceSeen = true
+            script.opened(self)
+        }
+        while prefaceSeen, let frame = nextFrame() { receive(frame) }
+    }
+
+    private func nextFrame() -> RawFrame? {
+        guard bytes.count >= 9 else { return nil }
+        let count = Int(bytes[0]) << 16 | Int(bytes[1]) << 8 | Int(bytes[2])
+        guard bytes.count >= 9 + count else { return nil }
+        let stream = bytes[5..<9].reduce(UInt32(0)) { $0 << 8 | UInt32($1) } & 0x7FFF_FFFF
+        let frame = RawFrame(
+            kind: bytes[3], flags: bytes[4], stream: Int32(stream), payload: Array(bytes[9..<9 + count]))
+        bytes.removeFirst(9 + count)
+        return frame
+    }
+
+    private func receive(_ frame: RawFrame) {
+        switch frame.kind {
+        case RawFrame.Kind.settings where frame.flags & 1 == 0:
+            // A server's first frame is SETTINGS, not the acknowledgement of the client's (RFC 9113 §3.4).
+            if settingsSent { acknowledge() } else { owesAcknowledgement = true }
+        case RawFrame.Kind.ping where frame.flags & 1 == 0:
+            peer.note { $0.pings += 1 }
+            if script.answersPings { send(RawFrame(kind: RawFrame.Kind.ping, flags: 1, payload: frame.payload)) }
+        case RawFrame.Kind.headers:
+            bodies[frame.stream] = []
+            let (open, early) = (bodies.count, !settingsSent)
+            peer.note { seen in
+                seen.headerBlocks.append(frame.payload)
+                seen.mostStreams = max(seen.mostStreams, open)
+                if early { seen.requestBeforeSettings = true }
+            }
+            script.began(self, frame.stream)
+        case RawFrame.Kind.data:
+            guard bodies[frame.stream] != nil else { return }
+            bodies[frame.stream, default: []] += frame.payload
+            guard frame.flags & 1 == 1 else { return }
+            let body = bodies[frame.stream] ?? []
+            requests += 1
+            peer.note { $0.bodies.append(String(decoding: body, as: UTF8.self)) }
+            script.requested(self, frame.stream, body, requests)
+        case RawFrame.Kind.reset:
+            bodies[frame.stream] = nil
+            peer.note { $0.resets.append(frame) }
+        default:
+            break
+        }
+    }
+}
