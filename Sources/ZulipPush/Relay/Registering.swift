@@ -1,0 +1,53 @@
+import Primitives
+import PushModel
+import WireFormats
+
+/// `push/e2ee/register` (§5.4).
+extension ZulipRelay {
+    /// Steps in the deployed order: who, realm, key, box, token id, age; one look-up, before any public-key
+    /// operation.
+    func register(_ form: RegisterForm, _ credentials: ServerCredentials) async throws(ZulipError) -> ZulipVerdict {
+        let tokenID = form.tokenID ?? TokenID(0)
+        let found = try await find([
+            serverKey(credentials), keys.realm(form.realm), keys.device(form.realm, tokenID),
+        ])
+        let caller = try AuthorisedServer.authorise(credentials, found[0])
+        let realm = try AuthorisedRealm.authorise(form.realm, found[1], for: caller)
+        guard let pair = bouncerKeys[form.bouncerKey] else { throw ZulipError(.unknownBouncerKey) }
+        let plain = try RegistrationBox.open(form.sealed, with: pair)
+        guard form.tokenID == TokenID(token: plain.token) else { throw ZulipError(.invalidRegistration) }
+        let now = world.now()
+        try checkAge(plain.timestamp, now)
+        return verdict(plain, realm, tokenID, found[2], form, now)
+    }
+
+    /// Exactly 86,400 s pass, one more does not (§5.4 step 6). The future is bounded generously (§10).
+    private func checkAge(_ timestamp: Int64, _ now: UnixTime) throws(ZulipError) {
+        let oldest = now.seconds - ZulipLimits.registrationAge.components.seconds
+        guard timestamp >= oldest else { throw ZulipError(.registrationExpired) }
+        guard timestamp <= now.seconds + ZulipLimits.registrationSkew.components.seconds else {
+            throw ZulipError(.invalidRegistration)
+        }
+    }
+
+    private func verdict(
+        _ plain: RegistrationPlaintext, _ realm: AuthorisedRealm, _ tokenID: TokenID, _ known: Record?,
+        _ form: RegisterForm, _ now: UnixTime
+    ) -> ZulipVerdict {
+        let reply = ReplyPlan<ZulipReply>.now(.done(ignored: form.ignored))
+        // A refused token comes back to life only by a registration that was made after the refusal: the
+        // phone has been told a token again. An older one, or a replay, succeeds and changes nothing.
+        if case .expired(let at)? = known?.state, UnixTime(seconds: plain.timestamp) <= at {
+            return Verdict(reply: reply, notes: [NoteCode("zulip.registered-while-expired")])
+        }
+        let registration = ZulipRegistration(kind: plain.kind, token: plain.token, appID: plain.appID)
+        // A repeat is written too: it is how the row knows that a client still exists.
+        let record = Record(
+            key: keys.device(realm.realm, tokenID), owner: keys.realm(realm.realm),
+            address: keys.address(registration), touchedAt: now, expiresAt: now + ZulipLimits.registrationLife,
+            body: registration.body)
+        return Verdict(
+            changes: [.put(record, if: .any)], reply: reply,
+            notes: [known == nil ? NoteCode("zulip.registered") : NoteCode("zulip.registered-again")])
+    }
+}

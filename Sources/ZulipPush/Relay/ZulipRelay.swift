@@ -1,0 +1,121 @@
+import Primitives
+package import PushModel
+import WireFormats
+
+/// Who may sign up (DESIGN §5).
+package enum ZulipAdmission: Sendable, Hashable {
+    case open
+    /// Host names without port, in lower case.
+    case allowList(Set<String>)
+    /// Hosts with an invitation, once each.
+    case invitation
+}
+
+/// Says whether a mail domain has a mail exchanger. Asked only where the configuration wants it.
+package protocol MailDomains: Sendable {
+    func takesMail(_ domain: String) async -> Bool
+}
+
+/// The relay of this protocol, which Zulip calls the bouncer.
+///
+/// It reads the registry and writes nothing: what is to be written stands in the verdict.
+package struct ZulipRelay: RelayRole {
+    package typealias Inbound = ZulipInbound
+    package typealias Reply = ZulipReply
+    package typealias Failure = ZulipError
+    package typealias ZulipVerdict = Verdict<ZulipReply, ZulipError>
+
+    package static var custody: Custody { .durable }
+
+    let registry: any Registry
+    let keys: ZulipKeys
+    let bouncerKeys: BouncerKeys
+    let admission: ZulipAdmission
+    let web: (any WebFetch)?
+    let mailDomains: (any MailDomains)?
+    let world: World
+
+    /// - Parameter web: for transfers of a host name; without it they are refused.
+    /// - Parameter mailDomains: `nil`: contact addresses are checked by their syntax only.
+    package init(
+        instance: ConfiguredName, bouncerKeys: BouncerKeys, admission: ZulipAdmission, registry: any Registry,
+        web: (any WebFetch)?, mailDomains: (any MailDomains)? = nil, world: World
+    ) {
+        keys = ZulipKeys(instance)
+        self.bouncerKeys = bouncerKeys
+        self.admission = admission
+        self.registry = registry
+        self.web = web
+        self.mailDomains = mailDomains
+        self.world = world
+    }
+
+    /// Rows of the outcome table that this protocol reads differently (§6, "Dead tokens").
+    ///
+    /// - `DeviceTokenNotForTopic` ends a registration: the device named the topic itself.
+    /// - `SENDER_ID_MISMATCH` and a malformed FCM token drop the push only: just `UNREGISTERED` is dead.
+    package static func override(_ answer: Answer) -> Outcome? {
+        switch answer.reason {
+        case .deviceTokenNotForTopic: .unregistered(since: nil)
+        case .senderIdMismatch, .invalidRegistrationToken: .rejected
+        default: nil
+        }
+    }
+
+    /// Judges one request.
+    ///
+    /// - Returns: what to push, write and answer.
+    /// - Throws: the refusal to answer with; `.overloaded` when the store is out.
+    package func receive(_ inbound: ZulipInbound) async throws(ZulipError) -> ZulipVerdict {
+        switch inbound.call {
+        case .signUp(let form): return try await signUp(form)
+        case .transfer(let form): return try await transfer(form)
+        case .verifyChallenge(let form): return try await verifyChallenge(form)
+        case .deactivate: return deactivate(try await authorise(inbound))
+        case .analyticsStatus:
+            let server = try await authorise(inbound).server
+            return Verdict(
+                reply: .now(
+                    .analyticsStatus(
+                        realmCount: server.lastRealmCount, installationCount: server.lastInstallationCount,
+                        auditLog: server.lastAuditLog)))
+        case .analytics(let form): return try await analytics(form, inbound)
+        case .register(let form): return try await register(form, try credentials(inbound))
+        case .notify(let request): return try await notify(request, try credentials(inbound))
+        case .refused(let error):
+            _ = try await authorise(inbound)
+            throw error
+        }
+    }
+
+    // MARK: shared steps
+
+    func credentials(_ inbound: ZulipInbound) throws(ZulipError) -> ServerCredentials {
+        guard let credentials = inbound.credentials else { throw ZulipError(.missingAuthorization) }
+        return credentials
+    }
+
+    func authorise(_ inbound: ZulipInbound) async throws(ZulipError) -> AuthorisedServer {
+        let credentials = try credentials(inbound)
+        let found = try await find([serverKey(credentials)])
+        return try AuthorisedServer.authorise(credentials, found[0])
+    }
+
+    /// A malformed id is looked up too, under a name that no server can have, so that it costs the same.
+    func serverKey(_ credentials: ServerCredentials) -> RecordKey {
+        keys.server(credentials.id ?? UUIDText(high: 0, low: 0))
+    }
+
+    func find(_ names: [RecordKey]) async throws(ZulipError) -> [Record?] {
+        do { return try await registry.find(names) } catch { throw ZulipError(.overloaded) }
+    }
+
+    private func deactivate(_ caller: AuthorisedServer) -> ZulipVerdict {
+        var server = caller.server
+        server.standing = .deactivated
+        return Verdict(
+            changes: [.put(server.record(keys, now: world.now()), if: .revision(caller.revision))],
+            reply: .now(.done(ignored: [])), refusal: { _ in ZulipError(.overloaded) },
+            notes: [NoteCode("zulip.server-deactivated")])
+    }
+}

@@ -1,0 +1,116 @@
+package import PushModel
+package import WireFormats
+
+/// What the relay remembers of one server that has signed up. Of its key only the hash.
+package struct ZulipServer: Sendable {
+    package enum Standing: UInt8, Sendable, Hashable, CaseIterable {
+        case active = 1
+        /// By its own call; for good.
+        case deactivated = 2
+        /// By whoever runs this relay; until lifted. To the server it looks like `deactivated`.
+        case suspended = 3
+    }
+
+    package let id: UUIDText
+    /// SHA-256, 32 bytes.
+    package var keyHash: Secret
+    package var standing: Standing
+    package var hostname: String
+    package var mail: Secret
+    /// Highest ids of the rows uploaded so far (§5.3).
+    package var lastRealmCount: Int64 = 0
+    package var lastInstallationCount: Int64 = 0
+    package var lastAuditLog: Int64 = 0
+
+    package init(id: UUIDText, keyHash: Secret, standing: Standing, hostname: String, mail: Secret) {
+        self.id = id
+        self.keyHash = keyHash
+        self.standing = standing
+        self.hostname = hostname
+        self.mail = mail
+    }
+
+    private static let format: UInt8 = 1
+
+    /// Body of a record: format 1, id, key hash, standing, host name, mail, three ids.
+    package var body: Secret {
+        var writer = BodyWriter(format: Self.format)
+        writer.fixed(id.bytes)
+        writer.fixed(keyHash)
+        writer.byte(standing.rawValue)
+        writer.variable(hostname)
+        writer.variable(mail)
+        writer.int(lastRealmCount)
+        writer.int(lastInstallationCount)
+        writer.int(lastAuditLog)
+        return writer.take()
+    }
+
+    /// `nil` for a body that we did not write.
+    package init?(body: Secret) {
+        guard let server = body.reveal({ Self.read($0) }) else { return nil }
+        self = server
+    }
+
+    private static func read(_ bytes: UnsafeRawBufferPointer) -> ZulipServer? {
+        guard var reader = BodyReader(bytes, format: format), let id = reader.fixed(16).flatMap({ UUIDText(bytes: $0) }),
+            let hash = reader.fixed(32), let standing = reader.byte().flatMap(Standing.init(rawValue:)),
+            let host = reader.variable(), let mail = reader.variable(), let realmCount = reader.int(),
+            let installationCount = reader.int(), let auditLog = reader.int(), reader.isAtEnd
+        else { return nil }
+        var server = ZulipServer(
+            id: id, keyHash: Secret(copying: hash), standing: standing,
+            hostname: String(decoding: host, as: UTF8.self), mail: Secret(copying: mail))
+        server.lastRealmCount = realmCount
+        server.lastInstallationCount = installationCount
+        server.lastAuditLog = auditLog
+        return server
+    }
+
+    /// The record to write.
+    package func record(_ keys: ZulipKeys, now: UnixTime) -> Record {
+        Record(key: keys.server(id), touchedAt: now, body: body)
+    }
+}
+
+/// What the relay remembers of one realm: whose it is.
+package struct ZulipRealm: Sendable, Hashable {
+    package let id: UUIDText
+    package let server: UUIDText
+    /// The server no longer reports it. It keeps its devices.
+    package var isLocallyDeleted: Bool
+
+    package init(id: UUIDText, server: UUIDText, isLocallyDeleted: Bool) {
+        self.id = id
+        self.server = server
+        self.isLocallyDeleted = isLocallyDeleted
+    }
+
+    private static let format: UInt8 = 1
+
+    /// Format 1, realm, server, deleted (0 or 1).
+    package var body: Secret {
+        var writer = BodyWriter(format: Self.format)
+        writer.fixed(id.bytes)
+        writer.fixed(server.bytes)
+        writer.byte(isLocallyDeleted ? 1 : 0)
+        return writer.take()
+    }
+
+    package init?(body: Secret) {
+        let realm = body.reveal { bytes -> ZulipRealm? in
+            guard var reader = BodyReader(bytes, format: Self.format),
+                let id = reader.fixed(16).flatMap({ UUIDText(bytes: $0) }),
+                let server = reader.fixed(16).flatMap({ UUIDText(bytes: $0) }), let deleted = reader.byte(),
+                reader.isAtEnd
+            else { return nil }
+            return ZulipRealm(id: id, server: server, isLocallyDeleted: deleted == 1)
+        }
+        guard let realm else { return nil }
+        self = realm
+    }
+
+    package func record(_ keys: ZulipKeys, now: UnixTime) -> Record {
+        Record(key: keys.realm(id), owner: keys.server(server), touchedAt: now, body: body)
+    }
+}

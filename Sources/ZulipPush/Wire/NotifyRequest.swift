@@ -1,0 +1,89 @@
+package import PushModel
+package import WireFormats
+
+/// One item of a notify call: for whom, and the body that Apple or Google will get (§5.5, §6).
+package struct NotifyItem: Sendable {
+    package enum Target: Sendable, Hashable {
+        /// `apns-priority` and `apns-push-type`.
+        case apns(priority: UInt8, APNsPushType)
+        case fcm(FCMMessage.Priority)
+
+        package var kind: TokenKind {
+            switch self {
+            case .apns: .apns
+            case .fcm: .fcm
+            }
+        }
+    }
+
+    package let tokenID: TokenID
+    package let target: Target
+    /// APNs: `{"push_key_id":n,"encrypted_data":"…","aps":…}`, the whole body. FCM: the `data` object,
+    /// `{"push_key_id":"n","encrypted_data":"…"}`.
+    package let payload: Secret
+    /// Where the ciphertext stands in `payload`.
+    package let ciphertext: Range<Int>
+}
+
+/// `push/e2ee/notify` (§5.5), not yet believed.
+package struct NotifyRequest: Sendable {
+    package let realm: UUIDText
+    /// At most ``ZulipLimits/requestsPerCall``.
+    package let items: [NotifyItem]
+
+    /// Reads the body straight into what the push services will be sent. Members that are not known are
+    /// ignored; of doubles the last counts.
+    ///
+    /// - Throws: `.malformedJSON`, `.invalidRequest`, `.tooManyRequests`, `.payloadTooLarge`, `.bodyTooLarge`.
+    ///   One bad item fails the whole call.
+    package init(parsing body: UnsafeRawBufferPointer) throws(ZulipError) {
+        guard body.count <= ZulipLimits.notifyBodyBytes else { throw ZulipError(.bodyTooLarge) }
+        var reader = JSONReader(body, depthLimit: ZulipLimits.jsonDepth)
+        do {
+            self = try Self.read(&reader)
+        } catch let error as ZulipError {
+            throw error
+        } catch let error as FormatError {
+            throw ZulipError(error.code == .wrongType ? .invalidRequest : .malformedJSON)
+        } catch {
+            throw ZulipError(.malformedJSON)
+        }
+    }
+
+    private init(realm: UUIDText, items: [NotifyItem]) {
+        self.realm = realm
+        self.items = items
+    }
+
+    private static func read(_ reader: inout JSONReader) throws -> NotifyRequest {
+        var realm: UUIDText?
+        var items: [NotifyItem]?
+        var parser = NotifyItemParser()
+        try reader.beginObject()
+        while let name = try reader.nextMember() {
+            if name.equals("realm_uuid") {
+                realm = withBytes(try reader.readString().decoded()) { UUIDText($0) }
+                if realm == nil { throw ZulipError(.invalidRequest) }
+            } else if name.equals("push_requests") {
+                items = try readItems(&reader, &parser)
+            } else {
+                try reader.skipValue()
+            }
+        }
+        try reader.end()
+        guard let realm, let items else { throw ZulipError(.invalidRequest) }
+        return NotifyRequest(realm: realm, items: items)
+    }
+
+    private static func readItems(
+        _ reader: inout JSONReader, _ parser: inout NotifyItemParser
+    ) throws -> [NotifyItem] {
+        var items: [NotifyItem] = []
+        try reader.beginArray()
+        while try reader.nextElement() {
+            guard items.count < ZulipLimits.requestsPerCall else { throw ZulipError(.tooManyRequests) }
+            items.append(try parser.read(&reader))
+        }
+        return items
+    }
+}

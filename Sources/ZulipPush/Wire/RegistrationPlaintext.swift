@@ -1,0 +1,103 @@
+package import PushModel
+import WireFormats
+
+/// A push service, in this protocol's words.
+public enum TokenKind: String, Sendable, Hashable, CaseIterable { case apns, fcm }
+
+/// What a device seals to the relay (§4): compact JSON, UTF-8.
+package struct RegistrationPlaintext: Sendable {
+    package let kind: TokenKind
+    /// 1 to 4096 characters; hex digits for APNs, in the case as given.
+    package let token: Secret
+    /// Unix seconds.
+    package let timestamp: Int64
+    /// The APNs topic; `nil` for FCM.
+    package let appID: String?
+
+    package init(kind: TokenKind, token: Secret, timestamp: Int64, appID: String?) {
+        self.kind = kind
+        self.token = token
+        self.timestamp = timestamp
+        self.appID = appID
+    }
+
+    /// Reads the plaintext. Members that are not known are ignored; of doubles the last counts.
+    ///
+    /// - Throws: `.invalidRegistration`, whatever is wrong.
+    package init(parsing plain: Secret) throws(ZulipError) {
+        self = try plain.reveal { (bytes) throws(ZulipError) in
+            do { return try Self.read(bytes) } catch { throw ZulipError(.invalidRegistration) }
+        }
+    }
+
+    /// The plaintext. Members stand in the order of the released app.
+    package func serialized() -> Secret {
+        var writer = JSONWriter(reserving: token.count * 6 + 512)
+        writer.beginObject()
+        writer.key("token_kind")
+        writer.string(kind.rawValue)
+        writer.key("token")
+        token.reveal { writer.string(utf8: $0) }
+        writer.key("timestamp")
+        writer.int(timestamp)
+        if let appID {
+            writer.key("ios_app_id")
+            writer.string(appID)
+        }
+        writer.endObject()
+        return writer.takeSecret()
+    }
+
+    private static func read(_ bytes: UnsafeRawBufferPointer) throws -> RegistrationPlaintext {
+        var reader = JSONReader(bytes, depthLimit: ZulipLimits.jsonDepth)
+        var kind: TokenKind?
+        var token: Secret?
+        var timestamp: Int64?
+        var appID: String?
+        try reader.beginObject()
+        while let name = try reader.nextMember() {
+            if name.equals("token_kind") {
+                kind = TokenKind(rawValue: try reader.readString().string())
+            } else if name.equals("token") {
+                token = try reader.readString().secret()
+            } else if name.equals("timestamp") {
+                timestamp = try reader.readNumber().int64
+            } else if name.equals("ios_app_id") {
+                appID = try reader.readNull() ? nil : try reader.readString().string()
+            } else {
+                try reader.skipValue()
+            }
+        }
+        try reader.end()
+        guard let kind, let token, let timestamp, holds(token, kind), holds(appID, kind) else {
+            throw FormatError(.wrongType)
+        }
+        return RegistrationPlaintext(kind: kind, token: token, timestamp: timestamp, appID: appID)
+    }
+
+    private static func holds(_ token: Secret, _ kind: TokenKind) -> Bool {
+        token.reveal { bytes in
+            // Characters are counted, so continuation bytes of UTF-8 are not.
+            let characters = bytes.reduce(0) { $0 + ($1 & 0xC0 == 0x80 ? 0 : 1) }
+            guard (1...ZulipLimits.tokenCharacters).contains(characters) else { return false }
+            switch kind {
+            case .apns: return bytes.count.isMultiple(of: 2) && bytes.allSatisfy { Hex.value(ofDigit: $0) != nil }
+            case .fcm: return true
+            }
+        }
+    }
+
+    private static func holds(_ appID: String?, _ kind: TokenKind) -> Bool {
+        switch kind {
+        case .fcm: return appID == nil
+        case .apns:
+            guard let appID, (1...ZulipLimits.appIDBytes).contains(appID.utf8.count) else { return false }
+            return appID.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E: true
+                default: false
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+import Primitives
+package import PushModel
+package import WireFormats
+
+/// What a server shows: its id and the hash of its key. The key itself is dropped as soon as it is hashed.
+package struct ServerCredentials: Sendable {
+    /// `nil` when the user part is no UUID: then no server has it.
+    package let id: UUIDText?
+    /// SHA-256 of the key, 32 bytes. The key has 64 random characters, so that no slow hash is needed.
+    package let keyHash: Secret
+
+    package init(id: UUIDText?, keyHash: Secret) {
+        self.id = id
+        self.keyHash = keyHash
+    }
+
+    /// Reads an `Authorization` field (RFC 7617): `Basic base64(zulip_org_id:zulip_org_key)`.
+    ///
+    /// - Throws: `.missingAuthorization`, `.otherAuthorizationScheme`, `.malformedAuthorization`,
+    ///   `.userInsteadOfServer` (§5.1).
+    package init(authorization: String?) throws(ZulipError) {
+        guard let authorization else { throw ZulipError(.missingAuthorization) }
+        let bytes = Array(authorization.utf8)
+        guard bytes.count > 6, bytes[5] == 0x20, String(decoding: bytes[..<5], as: UTF8.self).lowercased() == "basic"
+        else { throw ZulipError(.otherAuthorizationScheme) }
+        var decoded: [UInt8]
+        do { decoded = try Base64.decode(Array(bytes[6...])) } catch { throw ZulipError(.malformedAuthorization) }
+        defer { decoded.withUnsafeMutableBytes { wipe($0) } }
+        guard let colon = decoded.firstIndex(of: 0x3A) else { throw ZulipError(.malformedAuthorization) }
+        if decoded[..<colon].contains(0x40) { throw ZulipError(.userInsteadOfServer) }
+        let id = decoded.withUnsafeBytes { UUIDText(UnsafeRawBufferPointer(rebasing: $0[..<colon])) }
+        let hash = decoded.withUnsafeBytes {
+            SHA256.hash(UnsafeRawBufferPointer(rebasing: $0[(colon + 1)...]))
+        }
+        self.init(id: id, keyHash: Secret(hash))
+    }
+
+    /// Hash of a key as it is stored.
+    package static func hash(key: [UInt8]) -> Secret { Secret(SHA256.hash(key)) }
+}

@@ -1,0 +1,110 @@
+import PushModel
+import WireFormats
+
+/// An error as the relay's peers see it: the deployed envelope and codes (§5.1 to §5.5).
+package struct ZulipErrorAnswer: Sendable {
+    package let status: Int
+    /// `code` of the envelope.
+    package let wireCode: String
+    package let headers: [(name: StaticString, value: String)]
+    package let body: [UInt8]
+
+    package init(_ error: ZulipError) {
+        status = Self.status(error.code)
+        wireCode = Self.wireCode(error.code)
+        headers = Self.headers(error)
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("result")
+        writer.string("error")
+        writer.key("msg")
+        writer.string(error.sentence)
+        writer.key("code")
+        writer.string(wireCode)
+        Self.extras(error, &writer)
+        writer.endObject()
+        body = writer.bytes
+    }
+
+    /// HTTP status of each code.
+    package static func status(_ code: ZulipError.Code) -> Int {
+        switch code {
+        case .missingAuthorization, .malformedAuthorization, .unknownServer, .wrongServerKey, .deactivatedServer,
+            .serverIsDeactivated:
+            401
+        case .unknownRealm, .realmOfOtherServer: 403
+        case .unknownPath: 404
+        case .wrongMethod: 405
+        case .rateLimited: 429
+        case .overloaded: 503
+        case .otherAuthorizationScheme, .userInsteadOfServer, .legacyPath, .malformedForm, .malformedJSON,
+            .bodyTooLarge, .missingParameter, .wrongType, .tooManyRequests, .payloadTooLarge, .wrongLength,
+            .invalidUUID, .invalidHostname, .invalidMail, .mailDomainRefused, .keyOfOtherServer, .hostnameTaken,
+            .notAdmitted, .unknownHostname, .noChallenge, .challengeFailed, .realmRegisteredElsewhere,
+            .unknownBouncerKey, .invalidRegistration, .registrationExpired, .invalidRequest, .kindMismatch,
+            .invalidPushKey, .unknownPushKey, .doesNotOpen, .malformedContent, .foreignContent, .malformedAnswer,
+            .tooMuchContent:
+            400
+        }
+    }
+
+    /// The spelling of deployed servers.
+    package static func wireCode(_ code: ZulipError.Code) -> String {
+        switch code {
+        case .missingAuthorization, .malformedAuthorization, .unknownServer, .wrongServerKey, .deactivatedServer:
+            "UNAUTHORIZED"
+        case .serverIsDeactivated: "REALM_DEACTIVATED"
+        case .missingParameter: "REQUEST_VARIABLE_MISSING"
+        case .rateLimited: "RATE_LIMIT_HIT"
+        case .keyOfOtherServer: "INVALID_ZULIP_SERVER"
+        case .hostnameTaken: "HOSTNAME_ALREADY_IN_USE_BOUNCER_ERROR"
+        case .unknownRealm: "MISSING_REMOTE_REALM"
+        case .realmOfOtherServer: "REMOTE_REALM_SERVER_MISMATCH_ERROR"
+        case .unknownBouncerKey: "INVALID_BOUNCER_PUBLIC_KEY"
+        case .registrationExpired: "REQUEST_EXPIRED"
+        case .overloaded: "SERVICE_UNAVAILABLE"
+        case .otherAuthorizationScheme, .userInsteadOfServer, .unknownPath, .legacyPath, .wrongMethod,
+            .malformedForm, .malformedJSON, .bodyTooLarge, .wrongType, .tooManyRequests, .payloadTooLarge,
+            .wrongLength, .invalidUUID, .invalidHostname, .invalidMail, .mailDomainRefused, .notAdmitted,
+            .unknownHostname, .noChallenge, .challengeFailed, .realmRegisteredElsewhere, .invalidRegistration,
+            .invalidRequest, .kindMismatch, .invalidPushKey, .unknownPushKey, .doesNotOpen, .malformedContent,
+            .foreignContent, .malformedAnswer, .tooMuchContent:
+            "BAD_REQUEST"
+        }
+    }
+
+    private static func headers(_ error: ZulipError) -> [(name: StaticString, value: String)] {
+        switch error.code {
+        case .missingAuthorization, .malformedAuthorization, .unknownServer, .wrongServerKey, .deactivatedServer:
+            [("www-authenticate", "Basic realm=\"zulip\"")]
+        case .wrongMethod: [("allow", error.allowedMethods.joined(separator: ", "))]
+        case .rateLimited, .overloaded: [("retry-after", String(wholeSeconds(error.retryAfter)))]
+        default: []
+        }
+    }
+
+    private static func extras(_ error: ZulipError, _ writer: inout JSONWriter) {
+        switch error.code {
+        case .missingParameter:
+            writer.key("var_name")
+            writer.string(error.parameter ?? "")
+        case .keyOfOtherServer:
+            writer.key("role")
+            writer.string(error.server ?? "")
+        case .wrongMethod:
+            writer.key("allowed_methods")
+            writer.beginArray()
+            for method in error.allowedMethods { writer.string(method) }
+            writer.endArray()
+        case .rateLimited:
+            writer.key("retry-after")
+            writer.int(wholeSeconds(error.retryAfter))
+        default: break
+        }
+    }
+
+    /// Rounded up, at least 1.
+    private static func wholeSeconds(_ span: Duration?) -> Int64 {
+        max(1, ((span ?? .seconds(1)).wholeMilliseconds + 999) / 1_000)
+    }
+}

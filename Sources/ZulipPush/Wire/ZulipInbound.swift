@@ -1,0 +1,78 @@
+import PushModel
+import WireFormats
+
+/// A request that has been read but is not yet believed.
+package struct ZulipInbound: Sendable {
+    package enum Call: Sendable {
+        case signUp(SignUpForm)
+        case deactivate
+        case transfer(TransferForm)
+        case verifyChallenge(TransferForm)
+        case analyticsStatus
+        case analytics(AnalyticsForm)
+        case register(RegisterForm)
+        case notify(NotifyRequest)
+        /// Refused, but only after its sender has been authenticated, as deployed relays do it.
+        case refused(ZulipError)
+    }
+
+    /// `nil` for calls that need none.
+    package let credentials: ServerCredentials?
+    package let call: Call
+
+    package init(credentials: ServerCredentials?, call: Call) {
+        self.credentials = credentials
+        self.call = call
+    }
+
+    /// Reads one HTTP request. Nothing is looked up.
+    ///
+    /// - Parameter path: as sent, without query.
+    /// - Parameter authorization: the `Authorization` field.
+    /// - Parameter body: borrowed for the length of the call.
+    /// - Throws: `.unknownPath`, `.wrongMethod`, what ``ServerCredentials`` throws, and for calls without
+    ///   credentials what their form throws.
+    package static func parse(
+        method: String, path: String, authorization: String?, contentType: String?, body: UnsafeRawBufferPointer
+    ) throws(ZulipError) -> ZulipInbound {
+        guard let known = ZulipPath(rawValue: path) else { throw ZulipError(.unknownPath) }
+        guard method == known.method else {
+            var error = ZulipError(.wrongMethod)
+            error.allowedMethods = [known.method]
+            throw error
+        }
+        guard known.isAuthenticated else {
+            return ZulipInbound(credentials: nil, call: try read(known, contentType, body))
+        }
+        let credentials = try ServerCredentials(authorization: authorization)
+        do throws(ZulipError) {
+            return ZulipInbound(credentials: credentials, call: try read(known, contentType, body))
+        } catch {
+            return ZulipInbound(credentials: credentials, call: .refused(error))
+        }
+    }
+
+    private static func read(
+        _ path: ZulipPath, _ contentType: String?, _ body: UnsafeRawBufferPointer
+    ) throws(ZulipError) -> Call {
+        guard body.count <= path.bodyLimitBytes else { throw ZulipError(.bodyTooLarge) }
+        switch path {
+        case .signUp: return .signUp(try SignUpForm(form(body)))
+        case .deactivate: return .deactivate
+        case .transfer: return .transfer(try TransferForm(form(body), isVerification: false))
+        case .verifyChallenge: return .verifyChallenge(try TransferForm(form(body), isVerification: true))
+        case .analyticsStatus: return .analyticsStatus
+        case .analytics: return .analytics(try AnalyticsForm(form(body)))
+        case .register: return .register(try RegisterForm(form(body)))
+        case .notify: return .notify(try NotifyRequest(parsing: body))
+        case .legacyRegister, .legacyUnregister, .legacyUnregisterAll, .legacyNotify, .legacyTest:
+            throw ZulipError(.legacyPath)
+        }
+    }
+
+    private static func form(_ body: UnsafeRawBufferPointer) throws(ZulipError) -> Form {
+        do { return try Form.parse(body, fieldLimit: ZulipLimits.formFields) } catch {
+            throw ZulipError(.malformedForm)
+        }
+    }
+}

@@ -1,0 +1,49 @@
+/// The relay's paths, under `/api/v1/remotes/` (§5).
+package enum ZulipPath: String, Sendable, Hashable, CaseIterable {
+    case signUp = "/api/v1/remotes/server/register"
+    case deactivate = "/api/v1/remotes/server/deactivate"
+    case transfer = "/api/v1/remotes/server/register/transfer"
+    case verifyChallenge = "/api/v1/remotes/server/register/verify_challenge"
+    case analyticsStatus = "/api/v1/remotes/server/analytics/status"
+    case analytics = "/api/v1/remotes/server/analytics"
+    case register = "/api/v1/remotes/push/e2ee/register"
+    case notify = "/api/v1/remotes/push/e2ee/notify"
+    // Legacy plaintext calls, answered with one documented error.
+    case legacyRegister = "/api/v1/remotes/push/register"
+    case legacyUnregister = "/api/v1/remotes/push/unregister"
+    case legacyUnregisterAll = "/api/v1/remotes/push/unregister/all"
+    case legacyNotify = "/api/v1/remotes/push/notify"
+    case legacyTest = "/api/v1/remotes/push/test_notification"
+
+    /// All but one are POST.
+    package var method: String { self == .analyticsStatus ? "GET" : "POST" }
+
+    /// Whether the caller must be a server that has signed up.
+    package var isAuthenticated: Bool {
+        switch self {
+        case .signUp, .transfer, .verifyChallenge: false
+        case .deactivate, .analyticsStatus, .analytics, .register, .notify, .legacyRegister, .legacyUnregister,
+            .legacyUnregisterAll, .legacyNotify, .legacyTest:
+            true
+        }
+    }
+
+    package var isLegacy: Bool {
+        switch self {
+        case .legacyRegister, .legacyUnregister, .legacyUnregisterAll, .legacyNotify, .legacyTest: true
+        case .signUp, .deactivate, .transfer, .verifyChallenge, .analyticsStatus, .analytics, .register, .notify:
+            false
+        }
+    }
+
+    /// Largest body.
+    package var bodyLimitBytes: Int {
+        switch self {
+        case .notify, .legacyNotify: ZulipLimits.notifyBodyBytes
+        case .analytics: ZulipLimits.analyticsBodyBytes
+        case .signUp, .deactivate, .transfer, .verifyChallenge, .analyticsStatus, .register, .legacyRegister,
+            .legacyUnregister, .legacyUnregisterAll, .legacyTest:
+            ZulipLimits.formBodyBytes
+        }
+    }
+}

@@ -1,0 +1,108 @@
+public import PushModel
+
+/// What this protocol's roles refuse, and why.
+public struct ZulipError: PushError {
+    /// Frozen. ``ZulipErrorAnswer`` has the status and the wire code of each.
+    public enum Code: String, Sendable, Hashable, CaseIterable {
+        // Who asks
+        case missingAuthorization, malformedAuthorization, otherAuthorizationScheme, userInsteadOfServer
+        case unknownServer, wrongServerKey, deactivatedServer
+        // How it is asked
+        case unknownPath, legacyPath, wrongMethod, malformedForm, malformedJSON, bodyTooLarge, missingParameter
+        case wrongType, tooManyRequests, payloadTooLarge, rateLimited, overloaded
+        // Sign-up
+        case wrongLength, invalidUUID, invalidHostname, invalidMail, mailDomainRefused, keyOfOtherServer
+        case serverIsDeactivated, hostnameTaken, notAdmitted, unknownHostname, noChallenge, challengeFailed
+        // Realms
+        case unknownRealm, realmOfOtherServer, realmRegisteredElsewhere
+        // Registration and notification
+        case unknownBouncerKey, invalidRegistration, registrationExpired, invalidRequest, kindMismatch
+        // Device and origin
+        case invalidPushKey, unknownPushKey, doesNotOpen, malformedContent, foreignContent, malformedAnswer
+        case tooMuchContent
+    }
+
+    public let code: Code
+    /// The parameter that is missing or wrong; static text.
+    package var parameter: String?
+    /// The server that a refused key was meant for.
+    package var server: String?
+    /// Methods that the path has.
+    package var allowedMethods: [String] = []
+    /// How long to wait.
+    package var retryAfter: Duration?
+
+    public init(_ code: Code) { self.code = code }
+
+    package init(_ code: Code, parameter: StaticString) {
+        self.code = code
+        self.parameter = "\(parameter)"
+    }
+
+    public var codeText: String { code.rawValue }
+
+    public var blame: Blame {
+        switch code {
+        case .overloaded: .ourselves
+        default: .peer
+        }
+    }
+
+    public var retry: RetryAdvice {
+        switch code {
+        case .overloaded, .rateLimited, .challengeFailed: .later
+        default: .never
+        }
+    }
+
+    public var sentence: String {
+        switch code {
+        case .missingAuthorization: "Missing authorization header for basic auth"
+        case .malformedAuthorization: "Invalid authorization header for basic auth"
+        case .otherAuthorizationScheme: "This endpoint requires HTTP basic authentication."
+        case .userInsteadOfServer: "Must validate with valid Zulip server API key"
+        case .unknownServer: "Zulip server auth failure: the server is not registered -- did you run manage.py register_server?"
+        case .wrongServerKey: "Zulip server auth failure: key does not match role"
+        case .deactivatedServer, .serverIsDeactivated:
+            "The mobile push notification service registration for your server has been deactivated"
+        case .unknownPath: "There is nothing at this path."
+        case .legacyPath: "This relay carries end-to-end encrypted notifications only."
+        case .wrongMethod: "Method Not Allowed"
+        case .malformedForm: "Malformed form"
+        case .malformedJSON: "Malformed JSON"
+        case .bodyTooLarge: "The request is too large."
+        case .missingParameter: "Missing '\(parameter ?? "parameter")' argument"
+        case .wrongType: "\(parameter ?? "parameter") has a wrong form"
+        case .tooManyRequests: "At most \(ZulipLimits.requestsPerCall) push requests are taken in one call."
+        case .payloadTooLarge: "A payload is larger than the push services take."
+        case .rateLimited: "API usage exceeded rate limit"
+        case .overloaded: "The relay cannot take this now; try again later."
+        case .wrongLength: "\(parameter ?? "parameter") has a wrong length"
+        case .invalidUUID: "Invalid UUID"
+        case .invalidHostname: "The hostname is not valid: it is a host with at most a port."
+        case .invalidMail: "Enter a valid email address."
+        case .mailDomainRefused: "The domain of the email address does not take mail."
+        case .keyOfOtherServer: "Zulip server auth failure: key does not match role \(server ?? "")"
+        case .hostnameTaken: "A server with this hostname already exists"
+        case .notAdmitted: "This relay does not admit this hostname. Ask whoever runs it."
+        case .unknownHostname: "This hostname is not yet registered"
+        case .noChallenge: "No transfer of this hostname is under way."
+        case .challengeFailed: "The host did not show the verification secret."
+        case .unknownRealm: "Organization not registered"
+        case .realmOfOtherServer: "Your organization is registered to a different Zulip server. Please contact Zulip support"
+        case .realmRegisteredElsewhere: "Duplicate registration detected."
+        case .unknownBouncerKey: "Invalid bouncer_public_key"
+        case .invalidRegistration: "Invalid encrypted_push_registration"
+        case .registrationExpired: "Request expired"
+        case .invalidRequest: "A push request has a wrong form."
+        case .kindMismatch: "A push request is for another kind of push service than its device."
+        case .invalidPushKey: "Invalid push_key"
+        case .unknownPushKey: "No account has this push key."
+        case .doesNotOpen: "The notification does not open with the push key."
+        case .malformedContent: "The notification's content has a wrong form."
+        case .foreignContent: "The notification is not for the account of its push key."
+        case .malformedAnswer: "The peer's answer has a wrong form."
+        case .tooMuchContent: "The notification is too large for a push service."
+        }
+    }
+}

@@ -1,0 +1,67 @@
+/// Every bound of this protocol, each with its clause or its reason. Sections are of the Zulip fact sheet.
+public enum ZulipLimits {
+    /// Items of one notify call (§9). A real origin sends one user's devices at a time.
+    public static let requestsPerCall = 1_000
+    /// Body of a notify call: 1,000 items of the largest size that a push service takes.
+    public static let notifyBodyBytes = 4 << 20
+    /// Body of an analytics call: a thousand rows of each kind are about 1 MiB.
+    public static let analyticsBodyBytes = 8 << 20
+    /// Body of any other call: the largest blob is about 6 KiB, three times that when percent-encoded.
+    public static let formBodyBytes = 64 << 10
+    /// Fields of one form: the largest known form has eight.
+    public static let formFields = 64
+    /// Nesting of any JSON text: `aps` in a request is the deepest, at 6.
+    public static let jsonDepth = 16
+    /// Characters of a device token (§4).
+    public static let tokenCharacters = 4_096
+    /// Bytes of a sealed registration: token of four-byte characters, app id, members to ignore, 48 bytes.
+    public static let sealedRegistrationBytes = 24 << 10
+    /// Bytes of an app id: APNs allows 64 in practice, its documentation names no bound.
+    public static let appIDBytes = 255
+    /// Body for APNs, and the data for FCM, of one push (§9; a VoIP push may have 5120).
+    public static let payloadBytes = 4_096
+    /// A registration older than this is refused (§5.4 step 6). Exactly this old passes.
+    public static let registrationAge = Duration.seconds(86_400)
+    /// A registration may be dated this far ahead (§10, liveness): a phone's clock may be a time zone off.
+    public static let registrationSkew = Duration.seconds(86_400)
+    /// How long the relay owes a push (DESIGN §2.8).
+    public static let custody = Duration.seconds(86_400)
+    /// How long a reply waits for first attempts; the origin's own timeout is 15 s (§5).
+    public static let replyDeadline = Duration.seconds(3)
+    /// A registration that no client has repeated for so long goes. Clients repeat it every 30 days, when they
+    /// are started; a phone that is never opened still wants its notifications for a year.
+    public static let registrationLife = Duration.seconds(400 * 86_400)
+    /// Characters of `zulip_org_id` and `zulip_org_key` (§5.1).
+    public static let organizationIDBytes = 36
+    public static let organizationKeyBytes = 64
+    /// Characters of a host name (§5.2).
+    public static let hostnameBytes = 128
+    /// Characters of a contact address: RFC 5321 §4.5.3.1.3.
+    public static let mailBytes = 254
+    /// Realms of one server: twenty times the largest known.
+    public static let realmsPerServer = 5_000
+    /// An invitation admits one sign-up of a host within so long (DESIGN §5).
+    public static let invitationLife = Duration.seconds(7 * 86_400)
+    /// A transfer must be finished within so long.
+    public static let challengeLife = Duration.seconds(600)
+    /// What a host may answer to the verification request, and how long it may take.
+    public static let challengeAnswerBytes = 4_096
+    public static let challengeDeadline = Duration.seconds(5)
+    /// Characters of a transfer's access token.
+    public static let accessTokenBytes = 128
+    /// Unknown parameters that an answer lists.
+    public static let ignoredParametersListed = 16
+    /// Ids of one `remove` notification (§7).
+    public static let removedMessages = 200
+    /// Characters of a message's text before it is cut (§7).
+    public static let contentCharacters = 200
+    /// Plaintext of a notification that a device reads: what fits a push, with room.
+    public static let contentBytes = 16 << 10
+    /// A push key is replaced at this age, and an older key is superseded when a newer one is that old (§8).
+    public static let pushKeyLife = Duration.seconds(30 * 86_400)
+    public static let pushKeyOverlap = Duration.seconds(15 * 86_400)
+    /// A superseded key stays so long: FCM may hold a message 28 days, APNs 30 (§8).
+    public static let pushKeyAfterlife = Duration.seconds(30 * 86_400)
+    /// A device repeats its registration at this age (§8).
+    public static let registrationRepeat = Duration.seconds(30 * 86_400)
+}
