@@ -1,0 +1,99 @@
+package import Delivery
+package import PushModel
+import WireFormats
+package import ZulipPush
+
+/// The Zulip relay behind HTTP: bytes in, verdict taken in, answer out.
+package struct ZulipFace: HTTPFace {
+    package let name: ConfiguredName
+    private let relay: ZulipRelay
+    private let intake: Intake
+    /// Pushes a minute of one origin (DESIGN §5).
+    private let pushes: RateLimiter<UUIDText>
+    /// Sign-ups, transfers and challenges a minute of the whole instance: each is open to anybody, and a
+    /// challenge makes the relay fetch from a host.
+    private let signUps: RateLimiter<Int>
+    private let observe: @Sendable (NoteCode) -> Void
+
+    package static let signUpsPerMinute = 60
+
+    /// - Parameter pushesPerMinute: of each origin; 0: no limit.
+    /// - Parameter observe: hears what the role counts.
+    package init(
+        name: ConfiguredName, relay: ZulipRelay, intake: Intake, pushesPerMinute: Int, world: World,
+        signUpsPerMinute: Int = ZulipFace.signUpsPerMinute,
+        observe: @escaping @Sendable (NoteCode) -> Void = { _ in }
+    ) {
+        self.name = name
+        self.relay = relay
+        self.intake = intake
+        pushes = RateLimiter(perMinute: pushesPerMinute, world: world)
+        signUps = RateLimiter(perMinute: signUpsPerMinute, capacity: 1, world: world)
+        self.observe = observe
+    }
+
+    package var routes: [HTTPRoute] {
+        ZulipPath.allCases.map { HTTPRoute(.exact($0.rawValue), bodyLimitBytes: $0.bodyLimitBytes) }
+            // What lies beside them gets this protocol's 404, not the server's.
+            + [HTTPRoute(.prefix("/api/v1/remotes/"), bodyLimitBytes: ZulipLimits.formBodyBytes)]
+    }
+
+    package func respond(to inbound: HTTPInbound) async -> HTTPOutbound {
+        do throws(ZulipError) {
+            return HTTPOutbound(200, .json, try await answer(inbound).body())
+        } catch {
+            return refusal(error)
+        }
+    }
+
+    package func refuse(_ refusal: IngressRefusal, tag: Int) -> HTTPOutbound {
+        switch refusal {
+        case .bodyTooLarge: return self.refusal(ZulipError(.bodyTooLarge))
+        case .notFound: return self.refusal(ZulipError(.unknownPath))
+        case .overloaded, .noAnswer: return self.refusal(ZulipError(.overloaded))
+        case .malformed, .headersTooLarge, .slowSender, .unsupportedVersion, .unsupportedTransferCoding,
+            .unsupportedExpectation:
+            return plainRefusal(refusal)
+        }
+    }
+
+    private func answer(_ inbound: HTTPInbound) async throws(ZulipError) -> ZulipReply {
+        // Two credentials would let a proxy and this relay believe different ones.
+        if inbound.headerCount("authorization") > 1 { throw ZulipError(.malformedAuthorization) }
+        let request = try inbound.withBody { (body) throws(ZulipError) in
+            try ZulipInbound.parse(
+                method: inbound.method.rawValue, path: inbound.path,
+                authorization: inbound.header("authorization"), contentType: inbound.header("content-type"),
+                body: body)
+        }
+        if request.credentials == nil { try take(signUps.take(1, of: 0)) }
+        let verdict = try await relay.receive(request)
+        // Counted only now, when the origin has proved who it is: nobody can use up another's share.
+        if let origin = request.credentials?.id { try take(pushes.take(verdict.pushes.count, of: origin)) }
+        for note in verdict.notes { observe(note) }
+        do throws(IntakeRefusal<ZulipError>) {
+            return try await intake.admit(verdict, instance: name)
+        } catch {
+            switch error {
+            case .refused(let refusal): throw refusal
+            case .overloaded(let retryAfter):
+                var refusal = ZulipError(.overloaded)
+                refusal.retryAfter = retryAfter
+                throw refusal
+            }
+        }
+    }
+
+    private func take(_ verdict: RateVerdict) throws(ZulipError) {
+        guard case .refused(let retryAfter) = verdict else { return }
+        var error = ZulipError(.rateLimited)
+        error.retryAfter = retryAfter
+        throw error
+    }
+
+    private func refusal(_ error: ZulipError) -> HTTPOutbound {
+        if error.code == .legacyPath { observe(NoteCode("zulip.legacy-call")) }
+        let answer = ZulipErrorAnswer(error)
+        return HTTPOutbound(answer.status, .json, answer.body, headers: answer.headers)
+    }
+}
