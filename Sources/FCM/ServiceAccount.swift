@@ -9,7 +9,7 @@ package struct ServiceAccount: Sendable {
     let email: String
     let keyID: String
     /// Both where the assertion is posted and its audience.
-    let tokenURL: String
+    package let tokenURL: String
     let key: _RSA.Signing.PrivateKey
 
     /// Key files take about 2.4 KiB.

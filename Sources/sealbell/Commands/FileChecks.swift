@@ -1,5 +1,5 @@
-import Crypto
-import Foundation
+import APNs
+import FCM
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Darwin)
@@ -51,10 +51,20 @@ struct FileChecks {
     private func content(_ content: ConfiguredFile.Content, _ bytes: Secret, _ path: String) -> String? {
         switch content {
         case .apnsKey:
-            return isAPNsKey(bytes)
-                ? nil : "It holds no P-256 private key in PKCS#8 PEM, as Apple's .p8 files do."
+            do throws(APNsError) {
+                // Identifiers of the right form: the file alone is judged here.
+                _ = try APNsCredential(team: "AAAAAAAAAA", keyID: "AAAAAAAAAA", key: bytes, world: .live)
+                return nil
+            } catch {
+                return error.sentence
+            }
         case .serviceAccount:
-            return serviceAccountFault(bytes)
+            do throws(FCMError) {
+                _ = try ServiceAccount(file: bytes)
+                return nil
+            } catch {
+                return error.sentence
+            }
         case .bouncerKeys:
             do throws(BouncerKeysFile.Fault) {
                 _ = try BouncerKeysFile.parse(bytes)
@@ -83,13 +93,6 @@ struct FileChecks {
         bytes.reveal { raw in
             raw.count - raw.reversed().prefix { $0 == 0x0A || $0 == 0x0D || $0 == 0x20 }.count
         }
-    }
-
-    private func isAPNsKey(_ bytes: Secret) -> Bool {
-        guard var der = pemBody(bytes, label: "PRIVATE KEY") else { return false }
-        defer { wipeData(&der) }
-        // Whatever is wrong with it, the sentence is the same.
-        return (try? P256.Signing.PrivateKey(derRepresentation: der)) != nil
     }
 
     /// The certificate and the key of a listener must belong together.
@@ -152,74 +155,4 @@ extension ConfiguredFile.Content {
         case .webhookSecret: "a secret"
         }
     }
-}
-
-/// The decoded body of the first PEM block of that label; `nil` when there is none. The caller wipes it.
-func pemBody(_ bytes: Secret, label: String) -> Data? {
-    bytes.reveal { raw in
-        let head = Data("-----BEGIN \(label)-----".utf8)
-        let foot = Data("-----END \(label)-----".utf8)
-        var text = Data(raw)
-        defer { wipeData(&text) }
-        guard let start = text.range(of: head), let end = text[start.upperBound...].range(of: foot) else {
-            return nil
-        }
-        var body = Data(text[start.upperBound..<end.lowerBound].filter { $0 > 0x20 })
-        defer { wipeData(&body) }
-        return Data(base64Encoded: body)
-    }
-}
-
-/// The parts of a Google service account that can be named without opening its key.
-struct ServiceAccountOutline: Decodable {
-    let type: String
-    let projectID: String
-    let clientEmail: String
-    let tokenURI: String
-    let hasKey: Bool
-
-    private enum CodingKeys: String, CodingKey {
-        case type
-        case projectID = "project_id"
-        case clientEmail = "client_email"
-        case tokenURI = "token_uri"
-        case privateKey = "private_key"
-    }
-
-    init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        type = try container.decode(String.self, forKey: .type)
-        projectID = try container.decode(String.self, forKey: .projectID)
-        clientEmail = try container.decode(String.self, forKey: .clientEmail)
-        tokenURI = try container.decode(String.self, forKey: .tokenURI)
-        // The key itself stays where it is.
-        hasKey = container.contains(.privateKey)
-    }
-
-    /// `nil` when the bytes are no service account.
-    init?(_ bytes: Secret) {
-        let outline: ServiceAccountOutline? = bytes.reveal { raw in
-            var data = Data(raw)
-            defer { wipeData(&data) }
-            // Whatever is wrong with it, the sentence is the same.
-            return try? JSONDecoder().decode(ServiceAccountOutline.self, from: data)
-        }
-        guard let outline else { return nil }
-        self = outline
-    }
-}
-
-private func serviceAccountFault(_ bytes: Secret) -> String? {
-    guard let account = ServiceAccountOutline(bytes), account.hasKey else {
-        return
-            "It is no service account: type, project_id, private_key, client_email and token_uri are needed."
-    }
-    guard account.type == "service_account" else {
-        return "It is a credential of another type; make a key of a service account in Google's console."
-    }
-    guard HTTPSURL(account.tokenURI) != nil else { return "Its token_uri is no https:// address." }
-    let hasKey: Bool = bytes.reveal { raw in
-        Data(raw).range(of: Data("-----BEGIN PRIVATE KEY-----".utf8)) != nil
-    }
-    return hasKey ? nil : "Its private_key is no PKCS#8 PEM."
 }

@@ -48,8 +48,7 @@ struct PortChecks {
 
     /// Binds for a moment, as a server would. 0, or the system's error number.
     private func bindFault(_ address: BindAddress) -> Int32 {
-        guard let bytes = IPAddress(address.host)?.bytes else { return EINVAL }
-        let family = bytes.count == 4 ? AF_INET : AF_INET6
+        let family = address.host.contains(":") ? AF_INET6 : AF_INET
         #if canImport(Glibc)
         let kind = Int32(SOCK_STREAM.rawValue)
         #else
@@ -66,13 +65,13 @@ struct PortChecks {
             var name = sockaddr_in()
             name.sin_family = sa_family_t(AF_INET)
             name.sin_port = port
-            withUnsafeMutableBytes(of: &name.sin_addr) { $0.copyBytes(from: bytes) }
+            guard inet_pton(family, address.host, &name.sin_addr) == 1 else { return EINVAL }
             isBound = bindName(descriptor, &name)
         } else {
             var name = sockaddr_in6()
             name.sin6_family = sa_family_t(AF_INET6)
             name.sin6_port = port
-            withUnsafeMutableBytes(of: &name.sin6_addr) { $0.copyBytes(from: bytes) }
+            guard inet_pton(family, address.host, &name.sin6_addr) == 1 else { return EINVAL }
             isBound = bindName(descriptor, &name)
         }
         // Two sockets may bind with SO_REUSEADDR; only one may listen.

@@ -1,3 +1,4 @@
+import FCM
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -66,7 +67,8 @@ struct ReachChecks {
         guard let bytes = try? readSecret(fcm.serviceAccountFile, limitBytes: FileChecks.limitBytes) else {
             return nil
         }
-        return ServiceAccountOutline(bytes).flatMap { HTTPSURL($0.tokenURI) }
+        // Nor one that is no service account.
+        return (try? ServiceAccount(file: bytes)).flatMap { HTTPSURL($0.tokenURL) }
     }
 
     private func knock(_ door: Door, isPlain: Bool) async -> Finding {

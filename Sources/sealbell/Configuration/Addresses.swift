@@ -1,8 +1,4 @@
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
+import PushModel
 
 /// A socket address to listen on: `127.0.0.1:8480`, `[::1]:8480`, `localhost:8480`. Port 0 lets the system
 /// choose.
@@ -20,9 +16,9 @@ struct BindAddress: Sendable, Hashable, CustomStringConvertible {
         if host == "localhost" { host = "127.0.0.1" }
         if host.hasPrefix("["), host.hasSuffix("]") {
             host = String(host.dropFirst().dropLast())
-            guard IPAddress(host)?.bytes.count == 16 else { return nil }
+            guard host.contains(":"), IPAddress(host) != nil else { return nil }
         } else {
-            guard IPAddress(host)?.bytes.count == 4 else { return nil }
+            guard !host.contains(":"), IPAddress(host) != nil else { return nil }
         }
         self.host = host
         self.port = port
@@ -30,55 +26,13 @@ struct BindAddress: Sendable, Hashable, CustomStringConvertible {
 
     var isLoopback: Bool { IPAddress(host)?.isLoopback ?? false }
     /// 0.0.0.0 or ::, which take every address of the machine.
-    var isWildcard: Bool { IPAddress(host)?.bytes.allSatisfy { $0 == 0 } ?? false }
+    var isWildcard: Bool { IPAddress(host) == IPAddress("0.0.0.0") || IPAddress(host) == IPAddress("::") }
     var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
     /// Whether both cannot be bound at once.
     func clashes(with other: BindAddress) -> Bool {
         guard port != 0, port == other.port else { return false }
         return host == other.host || isWildcard || other.isWildcard
-    }
-}
-
-/// An IP address: 4 or 16 bytes in network order.
-struct IPAddress: Sendable, Hashable {
-    let bytes: [UInt8]
-
-    init?(_ text: String) {
-        var four = in_addr()
-        var six = in6_addr()
-        if inet_pton(AF_INET, text, &four) == 1 {
-            bytes = withUnsafeBytes(of: four) { Array($0) }
-        } else if inet_pton(AF_INET6, text, &six) == 1 {
-            bytes = withUnsafeBytes(of: six) { Array($0) }
-        } else {
-            return nil
-        }
-    }
-
-    var isLoopback: Bool {
-        bytes.count == 4 ? bytes[0] == 127 : bytes.dropLast().allSatisfy { $0 == 0 } && bytes[15] == 1
-    }
-}
-
-/// Addresses of one network: `10.0.0.0/8`, or one address alone.
-struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
-    let address: IPAddress
-    /// 0 to 32, or to 128.
-    let prefixBits: Int
-    let description: String
-
-    init?(_ text: String) {
-        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-        guard (1...2).contains(parts.count), let address = IPAddress(String(parts[0])) else { return nil }
-        var bits = address.bytes.count * 8
-        if parts.count == 2 {
-            guard let given = decimal(parts[1]), given <= bits else { return nil }
-            bits = given
-        }
-        self.address = address
-        prefixBits = bits
-        description = text
     }
 }
 
@@ -164,7 +118,7 @@ private func splitHostPort(_ authority: Substring, defaultPort: Int) -> (host: S
     if bracketed {
         guard host.hasSuffix("]") else { return nil }
         let inner = String(host.dropFirst().dropLast())
-        return IPAddress(inner)?.bytes.count == 16 ? (inner, port) : nil
+        return inner.contains(":") && IPAddress(inner) != nil ? (inner, port) : nil
     }
     return isHostName(host) ? (host.lowercased(), port) : nil
 }
