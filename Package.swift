@@ -28,6 +28,7 @@ let cryptoExtras = product("CryptoExtras", "swift-crypto")
 let x509 = product("X509", "swift-certificates")
 let jwt = product("JWTKit", "jwt-kit")
 let grdb = product("GRDB", "GRDB.swift")
+let sqlite = product("GRDBSQLite", "GRDB.swift")
 let lifecycle = product("ServiceLifecycle", "swift-service-lifecycle")
 let arguments = product("ArgumentParser", "swift-argument-parser")
 let metrics = product("CoreMetrics", "swift-metrics")
@@ -62,7 +63,7 @@ let rooms: [Target] = [
     library("APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
     library("FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto, cryptoExtras]),
     library("MemoryStore", ["PushModel"]),
-    library("SQLiteStore", ["PushModel", grdb, lifecycle]),
+    library("SQLiteStore", ["PushModel", grdb, sqlite, lifecycle]),
 ]
 
 // L3: transports, and what stands beside the relay: simulators, benchmarks, test support.

@@ -1,0 +1,112 @@
+import GRDB
+import PushModel
+import Synchronization
+
+/// Group commit: waiting operations join one transaction, and each hears back when it stands on the disk.
+///
+/// There is no task and no timer: the first operation starts a drain on GRDB's writer queue, and what arrives
+/// while one commit waits for the disk is the next commit.
+final class CommitQueue: Sendable {
+    /// One operation. `run` works inside the transaction and returns what to do once it is committed; it may run
+    /// twice, when a neighbour's fault undoes the first time.
+    struct Job: Sendable {
+        let run: @Sendable (SQLiteWriter, Database) throws -> (@Sendable () -> Void)
+        let fail: @Sendable (StoreError) -> Void
+    }
+
+    private struct State {
+        var jobs: [Job] = []
+        var isDraining = false
+        var isClosed = false
+        var commits = 0
+    }
+
+    private let pool: DatabasePool
+    private let limits: SQLiteLimits
+    private let state = Mutex(State())
+    // Safety: `writer` is touched on GRDB's serial writer queue alone.
+    nonisolated(unsafe) private let writer: SQLiteWriter
+
+    init(pool: DatabasePool, writer: SQLiteWriter, limits: SQLiteLimits) {
+        self.pool = pool
+        self.writer = writer
+        self.limits = limits
+    }
+
+    /// Commits so far; a quiet log is one that has not risen.
+    var commits: Int { state.withLock(\.commits) }
+
+    func close() { state.withLock { $0.isClosed = true } }
+
+    /// Waits until the operation stands on the disk.
+    func submit<Value: Sendable>(
+        _ operation: @escaping @Sendable (SQLiteWriter, Database) throws -> Value
+    ) async throws(StoreError) -> Value {
+        let outcome: Result<Value, StoreError> = await withCheckedContinuation { continuation in
+            add(
+                Job(
+                    run: { writer, db in
+                        let value = try operation(writer, db)
+                        return { continuation.resume(returning: .success(value)) }
+                    }, fail: { continuation.resume(returning: .failure($0)) }))
+        }
+        return try outcome.get()
+    }
+
+    private func add(_ job: Job) {
+        enum Next { case refuse, wait, drain }
+        let next = state.withLock { state -> Next in
+            guard !state.isClosed else { return .refuse }
+            state.jobs.append(job)
+            defer { state.isDraining = true }
+            return state.isDraining ? .wait : .drain
+        }
+        switch next {
+        case .refuse: job.fail(StoreError(.unavailable))
+        case .wait: break
+        case .drain: pool.asyncWriteWithoutTransaction { self.drain($0) }
+        }
+    }
+
+    /// Runs on the writer queue until nothing waits.
+    private func drain(_ db: Database) {
+        while true {
+            let jobs = state.withLock { state -> [Job] in
+                let batch = Array(state.jobs.prefix(limits.jobsPerCommit))
+                state.jobs.removeFirst(batch.count)
+                if batch.isEmpty { state.isDraining = false } else { state.commits += 1 }
+                return batch
+            }
+            if jobs.isEmpty { return }
+            commit(jobs, db)
+        }
+    }
+
+    private func commit(_ jobs: [Job], _ db: Database) {
+        do {
+            for answer in try transaction(jobs, db) { answer() }
+        } catch where jobs.count > 1 {
+            // One of them failed, and undid its neighbours. Each tries alone, so that a fault is its own.
+            for job in jobs { commit([job], db) }
+        } catch {
+            jobs[0].fail(SQLFault.translate(error))
+        }
+    }
+
+    private func transaction(_ jobs: [Job], _ db: Database) throws -> [@Sendable () -> Void] {
+        writer.begin()
+        do {
+            var answers: [@Sendable () -> Void] = []
+            answers.reserveCapacity(jobs.count)
+            try db.inTransaction(.immediate) {
+                for job in jobs { answers.append(try job.run(writer, db)) }
+                return .commit
+            }
+            writer.committed()
+            return answers
+        } catch {
+            writer.undone()
+            throw error
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import GRDB
+import GRDBSQLite
+import PushModel
+
+/// A statement that a connection keeps prepared, bound by position through SQLite's own calls.
+///
+/// GRDB owns the connections, the migrations and the statement cache; binding and reading on the hot path go to
+/// SQLite directly, because a row here is a dozen integers and digests and the typed layer costs as much again
+/// as the row (TOOLCHAIN B gives the whole; this is the part that a measurement forced).
+struct SQL {
+    private let statement: OpaquePointer
+    private let connection: OpaquePointer?
+    private var position: Int32 = 0
+
+    init(_ db: Database, _ text: String) throws {
+        statement = try db.cachedStatement(sql: text).sqliteStatement
+        connection = db.sqliteConnection
+        sqlite3_reset(statement)
+        sqlite3_clear_bindings(statement)
+    }
+
+    @discardableResult
+    mutating func bind(_ value: Int64) -> SQL {
+        position += 1
+        sqlite3_bind_int64(statement, position, value)
+        return self
+    }
+
+    mutating func bind(_ value: Int) { bind(Int64(value)) }
+    mutating func bind(_ value: UnixTime) { bind(value.milliseconds) }
+
+    mutating func bind(_ value: Digest16?) {
+        guard let value else { return skip() }
+        withUnsafeBytes(of: (value.high.bigEndian, value.low.bigEndian)) { bind($0) }
+    }
+
+    mutating func bind(_ value: [UInt8]) { value.withUnsafeBytes { bind($0) } }
+
+    mutating func bind(_ value: UnsafeRawBufferPointer) {
+        position += 1
+        // SQLITE_TRANSIENT: SQLite copies, since the buffer is only lent.
+        let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+        if let base = value.baseAddress, value.count > 0 {
+            sqlite3_bind_blob(statement, position, base, Int32(value.count), transient)
+        } else {
+            sqlite3_bind_zeroblob(statement, position, 0)
+        }
+    }
+
+    mutating func bind(_ value: String) {
+        position += 1
+        let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+        sqlite3_bind_text(statement, position, value, -1, transient)
+    }
+
+    /// Leaves NULL.
+    mutating func skip() { position += 1 }
+
+    /// True when there is a row to read.
+    func step() throws -> Bool {
+        switch sqlite3_step(statement) {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        case let code: throw SQLFault(code: code)
+        }
+    }
+
+    /// Runs a statement that gives no rows, and lets its locks go.
+    func run() throws {
+        defer { sqlite3_reset(statement) }
+        while try step() {}
+    }
+
+    /// How many rows the last `run` changed.
+    var changed: Int { Int(sqlite3_changes(connection)) }
+
+    /// Lets a query's locks go before its last row was read.
+    func finish() { sqlite3_reset(statement) }
+
+    func int(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
+    func time(_ column: Int32) -> UnixTime { UnixTime(milliseconds: int(column)) }
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(statement, column) == SQLITE_NULL }
+
+    func text(_ column: Int32) -> String {
+        sqlite3_column_text(statement, column).map { String(cString: $0) } ?? ""
+    }
+
+    func bytes(_ column: Int32) -> [UInt8] { withBytes(column) { Array($0) } }
+
+    func withBytes<Result>(_ column: Int32, _ read: (UnsafeRawBufferPointer) -> Result) -> Result {
+        let base = sqlite3_column_blob(statement, column)
+        let count = Int(sqlite3_column_bytes(statement, column))
+        return read(UnsafeRawBufferPointer(start: base, count: base == nil ? 0 : count))
+    }
+
+    /// `nil` for NULL.
+    /// - Throws: `corrupt` for a value of another length.
+    func digest(_ column: Int32) throws -> Digest16? {
+        if isNull(column) { return nil }
+        return try withBytes(column) { Digest16($0) } ?? { throw SQLFault(code: SQLITE_CORRUPT) }()
+    }
+}
+
+/// A result code of SQLite. Its message is dropped: it may quote a value.
+struct SQLFault: Error {
+    let code: Int32
+
+    var asStoreError: StoreError {
+        switch code & 0xFF {
+        case SQLITE_CORRUPT, SQLITE_NOTADB: StoreError(.corrupt)
+        default: StoreError(.unavailable)
+        }
+    }
+
+    static func translate(_ error: any Error) -> StoreError {
+        switch error {
+        case let fault as SQLFault: fault.asStoreError
+        case let error as StoreError: error
+        case let error as DatabaseError: SQLFault(code: error.resultCode.rawValue).asStoreError
+        default: StoreError(.unavailable)
+        }
+    }
+}

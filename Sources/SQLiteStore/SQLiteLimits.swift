@@ -1,0 +1,39 @@
+/// Every bound of the SQLite engine, with its reason.
+package struct SQLiteLimits: Sendable {
+    /// Owed pushes; more is `full`. At about 1.2 KiB each that is the bound of bytes below, nearly.
+    package var outboxRows = 2_000_000
+    /// Bytes of sealed pushes.
+    package var outboxBytes = 4 << 30
+    /// Operations joined into one commit: beyond a few hundred a commit gains nothing (TOOLCHAIN B), and the
+    /// first of them waits longer.
+    package var jobsPerCommit = 512
+    /// Finds joined into one read.
+    package var findsPerRead = 512
+    /// How long a mark is held at least.
+    package var markSpan: Duration = .seconds(600)
+    /// Marks of one generation in memory: sixteen bytes a slot, so 4 MiB.
+    package var marksPerGeneration = 196_608
+    /// Generations. Together 16 MiB: above some 1,300 pushes a second the oldest marks go before their ten
+    /// minutes are over, since memory must stay flat (issue: 64 MiB under load).
+    package var markGenerations = 4
+    /// Pages of the log before SQLite moves them into the file: 32 MiB.
+    package var checkpointPages = 8_192
+    /// Quiet for that long, and the log is emptied, so that nothing forgotten stays in it.
+    package var forgetAfter: Duration = .milliseconds(500)
+    /// At the latest after that long under unbroken load.
+    package var forgetEvery: Duration = .seconds(30)
+    /// KiB of page cache of each connection.
+    package var cacheKiB = 4_096
+    /// Origins that one claim takes turns over. More wait for the next claim, which begins behind them.
+    package var originsPerClaim = 64
+
+    package init() {}
+}
+
+/// Whether a commit waits for the disk.
+package enum Synchronous: Sendable {
+    /// What the relay promises.
+    case full
+    /// Loses accepted pushes in a power cut. For the proof that the proof can fail, and for nothing else.
+    case dangerNormal
+}

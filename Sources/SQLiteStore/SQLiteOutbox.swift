@@ -1,0 +1,168 @@
+import GRDB
+import PushModel
+
+// Accepting and settling: the two statements that every push passes.
+extension SQLiteWriter {
+    /// Writes pushes and changes, all or none; repeats are named and not written.
+    func accept(
+        _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime, _ db: Database
+    ) throws -> StoredAccepted {
+        guard memory.rows + pushes.count <= limits.outboxRows else { throw StoreError(.full) }
+        let bytes = pushes.reduce(0) { $0 + $1.sealed.count }
+        guard memory.bytes + bytes <= limits.outboxBytes else { throw StoreError(.full) }
+        for (index, change) in changes.enumerated() where try !mayChange(change, now: now, db) {
+            return .refused(index: index)
+        }
+        // Looked up before any is inserted: items of one call are not compared with each other.
+        let repeats = try pushes.map { try heldPush(of: $0.mark, now: now, db) }
+        for change in changes { try make(change, db) }
+        var admissions: [StoredAdmission] = []
+        admissions.reserveCapacity(pushes.count)
+        for (push, held) in zip(pushes, repeats) {
+            if let held {
+                admissions.append(.repeated(of: held.id, first: held.first))
+            } else {
+                admissions.append(.owed(row: try insert(push, now: now, db), epoch: push.epoch))
+            }
+        }
+        return .committed(admissions)
+    }
+
+    private func insert(_ push: StoredPush, now: UnixTime, _ db: Database) throws -> Int64 {
+        let row = memory.nextRow
+        var sql = try SQL(
+            db,
+            """
+            INSERT INTO outbox (seq, id, lane, class, origin, record, touched_at, not_before, custody_ends,
+            attempt, owner, epoch, parked, mark, sealed) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+            """)
+        sql.bind(row)
+        sql.bind(push.id.value)
+        sql.bind(push.lane)
+        sql.bind(Int(push.pushClass.rawValue))
+        sql.bind(push.origin)
+        sql.bind(push.record)
+        sql.bind(push.touchedAt)
+        sql.bind(push.notBefore)
+        sql.bind(push.custodyEnds)
+        sql.bind(push.attempt)
+        sql.bind(owner)
+        sql.bind(push.epoch)
+        sql.bind(push.parked ? 1 : 0)
+        sql.bind(push.mark)
+        sql.bind(push.sealed)
+        try sql.run()
+        memory.nextRow += 1
+        memory.rows += 1
+        memory.bytes += push.sealed.count
+        if push.parked { memory.parked[push.lane, default: 0] += 1 }
+        if let mark = push.mark { insertMark(mark, row: row, now: now) }
+        return row
+    }
+
+    /// The push that holds a mark, if one does.
+    private func heldPush(
+        of mark: Digest16?, now: UnixTime, _ db: Database
+    ) throws -> (id: PushID, first: OutcomeKind?)? {
+        guard let mark, let place = marks.place(of: mark, now: now) else { return nil }
+        switch place {
+        case .owed(let row):
+            var sql = try SQL(db, "SELECT id, first, mark FROM outbox WHERE seq = ?")
+            sql.bind(row)
+            defer { sql.finish() }
+            guard try sql.step(), try sql.digest(2) == mark, let id = try sql.digest(0) else { return nil }
+            return (PushID(id), OutcomeKind(rawValue: UInt8(truncatingIfNeeded: sql.int(1))))
+        case .settled(let blob, let entry):
+            var sql = try SQL(db, "SELECT entries FROM marks WHERE seq = ?")
+            sql.bind(blob)
+            defer { sql.finish() }
+            guard try sql.step() else { return nil }
+            return sql.withBytes(0) { MarkBlob.read(entry, of: $0) }
+        }
+    }
+
+    /// Settles; false where the row is not ours at that epoch. The batch's marks go into one blob.
+    func settle(
+        _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime, _ db: Database
+    ) throws -> [Bool] {
+        var blob: [UInt8] = []
+        let results = try steps.map { try settle($0, blob: &blob, now: now, db) }
+        if !blob.isEmpty {
+            var sql = try SQL(db, "INSERT INTO marks (seq, made_at, entries) VALUES (?,?,?)")
+            sql.bind(memory.nextBlob)
+            sql.bind(now)
+            sql.bind(blob)
+            try sql.run()
+            memory.nextBlob += 1
+        }
+        for change in feedback where try mayChange(change, now: now, db) { try make(change, db) }
+        try purgeMarks(now: now, db)
+        return results
+    }
+
+    private func settle(
+        _ step: StoredSettlement, blob: inout [UInt8], now: UnixTime, _ db: Database
+    ) throws -> Bool {
+        var row = try SQL(
+            db, "SELECT length(sealed), parked, lane, first FROM outbox WHERE seq=? AND id=? AND epoch=? AND owner=?")
+        row.bind(step.row)
+        row.bind(step.id.value)
+        row.bind(step.epoch)
+        row.bind(owner)
+        guard try row.step() else {
+            row.finish()
+            return false
+        }
+        let (size, wasParked) = (Int(row.int(0)), row.int(1) == 1)
+        let lane = wasParked ? row.text(2) : ""
+        let first = OutcomeKind(rawValue: UInt8(truncatingIfNeeded: row.int(3))) ?? step.first
+        row.finish()
+        if wasParked { memory.parked[lane, default: 0] -= 1 }
+        switch step.step {
+        case .settle:
+            if let mark = step.mark {
+                let entry = blob.count / MarkBlob.entryBytes
+                MarkBlob.append(mark, step.id, first, to: &blob)
+                moveMark(mark, to: .settled(blob: memory.nextBlob, entry: entry), now: now)
+            }
+            try remove(step.row, size, db)
+        case .withdraw:
+            if let mark = step.mark { moveMark(mark, to: nil, now: now) }
+            try remove(step.row, size, db)
+        case .park:
+            var sql = try SQL(db, "UPDATE outbox SET parked = 1 WHERE seq = ? RETURNING lane")
+            sql.bind(step.row)
+            if try sql.step() { memory.parked[sql.text(0), default: 0] += 1 }
+            sql.finish()
+        case .retry(let notBefore, let attempt, let lane, let parked):
+            var sql = try SQL(
+                db, "UPDATE outbox SET not_before=?, attempt=?, lane=?, parked=?, first=? WHERE seq=?")
+            sql.bind(notBefore)
+            sql.bind(attempt)
+            sql.bind(lane.description)
+            sql.bind(parked ? 1 : 0)
+            if let first { sql.bind(Int(first.rawValue)) } else { sql.skip() }
+            sql.bind(step.row)
+            try sql.run()
+            if parked { memory.parked[lane.description, default: 0] += 1 }
+        }
+        return true
+    }
+
+    private func remove(_ row: Int64, _ size: Int, _ db: Database) throws {
+        var sql = try SQL(db, "DELETE FROM outbox WHERE seq = ?")
+        sql.bind(row)
+        try sql.run()
+        memory.rows -= 1
+        memory.bytes -= size
+    }
+
+    /// Blobs whose marks no longer count go whole, at most once a minute.
+    private func purgeMarks(now: UnixTime, _ db: Database) throws {
+        guard now.since(marksPurgedAt) > .seconds(60) else { return }
+        marksPurgedAt = now
+        var sql = try SQL(db, "DELETE FROM marks WHERE made_at < ?")
+        sql.bind(marks.oldest(now: now))
+        try sql.run()
+    }
+}

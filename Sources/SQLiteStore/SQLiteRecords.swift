@@ -1,0 +1,152 @@
+import GRDB
+import PushModel
+
+/// Records: reading, and changing under a condition.
+enum SQLiteRecords {
+    static let columns = "key, space, owner, address, version, state, state_at, touched_at, expires_at, revision, body"
+
+    static func find(_ key: Digest16, now: UnixTime, _ db: Database) throws -> StoredRecord? {
+        var sql = try SQL(db, "SELECT \(columns) FROM records WHERE key = ? AND expires_at > ?")
+        sql.bind(key)
+        sql.bind(now)
+        defer { sql.finish() }
+        return try sql.step() ? try record(sql) : nil
+    }
+
+    static func page(
+        _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime, _ db: Database
+    ) throws -> [StoredRecord] {
+        let column =
+            switch index {
+            case .space: "space"
+            case .owner: "owner"
+            case .address: "address"
+            }
+        var sql = try SQL(
+            db,
+            """
+            SELECT \(columns) FROM records WHERE \(column) = ? AND revision > ? AND expires_at > ?
+            ORDER BY revision LIMIT ?
+            """)
+        switch index {
+        case .space(let space): sql.bind(space)
+        case .owner(let digest), .address(let digest): sql.bind(digest)
+        }
+        sql.bind(Int64(clamping: after))
+        sql.bind(now)
+        sql.bind(limit)
+        defer { sql.finish() }
+        var records: [StoredRecord] = []
+        while try sql.step() { records.append(try record(sql)) }
+        return records
+    }
+
+    private static func record(_ sql: SQL) throws -> StoredRecord {
+        guard let key = try sql.digest(0) else { throw StoreError(.corrupt) }
+        let state: PushModel.Record.State =
+            switch sql.int(5) {
+            case 0: .live
+            case 1: .expired(at: sql.time(6))
+            case 2: .tombstone
+            default: throw StoreError(.corrupt)
+            }
+        return StoredRecord(
+            key: key, space: sql.text(1), owner: try sql.digest(2), address: try sql.digest(3),
+            version: sql.withBytes(4) { $0.reduce(0) { $0 << 8 | UInt64($1) } }, state: state,
+            touchedAt: sql.time(7), expiresAt: sql.time(8), revision: UInt64(sql.int(9)), body: sql.bytes(10))
+    }
+
+    static func number(_ state: PushModel.Record.State) -> (Int, UnixTime) {
+        switch state {
+        case .live: (0, .distantPast)
+        case .expired(let at): (1, at)
+        case .tombstone: (2, .distantPast)
+        }
+    }
+}
+
+extension SQLiteWriter {
+    /// Whether a change meets its condition.
+    func mayChange(_ change: StoredChange, now: UnixTime, _ db: Database) throws -> Bool {
+        let (key, condition): (Digest16, Condition)
+        switch change {
+        case .put(let record, let given): (key, condition) = (record.key, given)
+        case .expire(let given, _, let test): (key, condition) = (given, test)
+        case .delete(let given, let test): (key, condition) = (given, test)
+        case .expireAddress: return true
+        }
+        guard condition != .any else { return true }
+        let standing = try SQLiteRecords.find(key, now: now, db)
+        return switch condition {
+        case .any: true
+        case .absent: standing == nil
+        case .revision(let revision): standing?.revision == revision
+        case .versionBelow(let version): standing.map { $0.version < version } ?? true
+        case .touchedNotAfter(let time): standing.map { $0.touchedAt <= time } ?? true
+        }
+    }
+
+    /// Makes a change whose condition is met.
+    func make(_ change: StoredChange, _ db: Database) throws {
+        switch change {
+        case .put(let record, _): try put(record, db)
+        case .expire(let key, let at, _):
+            var sql = try SQL(
+                db, "UPDATE records SET state = 1, state_at = ?, revision = ? WHERE key = ? AND state = 0")
+            sql.bind(at)
+            sql.bind(nextRevision())
+            sql.bind(key)
+            try sql.run()
+        case .expireAddress(let address, let at, let limit): try expire(address: address, at: at, limit: limit, db)
+        case .delete(let key, _):
+            var sql = try SQL(db, "DELETE FROM records WHERE key = ?")
+            sql.bind(key)
+            try sql.run()
+        }
+    }
+
+    private func expire(address: Digest16, at: UnixTime, limit: UnixTime, _ db: Database) throws {
+        var find = try SQL(db, "SELECT key FROM records WHERE address = ? AND state = 0 AND touched_at <= ?")
+        find.bind(address)
+        find.bind(limit)
+        var keys: [Digest16] = []
+        while try find.step() { if let key = try find.digest(0) { keys.append(key) } }
+        find.finish()
+        for key in keys { try make(.expire(key, at: at, if: .any), db) }
+    }
+
+    private func put(_ record: StoredRecord, _ db: Database) throws {
+        var sql = try SQL(
+            db, "INSERT OR REPLACE INTO records (\(SQLiteRecords.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)")
+        let (state, at) = SQLiteRecords.number(record.state)
+        sql.bind(record.key)
+        sql.bind(record.space)
+        sql.bind(record.owner)
+        sql.bind(record.address)
+        // Eight big-endian bytes, for SQLite's integers are signed and versions are not.
+        withUnsafeBytes(of: record.version.bigEndian) { sql.bind($0) }
+        sql.bind(state)
+        sql.bind(at)
+        sql.bind(record.touchedAt)
+        sql.bind(record.expiresAt)
+        sql.bind(nextRevision())
+        sql.bind(record.body)
+        try sql.run()
+    }
+
+    private func nextRevision() -> Int64 {
+        memory.revision += 1
+        return memory.revision
+    }
+
+    func purge(before: UnixTime, limit: Int, _ db: Database) throws -> Int {
+        var find = try SQL(db, "SELECT key FROM records WHERE expires_at < ? LIMIT ?")
+        find.bind(before)
+        find.bind(limit)
+        var keys: [Digest16] = []
+        while try find.step() { if let key = try find.digest(0) { keys.append(key) } }
+        find.finish()
+        for key in keys { try make(.delete(key, if: .any), db) }
+        return keys.count
+    }
+}

@@ -1,0 +1,62 @@
+import GRDB
+import PushModel
+
+/// The schema, in named steps that only go forward.
+///
+/// Clear columns are what DESIGN §3 lists; everything else is sealed above the engine. `owners.alive_until` and
+/// all other times are Unix milliseconds.
+enum SQLiteSchema {
+    static var migrator: DatabaseMigrator {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1 records, outbox, marks") { db in
+            try db.execute(sql: statements)
+        }
+        return migrator
+    }
+
+    private static let statements = """
+        CREATE TABLE records (
+            key BLOB PRIMARY KEY NOT NULL,
+            space TEXT NOT NULL,
+            owner BLOB,
+            address BLOB,
+            version BLOB NOT NULL,
+            state INTEGER NOT NULL,
+            state_at INTEGER NOT NULL,
+            touched_at INTEGER NOT NULL,
+            expires_at INTEGER NOT NULL,
+            revision INTEGER NOT NULL,
+            body BLOB NOT NULL
+        ) WITHOUT ROWID;
+        CREATE INDEX records_by_space ON records (space, revision);
+        CREATE INDEX records_by_owner ON records (owner, revision) WHERE owner IS NOT NULL;
+        CREATE INDEX records_by_address ON records (address, revision) WHERE address IS NOT NULL;
+        CREATE INDEX records_by_expiry ON records (expires_at) WHERE expires_at < 9223372036854775807;
+
+        CREATE TABLE outbox (
+            seq INTEGER PRIMARY KEY,
+            id BLOB NOT NULL,
+            lane TEXT NOT NULL,
+            class INTEGER NOT NULL,
+            origin BLOB NOT NULL,
+            record BLOB,
+            touched_at INTEGER NOT NULL,
+            not_before INTEGER NOT NULL,
+            custody_ends INTEGER NOT NULL,
+            attempt INTEGER NOT NULL,
+            owner BLOB NOT NULL,
+            epoch INTEGER NOT NULL,
+            parked INTEGER NOT NULL,
+            mark BLOB,
+            first INTEGER,
+            sealed BLOB NOT NULL
+        );
+        CREATE INDEX parked_by_origin ON outbox (lane, class, origin, not_before, seq) WHERE parked = 1;
+        CREATE INDEX parked_by_due ON outbox (lane, not_before) WHERE parked = 1;
+        CREATE INDEX parked_by_custody ON outbox (custody_ends) WHERE parked = 1;
+
+        CREATE TABLE marks (seq INTEGER PRIMARY KEY, made_at INTEGER NOT NULL, entries BLOB NOT NULL);
+        CREATE TABLE owners (owner BLOB PRIMARY KEY NOT NULL, alive_until INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE TABLE settings (name TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL) WITHOUT ROWID;
+        """
+}

@@ -1,0 +1,232 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import Foundation
+import GRDB
+package import PushModel
+import ServiceLifecycle
+import Synchronization
+
+/// The engine on one SQLite file, for one process.
+///
+/// WAL with `synchronous=FULL`, read back at opening; one writer that joins waiting operations into commits; reads
+/// joined likewise. `run` empties the log when the relay is quiet, so that what was forgotten is gone.
+package final class SQLiteStore: Engine {
+    private let pool: DatabasePool
+    private let queue: CommitQueue
+    private let finds: FindQueue
+    private let limits: SQLiteLimits
+    private let world: World
+    private let lock: FileLock
+
+    /// Opens or makes the file (mode 0600).
+    ///
+    /// - Parameter owner: this process; all other owners are dead, for only one process can open the file.
+    /// - Throws: `.unavailable` when another process holds it, `.newerSchema`, `.notDurable`, `.corrupt`.
+    package init(
+        path: String, owner: OwnerID, limits: SQLiteLimits = SQLiteLimits(), synchronous: Synchronous = .full,
+        world: World
+    ) throws(StoreError) {
+        self.limits = limits
+        self.world = world
+        do {
+            lock = try FileLock(path + ".lock")
+            pool = try Self.openPool(path, limits: limits)
+            let writer = SQLiteWriter(owner: owner.value, limits: limits)
+            try Self.prepare(pool, writer: writer, synchronous: synchronous, now: world.now())
+            queue = CommitQueue(pool: pool, writer: writer, limits: limits)
+            finds = FindQueue(pool: pool, limits: limits)
+        } catch {
+            throw SQLFault.translate(error)
+        }
+    }
+
+    private static func openPool(_ path: String, limits: SQLiteLimits) throws -> DatabasePool {
+        // Made by us first, so that it is never readable to others, not even for a moment.
+        let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw StoreError(.unavailable) }
+        _ = Foundation.close(descriptor)
+        var configuration = Configuration()
+        configuration.label = "sealbell"
+        configuration.maximumReaderCount = 2
+        configuration.busyMode = .timeout(5)
+        let (cache, pages) = (limits.cacheKiB, limits.checkpointPages)
+        configuration.prepareDatabase { db in
+            try db.execute(sql: "PRAGMA secure_delete = ON")
+            try db.execute(sql: "PRAGMA temp_store = MEMORY")
+            try db.execute(sql: "PRAGMA cache_size = -\(cache)")
+            try db.execute(sql: "PRAGMA wal_autocheckpoint = \(pages)")
+        }
+        return try DatabasePool(path: path, configuration: configuration)
+    }
+
+    private static func prepare(
+        _ pool: DatabasePool, writer: SQLiteWriter, synchronous: Synchronous, now: UnixTime
+    ) throws {
+        let migrator = SQLiteSchema.migrator
+        guard try pool.read({ try !migrator.hasBeenSuperseded($0) }) else { throw StoreError(.newerSchema) }
+        try migrator.migrate(pool)
+        try pool.writeWithoutTransaction { db in
+            // After the pool has opened: GRDB sets NORMAL on its own (TOOLCHAIN B).
+            try db.execute(sql: "PRAGMA synchronous = \(synchronous == .full ? "FULL" : "NORMAL")")
+            let level = try Int.fetchOne(db, sql: "PRAGMA synchronous")
+            let journal = try String.fetchOne(db, sql: "PRAGMA journal_mode")
+            let wipes = try Int.fetchOne(db, sql: "PRAGMA secure_delete")
+            guard level == (synchronous == .full ? 2 : 1), journal == "wal", wipes == 1 else {
+                throw StoreError(.notDurable)
+            }
+            try db.execute(sql: "DELETE FROM owners")
+            try writer.load(db, now: now)
+        }
+    }
+
+    /// Empties the log when quiet, and at the latest every half minute, until cancelled or stopped.
+    package func run() async throws {
+        await cancelWhenGracefulShutdown {
+            var forgotten = self.queue.commits
+            var seen = forgotten
+            var last = self.world.instant()
+            while !Task.isCancelled {
+                do { try await self.world.sleep(self.world.instant() + self.limits.forgetAfter) } catch { break }
+                let commits = self.queue.commits
+                let isQuiet = commits == seen
+                seen = commits
+                let isLate = self.world.instant() - last >= self.limits.forgetEvery
+                guard commits != forgotten, isQuiet || isLate else { continue }
+                // A reader in the way: the next round tries again.
+                if (try? await self.forgetNow()) != nil {
+                    forgotten = commits
+                    last = self.world.instant()
+                }
+            }
+        }
+    }
+
+    /// Moves the log into the file and empties it: from then on no deleted byte is in either.
+    package func forgetNow() async throws(StoreError) {
+        do {
+            try await pool.writeWithoutTransaction { db in
+                _ = try db.checkpoint(.truncate)
+            }
+        } catch {
+            throw SQLFault.translate(error)
+        }
+    }
+
+    /// Closes the file. Operations after it fail as `unavailable`.
+    package func close() throws(StoreError) {
+        queue.close()
+        do { try pool.close() } catch { throw SQLFault.translate(error) }
+    }
+}
+
+extension SQLiteStore {
+    package func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
+        try await finds.find(keys, now: now)
+    }
+
+    package func page(
+        _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
+    ) async throws(StoreError) -> [StoredRecord] {
+        do {
+            return try await pool.read { db in
+                try SQLiteRecords.page(index, after: after, limit: limit, now: now, db)
+            }
+        } catch {
+            throw SQLFault.translate(error)
+        }
+    }
+
+    package func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied {
+        try await queue.submit { writer, db in
+            switch try writer.accept([], changes: changes, now: now, db) {
+            case .committed: .committed
+            case .refused(let index): .refused(index: index)
+            }
+        }
+    }
+
+    package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
+        try await queue.submit { try $0.purge(before: before, limit: limit, $1) }
+    }
+
+    package func accept(
+        _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
+    ) async throws(StoreError) -> StoredAccepted {
+        try await queue.submit { try $0.accept(pushes, changes: changes, now: now, $1) }
+    }
+
+    package func settle(
+        _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
+    ) async throws(StoreError) -> [Bool] {
+        try await queue.submit { try $0.settle(steps, feedback: feedback, now: now, $1) }
+    }
+
+    package func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
+        try await queue.submit { try $0.claim(lane, due: due, limit: limit, $1) }
+    }
+
+    package func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? {
+        try await queue.submit { try $0.nextDue(lane, $1) }
+    }
+
+    package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int] {
+        try await queue.submit { try $0.endCustody(before: before, limit: limit, $1) }
+    }
+
+    package func renew(for span: Duration) async throws(StoreError) {
+        let until = world.now() + span
+        try await queue.submit { try $0.renew(until: until, $1) }
+    }
+
+    package func takeOver(limit: Int) async throws(StoreError) -> Int {
+        try await queue.submit { try $0.takeOver(limit: limit, $1) }
+    }
+
+    package func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
+        try await queue.submit { writer, _ in
+            (writer.memory.rows, writer.memory.bytes, writer.memory.parked.filter { $0.value > 0 })
+        }
+    }
+
+    package func setting(_ name: String) async throws(StoreError) -> [UInt8]? {
+        try await queue.submit { _, db in
+            var sql = try SQL(db, "SELECT value FROM settings WHERE name = ?")
+            sql.bind(name)
+            defer { sql.finish() }
+            return try sql.step() ? sql.bytes(0) : nil
+        }
+    }
+
+    package func settle(setting name: String, to value: [UInt8]) async throws(StoreError) -> [UInt8] {
+        try await queue.submit { _, db in
+            var put = try SQL(db, "INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)")
+            put.bind(name)
+            put.bind(value)
+            try put.run()
+            var sql = try SQL(db, "SELECT value FROM settings WHERE name = ?")
+            sql.bind(name)
+            defer { sql.finish() }
+            guard try sql.step() else { throw StoreError(.corrupt) }
+            return sql.bytes(0)
+        }
+    }
+}
+
+/// The right to open the file, held by one process at a time; the system gives it back however that ends.
+private final class FileLock: Sendable {
+    private let descriptor: Int32
+
+    init(_ path: String) throws(StoreError) {
+        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw StoreError(.unavailable) }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            close(descriptor)
+            throw StoreError(.unavailable)
+        }
+    }
+
+    deinit { close(descriptor) }
+}
