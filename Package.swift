@@ -70,7 +70,7 @@ let rooms: [Target] = [
 let doors: [Target] = [
     library("HTTPIngress", ["PushModel", "WireFormats", "ZulipPush", "Delivery",
                             nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, metrics, lifecycle]),
-    library("AdminIngress", ["PushModel", "WireFormats", "Delivery", "HTTPIngress", nioCore, metrics, lifecycle]),
+    library("AdminIngress", ["PushModel", "WireFormats", "Delivery", "HTTPIngress", crypto, metrics, lifecycle]),
     library("Simulators", ["PushModel", "Primitives", "WireFormats", "CNghttp2",
                            nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, x509, crypto, cryptoExtras, jwt, lifecycle]),
     library("Bench", ["PushModel", "WireFormats", "Primitives", "HTTP2Client", "APNs", "FCM", "ZulipPush", "Delivery",

@@ -1,0 +1,73 @@
+package import PushModel
+
+/// What an operator must know without looking. Each is raised while it holds and cleared when it ends.
+package enum Alert: Sendable, Hashable {
+    /// The lane sends nothing but probes; the reason is the push service's literal word.
+    case laneHalted(LaneName, Reason)
+    /// The outbox holds at least that share of its bound.
+    case outboxFilling(percent: Int)
+    /// The store refuses writes; peers hear 503.
+    case storeFailing(StoreError.Code)
+    /// Days that are left, 0 when it has expired.
+    case certificateExpiring(ConfiguredName, days: Int)
+    /// The storage keys lie where a backup of the database would take them along.
+    case keyBesideDatabase
+
+    package enum Kind: String, Sendable, Hashable, CaseIterable {
+        case laneHalted = "lane_halted"
+        case outboxFilling = "outbox_filling"
+        case storeFailing = "store_failing"
+        case certificateExpiring = "certificate_expiring"
+        case keyBesideDatabase = "key_beside_database"
+    }
+
+    /// What an alert is about: two alerts of one subject are the same trouble, whatever their figures.
+    package struct Subject: Sendable, Hashable {
+        package let kind: Kind
+        /// A lane or a listener of our own configuration; empty where there is only one.
+        package let name: String
+    }
+
+    package var subject: Subject {
+        switch self {
+        case .laneHalted(let lane, _): Subject(kind: .laneHalted, name: lane.description)
+        case .outboxFilling: Subject(kind: .outboxFilling, name: "")
+        case .storeFailing: Subject(kind: .storeFailing, name: "")
+        case .certificateExpiring(let listener, _): Subject(kind: .certificateExpiring, name: listener.text)
+        case .keyBesideDatabase: Subject(kind: .keyBesideDatabase, name: "")
+        }
+    }
+
+    /// What has happened and what to do next. Configured names, counts and words of closed lists only.
+    package var sentence: String {
+        switch self {
+        case .laneHalted(let lane, let reason):
+            "The lane \(lane) is halted (\(reason.rawValue)): check the app's credential, topic and environment."
+        case .outboxFilling(let percent):
+            "The outbox is \(percent) % full: see which lane does not empty, or raise its bound."
+        case .storeFailing(let code):
+            "The store refuses writes (\(code.rawValue)): check its disk and its server."
+        case .certificateExpiring(let listener, let days):
+            "The certificate of the listener \(listener) ends in \(days) days: renew it and reload."
+        case .keyBesideDatabase:
+            "Storage keys and database lie in one directory: one backup would take both. Move the keys."
+        }
+    }
+}
+
+/// One thing to tell an operator.
+package struct AlertNotice: Sendable, Hashable {
+    package enum Phase: String, Sendable, Hashable, CaseIterable { case raised, reminded, cleared }
+
+    package let phase: Phase
+    package let subject: Alert.Subject
+    package let sentence: String
+    package let at: UnixTime
+
+    package init(_ phase: Phase, _ subject: Alert.Subject, _ sentence: String, at: UnixTime) {
+        self.phase = phase
+        self.subject = subject
+        self.sentence = sentence
+        self.at = at
+    }
+}
