@@ -1,0 +1,207 @@
+import Primitives
+public import PushModel
+import WireFormats
+
+/// The origin: a server that seals notifications for its users' devices and hands them to the relay (§5). A
+/// value; it sends nothing.
+public struct ZulipOrigin: Sendable {
+    /// `zulip_org_id`: canonical lower-case UUID version 4.
+    public let id: String
+    /// `zulip_org_key`: 64 characters.
+    private let key: Secret
+    private let version: String
+
+    /// - Parameter version: what stands behind `ZulipServer/` in the user agent.
+    public init(id: String, key: Secret, version: String) {
+        self.id = id
+        self.key = key
+        self.version = version
+    }
+
+    /// Invents an id and a key.
+    public static func invent(
+        version: String, using generator: inout some RandomNumberGenerator
+    ) -> (origin: ZulipOrigin, key: Secret) {
+        let id = UUIDText(version4From: generator.next(), generator.next())
+        let key = randomSecret(ZulipLimits.organizationKeyBytes / 2, &generator).reveal { Secret(Hex.encode($0).utf8) }
+        return (ZulipOrigin(id: id.text, key: key, version: version), key)
+    }
+
+    /// `server/register`: signs up, or changes host, contact or key.
+    public func signUp(hostname: String, mail: String, newKey: Secret? = nil) -> ZulipCall {
+        var fields: [(name: String, value: Secret)] = [
+            ("zulip_org_id", Secret(id.utf8)), ("zulip_org_key", key), ("hostname", Secret(hostname.utf8)),
+            ("contact_email", Secret(mail.utf8)),
+        ]
+        if let newKey { fields.append(("new_org_key", newKey)) }
+        return form(.signUp, fields, isAuthenticated: false)
+    }
+
+    /// `server/deactivate`: every later call is refused.
+    public func deactivate() -> ZulipCall { call(.deactivate, json: Secret("{}".utf8)) }
+
+    /// `server/analytics/status`.
+    public func analyticsStatus() -> ZulipCall {
+        ZulipCall(
+            method: "GET", path: ZulipPath.analyticsStatus.rawValue, headers: headers(nil, isAuthenticated: true),
+            body: Secret([]))
+    }
+
+    /// `server/analytics`: makes realms known, without which both encrypted calls are refused.
+    public func analytics(realms: [ZulipRealmReport], featureLevel: Int64 = 468) -> ZulipCall {
+        var writer = JSONWriter(reserving: 512 * (realms.count + 1))
+        writer.beginArray()
+        for realm in realms { Self.write(realm, &writer) }
+        writer.endArray()
+        return form(
+            .analytics,
+            [
+                ("realm_counts", Secret("[]".utf8)), ("installation_counts", Secret("[]".utf8)),
+                ("realms", writer.takeSecret()), ("version", Secret("\"\(version)\"".utf8)),
+                ("api_feature_level", Secret(String(featureLevel).utf8)),
+            ])
+    }
+
+    /// `push/e2ee/register`: passes a device's sealed registration on.
+    public func register(_ token: DeviceRegistrationCall.TokenGroup, realm: String) -> ZulipCall {
+        form(
+            .register,
+            [
+                ("realm_uuid", Secret(realm.utf8)), ("token_id", Secret(token.tokenID.text.utf8)),
+                ("encrypted_push_registration", token.sealedRegistration),
+                ("bouncer_public_key", Secret(token.bouncerKey.utf8)),
+            ])
+    }
+
+    /// `push/e2ee/notify`: seals a notification for each of one user's devices.
+    ///
+    /// - Parameter generator: nonces come from here, 24 bytes for each device; in production the system's.
+    /// - Returns: one call for each 1,000 devices.
+    /// - Throws: `.tooMuchContent` when a push service would not take it.
+    public func notify(
+        _ notification: ZulipNotification, to targets: [ZulipTarget], realm: String,
+        padding: ContentPadding = .steps, using generator: inout some RandomNumberGenerator
+    ) throws(ZulipError) -> [ZulipCall] {
+        let plain = notification.serialized(padding: padding)
+        guard 4 * ((plain.count + ContentBox.overheadBytes + 2) / 3) <= ZulipLimits.payloadBytes - Self.envelopeBytes
+        else { throw ZulipError(.tooMuchContent) }
+        var calls: [ZulipCall] = []
+        var rest = targets[...]
+        while !rest.isEmpty {
+            let batch = rest.prefix(ZulipLimits.requestsPerCall)
+            rest = rest.dropFirst(batch.count)
+            var writer = JSONWriter(reserving: (plain.count * 2 + 512) * batch.count + 128)
+            writer.beginObject()
+            writer.key("realm_uuid")
+            writer.string(realm)
+            writer.key("push_requests")
+            writer.beginArray()
+            for target in batch {
+                let nonce = randomSecret(24, &generator).reveal { Array($0) }
+                let sealed = try ContentBox.seal(plain, with: target.key, nonce: nonce)
+                Self.write(target, sealed, notification.body, &writer)
+            }
+            writer.endArray()
+            writer.endObject()
+            calls.append(call(.notify, json: writer.takeSecret()))
+        }
+        return calls
+    }
+
+    // MARK: parts
+
+    /// What surrounds the ciphertext in the largest body: names, key id, default `aps`.
+    private static let envelopeBytes = 128
+
+    private static func write(
+        _ target: ZulipTarget, _ sealed: Secret, _ body: ZulipNotification.Body, _ writer: inout JSONWriter
+    ) {
+        let isRemoval = if case .remove = body { true } else { false }
+        writer.beginObject()
+        writer.key("token_id")
+        writer.string(target.tokenID.text)
+        switch target.kind {
+        case .apns:
+            writer.key("http_headers")
+            writer.beginObject()
+            writer.key("apns_priority")
+            writer.int(isRemoval ? 5 : 10)
+            writer.key("apns_push_type")
+            writer.string(isRemoval ? "background" : "alert")
+            writer.endObject()
+        case .fcm:
+            writer.key("fcm_priority")
+            writer.string(isRemoval ? "normal" : "high")
+        }
+        writer.key("payload")
+        writer.beginObject()
+        writer.key("push_key_id")
+        writer.int(Int64(target.pushKeyID))
+        writer.key("encrypted_data")
+        sealed.reveal { writer.string(escaped: $0) }
+        writer.endObject()
+        writer.endObject()
+    }
+
+    private static func write(_ realm: ZulipRealmReport, _ writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("id")
+        writer.int(realm.id)
+        writer.key("uuid")
+        writer.string(realm.uuid)
+        writer.key("uuid_owner_secret")
+        writer.string(realm.ownerSecret)
+        writer.key("host")
+        writer.string(realm.host)
+        writer.key("url")
+        writer.string(realm.url)
+        writer.key("name")
+        writer.string(realm.name)
+        writer.key("org_type")
+        writer.int(realm.organizationType)
+        writer.key("date_created")
+        writer.int(realm.createdAt)
+        writer.key("deactivated")
+        writer.bool(realm.isDeactivated)
+        writer.endObject()
+    }
+
+    private func call(_ path: ZulipPath, json: Secret) -> ZulipCall {
+        ZulipCall(
+            method: path.method, path: path.rawValue, headers: headers("application/json", isAuthenticated: true),
+            body: json)
+    }
+
+    private func form(
+        _ path: ZulipPath, _ fields: [(name: String, value: Secret)], isAuthenticated: Bool = true
+    ) -> ZulipCall {
+        let plain = fields.map { ($0.name, $0.value.reveal { Array($0) }) }
+        var encoded = Form(plain).encoded()
+        defer { encoded.withUnsafeMutableBytes { wipe($0) } }
+        return ZulipCall(
+            method: path.method, path: path.rawValue,
+            headers: headers("application/x-www-form-urlencoded", isAuthenticated: isAuthenticated),
+            body: Secret(encoded))
+    }
+
+    private func headers(_ type: String?, isAuthenticated: Bool) -> [(name: String, value: Secret)] {
+        var headers = [(name: "User-agent", value: Secret("ZulipServer/\(version)".utf8))]
+        if let type { headers.append(("Content-type", Secret(type.utf8))) }
+        if isAuthenticated { headers.append(("Authorization", basic)) }
+        return headers
+    }
+
+    /// RFC 7617.
+    private var basic: Secret {
+        key.reveal { key in
+            var plain = Array(id.utf8) + [0x3A] + key
+            var text = Array("Basic ".utf8)
+            Base64.append(plain, to: &text)
+            defer {
+                plain.withUnsafeMutableBytes { wipe($0) }
+                text.withUnsafeMutableBytes { wipe($0) }
+            }
+            return Secret(text)
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import PushModel
+import WireFormats
+
+extension ZulipNotification {
+    /// Compact JSON in the order of deployed servers: no spaces, nothing escaped that need not be (§2).
+    ///
+    /// Messages are cut to 200 characters, removals to the 200 highest ids (§7).
+    ///
+    /// - Parameter padding: whether a member `padding` brings the text to one of ``ContentPadding/sizes``.
+    func serialized(padding: ContentPadding) -> Secret {
+        var writer = JSONWriter(reserving: 8 << 10)
+        writer.beginObject()
+        writer.key("realm_url")
+        writer.string(realmURL)
+        if let realmName {
+            writer.key("realm_name")
+            writer.string(realmName)
+        }
+        writer.key("user_id")
+        writer.int(userID)
+        writer.key("type")
+        switch body {
+        case .message(let message):
+            writer.string("message")
+            message.write(&writer)
+        case .remove(let ids):
+            writer.string("remove")
+            writer.key("message_ids")
+            writer.beginArray()
+            for id in ids.sorted().suffix(ZulipLimits.removedMessages) { writer.int(id) }
+            writer.endArray()
+        case .test(let time):
+            writer.string("test")
+            writer.key("time")
+            writer.int(time)
+        }
+        padding.write(&writer)
+        writer.endObject()
+        return writer.takeSecret()
+    }
+}
+
+extension ZulipMessage {
+    fileprivate func write(_ writer: inout JSONWriter) {
+        writer.key("message_id")
+        writer.int(id)
+        writer.key("time")
+        writer.int(time)
+        writer.key("sender_id")
+        writer.int(senderID)
+        writer.key("sender_full_name")
+        writer.string(senderName)
+        writer.key("sender_avatar_url")
+        writer.string(senderAvatarURL)
+        writer.key("recipient_type")
+        switch recipient {
+        case .channel(let id, let name, let topic):
+            writer.string("channel")
+            writer.key("channel_id")
+            writer.int(id)
+            if let name {
+                writer.key("channel_name")
+                writer.string(name)
+            }
+            writer.key("topic")
+            writer.string(topic)
+        case .direct(let userIDs):
+            writer.string("direct")
+            writer.key("recipient_user_ids")
+            writer.beginArray()
+            for id in userIDs.sorted() { writer.int(id) }
+            writer.endArray()
+        }
+        if let mentionedGroup {
+            writer.key("mentioned_user_group_id")
+            writer.int(mentionedGroup.id)
+            writer.key("mentioned_user_group_name")
+            writer.string(mentionedGroup.name)
+        }
+        writer.key("content")
+        writer.string(Self.cut(content))
+    }
+}
+
+/// Whether sizes are hidden. The protocol has no padding of its own, but peers ignore unknown members, so a
+/// member of spaces brings a content to one of a few sizes.
+public enum ContentPadding: Sendable, Hashable {
+    /// As deployed servers send.
+    case none
+    /// To the next of ``sizes``; what is larger than the last stays as it is.
+    case steps
+
+    /// Bytes of plaintext. The last still fits APNs' 4096 bytes of body when sealed and in base64.
+    public static let sizes = [512, 1_024, 1_536, 2_048, 2_688]
+
+    /// Writes the member, if any; the object's closing brace is still to come.
+    func write(_ writer: inout JSONWriter) {
+        guard self == .steps else { return }
+        // What the member takes beside its value: ,"padding":"" and the closing brace.
+        let fixed = 14
+        guard let size = Self.sizes.first(where: { $0 >= writer.bytes.count + fixed }) else { return }
+        writer.key("padding")
+        writer.string(String(repeating: " ", count: size - (writer.bytes.count + 3)))
+    }
+}
