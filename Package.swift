@@ -101,7 +101,7 @@ let suites: [Target] = [
                              "MemoryStore", "AtRest"]),
     tests("HTTPIngressTests", ["PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats",
                                "Delivery", nioCore, nioPosix, nioHTTP1, nioSSL, metrics, logging, lifecycle, x509, crypto]),
-    tests("SealbellTests", ["sealbell", "PushModel", "PushTesting", "Simulators", "WireFormats", "ZulipPush",
+    tests("SealbellTests", ["sealbell", "PushModel", "Primitives", "PushTesting", "Simulators", "WireFormats", "ZulipPush",
                             "SQLiteStore", "AtRest", nioCore, nioPosix, nioSSL, crypto, cryptoExtras]),
     tests("TidyTests"),
 ]

@@ -1,9 +1,11 @@
 import Crypto
 import CryptoExtras
 import Foundation
+import Primitives
 import PushModel
 import Simulators
 import Testing
+import WireFormats
 
 @testable import sealbell
 
@@ -35,7 +37,9 @@ private func sound() throws -> TemporaryFolder {
             appending: "listeners:\n  public: { bind: \"127.0.0.1:0\", serves: [zulip-main] }\n"
                 + "  admin: { bind: \"127.0.0.1:0\" }"))
     try put("apns.p8", P256.Signing.PrivateKey().pemRepresentation + "\n")
-    try put("bouncer.keys", BouncerKeysFile.text([.make()]).reveal { String(decoding: $0, as: UTF8.self) })
+    try put(
+        "bouncer.keys",
+        BouncerKeysFile.text([.generate(.live)]).reveal { String(decoding: $0, as: UTF8.self) })
     return folder
 }
 
@@ -148,12 +152,13 @@ struct CommandTests {
         let made = await sealbell("keys", "new", "zulip", in: folder)
         #expect(made.status == .done && made.out.count == 1)
         let after = try BouncerKeysFile.parse(try readSecret(path, limitBytes: 4096))
-        #expect(after.map(\.publicKey) == before.map(\.publicKey) + made.out)
+        #expect(
+            after.map { Base64.text($0.publicKey) } == before.map { Base64.text($0.publicKey) } + made.out)
         let fresh = await sealbell("keys", "new", "zulip", "--file", "new.keys", "--json", in: folder)
         let key = try #require(try object(fresh.out.first)["public_key"] as? String)
         #expect(
             try BouncerKeysFile.parse(try readSecret(folder.path + "/new.keys", limitBytes: 4096))
-                .map(\.publicKey) == [key])
+                .map { Base64.text($0.publicKey) } == [key])
         let attributes = try FileManager.default.attributesOfItem(atPath: folder.path + "/new.keys")
         #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o600)
         #expect(await sealbell("keys", "new", "zulip", "--instance", "other", in: folder).status == .usage)

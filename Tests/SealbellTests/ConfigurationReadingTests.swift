@@ -55,7 +55,7 @@ struct ConfigurationReadingTests {
                 with: """
                         keys: bouncer.keys
                         sign_up: allow-list
-                        hosts: [Chat.Example.org, "other.example.org:8443"]
+                        hosts: [Chat.Example.org, other.example.org]
                         mx_lookup: true
                     """,
                 appending: """
@@ -76,7 +76,7 @@ struct ConfigurationReadingTests {
                     """))
         #expect(
             configuration.instances[0].zulip.signUp
-                == .allowList(["chat.example.org", "other.example.org:8443"]))
+                == .allowList(["chat.example.org", "other.example.org"]))
         #expect(configuration.instances[0].zulip.mxLookup)
         #expect(configuration.proxy?.host == "proxy.example.org" && configuration.proxy?.port == 3128)
         #expect(configuration.limits.outboxRows == 5000 && configuration.limits.outboxBytes == 67_108_864)

@@ -1,5 +1,7 @@
 import ArgumentParser
+import Primitives
 import PushModel
+import WireFormats
 
 /// `sealbell keys`.
 struct KeysCommand: AsyncParsableCommand {
@@ -47,7 +49,8 @@ struct KeysNewZulipCommand: SealbellCommand {
             guard error == .missing else { throw CommandFailure(.failed, "\(path): \(error.sentence)") }
         }
         var pairs = try standing.map { try parse($0, path) } ?? []
-        let made = BouncerKeyPair.make()
+        let made = X25519KeyPair.generate(shell.world)
+        let publicKey = Base64.text(made.publicKey)
         pairs.append(made)
         do throws(FileFault) {
             let text = BouncerKeysFile.text(pairs)
@@ -55,11 +58,11 @@ struct KeysNewZulipCommand: SealbellCommand {
         } catch {
             throw CommandFailure(.failed, "\(path): \(error.sentence)")
         }
-        shell.out(json ? try jsonText(["public_key": made.publicKey, "file": path]) : made.publicKey)
+        shell.out(json ? try jsonText(["public_key": publicKey, "file": path]) : publicKey)
         return .done
     }
 
-    private func parse(_ bytes: Secret, _ path: String) throws(CommandFailure) -> [BouncerKeyPair] {
+    private func parse(_ bytes: Secret, _ path: String) throws(CommandFailure) -> [X25519KeyPair] {
         do throws(BouncerKeysFile.Fault) {
             return try BouncerKeysFile.parse(bytes)
         } catch .empty {

@@ -109,12 +109,10 @@ extension ConfigurationReader {
 
     private func hosts(_ cursor: MappingCursor) -> [String] {
         (cursor.list("hosts") ?? []).compactMap { text in
-            let parts = text.text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-            let port = parts.count == 2 ? decimal(parts[1]) : 443
-            guard let host = parts.first, isHostName(host), let port, (1...65_535).contains(port) else {
+            guard isHostName(text.text) else {
                 context.fault(
                     .badValue, text.path, text.source,
-                    "A host name as its server signs up, with a port if need be.")
+                    "A host name, without https:// and without a port.")
                 return nil
             }
             return text.text.lowercased()

@@ -211,7 +211,7 @@ struct ZulipInstanceConfiguration: Sendable, Hashable {
 /// Who may sign up (DESIGN §5).
 enum SignUpPolicy: Sendable, Hashable {
     case open
-    /// Host names in lower case.
+    /// Host names in lower case, without port.
     case allowList(Set<String>)
     /// Hosts invited by `sealbell origins invite`, once each within 7 days.
     case invite

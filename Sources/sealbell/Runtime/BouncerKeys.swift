@@ -1,25 +1,9 @@
-import Crypto
-import Foundation
+import Primitives
 import PushModel
+import WireFormats
 
-/// One key pair of the Zulip bouncer.
-struct BouncerKeyPair: Sendable {
-    /// Standard base64 of 32 bytes: the exact text that apps send and the relay looks up (zulip.md §2).
-    let publicKey: String
-    /// X25519, 32 bytes.
-    let privateKey: Secret
-
-    /// A fresh pair.
-    static func make() -> BouncerKeyPair {
-        let key = Curve25519.KeyAgreement.PrivateKey()
-        let publicKey = key.publicKey.rawRepresentation.base64EncodedString()
-        return BouncerKeyPair(
-            publicKey: publicKey, privateKey: key.rawRepresentation.withUnsafeBytes { Secret(copying: $0) })
-    }
-}
-
-/// `bouncer.keys`: a JSON object, public key → private key, both in base64, as the deployed bouncer keeps it.
-/// Rotation adds a pair and keeps the old one until few old apps remain.
+/// `bouncer.keys`: a JSON object, public key to private key, both in base64, as the deployed bouncer keeps it
+/// (zulip.md §2). Rotation adds a pair and keeps the old one until few old apps remain.
 enum BouncerKeysFile {
     enum Fault: String, Error, Sendable, CaseIterable {
         case notAnObject, badKey, pairsDoNotMatch, repeatedKey, empty, tooMany
@@ -41,124 +25,74 @@ enum BouncerKeysFile {
     static let limitBytes = 256 << 10
     private static let pairLimit = 1000
 
-    /// Parses the file's bytes. Private keys go from there into a ``Secret`` and nowhere else.
-    static func parse(_ bytes: Secret) throws(Fault) -> [BouncerKeyPair] {
-        let pairs = try bytes.reveal { raw throws(Fault) in
-            var scanner = Scanner(bytes: raw)
-            return try scanner.pairs(limit: pairLimit)
+    /// Parses the file's bytes. Private keys go from there into a `Secret` and nowhere else.
+    ///
+    /// - Returns: at least one pair, in the file's order.
+    static func parse(_ bytes: Secret) throws(Fault) -> [X25519KeyPair] {
+        var pairs: [X25519KeyPair] = []
+        var seen: Set<[UInt8]> = []
+        for (publicText, privateText) in try members(bytes) {
+            let publicKey = try decode(publicText)
+            let pair: X25519KeyPair
+            do {
+                pair = try X25519KeyPair(privateKey: try decode(privateText))
+            } catch {
+                throw .badKey
+            }
+            let isPair = publicKey.reveal { $0.elementsEqual(pair.publicKey) }
+            guard isPair else { throw .pairsDoNotMatch }
+            guard seen.insert(pair.publicKey).inserted else { throw .repeatedKey }
+            pairs.append(pair)
         }
         guard !pairs.isEmpty else { throw .empty }
         return pairs
     }
 
+    private static func members(_ bytes: Secret) throws(Fault) -> [(Secret, Secret)] {
+        let members: [(Secret, Secret)]?
+        do throws(FormatError) {
+            members = try bytes.reveal { raw throws(FormatError) in
+                var reader = JSONReader(raw, depthLimit: 2)
+                var members: [(Secret, Secret)] = []
+                try reader.beginObject()
+                while let name = try reader.nextMember() {
+                    guard members.count < pairLimit else { return nil }
+                    members.append((name.secret(), try reader.readString().secret()))
+                }
+                try reader.end()
+                return members
+            }
+        } catch {
+            throw .notAnObject
+        }
+        guard let members else { throw .tooMany }
+        return members
+    }
+
+    /// Canonical base64 of 32 bytes: apps send one spelling, so the file must not have another.
+    private static func decode(_ text: Secret) throws(Fault) -> Secret {
+        do throws(FormatError) {
+            return try Secret(count: X25519KeyPair.keyBytes) { key throws(FormatError) in
+                try text.reveal { raw throws(FormatError) in try Base64.decode(raw, into: key) }
+            }
+        } catch {
+            throw .badKey
+        }
+    }
+
     /// The file's text for these pairs, one a line.
-    static func text(_ pairs: [BouncerKeyPair]) -> Secret {
-        var bytes = Array("{\n".utf8)
+    static func text(_ pairs: [X25519KeyPair]) -> Secret {
+        var bytes: [UInt8] = []
         // Room for everything at once, so that no half-filled copy is left behind by growing.
         bytes.reserveCapacity(16 + pairs.count * 112)
+        bytes += "{\n".utf8
         for (index, pair) in pairs.enumerated() {
-            bytes += Array("  \"\(pair.publicKey)\": \"".utf8)
-            pair.privateKey.reveal { raw in
-                var encoded = Data(raw).base64EncodedData()
-                bytes += encoded
-                wipeData(&encoded)
-            }
-            bytes += Array((index + 1 < pairs.count ? "\",\n" : "\"\n").utf8)
+            bytes += "  \"\(Base64.text(pair.publicKey))\": \"".utf8
+            pair.privateKey.reveal { Base64.append($0, to: &bytes) }
+            bytes += (index + 1 < pairs.count ? "\",\n" : "\"\n").utf8
         }
-        bytes += Array("}\n".utf8)
+        bytes += "}\n".utf8
         defer { bytes.withUnsafeMutableBytes { wipe($0) } }
         return Secret(bytes)
     }
-
-    /// Reads a flat JSON object of texts, in place.
-    private struct Scanner {
-        let bytes: UnsafeRawBufferPointer
-        var at = 0
-
-        mutating func pairs(limit: Int) throws(Fault) -> [BouncerKeyPair] {
-            var pairs: [BouncerKeyPair] = []
-            var seen: Set<String> = []
-            try take(UInt8(ascii: "{"))
-            skipSpace()
-            if at < bytes.count, bytes[at] == UInt8(ascii: "}") {
-                at += 1
-            } else {
-                while true {
-                    let pair = try pair()
-                    guard seen.insert(pair.publicKey).inserted else { throw .repeatedKey }
-                    pairs.append(pair)
-                    guard pairs.count <= limit else { throw .tooMany }
-                    skipSpace()
-                    guard at < bytes.count else { throw .notAnObject }
-                    let next = bytes[at]
-                    at += 1
-                    if next == UInt8(ascii: "}") { break }
-                    guard next == UInt8(ascii: ",") else { throw .notAnObject }
-                }
-            }
-            skipSpace()
-            guard at == bytes.count else { throw .notAnObject }
-            return pairs
-        }
-
-        private mutating func pair() throws(Fault) -> BouncerKeyPair {
-            var publicBytes = try key()
-            try take(UInt8(ascii: ":"))
-            var privateBytes = try key()
-            defer {
-                wipeData(&publicBytes)
-                wipeData(&privateBytes)
-            }
-            let derived: Data
-            do {
-                derived = try Curve25519.KeyAgreement.PrivateKey(rawRepresentation: privateBytes).publicKey
-                    .rawRepresentation
-            } catch {
-                throw .badKey
-            }
-            guard derived == publicBytes else { throw .pairsDoNotMatch }
-            return BouncerKeyPair(
-                publicKey: publicBytes.base64EncodedString(),
-                privateKey: privateBytes.withUnsafeBytes { Secret(copying: $0) })
-        }
-
-        /// A JSON text that is the canonical base64 of 32 bytes. `\/`, as some writers have it, is a slash.
-        private mutating func key() throws(Fault) -> Data {
-            try take(UInt8(ascii: "\""))
-            var text = Data(capacity: 44)
-            defer { wipeData(&text) }
-            while true {
-                guard at < bytes.count else { throw .notAnObject }
-                var byte = bytes[at]
-                at += 1
-                if byte == UInt8(ascii: "\"") { break }
-                if byte == UInt8(ascii: "\\"), at < bytes.count, bytes[at] == UInt8(ascii: "/") {
-                    byte = bytes[at]
-                    at += 1
-                }
-                guard text.count < 44 else { throw .badKey }
-                text.append(byte)
-            }
-            guard let key = Data(base64Encoded: text), key.count == 32 else { throw .badKey }
-            var again = key.base64EncodedData()
-            defer { wipeData(&again) }
-            guard again == text else { throw .badKey }
-            return key
-        }
-
-        private mutating func take(_ byte: UInt8) throws(Fault) {
-            skipSpace()
-            guard at < bytes.count, bytes[at] == byte else { throw .notAnObject }
-            at += 1
-        }
-
-        private mutating func skipSpace() {
-            while at < bytes.count, [0x20, 0x09, 0x0A, 0x0D].contains(bytes[at]) { at += 1 }
-        }
-    }
-}
-
-/// Overwrites bytes that Foundation holds.
-func wipeData(_ data: inout Data) {
-    data.withUnsafeMutableBytes { wipe($0) }
 }
