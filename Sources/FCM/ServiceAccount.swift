@@ -23,7 +23,7 @@ package struct ServiceAccount: Sendable {
         guard let members = Self.members(of: file), members["type"] == "service_account",
             let project = members["project_id"], let email = members["client_email"],
             let keyID = members["private_key_id"], let url = tokenURL ?? members["token_uri"],
-            Self.isProject(project), url.hasPrefix("https://")
+            Self.isProject(project), !email.isEmpty, !keyID.isEmpty, url.hasPrefix("https://")
         else { throw FCMError(.malformedServiceAccount) }
         // The library's words are dropped: they may quote the key.
         guard let pem = Self.privateKey(of: file), let der = SignedToken.der(fromPEM: pem),

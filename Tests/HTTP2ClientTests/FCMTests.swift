@@ -1,0 +1,331 @@
+@testable import FCM
+import HTTP2Client
+import PushModel
+import PushTesting
+import Synchronization
+import Testing
+import WireFormats
+
+private let now = UnixTime(seconds: 1_800_000_000)
+private let authorization = HTTP2Authorization(scheme: "Bearer", token: Secret(Array("t".utf8)))
+
+/// A fault as FCM writes it.
+private func fault(_ status: String, message: String = "m", code: String?) -> String {
+    let detail = code.map {
+        "{\"@type\":\"type.googleapis.com/google.firebase.fcm.v1.FcmError\",\"errorCode\":\"\($0)\"}"
+    }
+    return "{\"error\":{\"code\":1,\"message\":\"\(message)\",\"status\":\"\(status)\",\"details\":["
+        + "{\"@type\":\"type.googleapis.com/google.rpc.BadRequest\"}\(detail.map { "," + $0 } ?? "")]}}"
+}
+
+@Suite("What an answer of FCM means")
+struct FCMOutcomeTests {
+    typealias Row = (status: Int, body: String, outcome: Outcome, reason: Reason)
+
+    /// push-services §4.4, row by row.
+    static let rows: [Row] = [
+        (200, "{\"name\":\"projects/p/messages/1\"}", .accepted, .ok),
+        (400, fault("INVALID_ARGUMENT", message: "The registration token is not a valid FCM registration token",
+                    code: "INVALID_ARGUMENT"), .unregistered(since: nil), .invalidRegistrationToken),
+        (400, fault("INVALID_ARGUMENT", message: "The registration token is not valid", code: "INVALID_ARGUMENT"),
+         .rejected, .invalidArgument),
+        (400, fault("INVALID_ARGUMENT", message: "The registration token is not a valid FCM registration token",
+                    code: nil), .rejected, .invalidArgument),
+        (400, fault("INVALID_ARGUMENT", code: nil), .rejected, .invalidArgument),
+        (401, fault("UNAUTHENTICATED", code: nil), .retry(after: nil), .unauthenticated),
+        (401, fault("UNAUTHENTICATED", code: "THIRD_PARTY_AUTH_ERROR"), .misconfigured(.target), .thirdPartyAuthError),
+        (403, fault("PERMISSION_DENIED", code: "SENDER_ID_MISMATCH"), .unregistered(since: nil), .senderIdMismatch),
+        (403, fault("PERMISSION_DENIED", code: nil), .misconfigured(.credential), .permissionDenied),
+        (404, fault("NOT_FOUND", code: "UNREGISTERED"), .unregistered(since: nil), .unregisteredFCM),
+        (404, fault("NOT_FOUND", code: nil), .misconfigured(.credential), .notFound),
+        (404, "<!DOCTYPE html><html>404</html>", .misconfigured(.credential), .notFound),
+        (429, fault("RESOURCE_EXHAUSTED", code: "QUOTA_EXCEEDED"), .retry(after: .seconds(60)), .quotaExceeded),
+        (500, fault("INTERNAL", code: "INTERNAL"), .retry(after: nil), .internalFCM),
+        (503, fault("UNAVAILABLE", code: "UNAVAILABLE"), .retry(after: nil), .unavailable),
+        (502, "<html>", .retry(after: nil), .unknown),
+        (413, "", .rejected, .unknown),
+        (403, fault("PERMISSION_DENIED", code: "NOVEL"), .rejected, .unknown),
+        (302, "", .retry(after: nil), .unknown),
+    ]
+
+    @Test("Every row of the sheet", arguments: rows)
+    func documented(_ row: Row) {
+        let verdict = FCMOutcomeTable.judge(status: row.status, body: Array(row.body.utf8), retryAfter: [], now: now)
+        #expect(verdict.outcome == row.outcome)
+        #expect(verdict.reason == row.reason)
+        #expect(verdict.renewToken == (row.reason == .unauthenticated))
+    }
+
+    @Test("Retry-After in seconds or as a date", arguments: [
+        ("9", Duration.seconds(9)), ("Fri, 15 Jan 2027 08:01:00 GMT", .seconds(60)),
+        ("Fri, 15 Jan 2027 07:00:00 GMT", .zero),
+    ])
+    func retryAfter(text: String, wait: Duration) {
+        for status in [429, 500, 503] {
+            let verdict = FCMOutcomeTable.judge(status: status, body: [], retryAfter: Array(text.utf8), now: now)
+            #expect(verdict.outcome == .retry(after: wait))
+        }
+    }
+}
+
+@Suite("Requests to FCM")
+struct FCMRequestTests {
+    private func body(
+        _ address: String, kind: FCMAddressKind = .auto, priority: FCMMessage.Priority = .high, ttl: Duration? = nil,
+        collapse: String? = nil, data: String = "{\"k\":\"v\"}"
+    ) throws -> String {
+        let message = FCMMessage(
+            address: Secret(Array(address.utf8)), priority: priority, ttl: ttl,
+            collapseKey: collapse.map { Secret(Array($0.utf8)) }, data: Secret(Array(data.utf8)))
+        let body = try FCMRequest(authority: "a", project: "p", addressKind: kind).body(for: message)
+        return body.reveal { String(decoding: $0, as: UTF8.self) }
+    }
+
+    private let token = "dXy:APA91bF" + String(repeating: "x", count: 130)
+
+    @Test("The body is Zulip's to the byte")
+    func zulip() throws {
+        let data = "{\"push_key_id\":\"12345\",\"encrypted_data\":\"abcd==\"}"
+        #expect(try body(token, priority: .normal, data: data)
+            == "{\"message\":{\"token\":\"\(token)\",\"android\":{\"priority\":\"normal\"},\"data\":\(data)}}")
+    }
+
+    @Test("TTL and collapse key stand in the android block", arguments: [
+        (Duration.seconds(3600), "3600s"), (.zero, "0s"), (.milliseconds(1999), "1s"),
+        (.seconds(99_999_999), "2419200s"), (.seconds(-5), "0s"),
+    ])
+    func ttl(span: Duration, text: String) throws {
+        #expect(try body(token, ttl: span, collapse: "c 1")
+            == "{\"message\":{\"token\":\"\(token)\",\"android\":{\"priority\":\"high\",\"ttl\":\"\(text)\","
+            + "\"collapse_key\":\"c 1\"},\"data\":{\"k\":\"v\"}}}")
+    }
+
+    @Test("An address is read as configured, or by its form", arguments: [
+        ("c1E-_5fGhIjKlMnOpQrStU", FCMAddressKind.auto, "fid"), ("c1E:_5fGhIjKlMnOpQrStU", .auto, "token"),
+        ("c1E-_5fGhIjKlMnOpQrSt", .auto, "token"), ("c1E-_5fGhIjKlMnOpQrStU", .token, "token"), ("abc", .fid, "fid"),
+    ])
+    func address(text: String, kind: FCMAddressKind, name: String) throws {
+        #expect(try body(text, kind: kind).hasPrefix("{\"message\":{\"\(name)\":\"\(text)\","))
+    }
+
+    @Test("Every body is JSON with three members at most, and never an apns block")
+    func shape() throws {
+        let parsed = try JSONValue.parse(Array(try body(token, ttl: .seconds(1), collapse: "c").utf8))
+        #expect(Set(parsed["message"]?.object?.names ?? []) == ["token", "android", "data"])
+        #expect(parsed.object?.names == ["message"])
+    }
+
+    @Test("Addresses that could break out of the text are refused", arguments: [
+        "", "a\"b", "a\\b", "a b", "a\u{7}b", "ä", String(repeating: "a", count: 4097),
+    ])
+    func badAddress(text: String) {
+        #expect(throws: FCMRequest.Refusal.badAddress) { try body(text) }
+    }
+
+    @Test("4,096 bytes of names and values fit, one more does not; escapes count as what they mean")
+    func sizes() throws {
+        func data(_ count: Int, _ tail: String = "") -> String {
+            "{\"k\":\"" + String(repeating: "x", count: count) + tail + "\"}"
+        }
+        _ = try body(token, data: data(4095))
+        #expect(throws: FCMRequest.Refusal.tooLarge) { try body(token, data: data(4096)) }
+        _ = try body(token, data: data(4094, "\\n"))
+        #expect(throws: FCMRequest.Refusal.tooLarge) { try body(token, data: data(4095, "\\n")) }
+        _ = try body(token, data: data(4092, "\\u20ac"))
+        #expect(throws: FCMRequest.Refusal.tooLarge) { try body(token, data: data(4093, "\\u20ac")) }
+        #expect(throws: FCMRequest.Refusal.tooLarge) { try body(token, data: data(4092, "\\ud83d\\ude00")) }
+        _ = try body(token, data: data(4091, "\\ud83d\\ude00"))
+    }
+}
+
+/// A token service that answers by a script and keeps what it was asked.
+private final class ScriptedWeb: WebFetch {
+    struct Asked: Sendable { let url: String, body: String }
+    private let state = Mutex<(answers: [Result<WebAnswer, WebError>], asked: [Asked])>(([], []))
+    private let gate: (@Sendable () async -> Void)?
+
+    init(_ answers: [Result<WebAnswer, WebError>], gate: (@Sendable () async -> Void)? = nil) {
+        self.gate = gate
+        state.withLock { $0.answers = answers }
+    }
+
+    var asked: [Asked] { state.withLock { $0.asked } }
+
+    func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
+        let body = request.body?.reveal { String(decoding: $0, as: UTF8.self) } ?? ""
+        let answer = state.withLock { state -> Result<WebAnswer, WebError>? in
+            state.asked.append(Asked(url: request.url, body: body))
+            return state.answers.isEmpty ? nil : state.answers.removeFirst()
+        }
+        await gate?()
+        return try (answer ?? .failure(WebError(.unreachable))).get()
+    }
+
+    static func answer(_ status: Int, _ body: String, retryAfter: String? = nil) -> Result<WebAnswer, WebError> {
+        .success(WebAnswer(status: status, retryAfter: retryAfter, body: Secret(Array(body.utf8))))
+    }
+
+    static func token(_ text: String) -> Result<WebAnswer, WebError> {
+        answer(200, "{\"access_token\":\"\(text)\",\"expires_in\":3599,\"token_type\":\"Bearer\"}")
+    }
+}
+
+@Suite("The service account's token", .timeLimit(.minutes(1)))
+struct FCMCredentialTests {
+    private static let key = Result { try OpenSSL.KeyPair.rsa() }
+    private let clock = ManualClock(start: now)
+
+    private func file(_ change: (inout JSONObject) -> Void = { _ in }) throws -> Secret {
+        let pem = String(decoding: try Self.key.get().privatePEM, as: UTF8.self)
+        var members = JSONObject()
+        for (name, value) in [
+            ("type", "service_account"), ("project_id", "acme-1"), ("private_key_id", "k1"), ("private_key", pem),
+            ("client_email", "push@acme-1.iam.gserviceaccount.com"), ("token_uri", "https://oauth.test/token"),
+        ] { members[name] = .string(value) }
+        change(&members)
+        return Secret(JSONValue.object(members).serialized())
+    }
+
+    private func credential(_ web: ScriptedWeb) throws -> FCMCredential {
+        FCMCredential(
+            account: try ServiceAccount(file: try file()), fetch: web, world: clock.world(seed: 1), journal: .silent)
+    }
+
+    private func fault(_ credential: FCMCredential) async -> FCMCredentialFault? {
+        do {
+            _ = try await credential.token()
+            return nil
+        } catch { return error }
+    }
+
+    private func serial(_ credential: FCMCredential) async -> Int? {
+        do { return try await credential.token().serial } catch { return nil }
+    }
+
+    @Test("The assertion is the one Google asks for, signed with the account's key, as openssl finds too")
+    func assertion() async throws {
+        let web = ScriptedWeb([ScriptedWeb.token("ya29.a")])
+        _ = try await credential(web).token()
+        let asked = try #require(web.asked.first)
+        #expect(asked.url == "https://oauth.test/token")
+        let form = try Form.parse(Array(asked.body.utf8))
+        #expect(form.text("grant_type") == "urn:ietf:params:oauth:grant-type:jwt-bearer")
+        let token = try OpenSSL.Token(try #require(form.text("assertion")))
+        #expect(token.header["alg"]?.string == "RS256" && token.header["kid"]?.string == "k1")
+        #expect(token.claims["iss"]?.string == "push@acme-1.iam.gserviceaccount.com")
+        #expect(token.claims["scope"]?.string == "https://www.googleapis.com/auth/firebase.messaging")
+        #expect(token.claims["aud"]?.string == "https://oauth.test/token")
+        let issued = try #require(token.claims["iat"]?.int64)
+        let ends = try #require(token.claims["exp"]?.int64)
+        #expect(issued <= now.seconds && ends - issued <= 3600 && ends > now.seconds)
+        try OpenSSL.verify(token.signature, over: token.input, by: try Self.key.get())
+    }
+
+    @Test("A hundred callers at once make one request")
+    func singleFlight() async throws {
+        let web = ScriptedWeb([ScriptedWeb.token("a")], gate: { for _ in 0..<200 { await Task.yield() } })
+        let credential = try credential(web)
+        let serials = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<100 { group.addTask { try await credential.token().serial } }
+            return try await group.reduce(into: Set<Int>()) { $0.insert($1) }
+        }
+        #expect(serials == [1] && web.asked.count == 1)
+    }
+
+    @Test("At 80 % of its life a token is renewed in the background, while the old one serves")
+    func earlyRenewal() async throws {
+        let web = ScriptedWeb([ScriptedWeb.token("a"), ScriptedWeb.token("b")])
+        let credential = try credential(web)
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await credential.keepFresh() }
+            await clock.sleepers(atLeast: 1)
+            #expect(web.asked.count == 1)
+            clock.advance(by: .seconds(2879))
+            #expect(await serial(credential) == 1)
+            clock.advance(by: .seconds(1))
+            await clock.sleepers(atLeast: 1)
+            #expect(web.asked.count == 2)
+            #expect(await serial(credential) == 2)
+            group.cancelAll()
+        }
+    }
+
+    @Test("A failed renewal leaves the old token in use, and is tried again later")
+    func failedRenewal() async throws {
+        let web = ScriptedWeb([ScriptedWeb.token("a"), ScriptedWeb.answer(500, "")])
+        let credential = try credential(web)
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await credential.keepFresh() }
+            await clock.sleepers(atLeast: 1)
+            clock.advance(by: .seconds(2900))
+            await clock.sleepers(atLeast: 1)
+            #expect(web.asked.count == 2)
+            #expect(await serial(credential) == 1)
+            group.cancelAll()
+        }
+    }
+
+    @Test("Refusals of the account are its fault, the rest is time's", arguments: [
+        (400, "{\"error\":\"invalid_grant\"}", FCMCredentialFault.refused),
+        (401, "{\"error\":\"invalid_client\"}", .refused), (403, "", .refused),
+        (429, "", .unavailable(after: .seconds(30))), (500, "", .unavailable(after: .seconds(30))),
+        (503, "<html>", .unavailable(after: .seconds(30))), (200, "<html>", .unavailable(after: nil)),
+        (200, "{}", .unavailable(after: nil)), (200, "{\"access_token\":\"\"}", .unavailable(after: nil)),
+        (200, "{\"access_token\":\"a\\r\\nb\"}", .unavailable(after: nil)),
+    ])
+    func faults(status: Int, body: String, expected: FCMCredentialFault) async throws {
+        let web = ScriptedWeb([ScriptedWeb.answer(status, body, retryAfter: status < 429 ? nil : "30")])
+        #expect(await fault(try credential(web)) == expected)
+    }
+
+    @Test("After a fault nobody asks again before the wait is over: no storm")
+    func backOff() async throws {
+        let web = ScriptedWeb([ScriptedWeb.answer(429, "", retryAfter: "30"), ScriptedWeb.token("a")])
+        let credential = try credential(web)
+        for _ in 0..<50 { #expect(await fault(credential) == .unavailable(after: .seconds(30))) }
+        #expect(web.asked.count == 1)
+        clock.advance(by: .seconds(30))
+        #expect(await fault(credential) == nil)
+        #expect(web.asked.count == 2)
+    }
+
+    @Test("A refused token is replaced once; a refused replacement means the account is wrong")
+    func refusedToken() async throws {
+        let web = ScriptedWeb(["a", "b", "c", "d"].map { ScriptedWeb.token($0) })
+        let credential = try credential(web)
+        let first = try await credential.token()
+        #expect(await credential.refused(first))
+        #expect(await credential.refused(first))
+        let second = try await credential.token()
+        #expect(second.serial == 2)
+        // Sent with the old one, answered after the new one came: no fault of the new one.
+        #expect(await credential.refused(first))
+        #expect(await !credential.refused(second))
+        let third = try await credential.token()
+        await credential.accepted(third)
+        let settled = try await credential.token()
+        #expect(settled.serial == 3)
+        #expect(await credential.refused(settled))
+    }
+
+    @Test("A token without a lifetime is taken for an hour's")
+    func noLifetime() async throws {
+        let web = ScriptedWeb([ScriptedWeb.answer(200, "{\"access_token\":\"a\"}"), ScriptedWeb.token("b")])
+        let credential = try credential(web)
+        #expect(try await credential.token().serial == 1)
+        clock.advance(by: .seconds(3000))
+        #expect(try await credential.token().serial == 1)
+        clock.advance(by: .seconds(600))
+        #expect(try await credential.token().serial == 2)
+    }
+
+    @Test("Key files that are none are refused", arguments: [
+        "type", "project_id", "private_key_id", "private_key", "client_email", "token_uri",
+    ])
+    func incomplete(name: String) throws {
+        let broken = try file { $0[name] = .string(name == "token_uri" ? "http://plain" : "") }
+        let code: FCMError.Code = name == "private_key" ? .badSigningKey : .malformedServiceAccount
+        #expect(throws: FCMError(code)) { try ServiceAccount(file: broken) }
+        #expect(throws: FCMError(.malformedServiceAccount)) { try ServiceAccount(file: Secret(Array("[]".utf8))) }
+    }
+}

@@ -1,0 +1,279 @@
+@testable import HTTP2Client
+import Testing
+
+private final class Link: Sendable {}
+private typealias State = PoolState<Link, Int>
+
+private let start = ContinuousClock.now
+
+private func options(_ change: (inout HTTP2Options) -> Void = { _ in }) -> HTTP2Options {
+    var options = HTTP2Options()
+    options.maximumConnections = 3
+    change(&options)
+    return options
+}
+
+private func report(limit: Int, submitted: Int = 0, closed: Int = 0, window: Int = 65_535, writable: Bool = true)
+    -> State.Report
+{
+    .init(
+        limit: limit, submitted: submitted, closed: closed, windowRoomBytes: window, usualBodyBytes: 1000,
+        writable: writable)
+}
+
+@Suite("The pool's decisions")
+struct PoolStateTests {
+    /// A running pool with connections 1… that stand, each with that many streams.
+    private func standing(_ limits: [Int], _ change: (inout HTTP2Options) -> Void = { _ in }) -> State {
+        var state = State(options: options(change))
+        state.start()
+        for (index, limit) in limits.enumerated() {
+            if index > 0 { _ = state.wait(0, ahead: false, until: nil, now: start - .seconds(1)) }
+            let plan = state.plan(now: start)
+            _ = state.ready(plan.open[0], Link(), report(limit: 0), now: start)
+            if index > 0 { _ = state.cancel(UInt64(index)) }
+            _ = state.report(plan.open[0], report(limit: limit), now: start)
+        }
+        return state
+    }
+
+    /// How many of so many tries get a stream.
+    private func taken(_ tries: Int, from state: inout State) -> Int {
+        (0..<tries).reduce(0) { count, _ in state.take() == nil ? count : count + 1 }
+    }
+
+    @Test("Nothing is opened before the pool runs, then one connection")
+    func first() {
+        var state = State(options: options())
+        #expect(state.plan(now: start).open.isEmpty)
+        state.start()
+        #expect(state.plan(now: start).open == [1])
+        #expect(state.plan(now: start).open.isEmpty)
+    }
+
+    @Test("Streams are taken up to the limit, and come back with a report")
+    func limit() {
+        var state = standing([2])
+        #expect(taken(3, from: &state) == 2)
+        #expect(state.wait(7, ahead: false, until: nil, now: start) > 0)
+        let grants = state.report(1, report(limit: 2, submitted: 2, closed: 1), now: start)
+        #expect(grants.map(\.waiter) == [7])
+        #expect(state.inFlight == 2)
+    }
+
+    @Test("A limit lowered below what is in flight frees nothing until enough has ended")
+    func lowered() {
+        var state = standing([3])
+        #expect(taken(3, from: &state) == 3)
+        _ = state.wait(7, ahead: false, until: nil, now: start)
+        #expect(state.report(1, report(limit: 1, submitted: 3, closed: 1), now: start).isEmpty)
+        #expect(state.report(1, report(limit: 1, closed: 1), now: start).isEmpty)
+        #expect(state.report(1, report(limit: 1, closed: 1), now: start).count == 1)
+    }
+
+    @Test("A spent window and a full socket count as full", arguments: [(999, true), (65_535, false)])
+    func full(window: Int, writable: Bool) {
+        var state = standing([100])
+        _ = state.report(1, report(limit: 100, window: window, writable: writable), now: start)
+        #expect(state.take() == nil)
+    }
+
+    @Test("What is promised but not written counts against the window")
+    func promised() {
+        var state = standing([100])
+        _ = state.report(1, report(limit: 100, window: 3500), now: start)
+        #expect(taken(4, from: &state) == 3)
+    }
+
+    @Test("Callers are served in order, a resend before all")
+    func order() {
+        var state = standing([0])
+        _ = state.wait(1, ahead: false, until: nil, now: start)
+        _ = state.wait(2, ahead: false, until: nil, now: start)
+        _ = state.wait(3, ahead: true, until: nil, now: start)
+        #expect(state.report(1, report(limit: 3), now: start).map(\.waiter) == [3, 1, 2])
+    }
+
+    @Test("Connections grow one by one while all are full, up to the bound")
+    func growth() {
+        var state = standing([0])
+        _ = state.wait(1, ahead: false, until: nil, now: start)
+        #expect(state.plan(now: start).open.isEmpty)
+        #expect(state.plan(now: start).lookAgain == start + .milliseconds(25))
+        let later = start + .milliseconds(25)
+        #expect(state.plan(now: later).open == [2])
+        #expect(state.plan(now: later + .seconds(1)).open.isEmpty)
+        _ = state.ready(2, Link(), report(limit: 0), now: later)
+        #expect(state.plan(now: later + .seconds(1)).open == [3])
+        _ = state.ready(3, Link(), report(limit: 0), now: later)
+        #expect(state.plan(now: later + .seconds(9)).open.isEmpty)
+    }
+
+    @Test("Connections without a good answer wait longer and longer, one good answer ends it")
+    func backoff() {
+        var state = State(options: options())
+        state.start()
+        var now = start
+        for round in 0..<10 {
+            let open = state.plan(now: now).open
+            #expect(open.count == 1)
+            state.ended(open.first ?? 0, proved: false, now: now, random: .max)
+            #expect(state.plan(now: now).open.isEmpty)
+            let wait = min(Duration.seconds(60), .seconds(1 << round))
+            #expect(state.plan(now: now + wait * 0.99).open.isEmpty)
+            now += wait
+        }
+        let open = state.plan(now: now).open
+        state.proved()
+        state.ended(open.first ?? 0, proved: true, now: now, random: .max)
+        #expect(state.plan(now: now).open.count == 1)
+    }
+
+    @Test("The wait is jittered over the whole span")
+    func jitter() {
+        var state = State(options: options())
+        state.start()
+        let open = state.plan(now: start).open
+        state.ended(open[0], proved: false, now: start, random: 0)
+        #expect(state.plan(now: start).open.count == 1)
+    }
+
+    @Test("A draining connection takes nothing and another is opened at once")
+    func draining() {
+        var state = standing([5])
+        state.drain(1)
+        #expect(state.take() == nil)
+        #expect(state.plan(now: start).open == [2])
+    }
+
+    @Test("Idle connections go, but the last stays")
+    func shrink() {
+        var state = standing([5, 5])
+        #expect(state.plan(now: start + .seconds(599)).retire.isEmpty)
+        #expect(state.plan(now: start + .seconds(600)).retire.count == 1)
+        #expect(state.plan(now: start + .seconds(9600)).retire.isEmpty)
+    }
+
+    @Test("A caller with a moment is let go when it has passed")
+    func expiry() {
+        var state = standing([0])
+        _ = state.wait(1, ahead: true, until: start + .seconds(1), now: start)
+        #expect(state.plan(now: start).expire.isEmpty)
+        #expect(state.plan(now: start + .seconds(1)).expire == [1])
+        #expect(state.waitingCount == 0)
+    }
+
+    @Test("Stopping lets all callers go and opens nothing more")
+    func stopping() {
+        var state = standing([0])
+        _ = state.wait(4, ahead: false, until: nil, now: start)
+        #expect(state.stop().waiters == [4])
+        state.ended(1, proved: true, now: start, random: 0)
+        #expect(state.plan(now: start + .seconds(5)).open.isEmpty)
+    }
+}
+
+@Suite("A connection's life")
+struct ConnectionStateTests {
+    private func ready(_ peer: Int? = 100, _ change: (inout HTTP2Options) -> Void = { _ in }) -> ConnectionState {
+        var state = ConnectionState(options: options(change), now: start)
+        state.secured()
+        _ = state.settings(peerLimit: peer)
+        return state
+    }
+
+    private func tick(_ state: inout ConnectionState, _ seconds: Double, inFlight: Int = 0, stalled: Bool = false)
+        -> ConnectionState.Action
+    {
+        state.tick(at: start + .milliseconds(Int(seconds * 1000)), inFlight: inFlight, stalled: stalled)
+    }
+
+    @Test("No stream is allowed before SETTINGS, and only the first makes it ready")
+    func settings() {
+        var state = ConnectionState(options: options(), now: start)
+        #expect(state.limit == 0)
+        state.secured()
+        #expect(state.limit == 0)
+        let first = state.settings(peerLimit: 1)
+        #expect(first)
+        #expect(state.limit == 1)
+        let second = state.settings(peerLimit: 0)
+        #expect(!second)
+        #expect(state.limit == 0)
+    }
+
+    @Test("The peer's limit holds under our cap; without one, 100 until the first good answer")
+    func limits() {
+        #expect(ready(5000).limit == 1000)
+        var state = ready(nil)
+        #expect(state.limit == 100)
+        let news = [state.good(), state.good()]
+        #expect(news == [true, false])
+        #expect(state.limit == 1000)
+    }
+
+    @Test("Without SETTINGS within the deadline it fails")
+    func noSettings() {
+        var state = ConnectionState(options: options(), now: start)
+        #expect(tick(&state, 9.9) == .none)
+        #expect(tick(&state, 10) == .fail(.noSettings))
+    }
+
+    @Test("With requests in flight 15 s of silence bring a PING, 10 s more the end; a PONG saves it")
+    func silence() {
+        var state = ready()
+        #expect(tick(&state, 14.9, inFlight: 1) == .none)
+        #expect(tick(&state, 15, inFlight: 1) == .ping)
+        #expect(tick(&state, 24.9, inFlight: 1) == .none)
+        var dead = state
+        #expect(tick(&dead, 25, inFlight: 1) == .fail(.silent))
+        state.read(at: start + .seconds(24))
+        state.pong()
+        #expect(tick(&state, 25, inFlight: 1) == .none)
+        #expect(tick(&state, 39, inFlight: 1) == .ping)
+    }
+
+    @Test("An idle connection is asked once an hour")
+    func idle() {
+        var state = ready()
+        #expect(tick(&state, 3599) == .none)
+        #expect(tick(&state, 3600) == .ping)
+    }
+
+    @Test("The first request after a long silence takes a PING along")
+    func wake() {
+        var state = ready()
+        #expect(state.submitted(at: start + .seconds(14)) == .none)
+        #expect(state.submitted(at: start + .seconds(100)) == .ping)
+        #expect(state.submitted(at: start + .seconds(101)) == .none)
+        #expect(tick(&state, 110, inFlight: 1) == .fail(.silent))
+    }
+
+    @Test("A draining connection leaves when empty, and fails when it cannot even leave")
+    func draining() {
+        var state = ready()
+        let news = [state.drain(at: start), state.drain(at: start)]
+        #expect(news == [true, false])
+        #expect(state.limit == 0)
+        #expect(tick(&state, 1, inFlight: 1) == .none)
+        #expect(tick(&state, 2) == .leave)
+        #expect(tick(&state, 20, inFlight: 1) == .fail(.silent))
+    }
+
+    @Test("A window that stays spent with nothing in flight drains the connection")
+    func stalled() {
+        var state = ready()
+        #expect(tick(&state, 1, stalled: true) == .none)
+        #expect(tick(&state, 5, stalled: false) == .none)
+        #expect(tick(&state, 6, stalled: true) == .none)
+        #expect(tick(&state, 15.9, stalled: true) == .none)
+        #expect(tick(&state, 16, stalled: true) == .drain)
+    }
+
+    @Test("Used-up stream ids drain it")
+    func streamIDs() {
+        var state = ready(100) { $0.requestsPerConnection = 2 }
+        #expect(state.submitted(at: start) == .none)
+        #expect(state.submitted(at: start) == .drain)
+    }
+}
