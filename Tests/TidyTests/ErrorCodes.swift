@@ -4,6 +4,7 @@ enum ErrorCodes {
     /// the type the enumeration stands in, or the enumeration itself at the top of a file.
     static func declared(_ file: SwiftText) -> [(code: String, line: Int)] {
         var found: [(String, Int)] = []
+        guard !file.places(of: "enum").isEmpty else { return [] }
         var inside: (depth: Int, owner: String)?
         var level = 0
         var type = ""
@@ -60,16 +61,6 @@ enum ErrorCodes {
             if let match = line.firstMatch(of: #/^\|\s*`([^`]+)`\s*\|/#) {
                 found.insert("\(owner).\(match.1)")
             }
-        }
-        return found
-    }
-
-    /// `mapping.key` for every `static let mapping = ["key", …]` of the configuration's table of keys.
-    static func configurationKeys(_ text: String) -> Set<String> {
-        var found: Set<String> = []
-        for match in text.matches(of: #/static let (\w+) = \[([^\]]*)\]/#) where !match.1.hasPrefix("unbuilt")
-        {
-            for key in match.2.matches(of: #/"(\w+)"/#) { found.insert("\(match.1).\(key.1)") }
         }
         return found
     }

@@ -17,8 +17,8 @@ extension Rules {
     /// Name and lines (from the declaration to its closing brace) of every function and initialiser.
     static func functions(_ file: SwiftText) -> [(name: String, lines: Range<Int>)] {
         let form = #/(?:^|[^\w.`])(?:func\s+(`[^`]+`|[^\s(<]+)|(init)[?!]?(?=[<(])|(deinit)(?=\s*\{))/#
-        return file.code.indices.compactMap { index in
-            guard let match = file.code[index].firstMatch(of: form) else { return nil }
+        return file.places(of: "func", "init", "deinit").compactMap { index, line in
+            guard let match = line.firstMatch(of: form) else { return nil }
             // `self.init(` and `super.init(` are excluded by the form; a bare call of `init(` has no body.
             guard let end = closingLine(file, from: index) else { return nil }
             let name = match.1 ?? match.2 ?? match.3 ?? ""
@@ -69,7 +69,8 @@ extension Rules {
     /// Number of lines of the longest `switch` in these lines that has no `default` of its own.
     private static func longestExhaustiveSwitch(_ file: SwiftText, within lines: Range<Int>) -> Int {
         var longest = 0
-        for index in lines where file.code[index].contains(#/\bswitch\b[^{]*\{/#) {
+        for index in lines
+        where file.code[index].contains("switch") && file.code[index].contains(#/\bswitch\b[^{]*\{/#) {
             guard let end = closingLine(file, from: index), end < lines.upperBound else { continue }
             let indent = file.code[index].prefix { $0 == " " }.count
             let hasDefault = (index...end).contains { place in

@@ -166,12 +166,6 @@ struct RuleSelfTests {
         #expect(ErrorCodes.documented(page) == ["AError.other", "B.one"])
     }
 
-    @Test("Keys are read from the configuration's table")
-    func configurationKeys() {
-        let text = "static let a = [\"x\",\n \"y_z\"]\nstatic let unbuiltThings = [\"q\"]\n"
-        #expect(ErrorCodes.configurationKeys(text) == ["a.x", "a.y_z"])
-    }
-
     @Test("Unfinished words and paths of one machine are found")
     func words() {
         #expect(Words.unfinished("a", "// TO" + "DO later").count == 1)

@@ -38,7 +38,7 @@ enum Rules {
         }
         let form =
             #/^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|fileprivate|private)\s+)?import\s+(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)/#
-        return file.code.enumerated().compactMap { index, line in
+        return file.places(of: "import").compactMap { index, line in
             guard let match = line.firstMatch(of: form) else { return nil }
             let module = String(match.1)
             if allowed.contains(module) || Layers.toolchain.contains(module) { return nil }
@@ -59,7 +59,8 @@ enum Rules {
         ]
         let loose: Regex<Substring> = #/(?:^|[^\w.])Task(?:<[^>]*>)?\s*(?:\([^)]*\))?\s*\{/#
         var found: [Violation] = []
-        for (index, line) in file.code.enumerated() {
+        let texts = file.places(of: "print(", "try!", "as!", "fatalError(", "Task", "sleep")
+        for (index, line) in texts {
             // A sleep that is awaited, or declared, blocks no thread.
             let line = line.replacing(#/\b(?:func|await) sleep\(/#, with: "")
             for (name, form) in always where line.contains(form) {
@@ -80,7 +81,7 @@ enum Rules {
     /// `catch {}`, and `try?` with no comment on its line or right above it.
     static func swallowedErrors(_ file: SwiftText) -> [Violation] {
         var found: [Violation] = []
-        for (index, line) in file.code.enumerated() {
+        for (index, line) in file.places(of: "catch", "try?") {
             if line.contains(#/\bcatch\s*\{\s*\}/#) {
                 found.append(
                     Violation(rule: "swallowed error", path: file.path, line: index + 1, text: "catch {}"))
@@ -98,7 +99,7 @@ enum Rules {
     /// `@unchecked Sendable` and `nonisolated(unsafe)` without a `Safety:` comment on the line, right above,
     /// or as the first line of the body.
     static func missingSafety(_ file: SwiftText) -> [Violation] {
-        file.code.enumerated().compactMap { index, line in
+        file.places(of: "@unchecked", "nonisolated").compactMap { index, line in
             let form = #/@unchecked\s+Sendable|\bnonisolated\(unsafe\)/#
             guard line.contains(form), !isExplained(index, in: file, by: #/\/\/.*\bSafety:/#) else {
                 return nil

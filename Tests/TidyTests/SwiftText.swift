@@ -1,3 +1,5 @@
+import Foundation
+
 /// One file of Swift source, read for its style.
 ///
 /// `lines` is the text as it stands. `code` has the same number of lines, with every comment and every string
@@ -12,6 +14,11 @@ struct SwiftText {
         self.path = path
         lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         code = Blanker.blank(text).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    }
+
+    /// Lines of code that hold one of these texts. Regular expressions are slow; they look at these only.
+    func places(of texts: String...) -> [(offset: Int, element: String)] {
+        code.enumerated().filter { line in texts.contains { line.element.contains($0) } }
     }
 
     /// `Sources/ZulipPush/Wire/Notify.swift` → `ZulipPush`; `nil` for a path of another shape.

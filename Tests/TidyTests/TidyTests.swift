@@ -30,16 +30,6 @@ struct TidyTests {
         #expect(gone.isEmpty, "rows of docs/errors.md without a code in Sources: \(gone)")
     }
 
-    @Test("Every key of the configuration has a row in docs/configuration.md, and every row has a key")
-    func configurationKeys() throws {
-        let table = "Sources/sealbell/Configuration/ConfigurationKeys.swift"
-        let keys = ErrorCodes.configurationKeys(try Tree.text(table))
-        let documented = ErrorCodes.documented(try Tree.text("docs/configuration.md"))
-        #expect(keys.count > 30, "the table of keys was not read")
-        #expect(keys.subtracting(documented).isEmpty, "no row: \(keys.subtracting(documented).sorted())")
-        #expect(documented.subtracting(keys).isEmpty, "no key: \(documented.subtracting(keys).sorted())")
-    }
-
     @Test("No unfinished words and no paths of one machine")
     func words() throws {
         let texts =
