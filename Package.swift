@@ -74,7 +74,7 @@ let doors: [Target] = [
     library("Simulators", ["PushModel", "Primitives", "WireFormats", "CNghttp2",
                            nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, x509, crypto, cryptoExtras, jwt, lifecycle]),
     library("Bench", ["PushModel", "WireFormats", "Primitives", "HTTP2Client", "APNs", "FCM", "ZulipPush", "Delivery",
-                      nioCore, nioPosix, nioHTTP1, nioSSL, crypto, lifecycle]),
+                      "Simulators", nioCore, nioPosix, nioHTTP1, nioSSL, crypto, cryptoExtras, lifecycle]),
     library("PushTesting", ["PushModel", "WireFormats", "Primitives"]),
 ]
 

@@ -15,7 +15,9 @@ struct Sealbell: AsyncParsableCommand {
         commandName: "sealbell",
         abstract: "A push relay that cannot read what it delivers.",
         version: version,
-        subcommands: [ConfigCommand.self, DoctorCommand.self, KeysCommand.self, VersionCommand.self])
+        subcommands: [
+            BenchCommand.self, ConfigCommand.self, DoctorCommand.self, KeysCommand.self, VersionCommand.self
+        ])
 
     static func main() async {
         let shell = Shell.live(.current())

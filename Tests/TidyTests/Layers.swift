@@ -49,7 +49,7 @@ enum Layers {
         ]),
         "Bench": nio.union([
             "PushModel", "WireFormats", "Primitives", "HTTP2Client", "APNs", "FCM", "ZulipPush", "Delivery",
-            "Simulators", "Crypto", "ServiceLifecycle", "Foundation"
+            "Simulators", "Crypto", "CryptoExtras", "ServiceLifecycle", "Foundation"
         ]),
         "PushTesting": ["PushModel", "WireFormats", "Primitives", "Foundation", "Testing"],
         "sealbell": nio.union(level.keys).union([

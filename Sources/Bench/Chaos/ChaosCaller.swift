@@ -1,0 +1,78 @@
+import NIOCore
+import PushModel
+
+/// One of the origin's callers: asks, and asks again with the same bytes until it is answered.
+struct ChaosCaller {
+    private let trial: ChaosTrial
+    private let origin: LoadOrigin
+    private let eventLoop: any EventLoop
+    private var connection: CallConnection?
+    private var asked = 0
+
+    init(_ trial: ChaosTrial, _ origin: LoadOrigin, _ eventLoop: any EventLoop) {
+        self.trial = trial
+        self.origin = origin
+        self.eventLoop = eventLoop
+    }
+
+    /// Until the trial is ending; the last request is carried to its answer.
+    mutating func run() async throws {
+        while !trial.shared.isEnding {
+            let devices = (0...trial.random.below(trial.plan.mostItems)).map { _ in
+                origin.devices[trial.random.below(origin.devices.count)]
+            }
+            let request = try origin.notify(devices, contentBytes: 64 + trial.random.below(300))
+            let marks = request.marks.map(ChaosService.mark(ofCiphertext:))
+            trial.shared.ledger { $0.asked(Array(zip(marks, devices.map(\.kind)))) }
+            var bytes = ByteBuffer(bytes: request.head)
+            bytes.writeBytes(request.body)
+            try await carry(bytes, marks)
+        }
+        connection?.close()
+    }
+
+    private mutating func carry(_ request: ByteBuffer, _ marks: [String]) async throws {
+        while true {
+            guard let connection = try await connected() else { continue }
+            let sequence = asked
+            asked += 1
+            guard let reply = await connection.ask(request, within: ChaosPlan.answerSpan) else {
+                trial.shared.ledger { $0.wasUnanswered() }
+                self.connection = nil
+                continue
+            }
+            let port = connection.localPort
+            if reply.closes { self.connection = nil }
+            trial.shared.ledger {
+                $0.note(.init(port: port, sequence: sequence, status: reply.status, marks: marks))
+            }
+            switch reply.status {
+            case 200:
+                let text = String(buffer: reply.body)
+                let isClean = text.contains(#""delete_token_ids":[]"#)
+                return trial.shared.ledger { $0.acknowledged(marks, hasDeadDevices: !isClean) }
+            case 429, 503:
+                trial.shared.ledger { $0.wasRefusedForNow() }
+                try await trial.pause(milliseconds: 50)
+            default:
+                return trial.shared.ledger { $0.unexpected(reply.status) }
+            }
+        }
+    }
+
+    /// The standing connection, or a new one; `nil` after a short wait when the relay is down.
+    private mutating func connected() async throws -> CallConnection? {
+        if let connection { return connection }
+        guard let address = trial.shared.address,
+            // A relay that was killed a moment ago refuses; the caller comes back.
+            let fresh = try? await CallConnection.connect(
+                host: address.host, port: address.port, eventLoop: eventLoop)
+        else {
+            try await trial.pause(milliseconds: 5)
+            return nil
+        }
+        connection = fresh
+        asked = 0
+        return fresh
+    }
+}

@@ -1,0 +1,109 @@
+import PushModel
+
+/// What was asked, what was answered, what arrived, and when the relay was killed. Judged at the end.
+struct ChaosLedger: Sendable {
+    struct Item: Sendable {
+        var kind: ProviderKind
+        var isAcknowledged = false
+        /// In the order of arrival; `id` is the `apns-id`, empty at FCM.
+        var deliveries: [(id: String, at: UnixTime)] = []
+    }
+
+    /// One answered request, for the trace's reader.
+    struct Answered: Sendable {
+        var port: Int
+        var sequence: Int
+        var status: Int
+        var marks: [String]
+    }
+
+    private(set) var items: [String: Item] = [:]
+    private(set) var kills: [UnixTime] = []
+    private(set) var requests = 0
+    private(set) var acknowledgedRequests = 0
+    private(set) var unanswered = 0
+    private(set) var refusedForNow = 0
+    private(set) var unexpectedStatuses: [Int] = []
+    private(set) var answersWithDeadDevices = 0
+    private(set) var foreignDeliveries = 0
+    private(set) var answered: [Answered] = []
+    var keepsAnswers = false
+
+    mutating func asked(_ marks: [(String, ProviderKind)]) {
+        requests += 1
+        for (mark, kind) in marks { items[mark] = Item(kind: kind) }
+    }
+
+    mutating func acknowledged(_ marks: [String], hasDeadDevices: Bool) {
+        acknowledgedRequests += 1
+        if hasDeadDevices { answersWithDeadDevices += 1 }
+        for mark in marks { items[mark]?.isAcknowledged = true }
+    }
+
+    mutating func note(_ answer: Answered) { if keepsAnswers { answered.append(answer) } }
+    mutating func wasUnanswered() { unanswered += 1 }
+    mutating func wasRefusedForNow() { refusedForNow += 1 }
+    mutating func unexpected(_ status: Int) { unexpectedStatuses.append(status) }
+    mutating func killed(at moment: UnixTime) { kills.append(moment) }
+
+    mutating func delivered(_ mark: String, id: String, at moment: UnixTime) {
+        guard items[mark] != nil else {
+            foreignDeliveries += 1
+            return
+        }
+        items[mark]?.deliveries.append((id, moment))
+    }
+
+    /// Acknowledged and not yet arrived.
+    var missing: Int { items.values.count { $0.isAcknowledged && $0.deliveries.isEmpty } }
+}
+
+/// What the ledger proves.
+struct ChaosVerdict: Sendable {
+    var pushes = 0
+    var acknowledged = 0
+    /// Acknowledged by a 200, and never accepted by the push service.
+    var lost = 0
+    /// Arrived although no answer had promised it; allowed.
+    var unpromised = 0
+    /// Pushes that arrived more than once.
+    var doubled = 0
+    /// Doubles with a second `apns-id`: two pushes were made of one.
+    var doubledUnderTwoNames = 0
+    /// Doubles with no kill between the two arrivals, or one sent long before it.
+    var doubledWithoutCause = 0
+    /// The longest time between an arrival and the kill that explains its double.
+    var oldestDouble = Duration.zero
+
+    init(_ ledger: ChaosLedger) {
+        let kills = ledger.kills.sorted()
+        for item in ledger.items.values {
+            pushes += 1
+            if item.isAcknowledged {
+                acknowledged += 1
+                if item.deliveries.isEmpty { lost += 1 }
+            } else if !item.deliveries.isEmpty {
+                unpromised += 1
+            }
+            if item.deliveries.count > 1 { judgeDouble(item, kills) }
+        }
+    }
+
+    private mutating func judgeDouble(_ item: ChaosLedger.Item, _ kills: [UnixTime]) {
+        doubled += 1
+        if item.kind == .apns, Set(item.deliveries.map(\.id)).count > 1 { doubledUnderTwoNames += 1 }
+        let moments = item.deliveries.map(\.at).sorted()
+        for (first, second) in zip(moments, moments.dropFirst()) {
+            // Arrivals and kills are stamped by one clock, in whole milliseconds.
+            guard let kill = kills.first(where: { $0 >= first }), kill <= second,
+                kill.since(first) <= ChaosPlan.inFlightSpan
+            else {
+                doubledWithoutCause += 1
+                return
+            }
+            oldestDouble = max(oldestDouble, kill.since(first))
+        }
+    }
+
+    var hasPassed: Bool { lost == 0 && doubledUnderTwoNames == 0 && doubledWithoutCause == 0 }
+}

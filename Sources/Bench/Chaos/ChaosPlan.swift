@@ -1,0 +1,63 @@
+/// What a chaos trial does.
+package struct ChaosPlan: Sendable {
+    /// A machine whose power fails: what was not synced is forgotten at each kill.
+    package struct PowerCuts: Sendable {
+        /// The preloaded library, `scripts/powercut/forget.c`.
+        package var shim: String
+        /// The program that puts the disk's image in place, `scripts/powercut/cut`.
+        package var cut: String
+        /// Share of writes, in percent, that reach the disk early and out of order.
+        package var earlyPercent: Int
+
+        package init(shim: String, cut: String, earlyPercent: Int) {
+            self.shim = shim
+            self.cut = cut
+            self.earlyPercent = earlyPercent
+        }
+    }
+
+    /// A trace of system calls in place of kills, for `scripts/powercut/trace.py`.
+    package struct Trace: Sendable {
+        /// Where strace writes.
+        package var file: String
+        /// Where the answered requests and their push ids are written, one JSON object a line.
+        package var ledger: String
+        package var requests: Int
+
+        package init(file: String, ledger: String, requests: Int) {
+            self.file = file
+            self.ledger = ledger
+            self.requests = requests
+        }
+    }
+
+    package var kills = 200
+    package var seed: UInt64
+    /// Callers that ask at the same time.
+    package var workers = 8
+    package var devices = 200
+    /// Pushes in one request: 1 to this many.
+    package var mostItems = 10
+    package var powerCuts: PowerCuts?
+    package var trace: Trace?
+    /// Forces `synchronous=NORMAL`, to show that the trial can fail.
+    package var withoutSync = false
+    package var executable: String
+    /// An empty directory of the trial's own.
+    package var directory: String
+
+    package init(executable: String, directory: String, seed: UInt64) {
+        self.executable = executable
+        self.directory = directory
+        self.seed = seed
+    }
+
+    /// A push that is seen twice was in flight at a kill only if it was sent at most so long before: an
+    /// answer and its settlement take milliseconds, and this leaves room for a machine that is busy with
+    /// other things.
+    static let inFlightSpan = Duration.seconds(3)
+    /// From the last kill on, so long for everything owed to arrive: several steps of the back-off.
+    static let drainSpan = Duration.seconds(120)
+    static let startSpan = Duration.seconds(60)
+    static let answerSpan = Duration.seconds(20)
+}

@@ -1,0 +1,83 @@
+package import NIOCore
+import NIOPosix
+
+/// One keep-alive connection for those who wait for each answer. For single calls, not for load.
+package final class CallConnection: @unchecked Sendable {
+    // Safety: `caller` and `waiting` are touched on the channel's event loop alone.
+
+    private let channel: any Channel
+    private let caller: HTTPCaller
+    private var waiting: EventLoopPromise<HTTPReply?>?
+    /// Port of our end: what the relay sees as its peer's.
+    package let localPort: Int
+
+    private init(channel: any Channel, caller: HTTPCaller) {
+        self.channel = channel
+        self.caller = caller
+        localPort = channel.localAddress?.port ?? 0
+    }
+
+    /// - Throws: `.unreachable`.
+    package static func connect(
+        host: String, port: Int, eventLoop: any EventLoop
+    ) async throws(BenchError) -> CallConnection {
+        let box = Box()
+        do {
+            return try await ClientBootstrap(group: eventLoop)
+                .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+                .connectTimeout(.seconds(2))
+                .channelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        let caller = HTTPCaller { box.connection?.answered($1) }
+                        box.caller = caller
+                        try channel.pipeline.syncOperations.addHandler(caller)
+                    }
+                }
+                .connect(host: host, port: port)
+                .flatMapThrowing { channel in
+                    guard let caller = box.caller else { throw BenchError(.unreachable) }
+                    let connection = CallConnection(channel: channel, caller: caller)
+                    box.connection = connection
+                    return connection
+                }
+                .get()
+        } catch {
+            throw BenchError(.unreachable)
+        }
+    }
+
+    /// Asks and waits; one call at a time.
+    ///
+    /// - Returns: `nil` when the connection ended, or after `patience`; it is of no use then.
+    package func ask(_ request: ByteBuffer, within patience: Duration) async -> HTTPReply? {
+        let loop = channel.eventLoop
+        let future: EventLoopFuture<HTTPReply?> = loop.flatSubmit {
+            let promise = loop.makePromise(of: HTTPReply?.self)
+            guard !self.caller.hasEnded, self.waiting == nil else { return loop.makeSucceededFuture(nil) }
+            self.waiting = promise
+            self.caller.ask(request)
+            let late = loop.scheduleTask(in: .nanoseconds(Int64(patience.inSeconds * 1e9))) {
+                if self.waiting != nil { self.caller.close() }
+            }
+            promise.futureResult.whenComplete { _ in late.cancel() }
+            return promise.futureResult
+        }
+        // The future does not fail; it ends with `nil`.
+        return (try? await future.get()) ?? nil
+    }
+
+    package func close() { channel.close(promise: nil) }
+
+    private func answered(_ reply: HTTPReply?) {
+        let waiting = waiting
+        self.waiting = nil
+        waiting?.succeed(reply)
+    }
+
+    /// Ties the knot between the handler and its owner while the channel is set up.
+    private final class Box: @unchecked Sendable {
+        // Safety: written and read on the channel's event loop alone.
+        var caller: HTTPCaller?
+        weak var connection: CallConnection?
+    }
+}

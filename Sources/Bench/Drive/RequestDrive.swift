@@ -1,0 +1,191 @@
+package import NIOCore
+import NIOPosix
+
+/// How requests are let go.
+package enum Pace: Sendable {
+    /// So many a second, each at its own moment, whether or not earlier ones were answered.
+    case rate(Double)
+    /// Each connection asks again as soon as it has been answered.
+    case max
+}
+
+/// What came of a drive.
+package struct DriveReport: Sendable {
+    /// Answers by status.
+    package var statuses: [Int: Int] = [:]
+    /// Asked, and the connection ended or the deadline passed.
+    package var unanswered = 0
+    /// Answers that hold the watched bytes (``RequestDrive/watch``).
+    package var watched = 0
+    /// From the moment a request was due to its answer: waiting for a free connection counts.
+    package var latency = LatencyHistogram()
+    /// From the first request's moment to the last answer.
+    package var span = Duration.zero
+    /// Most requests that were due and not yet asked.
+    package var mostWaiting = 0
+
+    package func answered(_ status: Int) -> Int { statuses[status] ?? 0 }
+}
+
+/// Sends the requests of a book over keep-alive connections of one event loop, each once and in order.
+///
+/// With a rate the load is open: a request has its moment, and its latency counts from there, so that a relay
+/// that stalls cannot hide it by being asked less. Moments are looked at each half millisecond and at each
+/// answer.
+package final class RequestDrive: @unchecked Sendable {
+    // Safety: all fields but the constants are touched on `eventLoop` alone.
+
+    private let host: String
+    private let port: Int
+    private let book: RequestBook
+    private let pace: Pace
+    private let watch: [UInt8]
+    private let eventLoop: any EventLoop
+    private let done: EventLoopPromise<DriveReport>
+
+    private var idle: [HTTPCaller] = []
+    private var callers: [HTTPCaller] = []
+    private var alive = 0
+    private var report = DriveReport()
+    private var asked = 0
+    private var finished = 0
+    private var began = NIODeadline.uptimeNanoseconds(0)
+    private var lastAnswer = NIODeadline.uptimeNanoseconds(0)
+    private var ticking: RepeatedTask?
+    private var hasEnded = false
+
+    /// - Parameter watch: bytes that are looked for in each answer's body; empty: none.
+    package init(
+        host: String, port: Int, book: RequestBook, pace: Pace, watch: String = "", eventLoop: any EventLoop
+    ) {
+        self.host = host
+        self.port = port
+        self.book = book
+        self.pace = pace
+        self.watch = Array(watch.utf8)
+        self.eventLoop = eventLoop
+        done = eventLoop.makePromise()
+    }
+
+    /// Connects, drives, closes.
+    ///
+    /// - Parameter patience: after the last request's moment, so long until unanswered ones are given up.
+    /// - Throws: `.unreachable` when a connection does not stand, `.badPlan` for an empty book.
+    package func run(connections: Int, patience: Duration) async throws -> DriveReport {
+        guard !book.isEmpty, connections > 0 else { throw BenchError(.badPlan) }
+        do {
+            for _ in 0..<min(connections, book.count) { try await connect() }
+        } catch {
+            eventLoop.execute { self.closeAll() }
+            done.fail(BenchError(.unreachable))
+            throw BenchError(.unreachable)
+        }
+        eventLoop.execute { self.start(patience: patience) }
+        let report = try await done.futureResult.get()
+        eventLoop.execute { self.closeAll() }
+        return report
+    }
+
+    private func connect() async throws {
+        _ = try await ClientBootstrap(group: eventLoop)
+            .channelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .connectTimeout(.seconds(5))
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let caller = HTTPCaller { [weak self] in self?.answered($0, $1) }
+                    try channel.pipeline.syncOperations.addHandler(caller)
+                    self.callers.append(caller)
+                    self.alive += 1
+                    self.idle.append(caller)
+                }
+            }
+            .connect(host: host, port: port).get()
+    }
+
+    private func start(patience: Duration) {
+        began = .now()
+        lastAnswer = began
+        var whole = patience
+        if case .rate(let rate) = pace { whole += .seconds(Double(book.count) / rate) }
+        eventLoop.scheduleTask(in: .nanoseconds(Int64(whole.inSeconds * 1e9))) { self.end() }
+        ticking = eventLoop.scheduleRepeatedTask(initialDelay: .zero, delay: .microseconds(500)) { _ in
+            self.ask()
+        }
+    }
+
+    /// Asks what is due, as far as connections are free.
+    private func ask() {
+        guard !hasEnded else { return }
+        let due = dueCount()
+        while asked < due, let caller = idle.popLast() {
+            guard !caller.hasEnded else { continue }
+            caller.tag = asked
+            caller.ask(book[asked])
+            asked += 1
+        }
+        report.mostWaiting = max(report.mostWaiting, due - asked)
+    }
+
+    private func dueCount() -> Int {
+        switch pace {
+        case .max: return min(book.count, asked + idle.count)
+        case .rate(let rate):
+            let elapsed = Double((NIODeadline.now() - began).nanoseconds) * 1e-9
+            return min(book.count, Int(elapsed * rate) + 1)
+        }
+    }
+
+    private func answered(_ caller: HTTPCaller, _ reply: HTTPReply?) {
+        if caller.hasEnded { alive -= 1 }
+        guard caller.tag >= 0, !hasEnded else { return }
+        let now = NIODeadline.now()
+        lastAnswer = now
+        if let reply {
+            report.statuses[reply.status, default: 0] += 1
+            report.latency.record(nanoseconds: (now - moment(caller)).nanoseconds)
+            if !watch.isEmpty, holds(reply.body) { report.watched += 1 }
+        } else {
+            report.unanswered += 1
+        }
+        finished += 1
+        caller.tag = -1
+        if !caller.hasEnded { idle.append(caller) }
+        // Without a connection nothing will ever be answered.
+        if finished == book.count || alive == 0 { end() } else { ask() }
+    }
+
+    /// When the request in this caller's hands was due; with no rate, when it was asked is not kept, and the
+    /// latency of a closed loop is not measured.
+    private func moment(_ caller: HTTPCaller) -> NIODeadline {
+        switch pace {
+        case .max: NIODeadline.now()
+        case .rate(let rate): began + .nanoseconds(Int64(Double(caller.tag) / rate * 1e9))
+        }
+    }
+
+    private func holds(_ body: ByteBuffer) -> Bool {
+        body.withUnsafeReadableBytes { bytes in
+            guard bytes.count >= watch.count else { return false }
+            for start in 0...(bytes.count - watch.count)
+            where bytes[start] == watch[0] && bytes[start..<start + watch.count].elementsEqual(watch) {
+                return true
+            }
+            return false
+        }
+    }
+
+    private func end() {
+        guard !hasEnded else { return }
+        hasEnded = true
+        ticking?.cancel()
+        report.unanswered += asked - finished
+        report.span = .nanoseconds((lastAnswer - began).nanoseconds)
+        done.succeed(report)
+    }
+
+    private func closeAll() {
+        for caller in callers { caller.close() }
+        callers = []
+        idle = []
+    }
+}

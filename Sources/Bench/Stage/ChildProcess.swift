@@ -1,0 +1,74 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import Foundation
+import Synchronization
+
+/// A process of a trial: started, killed, waited for.
+package final class ChildProcess: @unchecked Sendable {
+    // Safety: `process` is configured before it runs; afterwards only its id is read, and `state` is locked.
+
+    private struct State {
+        var status: Int32?
+        var waiters: [CheckedContinuation<Int32, Never>] = []
+    }
+
+    private let process = Process()
+    private let state = Mutex(State())
+
+    /// Starts a program.
+    ///
+    /// - Parameters:
+    ///   - executable: absolute path.
+    ///   - environment: the whole environment of the program.
+    ///   - log: file that takes its standard output and error; appended to.
+    /// - Throws: `.processFault`, `.fileFault`.
+    package init(
+        _ executable: String, _ arguments: [String], environment: [String: String], log: String
+    ) throws(BenchError) {
+        let descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw BenchError(.fileFault) }
+        let output = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        process.executableURL = URL(fileURLWithPath: executable)
+        process.arguments = arguments
+        process.environment = environment
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = output
+        process.terminationHandler = { [weak self] ended in
+            let status = ended.terminationReason == .exit ? ended.terminationStatus : -ended.terminationStatus
+            self?.ended(status)
+        }
+        do { try process.run() } catch { throw BenchError(.processFault) }
+    }
+
+    package var pid: Int32 { process.processIdentifier }
+    package var hasEnded: Bool { state.withLock { $0.status != nil } }
+
+    /// Sends a signal, unless the process has ended.
+    package func signal(_ number: Int32) {
+        if !hasEnded { kill(pid, number) }
+    }
+
+    /// - Returns: the exit status; the negative number of the signal that ended it.
+    package func wait() async -> Int32 {
+        await withCheckedContinuation { continuation in
+            let status = state.withLock { state -> Int32? in
+                if state.status == nil { state.waiters.append(continuation) }
+                return state.status
+            }
+            if let status { continuation.resume(returning: status) }
+        }
+    }
+
+    private func ended(_ status: Int32) {
+        let waiters = state.withLock { state in
+            state.status = status
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume(returning: status) }
+    }
+}

@@ -1,0 +1,97 @@
+/// How a relay is set up for a trial: one app, one Zulip instance that anybody may sign up at, no rate limit.
+package struct RelayPlan: Sendable {
+    package struct FCM: Sendable {
+        package var url: String
+        package var tokenURL: String
+        /// The service account's JSON text.
+        package var serviceAccount: String
+
+        package init(url: String, tokenURL: String, serviceAccount: String) {
+            self.url = url
+            self.tokenURL = tokenURL
+            self.serviceAccount = serviceAccount
+        }
+    }
+
+    package enum Store: Sendable {
+        case sqlite
+        /// A store that does not sync: for showing that a proof fails without
+        /// (`--danger-synchronous-normal`).
+        case sqliteWithoutSync
+        /// Gone with the process.
+        case memory
+    }
+
+    /// The `sealbell` that is run: absolute path.
+    package var executable: String
+    /// A directory of the trial's own, which is there: configuration, keys, state and log go into it.
+    package var directory: String
+    package var apnsURL: String
+    /// PEM of the authority of both push services.
+    package var authority: String
+    package var team = "A1B2C3D4E5"
+    package var keyID = "F6G7H8I9J0"
+    /// The `.p8` text.
+    package var apnsKey: String
+    package var bundle = "org.example.load"
+    package var fcm: FCM?
+    package var store = Store.sqlite
+    /// Put before the program: `strace …`.
+    package var wrapper: [String] = []
+    /// Added to the program's environment: `LD_PRELOAD` and its like.
+    package var environment: [String: String] = [:]
+
+    package init(executable: String, directory: String, apnsURL: String, authority: String, apnsKey: String) {
+        self.executable = executable
+        self.directory = directory
+        self.apnsURL = apnsURL
+        self.authority = authority
+        self.apnsKey = apnsKey
+    }
+
+    package var stateDirectory: String { "\(directory)/state" }
+    package var logFile: String { "\(directory)/relay.log" }
+    var configurationFile: String { "\(directory)/sealbell.yaml" }
+    static let instance = "zulip-load"
+
+    /// The configuration file's text (DESIGN §4).
+    var configuration: String {
+        let fcmLines =
+            fcm.map { fcm in
+                """
+
+                    fcm:
+                      service_account: \(directory)/fcm.json
+                      url: "\(fcm.url)"
+                      token_url: "\(fcm.tokenURL)"
+                      ca: \(directory)/ca.pem
+                """
+            } ?? ""
+        let storeURL = if case .memory = store { "memory:" } else { "sqlite:relay.sqlite" }
+        return """
+            state: \(stateDirectory)
+            store: { url: "\(storeURL)", keys: \(directory)/storage.keys }
+            listeners:
+              public: { bind: "127.0.0.1:0", serves: [\(Self.instance)] }
+            log: { level: warning, format: json }
+            limits: { pushes_per_minute: 0 }
+            apps:
+              load:
+                apns:
+                  team: \(team)
+                  key_id: \(keyID)
+                  key_file: \(directory)/apns.p8
+                  bundles: [\(bundle)]
+                  environment: production
+                  url: "\(apnsURL)"
+                  ca: \(directory)/ca.pem\(fcmLines)
+            instances:
+              \(Self.instance):
+                protocol: zulip
+                apps: [load]
+                keys: \(directory)/bouncer.keys
+                sign_up: open\(fcm == nil ? "" : "\n    fcm_app: load")
+
+            """
+    }
+}

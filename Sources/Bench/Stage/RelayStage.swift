@@ -1,0 +1,165 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import Foundation
+import Primitives
+package import PushModel
+import Synchronization
+import WireFormats
+
+/// A relay under trial: a real `sealbell serve` in a process of its own, which can be killed and started
+/// again.
+package final class RelayStage: Sendable {
+    /// Where a relay that is ready listens.
+    package struct Address: Sendable, Hashable {
+        package var pid: Int32
+        package var host: String
+        package var port: Int
+    }
+
+    package let plan: RelayPlan
+    /// The bouncer's public key, 32 bytes.
+    package let bouncerKey: [UInt8]
+    private let world: World
+    private let child = Mutex<ChildProcess?>(nil)
+
+    /// Writes configuration and keys.
+    ///
+    /// - Throws: `.fileFault`.
+    package init(_ plan: RelayPlan, world: World) throws(BenchError) {
+        self.plan = plan
+        self.world = world
+        let pair = X25519KeyPair.generate(world)
+        bouncerKey = pair.publicKey
+        let privateText = pair.privateKey.reveal { Base64.text($0) }
+        try Self.write(
+            "{\"\(Base64.text(pair.publicKey))\": \"\(privateText)\"}\n", "\(plan.directory)/bouncer.keys")
+        try Self.write(plan.apnsKey, "\(plan.directory)/apns.p8")
+        try Self.write(plan.authority, "\(plan.directory)/ca.pem")
+        if let fcm = plan.fcm { try Self.write(fcm.serviceAccount, "\(plan.directory)/fcm.json") }
+        try Self.write(plan.configuration, plan.configurationFile)
+        guard mkdir(plan.stateDirectory, 0o700) == 0 || errno == EEXIST else { throw BenchError(.fileFault) }
+    }
+
+    /// Starts the program; does not wait until it is ready.
+    ///
+    /// - Throws: `.processFault`, `.fileFault`.
+    package func launch() throws(BenchError) {
+        var arguments = ["serve", "--config", plan.configurationFile]
+        switch plan.store {
+        case .sqlite: break
+        case .sqliteWithoutSync: arguments.append("--danger-synchronous-normal")
+        case .memory: arguments.append("--sandbox")
+        }
+        let command = plan.wrapper + [plan.executable] + arguments
+        var environment = plan.environment
+        for name in ["PATH", "HOME", "LD_LIBRARY_PATH"] where environment[name] == nil {
+            environment[name] = ProcessInfo.processInfo.environment[name]
+        }
+        let started = try ChildProcess(
+            command[0], Array(command.dropFirst()), environment: environment, log: plan.logFile)
+        child.withLock { $0 = started }
+    }
+
+    /// Waits until `run.json` says that this very process is ready.
+    ///
+    /// - Throws: `.relayNotReady` when it ends first, or after `patience`.
+    package func ready(within patience: Duration) async throws -> Address {
+        let until = world.instant() + patience
+        while world.instant() < until {
+            guard let process = child.withLock({ $0 }), !process.hasEnded else {
+                throw BenchError(.relayNotReady)
+            }
+            if let address = Self.address(state: plan.stateDirectory), runs(address.pid, under: process) {
+                return address
+            }
+            try await world.sleep(world.instant() + .milliseconds(4))
+        }
+        throw BenchError(.relayNotReady)
+    }
+
+    /// Kills the relay at once and waits until it is gone. Behind a wrapper, the program it started is
+    /// killed.
+    package func kill() async {
+        guard let process = child.withLock({ $0 }) else { return }
+        if let inner = wrapped(process) { Self.send(SIGKILL, to: inner) }
+        process.signal(SIGKILL)
+        _ = await process.wait()
+    }
+
+    /// Asks the relay to drain and end.
+    ///
+    /// - Returns: its exit status; `nil` when it had to be killed after `patience`.
+    package func stop(within patience: Duration) async -> Int32? {
+        guard let process = child.withLock({ $0 }) else { return nil }
+        if let inner = wrapped(process) { Self.send(SIGTERM, to: inner) } else { process.signal(SIGTERM) }
+        let until = world.instant() + patience
+        while !process.hasEnded {
+            guard world.instant() < until else {
+                await kill()
+                return nil
+            }
+            // Cut short only when the trial is cancelled; then the relay is killed at once.
+            do { try await world.sleep(world.instant() + .milliseconds(10)) } catch { await kill() }
+        }
+        return await process.wait()
+    }
+
+    /// Reads where a server of this state directory listens; `nil` without a whole `run.json`.
+    package static func address(state: String) -> Address? {
+        guard let data = FileManager.default.contents(atPath: "\(state)/run.json"),
+            // A file half written is no file yet.
+            let file = try? JSONValue.parse(Array(data)), let pid = file["pid"]?.int64,
+            let urls = file["urls"]?.object,
+            let url = (urls["public"] ?? urls.members.first?.value)?.string, url.hasPrefix("http://"),
+            let colon = url.lastIndex(of: ":"),
+            let port = Int(url[url.index(after: colon)...].prefix { $0 != "/" })
+        else { return nil }
+        let host = String(url.dropFirst("http://".count).prefix { $0 != ":" })
+        return Address(pid: Int32(truncatingIfNeeded: pid), host: host, port: port)
+    }
+
+    /// The instance's public keys that a running server's `run.json` tells; 32 bytes each.
+    package static func publicKeys(state: String) -> [[UInt8]] {
+        guard let data = FileManager.default.contents(atPath: "\(state)/run.json"),
+            // As above.
+            let file = try? JSONValue.parse(Array(data)), let instances = file["public_keys"]?.object
+        else { return [] }
+        return instances.members.flatMap { $0.value.array ?? [] }.compactMap { key in
+            // A key that is no base64 is no key of ours.
+            key.string.flatMap { try? Base64.decode($0) }
+        }
+    }
+
+    private func runs(_ pid: Int32, under process: ChildProcess) -> Bool {
+        plan.wrapper.isEmpty ? pid == process.pid : Self.parent(of: pid) == process.pid
+    }
+
+    /// The relay behind a wrapper such as strace.
+    private func wrapped(_ process: ChildProcess) -> Int32? {
+        guard !plan.wrapper.isEmpty, let pid = Self.address(state: plan.stateDirectory)?.pid,
+            Self.parent(of: pid) == process.pid
+        else { return nil }
+        return pid
+    }
+
+    private static func parent(of pid: Int32) -> Int32? {
+        guard let data = FileManager.default.contents(atPath: "/proc/\(pid)/stat") else { return nil }
+        let text = String(decoding: data, as: UTF8.self)
+        guard let end = text.lastIndex(of: ")") else { return nil }
+        let fields = text[text.index(after: end)...].split(separator: " ")
+        return fields.count > 1 ? Int32(fields[1]) : nil
+    }
+
+    private static func send(_ signal: Int32, to pid: Int32) {
+        if pid > 1 { Glibc.kill(pid, signal) }
+    }
+
+    private static func write(_ text: String, _ path: String) throws(BenchError) {
+        let made = FileManager.default.createFile(
+            atPath: path, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600])
+        guard made else { throw BenchError(.fileFault) }
+    }
+}

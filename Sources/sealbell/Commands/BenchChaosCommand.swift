@@ -1,0 +1,113 @@
+import ArgumentParser
+import Bench
+import Foundation
+import PushModel
+
+/// `sealbell bench chaos`.
+struct BenchChaosCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "chaos",
+        abstract: "Kills a relay again and again under load and counts what was lost.",
+        discussion: """
+            This process plays origin and push service; the relay is this program in a process of its own, \
+            on SQLite. Passed means: everything that was acknowledged arrived, nothing was doubled but what \
+            was in flight at a kill, and no push was given a second name.
+            """)
+
+    @Option(help: "How many kills.")
+    var kills = 200
+
+    @Option(help: "Seed of the plan; what the machine makes of it is never the same twice.")
+    var seed: UInt64?
+
+    @Option(help: "Callers that ask at the same time.")
+    var workers = 8
+
+    @Option(
+        help: ArgumentHelp(
+            "A directory for the trial's files, kept at the end; else a temporary one.",
+            valueName: "directory"))
+    var keep: String?
+
+    @Option(help: ArgumentHelp("Power cuts in place of kills: the preloaded shim.", valueName: "file"))
+    var shim: String?
+
+    @Option(help: ArgumentHelp("With --shim: what puts the disk's image in place.", valueName: "file"))
+    var cut: String?
+
+    @Option(
+        help: ArgumentHelp("With --shim: share of writes that reach the disk early.", valueName: "percent"))
+    var early = 0
+
+    @Option(
+        help: ArgumentHelp("No kills: traces the relay's system calls into this file.", valueName: "file"))
+    var trace: String?
+
+    @Option(help: ArgumentHelp("With --trace: the answered requests and their pushes.", valueName: "file"))
+    var ledger: String?
+
+    @Option(help: "With --trace: how many requests.")
+    var requests = 300
+
+    @Flag(help: "Runs the relay with synchronous=NORMAL, to show that the trial can fail.")
+    var dangerSynchronousNormal = false
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    func validate() throws {
+        if (shim == nil) != (cut == nil) { throw ValidationError("--shim and --cut go together.") }
+        if (trace == nil) != (ledger == nil) { throw ValidationError("--trace and --ledger go together.") }
+        if trace != nil, shim != nil { throw ValidationError("Trace or cut, not both.") }
+        guard (1...100_000).contains(kills), (1...256).contains(workers), (0...100).contains(early) else {
+            throw ValidationError("1 to 100,000 kills, 1 to 256 workers, 0 to 100 percent.")
+        }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let here = shell.facts.workingDirectory
+        let directory =
+            keep.map { joinPath(here, $0) }
+            ?? FileManager.default.temporaryDirectory
+            .appending(component: "sealbell-chaos-\(shell.facts.processID)").path
+        do {
+            try FileManager.default.createDirectory(
+                atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw CommandFailure(.failed, "\(directory): The directory could not be made.")
+        }
+        defer {
+            // What cannot be removed is left to the system's own cleaning.
+            if keep == nil { try? FileManager.default.removeItem(atPath: directory) }
+        }
+        var plan = ChaosPlan(
+            executable: try ownExecutable(), directory: directory, seed: seed ?? shell.world.random() >> 32)
+        plan.kills = kills
+        plan.workers = workers
+        plan.withoutSync = dangerSynchronousNormal
+        if let shim, let cut {
+            plan.powerCuts = ChaosPlan.PowerCuts(
+                shim: joinPath(here, shim), cut: joinPath(here, cut), earlyPercent: early)
+        }
+        if let trace, let ledger {
+            plan.trace = ChaosPlan.Trace(
+                file: joinPath(here, trace), ledger: joinPath(here, ledger), requests: requests)
+        }
+        do {
+            let (report, hasPassed) = try await ChaosTrial(plan, say: shell.err).run()
+            tell(report, json: json, shell)
+            return hasPassed ? .done : .failed
+        } catch let error as BenchError {
+            throw failure(error)
+        }
+    }
+}
+
+/// The file of this very program, which trials run again in processes of their own.
+func ownExecutable() throws(CommandFailure) -> String {
+    do {
+        return try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    } catch {
+        throw CommandFailure(.failed, "This system does not say which file the program is: /proc/self/exe.")
+    }
+}

@@ -1,0 +1,107 @@
+import ArgumentParser
+import Bench
+import PushModel
+
+/// `sealbell bench`.
+struct BenchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "bench", abstract: "Measures parts of the relay, and tries to break it.",
+        subcommands: [BenchSenderCommand.self])
+}
+
+/// Prints what a measurement or a trial found: a JSON object or a table.
+func tell(_ report: BenchReport, json: Bool, _ shell: Shell) {
+    if json { shell.out(report.json()) } else { report.lines().forEach(shell.out) }
+}
+
+/// Says why a measurement could not be made.
+func failure(_ error: BenchError) -> CommandFailure {
+    let ending: Ending =
+        switch error.code {
+        case .unreachable: .unavailable
+        case .badPlan: .usage
+        case .relayNotReady, .malformedAnswer, .setUpRefused, .fileFault, .processFault: .failed
+        }
+    return CommandFailure(ending, "\(error.sentence) [\(error.codeText)]")
+}
+
+/// `sealbell bench sender`.
+struct BenchSenderCommand: SealbellCommand {
+    enum Service: String, ExpressibleByArgument, CaseIterable { case apns, fcm }
+
+    static let configuration = CommandConfiguration(
+        commandName: "sender",
+        abstract: "Drives a sender alone against any HTTP/2 sink.",
+        discussion: """
+            The very provider that the relay sends through, with nothing before it: each request carries an \
+            apns-id of its own. What the sink leaves unanswered is sent again and counted.
+            """)
+
+    @Option(help: "The sink's name or address.")
+    var host: String
+
+    @Option(help: "The sink's port.")
+    var port: Int
+
+    @Option(
+        name: .customLong("ca"), help: ArgumentHelp("PEM file of the authority to trust.", valueName: "file"))
+    var authority: String?
+
+    @Option(help: "How many requests.")
+    var requests = 100_000
+
+    @Option(help: "At most so many connections.")
+    var connections = 1
+
+    @Option(help: "At most so many streams on a connection.")
+    var streams = 100
+
+    @Option(help: "Which push service's requests.")
+    var service = Service.apns
+
+    @Option(help: "Requests a second; as many as go when it is not given.")
+    var rate: Double?
+
+    @Option(help: "Size of the JSON that goes to the device.")
+    var bodyBytes = 400
+
+    @Option(
+        name: .customLong("key"),
+        help: ArgumentHelp(
+            "The .p8 file, or the service account's JSON file; made on the spot when it is not given.",
+            valueName: "file"))
+    var keyFile: String?
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    func run(_ shell: Shell) async throws -> Ending {
+        var plan = SenderPlan(host: host, port: port)
+        plan.requests = requests
+        plan.connections = connections
+        plan.streams = streams
+        plan.service = service == .apns ? .apns : .fcm
+        plan.rate = rate
+        plan.bodyBytes = bodyBytes
+        plan.authority = try authority.map { try secret($0, shell).reveal { Array($0) } }
+        plan.key = try keyFile.map { try secret($0, shell) }
+        do {
+            let (report, hasPassed) = try await SenderBench(plan, world: shell.world).run()
+            tell(report, json: json, shell)
+            return hasPassed ? .done : .failed
+        } catch let error as BenchError {
+            throw failure(error)
+        } catch let error as any PushError {
+            throw CommandFailure(.failed, "\(error.sentence) [\(error.codeText)]")
+        }
+    }
+
+    private func secret(_ name: String, _ shell: Shell) throws -> Secret {
+        let path = joinPath(shell.facts.workingDirectory, name)
+        do throws(FileFault) {
+            return try readSecret(path, limitBytes: 1 << 20)
+        } catch {
+            throw CommandFailure(.failed, "\(path): \(error.sentence)")
+        }
+    }
+}
