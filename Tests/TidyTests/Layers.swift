@@ -34,13 +34,14 @@ enum Layers {
             "PushModel", "WireFormats", "HTTP2Client", "JWTKit", "Crypto", "CryptoExtras", "Foundation"
         ]),
         "MemoryStore": ["PushModel"],
-        "SQLiteStore": ["PushModel", "GRDB", "ServiceLifecycle", "Foundation"],
+        "SQLiteStore": ["PushModel", "GRDB", "GRDBSQLite", "ServiceLifecycle", "Foundation"],
         "HTTPIngress": nio.union([
             "PushModel", "WireFormats", "ZulipPush", "Delivery", "CoreMetrics", "ServiceLifecycle",
             "Foundation"
         ]),
         "AdminIngress": nio.union([
-            "PushModel", "WireFormats", "Delivery", "HTTPIngress", "CoreMetrics", "ServiceLifecycle",
+            "PushModel", "WireFormats", "Delivery", "HTTPIngress", "CoreMetrics", "Crypto",
+            "ServiceLifecycle",
             "Foundation"
         ]),
         "Simulators": nio.union([
