@@ -97,7 +97,7 @@ let suites: [Target] = [
     tests("HTTP2ClientTests", ["PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", "WireFormats",
                                nioCore, nioPosix, nioSSL, nioHTTP1, crypto, cryptoExtras, "CNghttp2"]),
     tests("SimulatorsTests", ["PushModel", "Simulators", "CNghttp2", nioCore, nioPosix, nioSSL, nioHTTP1]),
-    tests("ZulipPushTests", ["PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats", "Delivery",
+    tests("ZulipPushTests", ["PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats", "Delivery", "APNs", "FCM",
                              "MemoryStore", "AtRest"]),
     tests("HTTPIngressTests", ["PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats",
                                "Delivery", nioCore, nioPosix, nioHTTP1, nioSSL, metrics, logging, lifecycle, x509, crypto]),
