@@ -61,7 +61,7 @@ public struct GoAwayPlan: Sendable, Equatable {
 
     /// After this many requests on a connection; `nil`: not by number.
     public var afterRequests: Int?
-    /// So long after a connection was opened; `nil`: not by time.
+    /// So long after a connection's first bytes; `nil`: not by time.
     public var after: Duration?
     public var lastStream: LastStream
     public var end: End

@@ -31,6 +31,7 @@ final class SimulatorConnection: ChannelInboundHandler {
     private var line = DelayLine()
     private var lineTimer: Scheduled<Void>?
     private var isFlushDue = false
+    private var hasRead = false
 
     /// How far the connection is on its way to its end.
     struct Ending {
@@ -83,12 +84,16 @@ final class SimulatorConnection: ChannelInboundHandler {
             (1, knobs.headerTableBytes), (4, knobs.initialWindowBytes),
             (5, knobs.frameBytes), (6, knobs.headerListBytes),
         ])
-        scheduleGoAway()
         flushSoon()
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !ending.closes else { return }
+        if !hasRead {
+            // A connection's age counts from its first bytes: before them TLS is not done.
+            hasRead = true
+            scheduleGoAway()
+        }
         let isSound = unwrapInboundIn(data).withUnsafeReadableBytes { session.receive($0) }
         if !isSound {
             // What the library has to say (a GOAWAY with the fault) leaves before the end.
@@ -124,7 +129,7 @@ final class SimulatorConnection: ChannelInboundHandler {
         if !limit.isRaised, knobs.streamsAtStart != limit.announced, limit.announced == old.streamsAtStart {
             setLimit(knobs.streamsAtStart)
         }
-        if old.goAway != knobs.goAway { scheduleGoAway() }
+        if hasRead, old.goAway != knobs.goAway { scheduleGoAway() }
         flushSoon()
     }
 
@@ -181,7 +186,8 @@ extension SimulatorConnection: HTTP2ServerSessionEvents {
     }
 
     func received(_ request: SimulatedRequest, on stream: Int32) {
-        guard !refused.contains(stream) else { return }
+        // What comes in one read with the request that killed the connection is not looked at.
+        guard !ending.closes, !refused.contains(stream) else { return }
         requests += 1
         freezeIfPlanned()
         if let frozen = ending.frozenAbove, stream > frozen {
