@@ -2,8 +2,9 @@ import PushModel
 
 /// The ids that were seen of late, 16 bytes each, so that a double is known for one.
 ///
-/// Two tables of `capacity` ids each: when the younger is full, the older is dropped. An id is thus remembered
-/// for at least `capacity` and at most twice as many others. Memory: at most 64 bytes times `capacity`.
+/// Two tables of `capacity` ids each: when the younger is full, the older is dropped. An id is thus
+/// remembered for at least `capacity` and at most twice as many others. Memory: at most 64 bytes times
+/// `capacity`.
 struct IDSet {
     private var young: Table
     private var old: Table
@@ -20,7 +21,9 @@ struct IDSet {
             // Ids made by time share their upper bits; the multiplication spreads the lower ones.
             let mixed = (id.low ^ id.high &* 0x9E37_79B9_7F4A_7C15) &* 0xD6E8_FEB8_6659_FD93
             var at = Int(mixed >> 20) & (places.count - 1)
-            while places[at].low | places[at].high != 0, places[at] != id { at = (at + 1) & (places.count - 1) }
+            while places[at].low | places[at].high != 0, places[at] != id {
+                at = (at + 1) & (places.count - 1)
+            }
             return at
         }
 

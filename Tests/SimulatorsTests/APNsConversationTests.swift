@@ -15,7 +15,10 @@ struct APNsConversationTests {
         // One token for the whole connection: another one would be an update.
         let fields = try stage.fields([("apns-id", APNsStage.id(7)), ("apns-priority", "5")])
         try await client.send(fields, body: APNsStage.body)
-        guard case .settings(let first) = try await watch.next(where: { if case .settings = $0 { true } else { false } })
+        guard
+            case .settings(let first) = try await watch.next(where: {
+                if case .settings = $0 { true } else { false }
+            })
         else { return }
         #expect(first == [1: 4096, 3: 1, 4: 65_535, 5: 16_384, 6: 8000])
         let answer = try await watch.answer()
@@ -61,7 +64,9 @@ struct APNsConversationTests {
         let client = try await RawClient.connect(
             port: stage.port, trusting: stage.authority, group: stage.group, protocols: [], speaks: false)
         var watch = Watch(client)
-        try await client.channel.writeAndFlush(ByteBuffer(string: "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")).get()
+        try await client.channel.writeAndFlush(
+            ByteBuffer(string: "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        ).get()
         try await watch.next { $0 == .closed }
         await stage.simulator.stop()
     }

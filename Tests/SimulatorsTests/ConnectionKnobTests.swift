@@ -134,7 +134,8 @@ struct ConnectionKnobTests {
         await stage.simulator.stop()
     }
 
-    @Test("GOAWAY after n requests names the last judged stream; the rest is not judged and may be sent again")
+    @Test(
+        "GOAWAY after n requests names the last judged stream; the rest is not judged and may be sent again")
     func goAway() async throws {
         let stage = try await wide {
             $0.goAway = GoAwayPlan(afterRequests: 10, debugData: #"{"reason":"Shutdown"}"#)
@@ -216,12 +217,14 @@ struct ConnectionKnobTests {
         await stage.simulator.stop()
     }
 
-    @Test("A request can be left without an answer, reset, or answered and then reset; judged or not", arguments: [true, false])
+    @Test(
+        "A request can be left without an answer, reset, or answered and then reset; judged or not",
+        arguments: [true, false])
     func faults(_ isJudged: Bool) async throws {
         let stage = try await wide {
             $0.faults = [
                 RequestFault(.neverAnswered, on: .number(1), isJudged: isJudged),
-                RequestFault(.reset(code: 2), on: .number(2), isJudged: isJudged),
+                RequestFault(.reset(code: 2), on: .number(2), isJudged: isJudged)
             ]
         }
         let client = try await stage.client()
@@ -238,7 +241,9 @@ struct ConnectionKnobTests {
 
     @Test("RST_STREAM with NO_ERROR comes behind a whole answer")
     func resetAfterAnswer() async throws {
-        let stage = try await wide { $0.faults = [RequestFault(.resetAfterAnswer, on: .every(1), isJudged: true)] }
+        let stage = try await wide {
+            $0.faults = [RequestFault(.resetAfterAnswer, on: .every(1), isJudged: true)]
+        }
         let client = try await stage.client()
         var watch = Watch(client)
         try await client.send(try stage.fields(), body: APNsStage.body)
@@ -248,7 +253,9 @@ struct ConnectionKnobTests {
 
     @Test("The socket can die in the middle of an answer's frame, earlier answers being whole")
     func killed() async throws {
-        let stage = try await wide { $0.faults = [RequestFault(.killedMidFrame, on: .number(3), isJudged: true)] }
+        let stage = try await wide {
+            $0.faults = [RequestFault(.killedMidFrame, on: .number(3), isJudged: true)]
+        }
         let client = try await stage.client()
         var watch = Watch(client)
         let fields = try stage.fields()

@@ -12,10 +12,13 @@ struct ControlTests {
         let stage = try await APNsStage()
         let control = SimulatorControl(apns: [stage.simulator], fcm: nil, eventLoopGroup: stage.group)
         let port = try await control.start()
-        func ask(_ method: HTTPMethod, _ path: String, _ body: String = "") async throws -> PlainClient.Answer {
+        func ask(_ method: HTTPMethod, _ path: String, _ body: String = "") async throws -> PlainClient.Answer
+        {
             try await PlainClient.ask(port: port, trusting: nil, method, path, body: Array(body.utf8))
         }
-        let turned = try await ask(.POST, "/production/knobs", """
+        let turned = try await ask(
+            .POST, "/production/knobs",
+            """
             {"connection": {"streams": 7, "ignoresPing": true, "answerDelayMilliseconds": {"mean": 1},
               "goAway": {"afterRequests": 100, "lastStream": {"below": 3}, "end": "atOnce"},
               "faults": [{"kind": {"reset": 2}, "on": {"every": 50}, "isJudged": false}]},
@@ -31,7 +34,9 @@ struct ControlTests {
         #expect(stage.simulator.knobs.learnsDevices)
         #expect(stage.simulator.knobs.deviceLimit == 9)
 
-        let set = try await ask(.POST, "/production/devices", """
+        let set = try await ask(
+            .POST, "/production/devices",
+            """
             [{"token": "AB", "topics": ["org.acme.chat"], "state": "removed", "sinceMilliseconds": 12}]
             """)
         #expect(set.status == 200)
@@ -52,11 +57,13 @@ struct ControlTests {
         await stage.simulator.stop()
     }
 
-    @Test("What is unknown or out of range is refused and changes nothing", arguments: [
-        #"{"connection": {"streams": 5, "stream": 5}}"#, #"{"connection": {"streams": -1}}"#, "[]", "{",
-        #"{"connection": {"excess": "shrug"}}"#, #"{"service": {"errorShare": 1.5}}"#, #"{"other": {}}"#,
-        #"{"connection": {"goAway": {"lastStream": "first"}}}"#,
-    ])
+    @Test(
+        "What is unknown or out of range is refused and changes nothing",
+        arguments: [
+            #"{"connection": {"streams": 5, "stream": 5}}"#, #"{"connection": {"streams": -1}}"#, "[]", "{",
+            #"{"connection": {"excess": "shrug"}}"#, #"{"service": {"errorShare": 1.5}}"#, #"{"other": {}}"#,
+            #"{"connection": {"goAway": {"lastStream": "first"}}}"#
+        ])
     func refusals(_ body: String) async throws {
         let stage = try await APNsStage()
         let control = SimulatorControl(apns: [stage.simulator], fcm: nil, eventLoopGroup: stage.group)
@@ -113,7 +120,8 @@ struct BoundTests {
     static func delivery(_ number: Int, bytes: Int) -> Delivery {
         Delivery(
             number: number, id: "", token: "", topic: "", pushType: nil, priority: 10, expirationSeconds: nil,
-            collapseID: nil, body: Array(repeating: 0, count: bytes), receivedAt: UnixTime(seconds: 0), isDouble: false)
+            collapseID: nil, body: Array(repeating: 0, count: bytes), receivedAt: UnixTime(seconds: 0),
+            isDouble: false)
     }
 }
 
@@ -127,11 +135,16 @@ struct BareSinkTests {
         let client = try await RawClient.connect(
             port: port, trusting: authority, group: MultiThreadedEventLoopGroup.singleton)
         var watch = Watch(client)
-        let fields = [(":method", "POST"), (":scheme", "https"), (":authority", "localhost"), (":path", "/3/device/00")]
+        let fields = [
+            (":method", "POST"), (":scheme", "https"), (":authority", "localhost"), (":path", "/3/device/00")
+        ]
         let ids = (0..<50).map { APNsStage.id($0 % 40) }
         try await client.send(ids.map { (fields + [("apns-id", $0)], [1, 2, 3]) })
         let ends = try await watch.outcomes(50)
-        #expect(ends.values.allSatisfy { if case .answer(let answer) = $0 { answer.status == 200 } else { false } })
+        #expect(
+            ends.values.allSatisfy {
+                if case .answer(let answer) = $0 { answer.status == 200 } else { false }
+            })
         #expect(sink.counters.received == 50)
         #expect(sink.counters.doubles == 10)
         await sink.stop()

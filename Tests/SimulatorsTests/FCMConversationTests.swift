@@ -31,7 +31,7 @@ struct FCMConversationTests {
             let now = clock.now.seconds
             let assertion = try account.assertion([
                 "iss": .string(account.email), "scope": .string(FCMTokens.scope),
-                "aud": .string(simulator.tokenURI ?? ""), "iat": .number(now), "exp": .number(now + 3600),
+                "aud": .string(simulator.tokenURI ?? ""), "iat": .number(now), "exp": .number(now + 3600)
             ])
             return Array("grant_type=\(FCMTokens.grantType)&assertion=\(assertion)".utf8)
         }
@@ -46,14 +46,18 @@ struct FCMConversationTests {
             "Bearer " + (try await askToken().tree?["access_token"]?.text ?? "")
         }
 
-        func send(_ bearer: String, _ body: String = FCMConversationTests.message) async throws -> PlainClient.Answer {
+        func send(_ bearer: String, _ body: String = FCMConversationTests.message) async throws
+            -> PlainClient.Answer
+        {
             try await PlainClient.ask(
                 port: port, trusting: authority, .POST, "/v1/projects/acme-chat/messages:send",
-                headers: [("authorization", bearer), ("content-type", "application/json")], body: Array(body.utf8))
+                headers: [("authorization", bearer), ("content-type", "application/json")],
+                body: Array(body.utf8))
         }
     }
 
-    static let message = #"{"message":{"token":""# + FCMJudgeTests.token
+    static let message =
+        #"{"message":{"token":""# + FCMJudgeTests.token
         + #"","data":{"k":"v"},"android":{"priority":"HIGH","ttl":"60s"}}}"#
 
     @Test("An access token is to be had and a message to be sent, over HTTP/1.1")
@@ -78,12 +82,15 @@ struct FCMConversationTests {
     func multiplexed() async throws {
         let stage = try await Stage()
         let bearer = try await stage.bearer()
-        let client = try await RawClient.connect(port: stage.port, trusting: stage.authority, group: stage.group)
+        let client = try await RawClient.connect(
+            port: stage.port, trusting: stage.authority, group: stage.group)
         var watch = Watch(client)
         try await client.send(
-            [(":method", "POST"), (":scheme", "https"), (":authority", "localhost"),
-             (":path", "/v1/projects/acme-chat/messages:send"), ("authorization", bearer),
-             ("content-type", "application/json")], body: Array(Self.message.utf8))
+            [
+                (":method", "POST"), (":scheme", "https"), (":authority", "localhost"),
+                (":path", "/v1/projects/acme-chat/messages:send"), ("authorization", bearer),
+                ("content-type", "application/json")
+            ], body: Array(Self.message.utf8))
         let answer = try await watch.answer()
         #expect(answer.status == 200)
         guard case .settings(let values) = watch.all.first else {

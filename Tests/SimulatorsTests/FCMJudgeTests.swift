@@ -20,7 +20,8 @@ struct FCMJudgeTests {
         var path = "/v1/projects/acme-chat/messages:send"
         var method = "POST"
         var bearer: String? = "Bearer good"
-        var body = #"{"message":{"token":"TOKEN","data":{"k":"v"},"android":{"priority":"HIGH","ttl":"3600s"}}}"#
+        var body =
+            #"{"message":{"token":"TOKEN","data":{"k":"v"},"android":{"priority":"HIGH","ttl":"3600s"}}}"#
         var field: String?
         var testDescription: String { name }
     }
@@ -33,52 +34,85 @@ struct FCMJudgeTests {
     static let rows: [Row] = [
         Row(name: "as it should be", http: 200),
         Row(name: "an installation id", http: 200, body: message(#""fid":"cAbcdefghijklmnopqrs-_""#)),
-        Row(name: "lower-case priority", http: 200, body: message(#""token":"TOKEN","android":{"priority":"high"}"#)),
+        Row(
+            name: "lower-case priority", http: 200,
+            body: message(#""token":"TOKEN","android":{"priority":"high"}"#)),
         Row(name: "another path", http: 404, status: "page", path: "/fcm/send"),
-        Row(name: "the path counts before the credential", http: 404, status: "page", path: "/v1/", bearer: nil),
+        Row(
+            name: "the path counts before the credential", http: 404, status: "page", path: "/v1/",
+            bearer: nil),
         Row(name: "GET", http: 405, status: "page", method: "GET"),
         Row(name: "no bearer", http: 401, status: "UNAUTHENTICATED", bearer: nil),
         Row(name: "unknown bearer", http: 401, status: "UNAUTHENTICATED", bearer: "Bearer nobody"),
         Row(name: "expired bearer", http: 401, status: "UNAUTHENTICATED", bearer: "Bearer old"),
-        Row(name: "the credential counts before the project", http: 401, status: "UNAUTHENTICATED",
+        Row(
+            name: "the credential counts before the project", http: 401, status: "UNAUTHENTICATED",
             path: "/v1/projects/nowhere/messages:send", bearer: "Bearer old"),
-        Row(name: "somebody else's project", http: 403, status: "PERMISSION_DENIED",
+        Row(
+            name: "somebody else's project", http: 403, status: "PERMISSION_DENIED",
             path: "/v1/projects/acme-other/messages:send"),
-        Row(name: "no such project", http: 404, status: "NOT_FOUND", path: "/v1/projects/nowhere/messages:send"),
+        Row(
+            name: "no such project", http: 404, status: "NOT_FOUND",
+            path: "/v1/projects/nowhere/messages:send"),
         Row(name: "broken JSON", http: 400, status: "INVALID_ARGUMENT", body: "{", field: ""),
         Row(name: "no message", http: 400, status: "INVALID_ARGUMENT", body: "{}", field: ""),
-        Row(name: "no target", http: 400, status: "INVALID_ARGUMENT", body: message(#""data":{}"#), field: "message"),
-        Row(name: "two targets", http: 400, status: "INVALID_ARGUMENT", body: message(#""token":"a","topic":"b""#),
+        Row(
+            name: "no target", http: 400, status: "INVALID_ARGUMENT", body: message(#""data":{}"#),
             field: "message"),
-        Row(name: "a number among the data", http: 400, status: "INVALID_ARGUMENT",
+        Row(
+            name: "two targets", http: 400, status: "INVALID_ARGUMENT",
+            body: message(#""token":"a","topic":"b""#),
+            field: "message"),
+        Row(
+            name: "a number among the data", http: 400, status: "INVALID_ARGUMENT",
             body: message(#""token":"TOKEN","data":{"a":"b","k":1}"#), field: "message.data[1].value"),
-        Row(name: "the key from", http: 400, status: "INVALID_ARGUMENT",
+        Row(
+            name: "the key from", http: 400, status: "INVALID_ARGUMENT",
             body: message(#""token":"TOKEN","data":{"from":"x"}"#), field: "message.data"),
-        Row(name: "a key of Google's", http: 400, status: "INVALID_ARGUMENT",
+        Row(
+            name: "a key of Google's", http: 400, status: "INVALID_ARGUMENT",
             body: message(#""token":"TOKEN","data":{"google.x":"x"}"#), field: "message.data"),
-        Row(name: "ttl without unit", http: 400, status: "INVALID_ARGUMENT",
+        Row(
+            name: "ttl without unit", http: 400, status: "INVALID_ARGUMENT",
             body: message(#""token":"TOKEN","android":{"ttl":"3600"}"#), field: "message.android.ttl"),
-        Row(name: "ttl of 28 days", http: 200, body: message(#""token":"TOKEN","android":{"ttl":"2419200s"}"#)),
-        Row(name: "ttl a moment longer", http: 400, status: "INVALID_ARGUMENT",
+        Row(
+            name: "ttl of 28 days", http: 200, body: message(#""token":"TOKEN","android":{"ttl":"2419200s"}"#)
+        ),
+        Row(
+            name: "ttl a moment longer", http: 400, status: "INVALID_ARGUMENT",
             body: message(#""token":"TOKEN","android":{"ttl":"2419200.1s"}"#), field: "message.android.ttl"),
-        Row(name: "ttl with a sign", http: 400, status: "INVALID_ARGUMENT",
+        Row(
+            name: "ttl with a sign", http: 400, status: "INVALID_ARGUMENT",
             body: message(#""token":"TOKEN","android":{"ttl":"-1s"}"#), field: "message.android.ttl"),
-        Row(name: "unknown priority", http: 400, status: "INVALID_ARGUMENT",
-            body: message(#""token":"TOKEN","android":{"priority":"URGENT"}"#), field: "message.android.priority"),
+        Row(
+            name: "unknown priority", http: 400, status: "INVALID_ARGUMENT",
+            body: message(#""token":"TOKEN","android":{"priority":"URGENT"}"#),
+            field: "message.android.priority"),
         Row(name: "4096 bytes", http: 200, body: data(bytes: 4096)),
-        Row(name: "4097 bytes", http: 400, status: "INVALID_ARGUMENT", code: "INVALID_ARGUMENT", body: data(bytes: 4097)),
-        Row(name: "the size counts before the token", http: 400, status: "INVALID_ARGUMENT", code: "INVALID_ARGUMENT",
+        Row(
+            name: "4097 bytes", http: 400, status: "INVALID_ARGUMENT", code: "INVALID_ARGUMENT",
+            body: data(bytes: 4097)),
+        Row(
+            name: "the size counts before the token", http: 400, status: "INVALID_ARGUMENT",
+            code: "INVALID_ARGUMENT",
             body: data(bytes: 4097).replacing("TOKEN", with: "short")),
-        Row(name: "a token without colon", http: 400, status: "INVALID_ARGUMENT", code: "INVALID_ARGUMENT",
+        Row(
+            name: "a token without colon", http: 400, status: "INVALID_ARGUMENT", code: "INVALID_ARGUMENT",
             body: message(#""token":"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz""#)),
-        Row(name: "an installation id of 21", http: 400, status: "INVALID_ARGUMENT", code: "INVALID_ARGUMENT",
+        Row(
+            name: "an installation id of 21", http: 400, status: "INVALID_ARGUMENT", code: "INVALID_ARGUMENT",
             body: message(#""fid":"cAbcdefghijklmnopqrs-""#)),
-        Row(name: "another project's token", http: 403, status: "PERMISSION_DENIED", code: "SENDER_ID_MISMATCH",
+        Row(
+            name: "another project's token", http: 403, status: "PERMISSION_DENIED",
+            code: "SENDER_ID_MISMATCH",
             body: message(#""token":"FOREIGN""#)),
-        Row(name: "a removed token", http: 404, status: "NOT_FOUND", code: "UNREGISTERED",
+        Row(
+            name: "a removed token", http: 404, status: "NOT_FOUND", code: "UNREGISTERED",
             body: message(#""token":"REMOVED""#)),
-        Row(name: "an unknown token", http: 404, status: "NOT_FOUND", code: "UNREGISTERED",
-            body: message(#""token":"unknown:TOKEN""#).replacing("TOKEN", with: String(repeating: "y", count: 140))),
+        Row(
+            name: "an unknown token", http: 404, status: "NOT_FOUND", code: "UNREGISTERED",
+            body: message(#""token":"unknown:TOKEN""#).replacing(
+                "TOKEN", with: String(repeating: "y", count: 140)))
     ]
 
     static func judge() -> FCMJudge {
@@ -114,7 +148,9 @@ struct FCMJudgeTests {
             #expect(error.status == row.status)
             let codes = error.details.compactMap { if case .fcm(let code) = $0 { code } else { nil } }
             #expect(codes == (row.code.map { [$0] } ?? []))
-            let fields = error.details.compactMap { if case .badRequest(let field, _) = $0 { field } else { nil } }
+            let fields = error.details.compactMap {
+                if case .badRequest(let field, _) = $0 { field } else { nil }
+            }
             #expect(fields == (row.field.map { [$0] } ?? []))
             let isExpired = error.details.contains(.info(reason: "ACCESS_TOKEN_EXPIRED"))
             #expect(isExpired == (row.http == 401 && row.bearer == "Bearer old"))
@@ -124,7 +160,8 @@ struct FCMJudgeTests {
     @Test("A malformed token is told from other faults by its message alone")
     func malformed() throws {
         let tree = try #require(JSONTree(FCMError.malformedToken.body))
-        #expect(tree["error"]?["message"]?.text == "The registration token is not a valid FCM registration token")
+        #expect(
+            tree["error"]?["message"]?.text == "The registration token is not a valid FCM registration token")
         #expect(tree["error"]?["code"]?.integer == 400)
         let detail = try #require(tree["error"]?["details"]?.items?.first)
         #expect(detail["@type"]?.text == "type.googleapis.com/google.firebase.fcm.v1.FcmError")
@@ -172,21 +209,26 @@ struct FCMTokenTests {
     static let now: Int64 = 1_800_000_000
     static let audience = "https://localhost:1/token"
 
-    private func judge(_ form: String, type: String = "application/x-www-form-urlencoded") throws -> Result<String, TokenRefusal> {
+    private func judge(_ form: String, type: String = "application/x-www-form-urlencoded") throws -> Result<
+        String, TokenRefusal
+    > {
         var tokens = FCMTokens()
         try tokens.register(Self.account.get().registration)
         let request = SimulatedRequest(
             [(":method", "POST"), (":path", "/token"), ("content-type", type)], body: Array(form.utf8))
         do throws(TokenRefusal) {
-            return .success(try tokens.judge(request, audiences: [Self.audience], now: UnixTime(seconds: Self.now)))
+            return .success(
+                try tokens.judge(request, audiences: [Self.audience], now: UnixTime(seconds: Self.now)))
         } catch { return .failure(error) }
     }
 
-    private func form(_ change: (inout [String: JSONTree]) -> Void = { _ in }, algorithm: String = "RS256") throws -> String {
+    private func form(_ change: (inout [String: JSONTree]) -> Void = { _ in }, algorithm: String = "RS256")
+        throws -> String
+    {
         let account = try Self.account.get()
         var claims: [String: JSONTree] = [
             "iss": .string(account.email), "scope": .string(FCMTokens.scope), "aud": .string(Self.audience),
-            "iat": .number(Self.now), "exp": .number(Self.now + 3600),
+            "iat": .number(Self.now), "exp": .number(Self.now + 3600)
         ]
         change(&claims)
         let tree = JSONTree.object(claims.map { .init(name: $0.key, value: $0.value) })
@@ -204,11 +246,17 @@ struct FCMTokenTests {
         #expect(try judge(try form(algorithm: "none")) == .failure(.invalidGrant))
         #expect(try judge(try form { $0["iss"] = "nobody@example.org" }) == .failure(.invalidClient))
         #expect(try judge(try form { $0["aud"] = "https://elsewhere/token" }) == .failure(.invalidGrant))
-        #expect(try judge(try form { $0["scope"] = "https://www.googleapis.com/auth/drive" }) == .failure(.invalidScope))
+        #expect(
+            try judge(try form { $0["scope"] = "https://www.googleapis.com/auth/drive" })
+                == .failure(.invalidScope))
         #expect(try judge(try form { $0["exp"] = .number(Self.now + 3601) }) == .failure(.invalidGrant))
-        let early = try form { $0["iat"] = .number(Self.now + 301); $0["exp"] = .number(Self.now + 400) }
+        let early = try form {
+            $0["iat"] = .number(Self.now + 301); $0["exp"] = .number(Self.now + 400)
+        }
         #expect(try judge(early) == .failure(.invalidGrant))
-        let late = try form { $0["iat"] = .number(Self.now - 3600); $0["exp"] = .number(Self.now - 301) }
+        let late = try form {
+            $0["iat"] = .number(Self.now - 3600); $0["exp"] = .number(Self.now - 301)
+        }
         #expect(try judge(late) == .failure(.invalidGrant))
         let altered = try form().dropLast(8) + "AAAAAAAA"
         #expect(try judge(String(altered)) == .failure(.invalidGrant))
@@ -216,9 +264,13 @@ struct FCMTokenTests {
 
     @Test("Clocks may differ by five minutes")
     func skew() throws {
-        let early = try form { $0["iat"] = .number(Self.now + 300); $0["exp"] = .number(Self.now + 3900) }
+        let early = try form {
+            $0["iat"] = .number(Self.now + 300); $0["exp"] = .number(Self.now + 3900)
+        }
         #expect(try judge(early) == .success("acme-chat"))
-        let late = try form { $0["iat"] = .number(Self.now - 3900); $0["exp"] = .number(Self.now - 300) }
+        let late = try form {
+            $0["iat"] = .number(Self.now - 3900); $0["exp"] = .number(Self.now - 300)
+        }
         #expect(try judge(late) == .success("acme-chat"))
     }
 }

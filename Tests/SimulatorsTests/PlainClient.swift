@@ -63,7 +63,8 @@ enum PlainClient {
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             switch unwrapInboundIn(data) {
-            case .head(let head): answer = Answer(status: Int(head.status.code), headers: head.headers, body: [])
+            case .head(let head):
+                answer = Answer(status: Int(head.status.code), headers: head.headers, body: [])
             case .body(let part): answer?.body += Array(part.readableBytesView)
             case .end:
                 isDone = true

@@ -58,7 +58,8 @@ final class RawClient: ChannelDuplexHandler, @unchecked Sendable {
         protocols: [String] = ["h2"], ignoresLimit: Bool = false, speaks: Bool = true
     ) async throws -> RawClient {
         var tls = TLSConfiguration.makeClientConfiguration()
-        tls.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(Array(authority.certificatePEM.utf8)))
+        tls.trustRoots = .certificates(
+            try NIOSSLCertificate.fromPEMBytes(Array(authority.certificatePEM.utf8)))
         tls.applicationProtocols = protocols
         let context = try NIOSSLContext(configuration: tls)
         let client = RawClient(ignoresLimit: ignoresLimit, speaks: speaks)
@@ -108,7 +109,8 @@ final class RawClient: ChannelDuplexHandler, @unchecked Sendable {
             client(user).header(frame!.pointee.hd.stream_id, name, value)
             return 0
         }
-        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, stream, data, count, user in
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
+            _, _, stream, data, count, user in
             let text = String(decoding: UnsafeBufferPointer(start: data, count: count), as: UTF8.self)
             client(user).answers[stream]?.body += text
             return 0
@@ -163,8 +165,10 @@ final class RawClient: ChannelDuplexHandler, @unchecked Sendable {
             sink.yield(.settings(values))
         case 6: sink.yield(.ping(answer: frame[4] & 1 == 1))
         case 7:
-            sink.yield(.goAway(
-                last: Int32(bitPattern: word(9)), code: word(13), debug: String(decoding: frame[17...], as: UTF8.self)))
+            sink.yield(
+                .goAway(
+                    last: Int32(bitPattern: word(9)), code: word(13),
+                    debug: String(decoding: frame[17...], as: UTF8.self)))
         case 8: sink.yield(.windowUpdate(stream: stream, bytes: word(9)))
         default: break
         }
@@ -209,10 +213,14 @@ final class RawClient: ChannelDuplexHandler, @unchecked Sendable {
         bodies[id] = (body, 0)
     }
 
-    fileprivate func read(_ stream: Int32, into room: UnsafeMutableRawBufferPointer) -> (count: Int, isLast: Bool) {
+    fileprivate func read(_ stream: Int32, into room: UnsafeMutableRawBufferPointer) -> (
+        count: Int, isLast: Bool
+    ) {
         guard var body = bodies[stream] else { return (0, true) }
         let count = min(room.count, body.bytes.count - body.sent)
-        body.bytes.withUnsafeBytes { room.copyMemory(from: .init(rebasing: $0[body.sent..<body.sent + count])) }
+        body.bytes.withUnsafeBytes {
+            room.copyMemory(from: .init(rebasing: $0[body.sent..<body.sent + count]))
+        }
         body.sent += count
         bodies[stream] = body
         return (count, body.sent == body.bytes.count)
@@ -224,7 +232,9 @@ final class RawClient: ChannelDuplexHandler, @unchecked Sendable {
             var data: UnsafePointer<UInt8>?
             let count = nghttp2_session_mem_send(session, &data)
             guard count > 0 else { break }
-            context.write(wrapOutboundOut(ByteBuffer(bytes: UnsafeBufferPointer(start: data, count: count))), promise: nil)
+            context.write(
+                wrapOutboundOut(ByteBuffer(bytes: UnsafeBufferPointer(start: data, count: count))),
+                promise: nil)
         }
         context.flush()
     }

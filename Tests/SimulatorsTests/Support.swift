@@ -26,7 +26,8 @@ struct APNsStage {
     let group = MultiThreadedEventLoopGroup.singleton
 
     init(
-        environment: APNsEnvironment = .production, _ change: (inout APNsSimulatorConfiguration) -> Void = { _ in }
+        environment: APNsEnvironment = .production,
+        _ change: (inout APNsSimulatorConfiguration) -> Void = { _ in }
     ) async throws {
         authority = try CertificateAuthority()
         var configuration = APNsSimulatorConfiguration(environment: environment, keys: [key.registration()])
@@ -42,10 +43,15 @@ struct APNsStage {
         try await RawClient.connect(port: port, trusting: authority, group: group, ignoresLimit: ignoresLimit)
     }
 
-    func fields(_ others: [(String, String)] = [], token: String = APNsStage.token) throws -> [(String, String)] {
-        [(":method", "POST"), (":scheme", "https"), (":authority", "localhost"), (":path", "/3/device/" + token),
-         ("authorization", "bearer " + (try key.providerToken(issuedAtSeconds: 1_800_000_000))),
-         ("apns-topic", Self.topic), ("apns-push-type", "alert")] + others
+    func fields(_ others: [(String, String)] = [], token: String = APNsStage.token) throws -> [(
+        String, String
+    )] {
+        [
+            (":method", "POST"), (":scheme", "https"), (":authority", "localhost"),
+            (":path", "/3/device/" + token),
+            ("authorization", "bearer " + (try key.providerToken(issuedAtSeconds: 1_800_000_000))),
+            ("apns-topic", Self.topic), ("apns-push-type", "alert")
+        ] + others
     }
 
     static func id(_ number: Int) -> String {

@@ -40,7 +40,9 @@ extension APNsJudge {
         guard isTopic(topic) else { return refuse(.badTopic) }
         accepted.topic = String(decoding: topic, as: UTF8.self)
         let (bundle, suffix) = APNsPushType.split(accepted.topic[...])
-        if let bundles = registration.bundles, !bundles.contains(accepted.topic), !bundles.contains(String(bundle)) {
+        if let bundles = registration.bundles, !bundles.contains(accepted.topic),
+            !bundles.contains(String(bundle))
+        {
             return refuse(.topicDisallowed)
         }
         if let wanted = accepted.pushType?.topicSuffix, wanted != suffix { return refuse(.topicDisallowed) }
@@ -55,16 +57,21 @@ extension APNsJudge {
 
     /// Decimal digits, at most 18 of them.
     private static func integer(_ field: ArraySlice<UInt8>) -> Int64? {
-        guard (1...18).contains(field.count), field.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        guard (1...18).contains(field.count), field.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            return nil
+        }
         return field.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
     }
 
     private static func isTopic(_ field: ArraySlice<UInt8>) -> Bool {
-        (1...topicBytes).contains(field.count) && field.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"): true
-            default: false
+        (1...topicBytes).contains(field.count)
+            && field.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "."), UInt8(ascii: "-"),
+                    UInt8(ascii: "_"):
+                    true
+                default: false
+                }
             }
-        }
     }
 }

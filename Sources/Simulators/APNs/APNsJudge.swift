@@ -46,12 +46,16 @@ struct APNsJudge {
         self.devices = devices
     }
 
-    mutating func judge(_ request: SimulatedRequest, on connection: inout APNsConnectionFacts, now: UnixTime) -> Verdict {
+    mutating func judge(_ request: SimulatedRequest, on connection: inout APNsConnectionFacts, now: UnixTime)
+        -> Verdict
+    {
         func refuse(_ reason: APNsReason, goodToken: Bool = false) -> Verdict {
             .refused(APNsRefusal(reason), hasGoodToken: goodToken)
         }
         if request.hasDuplicate { return refuse(.duplicateHeaders) }
-        guard request[.method].map({ $0.elementsEqual("POST".utf8) }) ?? false else { return refuse(.methodNotAllowed) }
+        guard request[.method].map({ $0.elementsEqual("POST".utf8) }) ?? false else {
+            return refuse(.methodNotAllowed)
+        }
         let prefix = "/3/device/".utf8
         guard let path = request[.path], path.starts(with: prefix) else { return refuse(.badPath) }
         let address = path.dropFirst(prefix.count)
@@ -61,7 +65,9 @@ struct APNsJudge {
         switch tokens.judge(request[.authorization], now: now) {
         case .failure(let refusal): return refuse(refusal.reason)
         case .success(let good):
-            if let reason = Self.connectionFault(good.token, good.verified.registration, on: &connection, now: now) {
+            if let reason = Self.connectionFault(
+                good.token, good.verified.registration, on: &connection, now: now)
+            {
                 return refuse(reason)
             }
             registration = good.verified.registration
@@ -111,7 +117,8 @@ struct APNsJudge {
         return nil
     }
 
-    /// Step 6, first sentence: the token in lower case; `nil` unless it is 2 to 200 hex digits, an even number.
+    /// Step 6, first sentence: the token in lower case; `nil` unless it is 2 to 200 hex digits, an even
+    /// number.
     private static func tokenText(_ address: ArraySlice<UInt8>) -> String? {
         guard (2...200).contains(address.count), address.count % 2 == 0 else { return nil }
         var hasCapitals = false
@@ -128,7 +135,8 @@ struct APNsJudge {
 
     /// Step 7.
     private static func bodyFault(_ request: SimulatedRequest, _ accepted: Accepted) -> APNsReason? {
-        let isCall = accepted.pushType == .voip || (accepted.pushType == nil && accepted.topic.hasSuffix(".voip"))
+        let isCall =
+            accepted.pushType == .voip || (accepted.pushType == nil && accepted.topic.hasSuffix(".voip"))
         let limit = (isCall ? APNsPushType.voip : .alert).payloadBytes
         // What was not kept cannot be read, and is too large in any case.
         if request.bodyBytes > SimulatedRequest.bodyKeptBytes { return .payloadTooLarge }

@@ -44,7 +44,8 @@ public struct APNsKey: Sendable {
         bundles: Set<String>? = nil, environments: Set<APNsEnvironment> = [.production, .sandbox]
     ) -> APNsKeyRegistration {
         APNsKeyRegistration(
-            team: team, keyID: keyID, publicKeyPEM: publicKeyPEM, bundles: bundles, environments: environments)
+            team: team, keyID: keyID, publicKeyPEM: publicKeyPEM, bundles: bundles, environments: environments
+        )
     }
 
     /// A provider token: `{"alg":"ES256","kid":…}.{"iss":…,"iat":…}` signed ES256 (push-services §2.2).

@@ -33,7 +33,8 @@ public enum APNsPushType: String, Sendable, Hashable, CaseIterable {
     private static let suffixes = Set(allCases.compactMap(\.topicSuffix)).subtracting([""])
         .sorted { $0.utf8.count > $1.utf8.count }
 
-    private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { (Array($0.rawValue.utf8), $0) })
+    private static let byName = Dictionary(
+        uniqueKeysWithValues: allCases.map { (Array($0.rawValue.utf8), $0) })
 
     init?(_ name: ArraySlice<UInt8>) {
         // The two that nearly every push has are told apart without a look-up.

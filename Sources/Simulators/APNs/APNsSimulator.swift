@@ -5,15 +5,16 @@ public import ServiceLifecycle
 
 /// An APNs that judges as Apple's does, over HTTP/2 and TLS, on this machine (push-services §3).
 ///
-/// One instance is one environment. A device token is known to it when it was ``register(_:as:)``ed, or when it
-/// learns. What it accepts can be read (``deliveries(after:limit:)``) or awaited (``subscribe(token:)``), as a
-/// simulated device does.
+/// One instance is one environment. A device token is known to it when it was ``register(_:as:)``ed, or when
+/// it learns. What it accepts can be read (``deliveries(after:limit:)``) or awaited (``subscribe(token:)``),
+/// as a simulated device does.
 ///
 /// ```swift
 /// let authority = try CertificateAuthority()
 /// let key = APNsKey()
 /// let apns = try APNsSimulator(
-///     .init(environment: .production, keys: [key.registration()]), authority: authority, eventLoopGroup: group)
+// /     .init(environment: .production, keys: [key.registration()]), authority: authority, eventLoopGroup:
+// group)
 /// let port = try await apns.start()
 /// ```
 public final class APNsSimulator: Service {

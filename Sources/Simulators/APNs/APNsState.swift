@@ -24,12 +24,14 @@ final class APNsState: Sendable {
         environment = configuration.environment
         var tokens = ProviderTokens(environment: configuration.environment)
         for key in configuration.keys { try tokens.register(key) }
-        inner = Mutex(Inner(
-            judge: APNsJudge(tokens: tokens, devices: APNsDevices(learns: configuration.knobs.learnsDevices)),
-            log: DeliveryLog(
-                capacity: configuration.keptDeliveries, bodyBytes: configuration.keptBodyBytes,
-                doubles: configuration.rememberedIDs),
-            knobs: configuration.knobs))
+        inner = Mutex(
+            Inner(
+                judge: APNsJudge(
+                    tokens: tokens, devices: APNsDevices(learns: configuration.knobs.learnsDevices)),
+                log: DeliveryLog(
+                    capacity: configuration.keptDeliveries, bodyBytes: configuration.keptBodyBytes,
+                    doubles: configuration.rememberedIDs),
+                knobs: configuration.knobs))
         turn { _ in }
     }
 
@@ -46,7 +48,9 @@ final class APNsState: Sendable {
         inner.withLock { inner in
             change(&inner.knobs)
             inner.judge.devices.learns = inner.knobs.learnsDevices
-            inner.judge.deviceRate = inner.knobs.deviceLimit.map { Rate(count: $0, per: inner.knobs.deviceSpan) }
+            inner.judge.deviceRate = inner.knobs.deviceLimit.map {
+                Rate(count: $0, per: inner.knobs.deviceSpan)
+            }
         }
     }
 
@@ -119,7 +123,9 @@ final class APNsState: Sendable {
     func bringOnline(_ token: String) -> [Delivery] {
         let (kept, listeners) = inner.withLock { inner in
             inner.judge.devices[token]?.isOnline = true
-            let kept = (inner.stored.removeValue(forKey: token) ?? [:]).values.sorted { $0.number < $1.number }
+            let kept = (inner.stored.removeValue(forKey: token) ?? [:]).values.sorted {
+                $0.number < $1.number
+            }
             inner.storedCount -= kept.count
             return (kept, inner.log.listeners(for: token))
         }

@@ -77,7 +77,8 @@ struct ProviderTokens {
             let signature = try? P256.Signing.ECDSASignature(rawRepresentation: signatureBytes)
         else { return nil }  // A signature that cannot be read is wrong, like any other.
         let signed = Array(token[token.startIndex..<parts[1].endIndex])
-        guard entry.key.isValidSignature(signature, for: signed), claims["iss"]?.text == entry.registration.team,
+        guard entry.key.isValidSignature(signature, for: signed),
+            claims["iss"]?.text == entry.registration.team,
             let issuedAt = claims["iat"]?.integer
         else { return nil }
         return Verified(registration: entry.registration, issuedAtSeconds: issuedAt)

@@ -1,7 +1,8 @@
 import Crypto
 package import PushModel
 
-/// A certificate authority made on the spot, so that clients can check a simulator's TLS as they check Apple's.
+/// A certificate authority made on the spot, so that clients can check a simulator's TLS as they check
+/// Apple's.
 ///
 /// P-256 throughout, X.509 v3 (RFC 5280), valid for ten years. The keys live in this process alone.
 public struct CertificateAuthority: Sendable {
@@ -82,7 +83,8 @@ public struct CertificateAuthority: Sendable {
             DER.element(0x87, [UInt8](repeating: 0, count: 15) + [1]))
         return DER.sequence(
             DER.sequence(DER.identifier(2, 5, 29, 17), DER.octets(names)),
-            DER.sequence(DER.identifier(2, 5, 29, 37),
-                         DER.octets(DER.sequence(DER.identifier(1, 3, 6, 1, 5, 5, 7, 3, 1)))))
+            DER.sequence(
+                DER.identifier(2, 5, 29, 37),
+                DER.octets(DER.sequence(DER.identifier(1, 3, 6, 1, 5, 5, 7, 3, 1)))))
     }
 }

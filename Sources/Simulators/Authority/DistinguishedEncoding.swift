@@ -50,7 +50,8 @@ enum DistinguishedEncoding {
     /// GeneralizedTime, `YYYYMMDDHHMMSSZ`.
     static func time(unixSeconds: Int64) -> [UInt8] {
         let date = CivilDate(unixSeconds: unixSeconds)
-        let text = digits(date.year, 4) + digits(date.month, 2) + digits(date.day, 2) + digits(date.hour, 2)
+        let text =
+            digits(date.year, 4) + digits(date.month, 2) + digits(date.day, 2) + digits(date.hour, 2)
             + digits(date.minute, 2) + digits(date.second, 2) + "Z"
         return element(0x18, Array(text.utf8))
     }

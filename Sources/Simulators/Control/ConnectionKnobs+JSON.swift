@@ -1,5 +1,6 @@
-// Knobs as the control endpoint takes them: one JSON object, members that are absent stay as they are, unknown
-// ones are refused. Spans are whole milliseconds and say so in their names; `null` takes a knob back.
+// Knobs as the control endpoint takes them: one JSON object, members that are absent stay as they are,
+// unknown ones are refused. Spans are whole milliseconds and say so in their names; `null` takes a knob
+// back.
 extension ConnectionKnobs {
     /// - Throws: `.knobNotKnown`; nothing has been changed then.
     mutating func turn(_ tree: JSONTree) throws(SimulatorError) {

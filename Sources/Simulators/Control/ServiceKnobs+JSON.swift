@@ -8,7 +8,8 @@ extension APNsKnobs {
         for member in try tree.known(tree.members) {
             let value = member.value
             switch member.name {
-            case "shutdownMilliseconds": next.shutdownUntil = value == .null ? nil : now + (try value.milliseconds())
+            case "shutdownMilliseconds":
+                next.shutdownUntil = value == .null ? nil : now + (try value.milliseconds())
             case "errorShare": next.errorShare = try value.share()
             case "deviceLimit": next.deviceLimit = value == .null ? nil : Int(try value.setting())
             case "deviceSpanMilliseconds": next.deviceSpan = try value.milliseconds()

@@ -25,7 +25,8 @@ public final class SimulatorControl: Service {
     /// - Parameters:
     ///   - apns: at most one of each environment.
     ///   - port: 0 for any free one.
-    public init(apns: [APNsSimulator], fcm: FCMSimulator?, port: Int = 0, eventLoopGroup: any EventLoopGroup) {
+    public init(apns: [APNsSimulator], fcm: FCMSimulator?, port: Int = 0, eventLoopGroup: any EventLoopGroup)
+    {
         var named: [String: APNsSimulator] = [:]
         for simulator in apns { named[simulator.environment.rawValue] = simulator }
         parts = Parts(apns: named, fcm: fcm)
@@ -80,7 +81,8 @@ private final class ControlJudge: ConnectionJudge {
         do throws(SimulatorError) {
             switch (isPost, path[1]) {
             case (false, "counters"): return Self.answer(200, counters(path[0]))
-            case (false, "deliveries"): return Self.answer(200, deliveries(path[0], halves.count > 1 ? halves[1] : ""))
+            case (false, "deliveries"):
+                return Self.answer(200, deliveries(path[0], halves.count > 1 ? halves[1] : ""))
             case (true, "knobs"): try turn(path[0], try Self.body(request))
             case (true, "devices"): try devices(path[0], try Self.body(request))
             default: return Self.answer(404, ["error": "notFound"])
@@ -107,7 +109,8 @@ private final class ControlJudge: ConnectionJudge {
         return [
             "received": .number(counters.received), "accepted": .number(counters.accepted),
             "doubles": .number(counters.doubles), "tokensIssued": .number(counters.tokensIssued),
-            "unheard": .number(counters.unheard), "openConnections": .number(open), "byReason": .object(reasons),
+            "unheard": .number(counters.unheard), "openConnections": .number(open),
+            "byReason": .object(reasons)
         ]
     }
 
@@ -125,7 +128,9 @@ private final class ControlJudge: ConnectionJudge {
             default: break
             }
         }
-        let list = name == "fcm" ? parts.fcm?.deliveries(after: after, limit: limit)
+        let list =
+            name == "fcm"
+            ? parts.fcm?.deliveries(after: after, limit: limit)
             : parts.apns[name]?.deliveries(after: after, limit: limit)
         return .array((list ?? []).map { $0.tree(idsOnly: idsOnly) })
     }
@@ -135,7 +140,8 @@ private final class ControlJudge: ConnectionJudge {
             let value = member.value
             switch member.name {
             case "connection":
-                var knobs = try tree.known(name == "fcm" ? parts.fcm?.connectionKnobs : parts.apns[name]?.connectionKnobs)
+                var knobs = try tree.known(
+                    name == "fcm" ? parts.fcm?.connectionKnobs : parts.apns[name]?.connectionKnobs)
                 try knobs.turn(value)
                 let turned = knobs
                 parts.fcm.flatMap { name == "fcm" ? $0 : nil }?.turnConnections { $0 = turned }
@@ -156,7 +162,11 @@ private final class ControlJudge: ConnectionJudge {
                 let plan = try GoAwayPlan(value)
                 if let apns = parts.apns[name] { apns.goAway(plan) } else { parts.fcm?.goAway(plan) }
             case "kill":
-                if let apns = parts.apns[name] { apns.killConnections() } else { parts.fcm?.killConnections() }
+                if let apns = parts.apns[name] {
+                    apns.killConnections()
+                } else {
+                    parts.fcm?.killConnections()
+                }
             default: throw SimulatorError(.knobNotKnown)
             }
         }
@@ -207,7 +217,7 @@ extension Delivery {
             "pushType": pushType.map { .string($0.rawValue) } ?? .null, "priority": .number(priority),
             "expirationSeconds": expirationSeconds.map { .number($0) } ?? .null,
             "collapseID": collapseID.map { .string($0) } ?? .null, "body": .string(Base64.encode(body)),
-            "receivedAtMilliseconds": .number(receivedAt.milliseconds), "isDouble": .bool(isDouble),
+            "receivedAtMilliseconds": .number(receivedAt.milliseconds), "isDouble": .bool(isDouble)
         ]
     }
 }

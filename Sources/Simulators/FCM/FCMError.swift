@@ -37,7 +37,8 @@ struct FCMError: Error, Equatable {
         "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid"
             + " authentication credential.")
     static let expired = FCMError(
-        401, "UNAUTHENTICATED", "Request had invalid authentication credentials.", [.info(reason: "ACCESS_TOKEN_EXPIRED")])
+        401, "UNAUTHENTICATED", "Request had invalid authentication credentials.",
+        [.info(reason: "ACCESS_TOKEN_EXPIRED")])
     static let permissionDenied = FCMError(
         403, "PERMISSION_DENIED", "Permission 'cloudmessaging.messages.create' denied on resource.")
     static let projectNotFound = FCMError(404, "NOT_FOUND", "Requested entity was not found.")
@@ -51,21 +52,24 @@ struct FCMError: Error, Equatable {
         400, "INVALID_ARGUMENT", "Invalid JSON payload received.",
         [.badRequest(field: "", description: "Invalid JSON payload received.")])
     static let internalError = FCMError(500, "INTERNAL", "Internal error encountered.", [.fcm("INTERNAL")])
-    static let unavailable = FCMError(503, "UNAVAILABLE", "The service is currently unavailable.", [.fcm("UNAVAILABLE")])
+    static let unavailable = FCMError(
+        503, "UNAVAILABLE", "The service is currently unavailable.", [.fcm("UNAVAILABLE")])
 
     static func invalid(_ field: String, _ description: String) -> FCMError {
-        FCMError(400, "INVALID_ARGUMENT", "Invalid value at '\(field)'",
-                 [.badRequest(field: field, description: description)])
+        FCMError(
+            400, "INVALID_ARGUMENT", "Invalid value at '\(field)'",
+            [.badRequest(field: field, description: description)])
     }
 
     static func quota(_ subject: String) -> FCMError {
-        FCMError(429, "RESOURCE_EXHAUSTED", "Quota exceeded.", [.fcm("QUOTA_EXCEEDED"), .quota(subject: subject)])
+        FCMError(
+            429, "RESOURCE_EXHAUSTED", "Quota exceeded.", [.fcm("QUOTA_EXCEEDED"), .quota(subject: subject)])
     }
 
     var body: [UInt8] {
         var error: [JSONTree.Member] = [
             .init(name: "code", value: .number(http)), .init(name: "message", value: .string(message)),
-            .init(name: "status", value: .string(status)),
+            .init(name: "status", value: .string(status))
         ]
         if !details.isEmpty { error.append(.init(name: "details", value: .array(details.map(\.tree)))) }
         return JSONTree.object([.init(name: "error", value: .object(error))]).bytes
@@ -78,14 +82,20 @@ extension FCMError.Detail {
         case .fcm(let code):
             ["@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError", "errorCode": .string(code)]
         case .badRequest(let field, let description):
-            ["@type": "type.googleapis.com/google.rpc.BadRequest",
-             "fieldViolations": [["field": .string(field), "description": .string(description)]]]
+            [
+                "@type": "type.googleapis.com/google.rpc.BadRequest",
+                "fieldViolations": [["field": .string(field), "description": .string(description)]]
+            ]
         case .info(let reason):
-            ["@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": .string(reason),
-             "domain": "googleapis.com"]
+            [
+                "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": .string(reason),
+                "domain": "googleapis.com"
+            ]
         case .quota(let subject):
-            ["@type": "type.googleapis.com/google.rpc.QuotaFailure",
-             "violations": [["subject": .string(subject), "description": "Quota exceeded."]]]
+            [
+                "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                "violations": [["subject": .string(subject), "description": "Quota exceeded."]]
+            ]
         }
     }
 }

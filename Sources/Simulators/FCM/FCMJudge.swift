@@ -40,7 +40,9 @@ struct FCMJudge {
     subscript(address: String) -> FCMDevice? {
         get { devices[address] }
         set {
-            guard newValue == nil || devices[address] != nil || devices.count < Self.deviceLimit else { return }
+            guard newValue == nil || devices[address] != nil || devices.count < Self.deviceLimit else {
+                return
+            }
             devices[address] = newValue
         }
     }
@@ -94,13 +96,19 @@ struct FCMJudge {
         return address
     }
 
-    private mutating func countDevice(_ target: FCMMessage.Target, _ address: String, now: UnixTime) throws(FCMError) {
+    private mutating func countDevice(_ target: FCMMessage.Target, _ address: String, now: UnixTime)
+        throws(FCMError)
+    {
         switch target {
         case .topic, .condition: return
         case .token, .fid: break
         }
-        if let deviceMinute, !minuteCounts.allows(address, deviceMinute, now: now) { throw FCMError.quota("device") }
-        if let deviceHour, !hourCounts.allows(address, deviceHour, now: now) { throw FCMError.quota("device") }
+        if let deviceMinute, !minuteCounts.allows(address, deviceMinute, now: now) {
+            throw FCMError.quota("device")
+        }
+        if let deviceHour, !hourCounts.allows(address, deviceHour, now: now) {
+            throw FCMError.quota("device")
+        }
     }
 
     /// `/v1/projects/<project>/messages:send`.

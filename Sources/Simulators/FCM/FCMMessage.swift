@@ -21,7 +21,8 @@ struct FCMMessage: Equatable {
 
     /// The steps of push-services §5 from "JSON broken" to "payload > 4096", in that order.
     init(_ body: [UInt8]) throws(FCMError) {
-        guard let root = JSONTree(body), root.members != nil, let message = root["message"], message.members != nil
+        guard let root = JSONTree(body), root.members != nil, let message = root["message"],
+            message.members != nil
         else { throw FCMError.notJSON }
         target = try Self.target(message)
         validatesOnly = Self.member(root, "validate_only", "validateOnly")?.flag ?? false
@@ -32,7 +33,9 @@ struct FCMMessage: Equatable {
         ttlSeconds = try Self.ttl(android["ttl"])
         isHigh = try Self.priority(android["priority"])
         collapseKey = Self.member(android, "collapse_key", "collapseKey")?.text
-        for case .string(let text) in (message["notification"]?.members ?? []).map(\.value) { payload += text.utf8.count }
+        for case .string(let text) in (message["notification"]?.members ?? []).map(\.value) {
+            payload += text.utf8.count
+        }
         for name in message["notification"]?.members?.map(\.name) ?? [] { payload += name.utf8.count }
         var limit = Self.payloadBytes
         if case .topic = target { limit = Self.topicPayloadBytes }
@@ -59,13 +62,17 @@ struct FCMMessage: Equatable {
 
     /// The bytes of keys and values; values are strings, some keys are Google's.
     private static func data(_ tree: JSONTree, _ field: String) throws(FCMError) -> Int {
-        guard let members = tree.members else { throw FCMError.invalid(field, "A map of strings is required.") }
+        guard let members = tree.members else {
+            throw FCMError.invalid(field, "A map of strings is required.")
+        }
         var bytes = 0
         for member in members {
             guard let value = member.value.text else {
-                throw FCMError.invalid("\(field)[\(members.firstIndex(of: member) ?? 0)].value", "A string is required.")
+                throw FCMError.invalid(
+                    "\(field)[\(members.firstIndex(of: member) ?? 0)].value", "A string is required.")
             }
-            let isReserved = member.name == "from" || member.name == "message_type"
+            let isReserved =
+                member.name == "from" || member.name == "message_type"
                 || member.name.hasPrefix("google.") || member.name.hasPrefix("gcm.")
             if isReserved { throw FCMError.invalid(field, "Invalid data payload key.") }
             bytes += member.name.utf8.count + value.utf8.count
@@ -76,7 +83,8 @@ struct FCMMessage: Equatable {
     /// `^\d+(\.\d+)?s$`, at most 28 days.
     private static func ttl(_ tree: JSONTree?) throws(FCMError) -> Int64? {
         guard let tree else { return nil }
-        let fault = FCMError.invalid("message.android.ttl", "Duration must be 0 to 2419200 seconds and end in s.")
+        let fault = FCMError.invalid(
+            "message.android.ttl", "Duration must be 0 to 2419200 seconds and end in s.")
         guard let text = tree.text, text.utf8.last == UInt8(ascii: "s") else { throw fault }
         let parts = text.dropLast().split(separator: ".", omittingEmptySubsequences: false)
         let isDigits = parts.allSatisfy { part in

@@ -56,7 +56,8 @@ public final class FCMSimulator: Service {
     @discardableResult
     public func start() async throws(SimulatorError) -> Int {
         guard listener.port == nil else { throw SimulatorError(.alreadyStarted) }
-        let tls = try authority.serverContext(protocols: configuration.isPlainOnly ? ["http/1.1"] : ["h2", "http/1.1"])
+        let tls = try authority.serverContext(
+            protocols: configuration.isPlainOnly ? ["http/1.1"] : ["h2", "http/1.1"])
         let (state, board) = (state, board)
         let port = try await listener.start(host: configuration.host, port: configuration.port) { channel in
             let negotiation = ApplicationProtocolNegotiationHandler { result, channel in
@@ -101,7 +102,8 @@ public final class FCMSimulator: Service {
     /// `nil` before ``start()``.
     public var port: Int? { listener.port }
     public var openConnections: Int { board.connections }
-    /// Where access tokens are to be had, and the audience that assertions must name; `nil` before ``start()``.
+    /// Where access tokens are to be had, and the audience that assertions must name; `nil` before
+    /// ``start()``.
     public var tokenURI: String? { port.map { "https://localhost:\($0)/token" } }
 }
 
@@ -109,12 +111,16 @@ public final class FCMSimulator: Service {
 
 extension FCMSimulator {
     /// Makes an address (registration token or installation id) known, or changes what is known of it.
-    public func register(_ address: String, as device: FCMDevice) { state.mutate { $0.judge[address] = device } }
+    public func register(_ address: String, as device: FCMDevice) {
+        state.mutate { $0.judge[address] = device }
+    }
     public func device(_ address: String) -> FCMDevice? { state.mutate { $0.judge[address] } }
     public func forget(_ address: String) { state.mutate { $0.judge[address] = nil } }
 
     /// - Throws: `.keyNotUsable`.
-    public func register(_ account: ServiceAccountRegistration) throws(SimulatorError) { try state.register(account) }
+    public func register(_ account: ServiceAccountRegistration) throws(SimulatorError) {
+        try state.register(account)
+    }
 
     /// Takes an account from the file: its assertions become 401 `invalid_client`.
     public func remove(accountEmail: String) { state.mutate { $0.judge.tokens.remove(email: accountEmail) } }

@@ -18,11 +18,13 @@ final class FCMState: Sendable {
         var judge = FCMJudge()
         for account in configuration.accounts { try judge.tokens.register(account) }
         judge.otherProjects = configuration.otherProjects
-        inner = Mutex(Inner(
-            judge: judge,
-            log: DeliveryLog(
-                capacity: configuration.keptDeliveries, bodyBytes: configuration.keptBodyBytes, doubles: 1),
-            knobs: configuration.knobs))
+        inner = Mutex(
+            Inner(
+                judge: judge,
+                log: DeliveryLog(
+                    capacity: configuration.keptDeliveries, bodyBytes: configuration.keptBodyBytes, doubles: 1
+                ),
+                knobs: configuration.knobs))
         turn { _ in }
     }
 
@@ -36,8 +38,12 @@ final class FCMState: Sendable {
         inner.withLock { inner in
             change(&inner.knobs)
             inner.judge.learns = inner.knobs.learnsDevices
-            inner.judge.projectRate = inner.knobs.projectMinuteLimit.map { Rate(count: $0, per: .seconds(60)) }
-            inner.judge.deviceMinute = inner.knobs.deviceMinuteLimit.map { Rate(count: $0, per: .seconds(60)) }
+            inner.judge.projectRate = inner.knobs.projectMinuteLimit.map {
+                Rate(count: $0, per: .seconds(60))
+            }
+            inner.judge.deviceMinute = inner.knobs.deviceMinuteLimit.map {
+                Rate(count: $0, per: .seconds(60))
+            }
             inner.judge.deviceHour = inner.knobs.deviceHourLimit.map { Rate(count: $0, per: .seconds(3600)) }
         }
     }
@@ -58,13 +64,15 @@ final class FCMState: Sendable {
         }
     }
 
-    private func issue(_ request: SimulatedRequest, _ now: UnixTime, _ inner: inout Inner) -> SimulatedAnswer {
+    private func issue(_ request: SimulatedRequest, _ now: UnixTime, _ inner: inout Inner) -> SimulatedAnswer
+    {
         guard request[.method]?.elementsEqual("POST".utf8) ?? false else { return Self.page(405) }
         switch inner.knobs.tokenFault {
         case .serverError: return Self.page(500)
         case .tooMany(let after):
-            return SimulatedAnswer(status: 429, contentType: Self.json, retryAfter: Self.text(after, now),
-                                   body: JSONTree.object([.init(name: "error", value: "rate_limit_exceeded")]).bytes)
+            return SimulatedAnswer(
+                status: 429, contentType: Self.json, retryAfter: Self.text(after, now),
+                body: JSONTree.object([.init(name: "error", value: "rate_limit_exceeded")]).bytes)
         case .none, .noExpiry, .oversized: break
         }
         do throws(TokenRefusal) {
@@ -74,10 +82,13 @@ final class FCMState: Sendable {
             inner.judge.tokens.issue(token, project: project, expires: now + .seconds(life))
             inner.log.countToken()
             return SimulatedAnswer(
-                status: 200, contentType: Self.json, body: Self.tokenBody(token, life, inner.knobs.tokenFault))
+                status: 200, contentType: Self.json, body: Self.tokenBody(token, life, inner.knobs.tokenFault)
+            )
         } catch {
             inner.log.countRefused(error.code)
-            let body: JSONTree = ["error": .string(error.code), "error_description": "The assertion was refused."]
+            let body: JSONTree = [
+                "error": .string(error.code), "error_description": "The assertion was refused."
+            ]
             return SimulatedAnswer(status: error.http, contentType: Self.json, body: body.bytes)
         }
     }
@@ -87,7 +98,8 @@ final class FCMState: Sendable {
         if fault != .noExpiry { members.append(.init(name: "expires_in", value: .number(life))) }
         members.append(.init(name: "token_type", value: "Bearer"))
         if case .oversized(let bytes) = fault {
-            members.append(.init(name: "padding", value: .string(String(repeating: "x", count: min(bytes, 1 << 20)))))
+            members.append(
+                .init(name: "padding", value: .string(String(repeating: "x", count: min(bytes, 1 << 20)))))
         }
         return JSONTree.object(members).bytes
     }
@@ -112,7 +124,8 @@ final class FCMState: Sendable {
                 if !message.validatesOnly {
                     _ = inner.log.countAccepted(nil)
                     let delivery = Delivery(
-                        number: inner.log.counters.accepted, id: name, token: address, topic: project, pushType: nil,
+                        number: inner.log.counters.accepted, id: name, token: address, topic: project,
+                        pushType: nil,
                         priority: message.isHigh ? 10 : 5,
                         expirationSeconds: message.ttlSeconds.map { $0 == 0 ? 0 : now.seconds + $0 },
                         collapseID: message.collapseKey, body: request.body, receivedAt: now, isDouble: false)
@@ -121,7 +134,8 @@ final class FCMState: Sendable {
                 }
                 return SimulatedAnswer(
                     status: 200, contentType: Self.json,
-                    body: JSONTree.object([.init(name: "name", value: .string(name))]).bytes, weight: .accepted)
+                    body: JSONTree.object([.init(name: "name", value: .string(name))]).bytes,
+                    weight: .accepted)
             }
         }
         if let (delivery, listeners) = heard {
@@ -152,8 +166,10 @@ final class FCMState: Sendable {
     private static let json = "application/json; charset=UTF-8"
 
     private static func page(_ status: Int) -> SimulatedAnswer {
-        let text = "<!DOCTYPE html>\n<html lang=en>\n<title>Error \(status)</title>\n<p><b>\(status).</b> That’s an error.\n"
-        return SimulatedAnswer(status: status, contentType: "text/html; charset=UTF-8", body: Array(text.utf8))
+        let text =
+            "<!DOCTYPE html>\n<html lang=en>\n<title>Error \(status)</title>\n<p><b>\(status).</b> That’s an error.\n"
+        return SimulatedAnswer(
+            status: status, contentType: "text/html; charset=UTF-8", body: Array(text.utf8))
     }
 
     private static func text(_ after: FCMKnobs.RetryAfter, _ now: UnixTime) -> String? {
@@ -171,7 +187,9 @@ final class FCMState: Sendable {
             continuation.finish()
             return stream
         }
-        continuation.onTermination = { [weak self] _ in self?.inner.withLock { $0.log.unsubscribe(address, place) } }
+        continuation.onTermination = { [weak self] _ in
+            self?.inner.withLock { $0.log.unsubscribe(address, place) }
+        }
         return stream
     }
 

@@ -29,7 +29,8 @@ struct FCMTokens {
     private static let skewSeconds: Int64 = 300
     private static let lifeSeconds: Int64 = 3600
 
-    private var accounts: [String: (registration: ServiceAccountRegistration, key: _RSA.Signing.PublicKey)] = [:]
+    private var accounts: [String: (registration: ServiceAccountRegistration, key: _RSA.Signing.PublicKey)] =
+        [:]
     private var issued: [String: Access] = [:]
     private var order: [String] = []
 
@@ -37,7 +38,9 @@ struct FCMTokens {
 
     mutating func register(_ account: ServiceAccountRegistration) throws(SimulatorError) {
         do {
-            accounts[account.email] = (account, try _RSA.Signing.PublicKey(pemRepresentation: account.publicKeyPEM))
+            accounts[account.email] = (
+                account, try _RSA.Signing.PublicKey(pemRepresentation: account.publicKeyPEM)
+            )
         } catch {
             throw SimulatorError(.keyNotUsable)
         }
@@ -52,14 +55,18 @@ struct FCMTokens {
     ///
     /// - Parameter audiences: what this endpoint calls itself.
     /// - Returns: the project of the account.
-    func judge(_ request: SimulatedRequest, audiences: Set<String>, now: UnixTime) throws(TokenRefusal) -> String {
+    func judge(_ request: SimulatedRequest, audiences: Set<String>, now: UnixTime) throws(TokenRefusal)
+        -> String
+    {
         guard let type = request[.contentType], type.starts(with: "application/x-www-form-urlencoded".utf8),
             let form = Self.form(request.body)
         else { throw .invalidRequest }
         guard form["grant_type"] == Self.grantType else { throw .unsupportedGrantType }
-        let parts = Array((form["assertion"] ?? "").utf8).split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        let parts = Array((form["assertion"] ?? "").utf8).split(
+            separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let header = Base64.decodeURL(parts[0]).flatMap({ JSONTree($0) }),
-            let claims = Base64.decodeURL(parts[1]).flatMap({ JSONTree($0) }), let signature = Base64.decodeURL(parts[2]),
+            let claims = Base64.decodeURL(parts[1]).flatMap({ JSONTree($0) }),
+            let signature = Base64.decodeURL(parts[2]),
             header["alg"]?.text == "RS256"
         else { throw .invalidGrant }
         guard let issuer = claims["iss"]?.text, let account = accounts[issuer] else { throw .invalidClient }
@@ -67,7 +74,9 @@ struct FCMTokens {
         let isGood = account.key.isValidSignature(
             _RSA.Signing.RSASignature(rawRepresentation: signature), for: SHA256.hash(data: signed),
             padding: .insecurePKCS1v1_5)
-        guard isGood, let audience = claims["aud"]?.text, audiences.contains(audience) else { throw .invalidGrant }
+        guard isGood, let audience = claims["aud"]?.text, audiences.contains(audience) else {
+            throw .invalidGrant
+        }
         let scopes = (claims["scope"]?.text ?? "").split(separator: " ")
         guard scopes.contains(Self.scope[...]) else { throw .invalidScope }
         guard let issuedAt = claims["iat"]?.integer, let expires = claims["exp"]?.integer,
@@ -90,8 +99,11 @@ struct FCMTokens {
     private static func form(_ body: [UInt8]) -> [String: String]? {
         var form: [String: String] = [:]
         for pair in body.split(separator: UInt8(ascii: "&")) {
-            let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
-            guard let name = unescape(parts[0]), let value = unescape(parts.count > 1 ? parts[1] : []) else { return nil }
+            let parts = pair.split(
+                separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = unescape(parts[0]), let value = unescape(parts.count > 1 ? parts[1] : []) else {
+                return nil
+            }
             if form[name] == nil { form[name] = value }
         }
         return form

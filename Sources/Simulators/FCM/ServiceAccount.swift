@@ -35,7 +35,8 @@ public struct ServiceAccount: Sendable {
     public func json(tokenURI: String) -> String {
         let tree: JSONTree = [
             "type": "service_account", "project_id": .string(project), "private_key_id": .string(keyID),
-            "private_key": .string(privateKeyPEM), "client_email": .string(email), "token_uri": .string(tokenURI),
+            "private_key": .string(privateKeyPEM), "client_email": .string(email),
+            "token_uri": .string(tokenURI)
         ]
         return String(decoding: tree.bytes, as: UTF8.self)
     }

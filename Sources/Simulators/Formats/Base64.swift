@@ -1,8 +1,10 @@
 /// Base64 (RFC 4648 §4 and §5), and the textual form of keys and certificates (RFC 7468).
 ///
-/// The simulators have formats of their own, for they are to judge the sender by another reading than its own.
+/// The simulators have formats of their own, for they are to judge the sender by another reading than its
+/// own.
 enum Base64 {
-    private static let standard = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    private static let standard = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let url = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
     static func encode(_ bytes: [UInt8]) -> String { encode(bytes, standard, padded: true) }

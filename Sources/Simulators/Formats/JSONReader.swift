@@ -26,7 +26,9 @@ struct JSONReader {
 
     private mutating func take(_ word: StaticString) -> Bool {
         guard at + word.utf8CodeUnitCount <= bytes.count else { return false }
-        for index in 0..<word.utf8CodeUnitCount where bytes[at + index] != word.utf8Start[index] { return false }
+        for index in 0..<word.utf8CodeUnitCount where bytes[at + index] != word.utf8Start[index] {
+            return false
+        }
         at += word.utf8CodeUnitCount
         return true
     }
@@ -185,7 +187,8 @@ struct JSONReader {
     private mutating func scalar() -> UnicodeScalar? {
         guard let high = hex4() else { return nil }
         guard (0xD800..<0xDC00).contains(high) else { return UnicodeScalar(high) }
-        guard at + 2 <= bytes.count, bytes[at] == UInt8(ascii: "\\"), bytes[at + 1] == UInt8(ascii: "u") else { return nil }
+        guard at + 2 <= bytes.count, bytes[at] == UInt8(ascii: "\\"), bytes[at + 1] == UInt8(ascii: "u")
+        else { return nil }
         at += 2
         guard let low = hex4(), (0xDC00..<0xE000).contains(low) else { return nil }
         return UnicodeScalar(0x10000 + (high - 0xD800) << 10 + (low - 0xDC00))

@@ -99,7 +99,8 @@ indirect enum JSONTree: Equatable, Sendable {
 }
 
 extension JSONTree: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
-    ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral {
+    ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
     init(stringLiteral text: String) { self = .string(text) }
     init(integerLiteral number: Int64) { self = .number(String(number)) }
     init(booleanLiteral flag: Bool) { self = .bool(flag) }

@@ -1,7 +1,8 @@
 /// How a simulated push service's connections behave. Each can be turned at run time: what concerns SETTINGS
 /// reaches open connections at once, the rest counts from the next frame or request.
 ///
-/// Facts: push-services §3, last paragraph. As made here it is the connection that Apple's service offers (§2.6).
+/// Facts: push-services §3, last paragraph. As made here it is the connection that Apple's service offers
+/// (§2.6).
 public struct ConnectionKnobs: Sendable, Equatable {
     /// What is done with a stream above the limit that was announced.
     public enum Excess: String, Sendable, CaseIterable {
@@ -9,8 +10,9 @@ public struct ConnectionKnobs: Sendable, Equatable {
         case serve
         /// RST_STREAM with REFUSED_STREAM.
         case refuse
-        /// GOAWAY with ENHANCE_YOUR_CALM and "Maximum active streams violated", then the end of the connection.
-        /// Streams that the peer opened before it acknowledged a lower limit are refused instead.
+        /// GOAWAY with ENHANCE_YOUR_CALM and "Maximum active streams violated", then the end of the
+        /// connection. Streams that the peer opened before it acknowledged a lower limit are refused
+        /// instead.
         case goAway
     }
 
@@ -45,8 +47,8 @@ public struct GoAwayPlan: Sendable, Equatable {
     public enum LastStream: Sendable, Equatable {
         /// The highest stream that was judged. Higher ones are not judged.
         case lastJudged
-        /// The last `count` requests before the GOAWAY are received, but neither judged nor answered, and stand
-        /// above the id that is named.
+        /// The last `count` requests before the GOAWAY are received, but neither judged nor answered, and
+        /// stand above the id that is named.
         case below(count: Int)
         /// First 2³¹−1, then, this much later, the highest stream that was judged.
         case graceful(after: Duration)
@@ -107,8 +109,8 @@ public struct RequestFault: Sendable, Equatable {
 
     public var kind: Kind
     public var choice: Choice
-    /// Whether the request is judged and recorded before it goes wrong: the two fates that a sender cannot tell
-    /// from each other.
+    /// Whether the request is judged and recorded before it goes wrong: the two fates that a sender cannot
+    /// tell from each other.
     public var isJudged: Bool
 
     public init(_ kind: Kind, on choice: Choice, isJudged: Bool) {

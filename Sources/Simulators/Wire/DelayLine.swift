@@ -2,8 +2,8 @@ import NIOCore
 
 /// Bytes on their way: each lot leaves when its time has come, never before an earlier lot.
 struct DelayLine {
-    /// More bytes than this on their way end the connection: at Apple's settings a thousand answers of 100 bytes
-    /// are the most that a peer can have due, and FCM's are not much larger.
+    /// More bytes than this on their way end the connection: at Apple's settings a thousand answers of 100
+    /// bytes are the most that a peer can have due, and FCM's are not much larger.
     static let limitBytes = 32 * 1024 * 1024
 
     private var lots = CircularBuffer<(due: NIODeadline, bytes: ByteBuffer)>()

@@ -13,7 +13,8 @@ protocol HTTP2ServerSessionEvents: AnyObject {
     func closed(_ stream: Int32)
 }
 
-/// The server's side of one HTTP/2 connection (RFC 9113) on libnghttp2, without a socket: bytes in, bytes out.
+/// The server's side of one HTTP/2 connection (RFC 9113) on libnghttp2, without a socket: bytes in, bytes
+/// out.
 ///
 /// PING is answered, windows are opened and stream limits are kept by the connection, not by the library, so
 /// that they can misbehave. It belongs to one event loop.
@@ -58,7 +59,8 @@ final class HTTP2ServerSession {
     /// Feeds bytes from the peer. False: the peer broke the protocol beyond repair, or the session has ended.
     func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let base = bytes.baseAddress else { return true }
-        return nghttp2_session_mem_recv(session, base.assumingMemoryBound(to: UInt8.self), bytes.count) == bytes.count
+        return nghttp2_session_mem_recv(session, base.assumingMemoryBound(to: UInt8.self), bytes.count)
+            == bytes.count
     }
 
     /// Lends what the session wants to send next, frame by frame; stops when there is nothing, or on a fault.
@@ -68,7 +70,9 @@ final class HTTP2ServerSession {
             let count = nghttp2_session_mem_send(session, &data)
             guard count > 0, let data else { return }
             let frame = UnsafeRawBufferPointer(start: data, count: count)
-            if frame.count >= 9, frame[3] == UInt8(NGHTTP2_SETTINGS.rawValue), frame[4] & 1 == 0, !announced.isEmpty {
+            if frame.count >= 9, frame[3] == UInt8(NGHTTP2_SETTINGS.rawValue), frame[4] & 1 == 0,
+                !announced.isEmpty
+            {
                 var patched = Array(frame)
                 Self.write(streams: announced.removeFirst(), into: &patched)
                 patched.withUnsafeBytes(take)
@@ -83,8 +87,11 @@ final class HTTP2ServerSession {
 
     /// Sends SETTINGS with a stream limit and other pairs of id and value.
     func submitSettings(streams limit: UInt32, _ others: [(UInt32, UInt32)] = []) {
-        var entries = [nghttp2_settings_entry(
-            settings_id: Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue), value: Self.unboundedStreams)]
+        var entries = [
+            nghttp2_settings_entry(
+                settings_id: Int32(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS.rawValue),
+                value: Self.unboundedStreams)
+        ]
         entries += others.map { nghttp2_settings_entry(settings_id: Int32($0.0), value: $0.1) }
         announced.append(limit)
         nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), entries, entries.count)
@@ -110,7 +117,9 @@ final class HTTP2ServerSession {
     func consume(_ bytes: Int, on stream: Int32) { nghttp2_session_consume(session, stream, bytes) }
     /// Where the stream has ended only the connection's window is left to open.
     func consumeConnection(_ bytes: Int) { nghttp2_session_consume_connection(session, bytes) }
-    func consumeStream(_ bytes: Int, on stream: Int32) { nghttp2_session_consume_stream(session, stream, bytes) }
+    func consumeStream(_ bytes: Int, on stream: Int32) {
+        nghttp2_session_consume_stream(session, stream, bytes)
+    }
 
     /// Sends the answer to a request. A stream that is gone is passed over.
     func submitAnswer(_ answer: SimulatedAnswer, on id: Int32) {
@@ -148,12 +157,14 @@ final class HTTP2ServerSession {
             me(user).began(frame!.pointee.hd.stream_id)
             return 0
         }
-        nghttp2_session_callbacks_set_on_header_callback(callbacks) { _, frame, name, nameCount, value, count, _, user in
+        nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+            _, frame, name, nameCount, value, count, _, user in
             me(user).streams[frame!.pointee.hd.stream_id]?.request.add(
                 name: .init(start: name, count: nameCount), value: .init(start: value, count: count))
             return 0
         }
-        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, stream, data, count, user in
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
+            _, _, stream, data, count, user in
             me(user).receivedBody(.init(start: data, count: count), on: stream)
             return 0
         }
@@ -167,8 +178,11 @@ final class HTTP2ServerSession {
         }
     }
 
-    private static let readAnswer: nghttp2_data_source_read_callback = { _, id, buffer, room, flags, _, user in
-        guard let stream = me(user).streams[id] else { return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue) }
+    private static let readAnswer: nghttp2_data_source_read_callback = {
+        _, id, buffer, room, flags, _, user in
+        guard let stream = me(user).streams[id] else {
+            return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+        }
         let count = min(room, stream.answer.count - stream.sent)
         stream.answer.withUnsafeBytes { bytes in
             UnsafeMutableRawBufferPointer(start: buffer, count: room)
@@ -195,14 +209,20 @@ final class HTTP2ServerSession {
         switch UInt32(head.type) {
         case NGHTTP2_HEADERS.rawValue:
             if frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST { events?.opened(head.stream_id) }
-            if isEnd, let stream = streams[head.stream_id] { events?.received(stream.request, on: head.stream_id) }
+            if isEnd, let stream = streams[head.stream_id] {
+                events?.received(stream.request, on: head.stream_id)
+            }
         case NGHTTP2_DATA.rawValue:
-            if isEnd, let stream = streams[head.stream_id] { events?.received(stream.request, on: head.stream_id) }
+            if isEnd, let stream = streams[head.stream_id] {
+                events?.received(stream.request, on: head.stream_id)
+            }
         case NGHTTP2_PING.rawValue:
             guard UInt32(head.flags) & NGHTTP2_FLAG_ACK.rawValue == 0 else { return }
             events?.receivedPing(withUnsafeBytes(of: frame.pointee.ping.opaque_data) { Array($0) })
         case NGHTTP2_SETTINGS.rawValue:
-            if UInt32(head.flags) & NGHTTP2_FLAG_ACK.rawValue != 0 { events?.receivedSettingsAcknowledgement() }
+            if UInt32(head.flags) & NGHTTP2_FLAG_ACK.rawValue != 0 {
+                events?.receivedSettingsAcknowledgement()
+            }
         default:
             break
         }
@@ -247,9 +267,11 @@ private struct FieldList {
                 for (index, length) in lengths.enumerated() {
                     // Ids differ in every answer: they would only push others out of the peer's table.
                     let flags = index == 0 ? NGHTTP2_NV_FLAG_NONE.rawValue : NGHTTP2_NV_FLAG_NO_INDEX.rawValue
-                    list.initializeElement(at: index, to: nghttp2_nv(
-                        name: bytes.baseAddress! + at, value: bytes.baseAddress! + at + length.name,
-                        namelen: length.name, valuelen: length.value, flags: UInt8(flags)))
+                    list.initializeElement(
+                        at: index,
+                        to: nghttp2_nv(
+                            name: bytes.baseAddress! + at, value: bytes.baseAddress! + at + length.name,
+                            namelen: length.name, valuelen: length.value, flags: UInt8(flags)))
                     at += length.name + length.value
                 }
                 body(UnsafeBufferPointer(list))

@@ -65,7 +65,8 @@ final class PlainConnection: ChannelInboundHandler {
         if let type = answer.contentType { headers.add(name: "content-type", value: type) }
         if let after = answer.retryAfter { headers.add(name: "retry-after", value: after) }
         if !keepsAlive { headers.add(name: "connection", value: "close") }
-        let head = HTTPResponseHead(version: .http1_1, status: .init(statusCode: answer.status), headers: headers)
+        let head = HTTPResponseHead(
+            version: .http1_1, status: .init(statusCode: answer.status), headers: headers)
         context.write(wrapOutboundOut(.head(head)), promise: nil)
         if !answer.body.isEmpty {
             context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: answer.body)))), promise: nil)

@@ -4,7 +4,8 @@
 package final class SimulatedRequest {
     /// The fields that some judge looks at.
     package enum Field: Int, CaseIterable {
-        case method, path, authorization, apnsID, pushType, priority, expiration, collapseID, topic, contentType
+        case method, path, authorization, apnsID, pushType, priority, expiration, collapseID, topic,
+            contentType
     }
 
     /// Most bytes of a body that are kept; what comes after is only counted. APNs allows 5,120 and FCM 4,096
@@ -56,7 +57,9 @@ package final class SimulatedRequest {
         guard let field = Self.field(name) else {
             // An unknown field that begins with apns- may not come twice either. At most 32 are remembered:
             // the header list is bounded by SETTINGS.
-            guard name.count > 5, name.prefix(5).elementsEqual("apns-".utf8), otherNames.count < 32 else { return }
+            guard name.count > 5, name.prefix(5).elementsEqual("apns-".utf8), otherNames.count < 32 else {
+                return
+            }
             if otherNames.contains(where: { $0.elementsEqual(name) }) { hasDuplicate = true }
             otherNames.append(Array(name))
             return
@@ -135,8 +138,8 @@ package struct SimulatedAnswer: Sendable, Equatable {
     }
 }
 
-/// What a simulated service makes of requests. One for each connection, which calls it on its event loop; what
-/// connections share stands behind a lock of the service.
+/// What a simulated service makes of requests. One for each connection, which calls it on its event loop;
+/// what connections share stands behind a lock of the service.
 protocol ConnectionJudge: AnyObject {
     func judge(_ request: SimulatedRequest) -> SimulatedAnswer
 }

@@ -80,10 +80,12 @@ final class SimulatorConnection: ChannelInboundHandler {
             return
         }
         limit.announce(knobs.streamsAtStart)
-        session.submitSettings(streams: knobs.streamsAtStart, [
-            (1, knobs.headerTableBytes), (4, knobs.initialWindowBytes),
-            (5, knobs.frameBytes), (6, knobs.headerListBytes),
-        ])
+        session.submitSettings(
+            streams: knobs.streamsAtStart,
+            [
+                (1, knobs.headerTableBytes), (4, knobs.initialWindowBytes),
+                (5, knobs.frameBytes), (6, knobs.headerListBytes)
+            ])
         flushSoon()
     }
 
