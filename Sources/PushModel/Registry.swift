@@ -9,6 +9,8 @@ package struct StoreError: PushError {
         case corrupt
         /// The key file does not open this store.
         case wrongKey
+        /// Another process has the store open.
+        case inUse
         /// The schema is newer than this program.
         case newerSchema
         /// A setting that durability needs could not be had (read back at start).
@@ -22,12 +24,12 @@ package struct StoreError: PushError {
     package var blame: Blame {
         switch code {
         case .full, .unavailable: .ourselves
-        case .corrupt, .wrongKey, .newerSchema, .notDurable: .operator
+        case .corrupt, .wrongKey, .inUse, .newerSchema, .notDurable: .operator
         }
     }
     package var retry: RetryAdvice {
         switch code {
-        case .full, .unavailable: .later
+        case .full, .unavailable, .inUse: .later
         case .corrupt, .wrongKey, .newerSchema, .notDurable: .never
         }
     }
@@ -37,6 +39,7 @@ package struct StoreError: PushError {
         case .unavailable: "The store cannot be reached. Look at the disk or the database."
         case .corrupt: "The store holds a row that this program did not write. Restore it from a backup."
         case .wrongKey: "The key file does not fit this store. Put back the key file that made it."
+        case .inUse: "Another process has this store open. Stop it, or use a state directory of your own."
         case .newerSchema: "The store was written by a newer Sealbell. Start that one, or restore a backup."
         case .notDurable: "The store refuses synchronous=FULL. Use a file system that can sync."
         }

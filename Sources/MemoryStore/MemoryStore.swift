@@ -1,0 +1,108 @@
+package import PushModel
+import Synchronization
+
+/// The engine that forgets when the process ends: for volatile custody and for tests.
+///
+/// Every call is one critical section, so "commit" means that the lock was held. Several engines may share
+/// one store, each as an owner of its own.
+package final class MemoryStore: Engine {
+    let shared: Shared
+    let owner: OwnerID
+    let clock: @Sendable () -> UnixTime
+
+    /// What engines share.
+    package final class Shared: Sendable {
+        let state: Mutex<MemoryState>
+
+        /// - Parameter rows: bound of owed pushes. `bytes`: bound of their sealed bytes.
+        package init(rows: Int = 2_000_000, bytes: Int = 4 << 30) {
+            state = Mutex(MemoryState(rowLimit: rows, byteLimit: bytes))
+        }
+    }
+
+    /// - Parameter clock: the engine's own wall clock, by which owners live and die.
+    package init(
+        owner: OwnerID, sharing shared: Shared = Shared(), clock: @escaping @Sendable () -> UnixTime
+    ) {
+        self.owner = owner
+        self.shared = shared
+        self.clock = clock
+    }
+
+    package func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
+        shared.state.withLock { state in keys.map { state.record($0, now) } }
+    }
+
+    package func page(
+        _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
+    ) async throws(StoreError) -> [StoredRecord] {
+        shared.state.withLock { $0.page(index, after, limit, now) }
+    }
+
+    package func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied {
+        shared.state.withLock { $0.apply(changes, now) }
+    }
+
+    package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
+        shared.state.withLock { $0.purge(before, limit) }
+    }
+
+    package func accept(
+        _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
+    ) async throws(StoreError) -> StoredAccepted {
+        let result = shared.state.withLock { $0.accept(pushes, changes, owner, now) }
+        guard let result else { throw StoreError(.full) }
+        return result
+    }
+
+    package func settle(
+        _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
+    ) async throws(StoreError) -> [Bool] {
+        shared.state.withLock { state in
+            let results = steps.map { state.settle($0, owner, now) }
+            for change in feedback { _ = state.apply([change], now) }
+            return results
+        }
+    }
+
+    package func claim(
+        _ lane: String, due: UnixTime, limit: Int
+    ) async throws(StoreError) -> [StoredPush] {
+        shared.state.withLock { $0.claim(lane, due, limit, owner, clock()) }
+    }
+
+    package func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? {
+        shared.state.withLock { $0.nextDue(lane) }
+    }
+
+    package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int] {
+        shared.state.withLock { $0.endCustody(before, limit) }
+    }
+
+    package func renew(for span: Duration) async throws(StoreError) {
+        let until = clock() + span
+        shared.state.withLock { $0.aliveUntil[owner] = until }
+    }
+
+    package func takeOver(limit: Int) async throws(StoreError) -> Int {
+        shared.state.withLock { $0.takeOver(limit, owner, clock()) }
+    }
+
+    package func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
+        shared.state.withLock { state in
+            (state.rows.count, state.bytes, state.parked.compactMapValues { $0.isEmpty ? nil : $0.count })
+        }
+    }
+
+    package func setting(_ name: String) async throws(StoreError) -> [UInt8]? {
+        shared.state.withLock { $0.settings[name] }
+    }
+
+    package func settle(setting name: String, to value: [UInt8]) async throws(StoreError) -> [UInt8] {
+        shared.state.withLock { state in
+            if let standing = state.settings[name] { return standing }
+            state.settings[name] = value
+            return value
+        }
+    }
+}
