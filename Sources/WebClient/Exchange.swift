@@ -53,7 +53,9 @@ struct Exchange {
     }
 
     func run(on group: any EventLoopGroup) async throws(WebError) -> Result<WebAnswer, WebError> {
-        do throws(ExchangeFault) { return .success(try await attempt(on: group)) } catch { throw error.translated }
+        do throws(ExchangeFault) { return .success(try await attempt(on: group)) } catch {
+            throw error.translated
+        }
     }
 
     func attempt(on group: any EventLoopGroup) async throws(ExchangeFault) -> WebAnswer {

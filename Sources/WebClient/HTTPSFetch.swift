@@ -31,9 +31,9 @@ package struct WebOptions: Sendable {
 
 /// `WebFetch` over AsyncHTTPClient: https alone, HTTP/1.1, no redirects, no decompression.
 ///
-/// A host is resolved once, its addresses are judged, and the connection goes to an address that was judged: a
-/// name that changes its mind between the two reaches nobody (push-services §6.4). Each fetch has a
-/// client of its own, because the judged address is a setting of the client; fetches are rare.
+/// A host is resolved once, its addresses are judged, and the connection goes to an address that was judged:
+/// a name that changes its mind between the two reaches nobody (push-services §6.4). Each fetch has a client
+/// of its own, because the judged address is a setting of the client; fetches are rare.
 package final class HTTPSFetch: WebFetch {
     private let options: WebOptions
     private let resolver: any HostResolver
@@ -54,7 +54,9 @@ package final class HTTPSFetch: WebFetch {
     package func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
         let address = try WebAddress(request.url)
         defer { running.subtract(1, ordering: .relaxed) }
-        guard running.add(1, ordering: .relaxed).newValue <= WebLimits.fetches else { throw WebError(.unreachable) }
+        guard running.add(1, ordering: .relaxed).newValue <= WebLimits.fetches else {
+            throw WebError(.unreachable)
+        }
         let end = world.instant() + request.deadline
         // The clock and the fetch race; whoever loses is cancelled and awaited.
         let result = await withTaskGroup(of: Result<WebAnswer, WebError>.self) { group in
@@ -97,7 +99,11 @@ package final class HTTPSFetch: WebFetch {
     /// The addresses that may be connected to, best first.
     private func judged(_ request: WebRequest, _ address: WebAddress) async throws(WebError) -> [IPAddress] {
         var found: [IPAddress] = []
-        if let literal = address.literal { found = [literal] } else { found = try await resolver.resolve(address.host) }
+        if let literal = address.literal {
+            found = [literal]
+        } else {
+            found = try await resolver.resolve(address.host)
+        }
         guard request.publicAddressesOnly else { return found }
         // One private address among public ones is a trap, so all of them must be fit.
         let areFit = found.allSatisfy { one in one.isGlobal || options.allowed.contains { $0.contains(one) } }

@@ -2,11 +2,12 @@ package import PushModel
 
 /// An https URL in the one form that is taken here, so that no two parsers can read two hosts out of it.
 ///
-/// `https://host[:port][/path][?query]`. No credentials, no fragment, no backslash, no byte outside visible ASCII;
-/// the host is a DNS name of letters, digits, hyphens and dots, a dotted IPv4 address, or IPv6 in brackets.
+/// `https://host[:port][/path][?query]`. No credentials, no fragment, no backslash, no byte outside visible
+/// ASCII; the host is a DNS name of letters, digits, hyphens and dots, a dotted IPv4 address, or IPv6 in
+/// brackets.
 package struct WebAddress: Sendable, Hashable {
-    /// The URL with its host in lower case: the client under us must find the host as `host` spells it, or the
-    /// judged address would not be the one it connects to.
+    /// The URL with its host in lower case: the client under us must find the host as `host` spells it, or
+    /// the judged address would not be the one it connects to.
     package let url: String
     /// Lower case, without brackets.
     package let host: String

@@ -14,7 +14,8 @@ struct Series: Hashable {
 
 enum TextFault: Error { case line(String) }
 
-/// Reads the text format strictly: `# TYPE` before a family's first line, no name twice, quoted and escaped labels.
+/// Reads the text format strictly: `# TYPE` before a family's first line, no name twice, quoted and escaped
+/// labels.
 func readMetrics(_ text: String) throws -> (types: [String: String], values: [Series: Double]) {
     var types: [String: String] = [:]
     var values: [Series: Double] = [:]
@@ -22,13 +23,17 @@ func readMetrics(_ text: String) throws -> (types: [String: String], values: [Se
     for line in text.split(separator: "\n") {
         if line.hasPrefix("# TYPE ") {
             let words = line.split(separator: " ")
-            guard words.count == 4, types.updateValue(String(words[3]), forKey: String(words[2])) == nil else {
+            guard words.count == 4, types.updateValue(String(words[3]), forKey: String(words[2])) == nil
+            else {
                 throw TextFault.line(String(line))
             }
             continue
         }
         var rest = Array(line.unicodeScalars)[...]
-        let name = take(&rest) { ("a"..."z").contains($0) || ("A"..."Z").contains($0) || ("0"..."9").contains($0) || $0 == "_" || $0 == ":" }
+        let name = take(&rest) {
+            ("a"..."z").contains($0) || ("A"..."Z").contains($0) || ("0"..."9").contains($0) || $0 == "_"
+                || $0 == ":"
+        }
         var labels: [String: String] = [:]
         if rest.first == "{" {
             rest = rest.dropFirst()
@@ -56,9 +61,13 @@ func readMetrics(_ text: String) throws -> (types: [String: String], values: [Se
         }
         var number = ""
         number.unicodeScalars.append(contentsOf: rest.dropFirst())
-        let family = ["_bucket", "_sum", "_count"].first { name.hasSuffix($0) && types[String(name.dropLast($0.count))] == "histogram" }
+        let family =
+            ["_bucket", "_sum", "_count"].first {
+                name.hasSuffix($0) && types[String(name.dropLast($0.count))] == "histogram"
+            }
             .map { String(name.dropLast($0.count)) } ?? name
-        guard rest.first == " ", let value = number == "+Inf" ? .infinity : Double(number), types[family] != nil,
+        guard rest.first == " ", let value = number == "+Inf" ? .infinity : Double(number),
+            types[family] != nil,
             values.updateValue(value, forKey: Series(name: name, labels: labels)) == nil
         else { throw TextFault.line(String(line)) }
     }
@@ -95,7 +104,8 @@ struct MetricsTests {
         timer.recordMilliseconds(5)
         timer.recordSeconds(1000)
         Recorder(label: "sizes", dimensions: [], aggregate: true, factory: metrics).record(3)
-        let (types, values) = try readMetrics(metrics.text([MetricSample("now_value", labels: [("k", "v")], value: 1.25)]))
+        let (types, values) = try readMetrics(
+            metrics.text([MetricSample("now_value", labels: [("k", "v")], value: 1.25)]))
         #expect(types["a_total"] == "counter" && types["g"] == "gauge" && types["t_seconds"] == "histogram")
         #expect(values[Series(name: "a_total", labels: ["x": "1"])] == 7)
         #expect(values[Series(name: "a_total", labels: ["x": "2"])] == 1)
@@ -125,7 +135,9 @@ struct MetricsTests {
     @Test("The number of series is bounded, and what has no room is counted")
     func bounded() throws {
         let metrics = PrometheusMetrics(seriesLimit: 10)
-        for index in 0..<25 { Counter(label: "c", dimensions: [("i", "\(index)")], factory: metrics).increment() }
+        for index in 0..<25 {
+            Counter(label: "c", dimensions: [("i", "\(index)")], factory: metrics).increment()
+        }
         Gauge(label: "c", dimensions: [("i", "0")], factory: metrics).record(5)
         let (_, values) = try readMetrics(metrics.text())
         #expect(values.count == 11)
@@ -151,12 +163,21 @@ struct MetricsTests {
         let (_, values) = try readMetrics(metrics.text())
         let face = ["listener": "public", "face": "probe"]
         func requests(_ status: String) -> Double? {
-            values[Series(name: "sealbell_http_requests_total", labels: face.merging(["status": status]) { $1 })]
+            values[
+                Series(name: "sealbell_http_requests_total", labels: face.merging(["status": status]) { $1 })]
         }
         #expect(requests("2xx") == 3)
         #expect(requests("4xx") == 1)
-        #expect(values[Series(name: "sealbell_http_refusals_total", labels: ["listener": "public", "reason": "notFound"])] == 1)
-        #expect(values[Series(name: "sealbell_http_refusals_total", labels: ["listener": "public", "reason": "bodyTooLarge"])] == 1)
+        #expect(
+            values[
+                Series(
+                    name: "sealbell_http_refusals_total", labels: ["listener": "public", "reason": "notFound"]
+                )] == 1)
+        #expect(
+            values[
+                Series(
+                    name: "sealbell_http_refusals_total",
+                    labels: ["listener": "public", "reason": "bodyTooLarge"])] == 1)
         #expect(values[Series(name: "sealbell_http_connections", labels: ["listener": "public"])] == 0)
         #expect(values[Series(name: "sealbell_http_request_seconds_count", labels: face)] == 4)
     }
@@ -168,8 +189,10 @@ let probeLane = LaneName(app: configured("acme"), service: .apns, environment: .
 struct AdminFaceTests {
     private static let report = StatusReport(
         version: NoteCode("1"), startedAt: UnixTime(seconds: 100),
-        lanes: [LaneReport(
-            probeLane, .halted, inMemory: 3, parked: 4, reason: .badDeviceToken)],
+        lanes: [
+            LaneReport(
+                probeLane, .halted, inMemory: 3, parked: 4, reason: .badDeviceToken)
+        ],
         outboxRows: 7, outboxBytes: 900)
 
     private func face(
@@ -181,10 +204,13 @@ struct AdminFaceTests {
     }
 
     private func status(_ face: AdminFace, _ headers: [(String, String)], loopback: Bool) async -> Int {
-        await face.respond(to: HTTPInbound(.get, path: "/metrics", headers: headers, isLoopback: loopback, tag: 1)).status
+        await face.respond(
+            to: HTTPInbound(.get, path: "/metrics", headers: headers, isLoopback: loopback, tag: 1)
+        ).status
     }
 
-    @Test("Without a token loopback alone is answered, and nobody who stands behind a proxy or a borrowed name")
+    @Test(
+        "Without a token loopback alone is answered, and nobody who stands behind a proxy or a borrowed name")
     func loopback() async {
         let face = face()
         #expect(await status(face, [("Host", "127.0.0.1:8481")], loopback: true) == 200)
@@ -203,7 +229,9 @@ struct AdminFaceTests {
         let face = face(token: Secret(Array("correct horse".utf8)))
         #expect(await status(face, [("Authorization", "Bearer correct horse")], loopback: false) == 200)
         #expect(await status(face, [("authorization", "bearer correct horse")], loopback: false) == 200)
-        for wrong in ["Bearer correct hors", "Bearer correct horse ", "Basic correct horse", "Bearer ", "correct horse"] {
+        for wrong in [
+            "Bearer correct hors", "Bearer correct horse ", "Basic correct horse", "Bearer ", "correct horse"
+        ] {
             #expect(await status(face, [("Authorization", wrong)], loopback: false) == 401)
         }
         #expect(await status(face, [], loopback: false) == 401)
@@ -221,7 +249,7 @@ struct AdminFaceTests {
             let client = try await RawClient.connect(port)
             for (path, type) in [
                 ("/", "text/html"), ("/metrics", "text/plain"), ("/health/live", "text/plain"),
-                ("/health/ready", "application/json"), ("/status", "application/json"),
+                ("/health/ready", "application/json"), ("/status", "application/json")
             ] {
                 try await client.send("GET \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
                 let answer = try await client.answer()
@@ -245,9 +273,10 @@ struct AdminFaceTests {
                     // Until it is cancelled.
                     try? await Task.sleep(for: .seconds(50))
                     return true
-                },
+                }
             ], world: clock.world(seed: 1))
-        async let answer = face.respond(to: HTTPInbound(.get, path: "/health/ready", isLoopback: true, tag: 3))
+        async let answer = face.respond(
+            to: HTTPInbound(.get, path: "/health/ready", isLoopback: true, tag: 3))
         await clock.sleepers(atLeast: 1)
         clock.advance(by: .seconds(3))
         let found = await answer

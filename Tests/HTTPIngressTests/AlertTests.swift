@@ -99,11 +99,13 @@ struct AlertTests {
         let spy = LogSpy()
         let metrics = PrometheusMetrics()
         let sink = NotedSink(failures: 1)
-        let port = AlertPort(sinks: [sink], journal: spy.journal, metrics: metrics, world: clock.world(seed: 1))
+        let port = AlertPort(
+            sinks: [sink], journal: spy.journal, metrics: metrics, world: clock.world(seed: 1))
         port.raise(halted)
         port.raise(halted)
         #expect(spy.text == ["error alert raised alert=lane_halted note=acme/apns/production"])
-        let series = Series(name: "sealbell_alert", labels: ["alert": "lane_halted", "subject": "acme/apns/production"])
+        let series = Series(
+            name: "sealbell_alert", labels: ["alert": "lane_halted", "subject": "acme/apns/production"])
         #expect(try readMetrics(metrics.text()).values[series] == 1)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await port.run() }
@@ -142,10 +144,12 @@ struct AlertTests {
         #expect(sink.told.value.count == 3)
     }
 
-    @Test("A webhook's signature is the HMAC of timestamp, full stop and body, which says what the notice says")
+    @Test(
+        "A webhook's signature is the HMAC of timestamp, full stop and body, which says what the notice says")
     func webhook() async throws {
         let key = Array("key of the operator".utf8)
-        let notice = AlertNotice(.raised, halted.subject, halted.sentence, at: UnixTime(seconds: 1_700_000_000))
+        let notice = AlertNotice(
+            .raised, halted.subject, halted.sentence, at: UnixTime(seconds: 1_700_000_000))
         let web = NotedWeb(status: 204)
         #expect(await WebhookSink(url: "https://ops.example/hook", key: Secret(key), web: web).tell(notice))
         let request = try #require(web.requests.value.first)
@@ -154,10 +158,14 @@ struct AlertTests {
         #expect(fields["x-sealbell-timestamp"] == "1700000000")
         let mac = HMAC<SHA256>.authenticationCode(
             for: Array("1700000000.".utf8) + body, using: SymmetricKey(data: key))
-        #expect(fields["x-sealbell-signature"] == "v1=" + mac.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined())
+        #expect(
+            fields["x-sealbell-signature"] == "v1="
+                + mac.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined())
         let text = String(decoding: body, as: UTF8.self)
         #expect(text.contains(#""alert":"lane_halted""#) && text.contains(#""phase":"raised""#))
-        #expect(await !WebhookSink(url: "https://ops.example/hook", key: Secret(key), web: NotedWeb(status: 500)).tell(notice))
+        #expect(
+            await !WebhookSink(url: "https://ops.example/hook", key: Secret(key), web: NotedWeb(status: 500))
+                .tell(notice))
     }
 
     @Test("A mail command gets the message; one that fails, is missing or never ends is a failure")
@@ -165,7 +173,8 @@ struct AlertTests {
         let folder = try Scratch()
         let notice = AlertNotice(.raised, halted.subject, halted.sentence, at: UnixTime(seconds: 1))
         let file = folder.path("mail")
-        let tee = MailCommandSink(path: "/usr/bin/tee", arguments: [file], recipient: "ops@example.org", world: .live)
+        let tee = MailCommandSink(
+            path: "/usr/bin/tee", arguments: [file], recipient: "ops@example.org", world: .live)
         #expect(await tee.tell(notice))
         let mail = try String(decoding: Data(contentsOf: URL(fileURLWithPath: file)), as: UTF8.self)
         #expect(mail.hasPrefix("To: ops@example.org\nSubject: [sealbell] lane_halted raised\n"))
@@ -175,7 +184,8 @@ struct AlertTests {
         let missing = MailCommandSink(path: folder.path("none"), arguments: [], recipient: "x", world: .live)
         #expect(await !missing.tell(notice))
         let clock = ManualClock()
-        let endless = MailCommandSink(path: "/bin/sleep", arguments: ["100"], recipient: "x", world: clock.world(seed: 1))
+        let endless = MailCommandSink(
+            path: "/bin/sleep", arguments: ["100"], recipient: "x", world: clock.world(seed: 1))
         async let isDone = endless.tell(notice)
         await clock.sleepers(atLeast: 1)
         clock.advance(by: .seconds(31))

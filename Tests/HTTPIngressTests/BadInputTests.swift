@@ -34,7 +34,8 @@ let badRequests: [BadRequest] = [
         "both lengths, the other way round", 400,
         "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n"),
     BadRequest(
-        "two lengths", 400, "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd"),
+        "two lengths", 400,
+        "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd"),
     BadRequest(
         "the same length twice", 400,
         "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc"),
@@ -50,7 +51,8 @@ let badRequests: [BadRequest] = [
         "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
     BadRequest(
         "transfer coding twice", 400,
-        "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    ),
     BadRequest(
         "transfer coding of HTTP/1.0", 400,
         "POST /echo HTTP/1.0\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
@@ -61,11 +63,13 @@ let badRequests: [BadRequest] = [
         "chunk size beyond 64 bits", 400,
         "POST /echo HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff1\r\nabc\r\n"),
     BadRequest(
-        "expectation nobody knows", 417, "POST /echo HTTP/1.1\r\nHost: t\r\nExpect: tea\r\nContent-Length: 1\r\n\r\n"),
+        "expectation nobody knows", 417,
+        "POST /echo HTTP/1.1\r\nHost: t\r\nExpect: tea\r\nContent-Length: 1\r\n\r\n"),
     BadRequest(
         "length beyond the route's bound", 400,
         "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 1025\r\n\r\n"),
-    BadRequest("body of a path nobody has", 404, "POST /none HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\n"),
+    BadRequest(
+        "body of a path nobody has", 404, "POST /none HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\n"),
     BadRequest(
         "one field of 20 KiB", 431,
         "GET /echo HTTP/1.1\r\nHost: t\r\nX: \(String(repeating: "a", count: 20_000))\r\n\r\n"),
@@ -77,7 +81,7 @@ let badRequests: [BadRequest] = [
     BadRequest(
         "many fields that are large together", 431,
         "GET /echo HTTP/1.1\r\nHost: t\r\n"
-            + String(repeating: "A: \(String(repeating: "b", count: 700))\r\n", count: 40) + "\r\n"),
+            + String(repeating: "A: \(String(repeating: "b", count: 700))\r\n", count: 40) + "\r\n")
 ]
 
 @Suite("Bad input is answered once, quickly, and reaches no face", .timeLimit(.minutes(1)))
@@ -113,7 +117,7 @@ struct BadInputTests {
             "POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n\(hidden)",
             "POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\nContent-Length: 44\r\n\r\n\(hidden)",
             "POST /a HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: xchunked\r\n\r\n\(hidden)",
-            "POST /a HTTP/1.1\r\nHost: t\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n\(hidden)",
+            "POST /a HTTP/1.1\r\nHost: t\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n\(hidden)"
         ]
         try await withListener([face]) { _, port in
             for bytes in carriers {
@@ -151,7 +155,8 @@ struct BadInputTests {
         }
     }
 
-    @Test("A request cut off at any byte gets one 400, or silence before its first byte", arguments: [0, 1, 2])
+    @Test(
+        "A request cut off at any byte gets one 400, or silence before its first byte", arguments: [0, 1, 2])
     func truncated(_ third: Int) async throws {
         let whole = Array(post("/echo", "abcdef").utf8)
         try await withListener { _, port in
@@ -194,14 +199,16 @@ struct BadInputTests {
             for _ in 0..<300 {
                 var bytes = whole
                 for _ in 0...Int.random(in: 0...3, using: &chance) {
-                    bytes[Int.random(in: 0..<bytes.count, using: &chance)] = UInt8.random(in: 0...255, using: &chance)
+                    bytes[Int.random(in: 0..<bytes.count, using: &chance)] = UInt8.random(
+                        in: 0...255, using: &chance)
                 }
                 let client = try await RawClient.connect(port)
                 try await client.send(bytes)
                 try await client.endSending()
                 do {
                     let answer = try await client.answer()
-                    #expect(answer.status < 500 || answer.status == 501 || answer.status == 505, "seed \(seed)")
+                    #expect(
+                        answer.status < 500 || answer.status == 501 || answer.status == 505, "seed \(seed)")
                 } catch RawFault.ended {}
                 client.close()
             }

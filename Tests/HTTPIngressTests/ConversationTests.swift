@@ -22,10 +22,13 @@ struct ConversationTests {
     @Test("The face sees method, path, query, fields whatever their case, and the route's tag")
     func request() async throws {
         let face = ProbeFace { inbound in
-            .text(200, [
-                inbound.method.rawValue, inbound.path, inbound.query ?? "-", inbound.header("x-SEEN") ?? "-",
-                String(inbound.tag), String(inbound.headerCount("X-Seen")), String(inbound.isSecure),
-            ].joined(separator: "|"))
+            .text(
+                200,
+                [
+                    inbound.method.rawValue, inbound.path, inbound.query ?? "-",
+                    inbound.header("x-SEEN") ?? "-",
+                    String(inbound.tag), String(inbound.headerCount("X-Seen")), String(inbound.isSecure)
+                ].joined(separator: "|"))
         }
         try await withListener([face]) { _, port in
             let client = try await RawClient.connect(port)

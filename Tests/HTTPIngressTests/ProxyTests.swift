@@ -9,9 +9,12 @@ struct ProxyTests {
         whoSaw.set((inbound.client, inbound.isSecure, inbound.isLoopback))
         return .text(200, "ok")
     }
-    private static let whoSaw = Noted<(key: ClientKey, secure: Bool, loopback: Bool)>((ClientKey(0), false, false))
+    private static let whoSaw = Noted<(key: ClientKey, secure: Bool, loopback: Bool)>(
+        (ClientKey(0), false, false))
 
-    private func who(_ port: Int, _ fields: String) async throws -> (key: ClientKey, secure: Bool, loopback: Bool) {
+    private func who(_ port: Int, _ fields: String) async throws -> (
+        key: ClientKey, secure: Bool, loopback: Bool
+    ) {
         let client = try await RawClient.connect(port)
         try await client.send(get("/who", fields))
         #expect(try await client.answer().status == 200)
@@ -34,7 +37,7 @@ struct ProxyTests {
                 "X-Forwarded-For: 192.0.2.1, 10.1.2.3\r\n",
                 "X-Forwarded-For: 198.51.100.4\r\nX-Forwarded-For: 192.0.2.1\r\n",
                 "X-Forwarded-For: 192.0.2.1 ,10.9.9.9\r\nX-Forwarded-For: 10.0.0.1\r\n",
-                "X-Forwarded-For: ::ffff:192.0.2.1\r\n",
+                "X-Forwarded-For: ::ffff:192.0.2.1\r\n"
             ]
             for fields in same { #expect(try await who(port, fields).key == one.key, "\(fields)") }
             #expect(try await who(port, "X-Forwarded-For: unknown\r\n").key == direct.key)
@@ -65,40 +68,58 @@ struct ProxyTests {
         }
     }
 
-    @Test("A proxy that is no address is a configuration error", arguments: ["proxy", "10.0.0.0/33", "::/129", "10/8", ""])
+    @Test(
+        "A proxy that is no address is a configuration error",
+        arguments: ["proxy", "10.0.0.0/33", "::/129", "10/8", ""])
     func malformed(_ text: String) {
-        #expect(throws: IngressError(.proxyMalformed)) { try TrustedProxies([text], of: configured("public")) }
+        #expect(throws: IngressError(.proxyMalformed)) {
+            try TrustedProxies([text], of: configured("public"))
+        }
     }
 }
 
 @Suite("Addresses")
 struct AddressTests {
-    @Test("Only public addresses are global", arguments: [
-        ("8.8.8.8", true), ("1.1.1.1", true), ("192.0.1.1", true), ("172.15.0.1", true), ("172.32.0.1", true),
-        ("100.63.0.1", true), ("100.128.0.1", true), ("223.255.255.255", true), ("198.20.0.1", true),
-        ("0.0.0.0", false), ("0.1.2.3", false), ("10.0.0.1", false), ("100.64.0.1", false), ("100.127.255.255", false),
-        ("127.0.0.1", false), ("127.255.255.255", false), ("169.254.169.254", false), ("172.16.0.1", false),
-        ("172.31.255.255", false), ("192.0.0.1", false), ("192.0.2.1", false), ("192.88.99.1", false),
-        ("192.168.1.1", false), ("198.18.0.1", false), ("198.19.255.255", false), ("198.51.100.1", false),
-        ("203.0.113.1", false), ("224.0.0.1", false), ("239.255.255.255", false), ("240.0.0.1", false),
-        ("255.255.255.255", false),
-        ("2606:4700:4700::1111", true), ("2a00:1450:4001:81b::200e", true), ("2001:4860:4860::8888", true),
-        ("::", false), ("::1", false), ("::ffff:127.0.0.1", false), ("::ffff:10.0.0.1", false),
-        ("::ffff:8.8.8.8", true), ("::ffff:a9fe:a9fe", false), ("::127.0.0.1", false), ("64:ff9b::7f00:1", false),
-        ("64:ff9b:1::1", false), ("100::1", false), ("2001::1", false), ("2001:10::1", false), ("2001:20::1", false),
-        ("2001:db8::1", false), ("2002:7f00:1::", false), ("3fff::1", false), ("fc00::1", false), ("fd12:3456::1", false),
-        ("fe80::1", false), ("fec0::1", false), ("ff02::1", false), ("4000::1", false),
-    ])
+    @Test(
+        "Only public addresses are global",
+        arguments: [
+            ("8.8.8.8", true), ("1.1.1.1", true), ("192.0.1.1", true), ("172.15.0.1", true),
+            ("172.32.0.1", true),
+            ("100.63.0.1", true), ("100.128.0.1", true), ("223.255.255.255", true), ("198.20.0.1", true),
+            ("0.0.0.0", false), ("0.1.2.3", false), ("10.0.0.1", false), ("100.64.0.1", false),
+            ("100.127.255.255", false),
+            ("127.0.0.1", false), ("127.255.255.255", false), ("169.254.169.254", false),
+            ("172.16.0.1", false),
+            ("172.31.255.255", false), ("192.0.0.1", false), ("192.0.2.1", false), ("192.88.99.1", false),
+            ("192.168.1.1", false), ("198.18.0.1", false), ("198.19.255.255", false), ("198.51.100.1", false),
+            ("203.0.113.1", false), ("224.0.0.1", false), ("239.255.255.255", false), ("240.0.0.1", false),
+            ("255.255.255.255", false),
+            ("2606:4700:4700::1111", true), ("2a00:1450:4001:81b::200e", true),
+            ("2001:4860:4860::8888", true),
+            ("::", false), ("::1", false), ("::ffff:127.0.0.1", false), ("::ffff:10.0.0.1", false),
+            ("::ffff:8.8.8.8", true), ("::ffff:a9fe:a9fe", false), ("::127.0.0.1", false),
+            ("64:ff9b::7f00:1", false),
+            ("64:ff9b:1::1", false), ("100::1", false), ("2001::1", false), ("2001:10::1", false),
+            ("2001:20::1", false),
+            ("2001:db8::1", false), ("2002:7f00:1::", false), ("3fff::1", false), ("fc00::1", false),
+            ("fd12:3456::1", false),
+            ("fe80::1", false), ("fec0::1", false), ("ff02::1", false), ("4000::1", false)
+        ])
     func global(_ text: String, _ isGlobal: Bool) {
         #expect(IPAddress(text)?.isGlobal == isGlobal)
     }
 
-    @Test("Forms on which programs disagree are no addresses", arguments: [
-        "", "1", "1.2.3", "1.2.3.4.5", "1.2.3.256", "01.2.3.4", "0x7f.0.0.1", "127.1", "2130706433", "1.2.3.4 ",
-        " 1.2.3.4", "1.2.3.+4", "1..2.3", ":", ":::", "1:2", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "::1::2", "12345::",
-        "g::", "fe80::1%eth0", "[::1]", "1:2:3:4:5:6:7::8", "::1.2.3", "1.2.3.4::", "::ffff:1.2.3.4:5", ":1::", "1:",
-        "::+1", "1.2.3.4/8", "١.2.3.4",
-    ])
+    @Test(
+        "Forms on which programs disagree are no addresses",
+        arguments: [
+            "", "1", "1.2.3", "1.2.3.4.5", "1.2.3.256", "01.2.3.4", "0x7f.0.0.1", "127.1", "2130706433",
+            "1.2.3.4 ",
+            " 1.2.3.4", "1.2.3.+4", "1..2.3", ":", ":::", "1:2", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9",
+            "::1::2", "12345::",
+            "g::", "fe80::1%eth0", "[::1]", "1:2:3:4:5:6:7::8", "::1.2.3", "1.2.3.4::", "::ffff:1.2.3.4:5",
+            ":1::", "1:",
+            "::+1", "1.2.3.4/8", "١.2.3.4"
+        ])
     func malformed(_ text: String) {
         #expect(IPAddress(text) == nil)
     }
@@ -116,14 +137,18 @@ struct AddressTests {
     @Test("Blocks hold what begins like them")
     func blocks() {
         let cases: [(String, String, Bool)] = [
-            ("10.0.0.0/8", "10.255.0.1", true), ("10.0.0.0/8", "11.0.0.1", false), ("0.0.0.0/0", "1.2.3.4", true),
-            ("0.0.0.0/0", "::1", false), ("::/0", "::1", true), ("::/0", "1.2.3.4", true), ("fd00::/8", "fdff::1", true),
+            ("10.0.0.0/8", "10.255.0.1", true), ("10.0.0.0/8", "11.0.0.1", false),
+            ("0.0.0.0/0", "1.2.3.4", true),
+            ("0.0.0.0/0", "::1", false), ("::/0", "::1", true), ("::/0", "1.2.3.4", true),
+            ("fd00::/8", "fdff::1", true),
             ("fd00::/8", "fe00::1", false), ("2001:db8::/64", "2001:db8::ffff:1", true),
             ("2001:db8::/65", "2001:db8::8000:0:0:1", false), ("192.0.2.7", "192.0.2.7", true),
-            ("192.0.2.7", "192.0.2.8", false), ("192.0.2.6/31", "192.0.2.7", true), ("::1", "::1", true),
+            ("192.0.2.7", "192.0.2.8", false), ("192.0.2.6/31", "192.0.2.7", true), ("::1", "::1", true)
         ]
         for (block, address, holds) in cases {
-            let contains = AddressBlock(block).flatMap { block in IPAddress(address).map { block.contains($0) } }
+            let contains = AddressBlock(block).flatMap { block in
+                IPAddress(address).map { block.contains($0) }
+            }
             #expect(contains == holds, "\(block) \(address)")
         }
     }

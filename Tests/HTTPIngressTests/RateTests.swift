@@ -24,7 +24,9 @@ struct RateTests {
         for _ in 0..<1000 {
             #expect(buckets.take(500, of: 1, now: start) == .refused(retryAfter: .milliseconds(500)))
         }
-        #expect(buckets.take(500, of: 1, now: start + .milliseconds(499)) == .refused(retryAfter: .milliseconds(1)))
+        #expect(
+            buckets.take(500, of: 1, now: start + .milliseconds(499))
+                == .refused(retryAfter: .milliseconds(1)))
         #expect(buckets.take(500, of: 1, now: start + .milliseconds(500)) == .allowed)
     }
 
@@ -32,7 +34,8 @@ struct RateTests {
     func bound(_ perMinute: Int) {
         var buckets = RateBuckets<Int>(perMinute: perMinute, capacity: 4, start: start)
         var allowed = 0
-        for tick in 0..<6000 where buckets.take(1, of: 0, now: start + .milliseconds(100 * tick)) == .allowed {
+        for tick in 0..<6000 where buckets.take(1, of: 0, now: start + .milliseconds(100 * tick)) == .allowed
+        {
             allowed += 1
         }
         // Ten minutes: the burst and ten minutes' earnings, and the latter never withheld.
@@ -61,7 +64,9 @@ struct RateTests {
         var buckets = RateBuckets<Int>(perMinute: 60, capacity: 100, start: start)
         for key in 0..<100 { #expect(buckets.take(30, of: key, now: start) == .allowed) }
         #expect(buckets.take(60, of: 1000, now: start) == .allowed)
-        #expect(buckets.take(1, of: 1001, now: start) == .refused(retryAfter: .seconds(1)), "the shared one is empty")
+        #expect(
+            buckets.take(1, of: 1001, now: start) == .refused(retryAfter: .seconds(1)),
+            "the shared one is empty")
         #expect(buckets.take(30, of: 5, now: start) == .allowed, "a known key is not slowed")
         #expect(buckets.count == 100)
         // After a minute all are full again and are dropped for whoever comes.
@@ -73,7 +78,8 @@ struct RateTests {
     @Test("Retry-After is whole seconds, rounded up, at least one")
     func retryAfter() {
         let spans: [(Duration, String)] = [
-            (.zero, "1"), (.milliseconds(1), "1"), (.seconds(1), "1"), (.milliseconds(1001), "2"), (.seconds(59), "59"),
+            (.zero, "1"), (.milliseconds(1), "1"), (.seconds(1), "1"), (.milliseconds(1001), "2"),
+            (.seconds(59), "59")
         ]
         for (span, text) in spans {
             let answer = HTTPOutbound(429).retrying(after: span)

@@ -7,7 +7,8 @@ import Testing
 
 @Suite("A listener stops without dropping what it was asked", .timeLimit(.minutes(1)))
 struct StopTests {
-    @Test("At a graceful stop idle connections end, requests in flight are answered, newcomers are turned away")
+    @Test(
+        "At a graceful stop idle connections end, requests in flight are answered, newcomers are turned away")
     func graceful() async throws {
         let gate = Gate()
         let face = ProbeFace { inbound in
@@ -98,12 +99,14 @@ struct StopTests {
         _ faces: [any HTTPFace], limits: IngressLimits = briskLimits()
     ) async throws -> (HTTPListener, ServiceGroup, Int) {
         let listener = try HTTPListener(
-            configured("public"), at: .init(host: "127.0.0.1", port: 0), router: HTTPRouter(faces), limits: limits,
+            configured("public"), at: .init(host: "127.0.0.1", port: 0), router: HTTPRouter(faces),
+            limits: limits,
             group: MultiThreadedEventLoopGroup.singleton, world: .live, journal: .silent,
             metrics: NOOPMetricsHandler.instance)
         let port = try await listener.open()
         return (
-            listener, ServiceGroup(services: [listener], gracefulShutdownSignals: [], logger: silentLogger), port
+            listener, ServiceGroup(services: [listener], gracefulShutdownSignals: [], logger: silentLogger),
+            port
         )
     }
 }

@@ -79,12 +79,12 @@ struct SwapTests {
             (.exact("/a"), .exact("/a"), true), (.prefix("/a/"), .prefix("/a/b/"), true),
             (.prefix("/a/b/"), .prefix("/a/"), true), (.prefix("/a/"), .exact("/a/b"), true),
             (.exact("/a/b"), .prefix("/a/"), true), (.exact("/a"), .prefix("/a/"), false),
-            (.exact("/a"), .exact("/b"), false), (.prefix("/a/"), .prefix("/b/"), false),
+            (.exact("/a"), .exact("/b"), false), (.prefix("/a/"), .prefix("/b/"), false)
         ]
         for (left, right, clashes) in pairs {
             let faces = [
                 ProbeFace("left", [HTTPRoute(left, bodyLimitBytes: 1)]),
-                ProbeFace("right", [HTTPRoute(right, bodyLimitBytes: 1)]),
+                ProbeFace("right", [HTTPRoute(right, bodyLimitBytes: 1)])
             ]
             do throws(IngressError) {
                 _ = try HTTPRouter(faces)
@@ -99,10 +99,14 @@ struct SwapTests {
 
     @Test("Within one face an exact path wins over a prefix, and the longest prefix over a shorter one")
     func precedence() async throws {
-        let face = ProbeFace("probe", [
-            HTTPRoute(.prefix("/"), bodyLimitBytes: 1, tag: 1), HTTPRoute(.prefix("/a/"), bodyLimitBytes: 1, tag: 2),
-            HTTPRoute(.exact("/a/b"), bodyLimitBytes: 1, tag: 3),
-        ]) { .text(200, "\($0.tag)") }
+        let face = ProbeFace(
+            "probe",
+            [
+                HTTPRoute(.prefix("/"), bodyLimitBytes: 1, tag: 1),
+                HTTPRoute(.prefix("/a/"), bodyLimitBytes: 1, tag: 2),
+                HTTPRoute(.exact("/a/b"), bodyLimitBytes: 1, tag: 3)
+            ]
+        ) { .text(200, "\($0.tag)") }
         try await withListener([face]) { _, port in
             let client = try await RawClient.connect(port)
             for (path, tag) in [("/x", 1), ("/a/", 2), ("/a/bc", 2), ("/a/b", 3), ("/a", 1)] {
@@ -184,12 +188,15 @@ final class Scratch: Sendable {
     private let folder: URL
 
     init() throws {
-        folder = FileManager.default.temporaryDirectory.appending(path: "ingress-\(UInt64.random(in: .min ... .max))")
+        folder = FileManager.default.temporaryDirectory.appending(
+            path: "ingress-\(UInt64.random(in: .min ... .max))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     }
 
     func path(_ name: String) -> String { folder.appending(path: name).path }
-    func write(_ text: String, to name: String) throws { try Data(text.utf8).write(to: folder.appending(path: name)) }
+    func write(_ text: String, to name: String) throws {
+        try Data(text.utf8).write(to: folder.appending(path: name))
+    }
     func remove() { try? FileManager.default.removeItem(at: folder) }  // A left-over folder harms nobody.
 
     /// A self-signed certificate for 127.0.0.1 and its key, as PEM.
@@ -198,12 +205,13 @@ final class Scratch: Sendable {
         let subject = try DistinguishedName { CommonName(name) }
         let certificate = try Certificate(
             version: .v3, serialNumber: .init(), publicKey: key.publicKey,
-            notValidBefore: Date.now.addingTimeInterval(-60), notValidAfter: Date.now.addingTimeInterval(3600),
+            notValidBefore: Date.now.addingTimeInterval(-60),
+            notValidAfter: Date.now.addingTimeInterval(3600),
             issuer: subject, subject: subject, signatureAlgorithm: .ecdsaWithSHA256,
             extensions: Certificate.Extensions {
                 Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil))
                 SubjectAlternativeNames([
-                    .dnsName("localhost"), .ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1])),
+                    .dnsName("localhost"), .ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1]))
                 ])
             },
             issuerPrivateKey: key)

@@ -22,10 +22,12 @@ final class ScriptedResolver: HostResolver {
 }
 
 private func request(
-    _ url: String, _ body: String? = nil, limit: Int = 1000, deadline: Duration = .seconds(20), isPublic: Bool = true
+    _ url: String, _ body: String? = nil, limit: Int = 1000, deadline: Duration = .seconds(20),
+    isPublic: Bool = true
 ) -> WebRequest {
     WebRequest(
-        body == nil ? .get : .post, url: url, headers: [("x-test", "yes")], body: body.map { Secret(Array($0.utf8)) },
+        body == nil ? .get : .post, url: url, headers: [("x-test", "yes")],
+        body: body.map { Secret(Array($0.utf8)) },
         answerLimitBytes: limit, deadline: deadline, publicAddressesOnly: isPublic)
 }
 
@@ -58,7 +60,8 @@ struct WebFetchTests {
         try folder.writeCertificate(named: "web")
         let files = TLSFiles(certificateChain: folder.path("chain.pem"), privateKey: folder.path("key.pem"))
         let face = ProbeFace("web", [HTTPRoute(.prefix("/"), bodyLimitBytes: 1000)], body)
-        try await withListener([face], tls: files) { _, port in try await test(port, folder.path("chain.pem")) }
+        try await withListener([face], tls: files) { _, port in try await test(port, folder.path("chain.pem"))
+        }
         folder.remove()
     }
 
@@ -66,7 +69,8 @@ struct WebFetchTests {
     func post() async throws {
         try await withServer({ inbound in
             HTTPOutbound(
-                503, .text, Array(inbound.body.readableBytesView) + Array((inbound.header("x-test") ?? "").utf8),
+                503, .text,
+                Array(inbound.body.readableBytesView) + Array((inbound.header("x-test") ?? "").utf8),
                 headers: [(name: "retry-after", value: "7")])
         }) { port, authority in
             let resolver = ScriptedResolver("127.0.0.1")
@@ -75,7 +79,8 @@ struct WebFetchTests {
             #expect(answer.status == 503)
             #expect(answer.retryAfter == "7")
             #expect(answer.body == Secret(Array("hello yes".utf8)))
-            #expect(resolver.asked.value == ["localhost"], "one look-up, of the name as written in lower case")
+            #expect(
+                resolver.asked.value == ["localhost"], "one look-up, of the name as written in lower case")
         }
     }
 
@@ -83,7 +88,8 @@ struct WebFetchTests {
     func rebinding() async throws {
         try await withServer({ _ in .text(200, "right") }) { port, authority in
             // `localhost` would lead to the server; the judged address is another one, where nobody listens.
-            let elsewhere = fetch(ScriptedResolver("127.0.0.77"), authorities: [authority], allowed: Self.loopback)
+            let elsewhere = fetch(
+                ScriptedResolver("127.0.0.77"), authorities: [authority], allowed: Self.loopback)
             // The listener is bound to 127.0.0.1 alone, so an answer would mean a second look-up.
             #expect(await code(elsewhere, request("https://LocalHost:\(port)/")) == .unreachable)
             #expect(await code(elsewhere, request("https://localhost:\(port)/")) == .unreachable)
@@ -97,7 +103,8 @@ struct WebFetchTests {
             calls.set(calls.value + 1)
             return HTTPOutbound(302, headers: [(name: "location", value: "/again")])
         }) { port, authority in
-            let client = fetch(ScriptedResolver("127.0.0.1"), authorities: [authority], allowed: Self.loopback)
+            let client = fetch(
+                ScriptedResolver("127.0.0.1"), authorities: [authority], allowed: Self.loopback)
             let answer = try await client.fetch(request("https://localhost:\(port)/"))
             #expect(answer.status == 302)
         }
@@ -111,24 +118,29 @@ struct WebFetchTests {
             if inbound.path == "/slow" { await gate.wait() }
             return HTTPOutbound(200, .octets, Array(repeating: 1, count: 1001))
         }) { port, authority in
-            let client = fetch(ScriptedResolver("127.0.0.1"), authorities: [authority], allowed: Self.loopback)
+            let client = fetch(
+                ScriptedResolver("127.0.0.1"), authorities: [authority], allowed: Self.loopback)
             #expect(await code(client, request("https://localhost:\(port)/", limit: 1000)) == .answerTooLarge)
             #expect(await code(client, request("https://localhost:\(port)/", limit: 1001)) == nil)
             let slow = request("https://localhost:\(port)/slow", deadline: .milliseconds(300))
             #expect(await code(client, slow) == .deadlineExceeded)
             gate.open()
-            #expect(await code(fetch(ScriptedResolver()), request("https://nowhere.example/")) == .unreachable)
+            #expect(
+                await code(fetch(ScriptedResolver()), request("https://nowhere.example/")) == .unreachable)
         }
     }
 
     @Test("A resolver that does not answer is bounded by the deadline too")
     func slowResolver() async {
-        let client = fetch(ScriptedResolver { _ in
-            // Ends when the fetch is cancelled, as the system's resolver does.
-            try? await Task.sleep(for: .seconds(50))
-            return ["8.8.8.8"]
-        })
-        #expect(await code(client, request("https://slow.example/", deadline: .milliseconds(100))) == .deadlineExceeded)
+        let client = fetch(
+            ScriptedResolver { _ in
+                // Ends when the fetch is cancelled, as the system's resolver does.
+                try? await Task.sleep(for: .seconds(50))
+                return ["8.8.8.8"]
+            })
+        #expect(
+            await code(client, request("https://slow.example/", deadline: .milliseconds(100)))
+                == .deadlineExceeded)
     }
 
     @Test("A certificate of another authority or for another name is no answer")
@@ -136,7 +148,8 @@ struct WebFetchTests {
         try await withServer({ _ in .text(200, "ok") }) { port, authority in
             let stranger = fetch(ScriptedResolver("127.0.0.1"), allowed: Self.loopback)
             #expect(await code(stranger, request("https://localhost:\(port)/")) == .unreachable)
-            let client = fetch(ScriptedResolver("127.0.0.1"), authorities: [authority], allowed: Self.loopback)
+            let client = fetch(
+                ScriptedResolver("127.0.0.1"), authorities: [authority], allowed: Self.loopback)
             #expect(await code(client, request("https://other.example:\(port)/")) == .unreachable)
         }
     }
@@ -151,35 +164,54 @@ struct WebFetchTests {
         }
     }
 
-    @Test("A peer's URL reaches no address that is not public", arguments: [
-        "127.0.0.1", "10.0.0.1", "169.254.169.254", "192.168.1.1", "172.20.0.1", "100.64.1.1", "0.0.0.0", "224.0.0.1",
-        "::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "fe80::1", "fd00::1", "ff02::1", "64:ff9b::a00:1", "2002:a00:1::",
-    ])
+    @Test(
+        "A peer's URL reaches no address that is not public",
+        arguments: [
+            "127.0.0.1", "10.0.0.1", "169.254.169.254", "192.168.1.1", "172.20.0.1", "100.64.1.1", "0.0.0.0",
+            "224.0.0.1",
+            "::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "fe80::1", "fd00::1", "ff02::1",
+            "64:ff9b::a00:1", "2002:a00:1::"
+        ])
     func forbidden(_ address: String) async {
         let client = fetch(ScriptedResolver(address))
         #expect(await code(client, request("https://inside.example/")) == .forbiddenAddress)
-        #expect(await code(client, request("https://inside.example/", deadline: .milliseconds(200))) == .forbiddenAddress)
+        #expect(
+            await code(client, request("https://inside.example/", deadline: .milliseconds(200)))
+                == .forbiddenAddress)
         let literal = address.contains(":") ? "[\(address)]" : address
         #expect(await code(client, request("https://\(literal)/")) == .forbiddenAddress)
         let mixed = fetch(ScriptedResolver("8.8.8.8", address))
         #expect(await code(mixed, request("https://mixed.example/")) == .forbiddenAddress)
     }
 
-    @Test("Ports of other well-known services are out of reach for a peer's URL", arguments: [22, 25, 80, 389, 1023])
+    @Test(
+        "Ports of other well-known services are out of reach for a peer's URL",
+        arguments: [22, 25, 80, 389, 1023])
     func ports(_ port: Int) async {
-        #expect(await code(fetch(ScriptedResolver("8.8.8.8")), request("https://a.example:\(port)/")) == .forbiddenAddress)
+        #expect(
+            await code(fetch(ScriptedResolver("8.8.8.8")), request("https://a.example:\(port)/"))
+                == .forbiddenAddress)
     }
 
-    @Test("A URL that two parsers might read differently is malformed", arguments: [
-        "", "http://a.example/", "HTTPS//a.example", "https:/a.example/", "https://", "https:///x", "https://user@a.example/",
-        "https://user:word@a.example/", "https://a.example@b.example/", "https://a.example\\@b.example/",
-        "https://a.example#@b.example/", "https://a.example:0/", "https://a.example:65536/", "https://a.example:+443/",
-        "https://a.example:/", "https://a..example/", "https://.example/", "https://a.example./", "https://-a.example/",
-        "https://a_b.example/", "https://127.1/", "https://2130706433/", "https://0x7f000001/", "https://0177.0.0.1/",
-        "https://1.2.3.4.5/", "https://[::1/", "https://[1.2.3.4]/", "https://[fe80::1%25eth0]/", "https://::1/",
-        "https://a.example/ x", "https://a.example/\u{0}", "https://a.example/\r\nX: y", "https://exämple.org/",
-        "https://a%2eexample/", "ftp://a.example/", "file:///etc/passwd", "https://a.example/" + String(repeating: "a", count: 5000),
-    ])
+    @Test(
+        "A URL that two parsers might read differently is malformed",
+        arguments: [
+            "", "http://a.example/", "HTTPS//a.example", "https:/a.example/", "https://", "https:///x",
+            "https://user@a.example/",
+            "https://user:word@a.example/", "https://a.example@b.example/", "https://a.example\\@b.example/",
+            "https://a.example#@b.example/", "https://a.example:0/", "https://a.example:65536/",
+            "https://a.example:+443/",
+            "https://a.example:/", "https://a..example/", "https://.example/", "https://a.example./",
+            "https://-a.example/",
+            "https://a_b.example/", "https://127.1/", "https://2130706433/", "https://0x7f000001/",
+            "https://0177.0.0.1/",
+            "https://1.2.3.4.5/", "https://[::1/", "https://[1.2.3.4]/", "https://[fe80::1%25eth0]/",
+            "https://::1/",
+            "https://a.example/ x", "https://a.example/\u{0}", "https://a.example/\r\nX: y",
+            "https://exämple.org/",
+            "https://a%2eexample/", "ftp://a.example/", "file:///etc/passwd",
+            "https://a.example/" + String(repeating: "a", count: 5000)
+        ])
     func malformed(_ url: String) async {
         let resolver = ScriptedResolver("8.8.8.8")
         #expect(await code(fetch(resolver), request(url)) == .malformedURL)
@@ -199,7 +231,9 @@ struct WebFetchTests {
     func proxy() async throws {
         let proxy = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(FirstLine()) }
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(FirstLine())
+                }
             }
             .bind(host: "127.0.0.1", port: 0).get()
         FirstLine.seen.set("")
@@ -214,7 +248,9 @@ struct WebFetchTests {
     func system() async throws {
         let found = try await SystemResolver().resolve("localhost")
         #expect(found.allSatisfy(\.isLoopback) && !found.isEmpty)
-        await #expect(throws: WebError(.unreachable)) { try await SystemResolver().resolve("no-such-host.invalid") }
+        await #expect(throws: WebError(.unreachable)) {
+            try await SystemResolver().resolve("no-such-host.invalid")
+        }
     }
 }
 

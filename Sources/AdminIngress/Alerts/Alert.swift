@@ -42,7 +42,8 @@ package enum Alert: Sendable, Hashable {
     package var sentence: String {
         switch self {
         case .laneHalted(let lane, let reason):
-            "The lane \(lane) is halted (\(reason.rawValue)): check the app's credential, topic and environment."
+            "The lane \(lane) is halted (\(reason.rawValue)): check the app's credential, topic and "
+                + "environment."
         case .outboxFilling(let percent):
             "The outbox is \(percent) % full: see which lane does not empty, or raise its bound."
         case .storeFailing(let code):

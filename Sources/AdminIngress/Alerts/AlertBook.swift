@@ -2,8 +2,9 @@ import PushModel
 
 /// Which alerts hold, and which notices follow: a state machine without I/O.
 ///
-/// One subject is told when its trouble begins, at most once an hour while it lasts, and when it ends. A trouble
-/// that comes and goes is told at most once in ten minutes; then its end is told only if its beginning was.
+/// One subject is told when its trouble begins, at most once an hour while it lasts, and when it ends. A
+/// trouble that comes and goes is told at most once in ten minutes; then its end is told only if its
+/// beginning was.
 struct AlertBook {
     private struct Entry {
         var alert: Alert
@@ -50,7 +51,8 @@ struct AlertBook {
         entry.isRaised = false
         entry.isKnown = false
         entries[subject] = entry
-        return wasKnown ? AlertNotice(.cleared, subject, "This is over: \(entry.alert.sentence)", at: now) : nil
+        return wasKnown
+            ? AlertNotice(.cleared, subject, "This is over: \(entry.alert.sentence)", at: now) : nil
     }
 
     /// Troubles that still hold and whose telling is due: reminders, and beginnings that were held back.

@@ -11,8 +11,9 @@ package protocol AlertSink: Sendable {
 
 /// The one place through which an operator is told what they must know.
 ///
-/// `raise` and `clear` may be called from anywhere at any rate: they take a short lock, write the log and set the
-/// gauge `sealbell_alert`. Sinks are served by `run`, behind a bounded queue; a sink that fails is tried three times.
+/// `raise` and `clear` may be called from anywhere at any rate: they take a short lock, write the log and set
+/// the gauge `sealbell_alert`. Sinks are served by `run`, behind a bounded queue; a sink that fails is tried
+/// three times.
 package final class AlertPort: Service, Sendable {
     private struct State {
         var book = AlertBook()
@@ -78,7 +79,8 @@ package final class AlertPort: Service, Sendable {
 
     private func gauge(_ subject: Alert.Subject, _ level: Int) {
         Gauge(
-            label: "sealbell_alert", dimensions: [("alert", subject.kind.rawValue), ("subject", subject.name)],
+            label: "sealbell_alert",
+            dimensions: [("alert", subject.kind.rawValue), ("subject", subject.name)],
             factory: factory
         ).record(level)
     }
@@ -130,7 +132,8 @@ package final class AlertPort: Service, Sendable {
             // A stop in the middle of a pause gives the notice up; it is in the log.
             do { try await world.sleep(world.instant() + Self.pause) } catch { break }
         }
-        journal.note("alert not delivered", [.alert: AlertWord(notice.subject.kind.rawValue)], level: .warning)
+        journal.note(
+            "alert not delivered", [.alert: AlertWord(notice.subject.kind.rawValue)], level: .warning)
     }
 
     /// The next notice; `nil` when the port stops. What still waits then is in the log.

@@ -2,9 +2,11 @@ import Foundation
 package import PushModel
 import Synchronization
 
-/// Gives notices to a command of the operator, such as `sendmail -t`, as a whole message on its standard input.
+/// Gives notices to a command of the operator, such as `sendmail -t`, as a whole message on its standard
+/// input.
 ///
-/// The command runs without a shell, with the arguments as configured; a run longer than the deadline is ended.
+/// The command runs without a shell, with the arguments as configured; a run longer than the deadline is
+/// ended.
 package struct MailCommandSink: AlertSink {
     private static let deadline = Duration.seconds(30)
 

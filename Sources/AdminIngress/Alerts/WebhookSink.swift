@@ -28,11 +28,13 @@ package struct WebhookSink: AlertSink {
             .post, url: url,
             headers: [
                 ("content-type", "application/json"), ("x-sealbell-timestamp", stamp),
-                ("x-sealbell-signature", "v1=" + signature(stamp, body)),
+                ("x-sealbell-signature", "v1=" + signature(stamp, body))
             ],
             body: Secret(body), answerLimitBytes: Self.answerLimitBytes, deadline: Self.deadline,
             publicAddressesOnly: false)
-        do throws(WebError) { return (200..<300).contains(try await web.fetch(request).status) } catch { return false }
+        do throws(WebError) { return (200..<300).contains(try await web.fetch(request).status) } catch {
+            return false
+        }
     }
 
     static func body(_ notice: AlertNotice) -> [UInt8] {
@@ -58,7 +60,8 @@ package struct WebhookSink: AlertSink {
             mac.update(data: Array(stamp.utf8) + [0x2E] + body)
             let digits = Array("0123456789abcdef".utf8)
             return String(
-                decoding: mac.finalize().flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+                decoding: mac.finalize().flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] },
+                as: UTF8.self)
         }
     }
 }

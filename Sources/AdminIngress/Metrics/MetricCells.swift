@@ -98,7 +98,9 @@ final class HistogramCell: TimerHandler, RecorderHandler, MetricCell {
 }
 
 /// Takes what there is no room for.
-final class DiscardedCell: CounterHandler, FloatingPointCounterHandler, MeterHandler, RecorderHandler, TimerHandler {
+final class DiscardedCell: CounterHandler, FloatingPointCounterHandler, MeterHandler, RecorderHandler,
+    TimerHandler
+{
     func increment(by amount: Int64) {}
     func increment(by amount: Double) {}
     func decrement(by amount: Double) {}

@@ -36,7 +36,7 @@ package final class PrometheusMetrics: MetricsFactory {
     package static let seriesLimit = 10_000
     /// Spans of requests and sends, in seconds.
     package static let secondBounds = [
-        0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+        0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
     ]
     /// Sizes and counts.
     package static let countBounds: [Double] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 4096, 16384, 65536]
@@ -88,7 +88,8 @@ package final class PrometheusMetrics: MetricsFactory {
         let (kinds, cells, dropped) = state.withLock { ($0.kinds, $0.cells, $0.dropped) }
         var text = ""
         var last = ""
-        for (series, cell) in cells.sorted(by: { ($0.key.name, $0.key.labels) < ($1.key.name, $1.key.labels) }) {
+        let ordered = cells.sorted { ($0.key.name, $0.key.labels) < ($1.key.name, $1.key.labels) }
+        for (series, cell) in ordered {
             if series.name != last, let kind = kinds[series.name] {
                 text += "# TYPE \(series.name) \(kind.rawValue)\n"
             }
@@ -96,10 +97,12 @@ package final class PrometheusMetrics: MetricsFactory {
             cell.write(series.name, series.labels, to: &text)
         }
         var seen = Set(kinds.keys)
-        for (name, group) in Dictionary(grouping: samples, by: { metricName($0.name) }).sorted(by: { $0.key < $1.key })
-        where seen.insert(name).inserted {
+        let groups = Dictionary(grouping: samples) { metricName($0.name) }.sorted { $0.key < $1.key }
+        for (name, group) in groups where seen.insert(name).inserted {
             text += "# TYPE \(name) gauge\n"
-            for sample in group { text += seriesLine(name, metricLabels(sample.labels), metricNumber(sample.value)) }
+            for sample in group {
+                text += seriesLine(name, metricLabels(sample.labels), metricNumber(sample.value))
+            }
         }
         text += "# TYPE sealbell_metrics_dropped_total counter\n"
         return text + seriesLine("sealbell_metrics_dropped_total", "", String(dropped))
@@ -129,7 +132,8 @@ package final class PrometheusMetrics: MetricsFactory {
 func metricName(_ text: String) -> String {
     var name = ""
     for scalar in text.unicodeScalars {
-        let isLetter = ("a"..."z").contains(scalar) || ("A"..."Z").contains(scalar) || scalar == "_" || scalar == ":"
+        let isLetter =
+            ("a"..."z").contains(scalar) || ("A"..."Z").contains(scalar) || scalar == "_" || scalar == ":"
         let isDigit = ("0"..."9").contains(scalar) && !name.isEmpty
         name.unicodeScalars.append(isLetter || isDigit ? scalar : "_")
     }

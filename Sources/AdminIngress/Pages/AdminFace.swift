@@ -4,7 +4,8 @@ package import PushModel
 /// The operator's face: metrics, health, status. For loopback, or for who holds the token; nobody else.
 ///
 /// A request counts as loopback only when nothing suggests that somebody else stands behind it: no forwarding
-/// field, and a `Host` that is an address or `localhost`, since a web page can make a browser ask a name that leads here.
+/// field, and a `Host` that is an address or `localhost`, since a web page can make a browser ask a name that
+/// leads here.
 package struct AdminFace: HTTPFace {
     private enum Page: Int, CaseIterable {
         case dashboard, metrics, live, ready, status
@@ -71,7 +72,9 @@ package struct AdminFace: HTTPFace {
         case .status: answer = HTTPOutbound(200, .json, AdminPages.status(await status(), now: world.now()))
         case .dashboard, nil:
             answer = HTTPOutbound(200, .html, AdminPages.dashboard(await status(), now: world.now()))
-            answer.headers = [(name: "content-security-policy", value: "default-src 'none'; style-src 'unsafe-inline'")]
+            answer.headers = [
+                (name: "content-security-policy", value: "default-src 'none'; style-src 'unsafe-inline'")
+            ]
         }
         answer.headers.append((name: "cache-control", value: "no-store"))
         answer.headers.append((name: "x-content-type-options", value: "nosniff"))
@@ -99,9 +102,13 @@ package struct AdminFace: HTTPFace {
     }
 
     private func bearer(of inbound: HTTPInbound) -> Secret? {
-        guard inbound.headerCount("authorization") == 1, let field = inbound.header("authorization") else { return nil }
+        guard inbound.headerCount("authorization") == 1, let field = inbound.header("authorization") else {
+            return nil
+        }
         let scheme = "bearer "
-        guard field.utf8.count > scheme.utf8.count, field.prefix(scheme.count).lowercased() == scheme else { return nil }
+        guard field.utf8.count > scheme.utf8.count, field.prefix(scheme.count).lowercased() == scheme else {
+            return nil
+        }
         return Secret(Array(field.utf8.dropFirst(scheme.utf8.count)))
     }
 
@@ -134,7 +141,9 @@ package struct AdminFace: HTTPFace {
                 try? await world.sleep(end)
                 return nil
             }
-            while found.count < checks.count, let result = await group.next(), let result { found[result.0] = result.1 }
+            while found.count < checks.count, let result = await group.next(), let result {
+                found[result.0] = result.1
+            }
             group.cancelAll()
         }
         return checks.enumerated().map { ($1.name, found[$0] ?? false) }

@@ -67,11 +67,12 @@ enum AdminPages {
             <!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sealbell</title>
             <meta http-equiv="refresh" content="5">
             <style>body{font:16px sans-serif;margin:2em}table{border-collapse:collapse}
-            td,th{padding:.3em 1em;border-bottom:1px solid #ccc;text-align:left}.halted{color:#b00}</style></head>
-            <body><h1>Sealbell</h1><p>Up for \(now.since(report.startedAt).components.seconds) s;
+            td,th{padding:.3em 1em;border-bottom:1px solid #ccc;text-align:left}
+            .halted{color:#b00}</style></head><body>
+            <h1>Sealbell</h1><p>Up for \(now.since(report.startedAt).components.seconds) s;
             \(report.outboxRows) pushes owed, \(report.outboxBytes) bytes.</p>
-            <table><tr><th>Lane</th><th>State</th><th>In memory</th><th>Parked</th><th>Reason</th></tr>\(rows)</table>
-            </body></html>
+            <table><tr><th>Lane</th><th>State</th><th>In memory</th><th>Parked</th><th>Reason</th></tr>
+            \(rows)</table></body></html>
 
             """
         return Array(page.utf8)

@@ -40,7 +40,9 @@ package struct StatusReport: Sendable, Hashable {
     package var outboxRows: Int
     package var outboxBytes: Int
 
-    package init(version: NoteCode, startedAt: UnixTime, lanes: [LaneReport], outboxRows: Int, outboxBytes: Int) {
+    package init(
+        version: NoteCode, startedAt: UnixTime, lanes: [LaneReport], outboxRows: Int, outboxBytes: Int
+    ) {
         self.version = version
         self.startedAt = startedAt
         self.lanes = lanes

@@ -39,14 +39,18 @@ package struct HTTPRouter: Sendable {
         var rival: Target?
         switch pattern {
         case .exact(let path):
-            rival = exact.updateValue(target, forKey: path)
-                ?? prefixes.first { $0.target.face != target.face && path.utf8.starts(with: $0.path.utf8) }?.target
+            rival =
+                exact.updateValue(target, forKey: path)
+                ?? prefixes.first { $0.target.face != target.face && path.utf8.starts(with: $0.path.utf8) }?
+                .target
         case .prefix(let path):
-            rival = prefixes.first { other in
-                other.path == path
-                    || other.target.face != target.face
-                        && (path.utf8.starts(with: other.path.utf8) || other.path.utf8.starts(with: path.utf8))
-            }?.target
+            rival =
+                prefixes.first { other in
+                    other.path == path
+                        || other.target.face != target.face
+                            && (path.utf8.starts(with: other.path.utf8)
+                                || other.path.utf8.starts(with: path.utf8))
+                }?.target
                 ?? exact.first { $0.value.face != target.face && $0.key.utf8.starts(with: path.utf8) }?.value
             prefixes.append((path, target))
         }

@@ -9,9 +9,9 @@ package enum RateVerdict: Sendable, Hashable {
 
 /// A token bucket for each key, with a bound on the number of buckets.
 ///
-/// A bucket is one number (the virtual time at which it would be full again), so that a million origins cost a
-/// few tens of megabytes at most. Where all buckets are taken, newcomers share one: an attacker with
-/// many addresses slows other newcomers, never those who are known.
+/// A bucket is one number (the virtual time at which it would be full again), so that a million origins cost
+/// a few tens of megabytes at most. Where all buckets are taken, newcomers share one: an attacker with many
+/// addresses slows other newcomers, never those who are known.
 package struct RateBuckets<Key: Hashable & Sendable>: Sendable {
     /// Units a minute, also the burst; 0: no limit.
     package let perMinute: Int

@@ -6,8 +6,9 @@ import PushModel
 
 /// One connection: requests one after the other, each answered before the next is looked at.
 ///
-/// Phases: `idle` → `reading` → `answering` → `flushing` → `idle`; a refused sender goes to `lingering`, where what
-/// it still sends is thrown away until it ends, or the bound does. Everything runs on the connection's event loop.
+/// Phases: `idle` → `reading` → `answering` → `flushing` → `idle`; a refused sender goes to `lingering`,
+/// where what it still sends is thrown away until it ends, or the bound does. Everything runs on the
+/// connection's event loop.
 final class HTTPConnection: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundIn = ByteBuffer
@@ -41,7 +42,8 @@ final class HTTPConnection: ChannelDuplexHandler {
         self.register = register
         self.socket = socket
         self.isTLS = isTLS
-        // A TLS handshake is part of the first head: who opens a socket and says nothing holds keys and buffers.
+        // A TLS handshake is part of the first head: who opens a socket and says nothing holds keys and
+        // buffers.
         isHeadBegun = isTLS
         deadline = core.world.instant() + (isTLS ? core.limits.head : core.limits.idle)
     }

@@ -10,8 +10,8 @@ import Synchronization
 /// One named listener: an address, perhaps TLS, and the faces it serves.
 ///
 /// `open` takes the address, `run` answers until a graceful stop has finished what was asked, or until
-/// cancellation cuts everything. `install` and `reloadTLS` change what the next request and the next connection
-/// meet; nothing that stands is dropped.
+/// cancellation cuts everything. `install` and `reloadTLS` change what the next request and the next
+/// connection meet; nothing that stands is dropped.
 package final class HTTPListener: Service, Sendable {
     package struct Address: Sendable {
         package var host: String
@@ -43,7 +43,8 @@ package final class HTTPListener: Service, Sendable {
 
     /// - Throws: `.tlsUnusable` when the files cannot be used.
     package init(
-        _ name: ConfiguredName, at address: Address, tls: TLSFiles? = nil, proxies: TrustedProxies = TrustedProxies(),
+        _ name: ConfiguredName, at address: Address, tls: TLSFiles? = nil,
+        proxies: TrustedProxies = TrustedProxies(),
         router: HTTPRouter, limits: IngressLimits = IngressLimits(), group: any EventLoopGroup, world: World,
         journal: Journal, metrics: any MetricsFactory
     ) throws(IngressError) {
@@ -193,7 +194,7 @@ package final class HTTPListener: Service, Sendable {
         try pipeline.addHandlers([
             ByteTap(connection),
             ByteToMessageHandler(HTTPRequestDecoder(limitConfiguration: bounds)),
-            connection,
+            connection
         ])
     }
 

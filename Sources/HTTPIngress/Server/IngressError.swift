@@ -22,11 +22,13 @@ package struct IngressError: PushError {
     package var sentence: String {
         let who = names.map(\.text).joined(separator: " and ")
         switch code {
-        case .bindFailed: return "The listener \(who) cannot take its address: free the port or change `bind`."
+        case .bindFailed:
+            return "The listener \(who) cannot take its address: free the port or change `bind`."
         case .tlsUnusable:
             return "The listener \(who) cannot use its certificate and key: check that both PEM files are "
                 + "readable and belong together."
-        case .routeClash: return "\(who) want the same path on one listener: serve them on listeners of their own."
+        case .routeClash:
+            return "\(who) want the same path on one listener: serve them on listeners of their own."
         case .proxyMalformed: return "The listener \(who) has a trusted proxy that is no IP address or block."
         }
     }

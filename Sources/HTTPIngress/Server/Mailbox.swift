@@ -28,7 +28,8 @@ final class Mailbox<Element: Sendable>: Sendable {
         return taken
     }
 
-    /// Everything that waits, at least one element; `nil` once the queue is closed and empty. One consumer only.
+    /// Everything that waits, at least one element; `nil` once the queue is closed and empty. One consumer
+    /// only.
     func take() async -> [Element]? {
         await withCheckedContinuation { continuation in
             let ready = state.withLock { state -> [Element]?? in

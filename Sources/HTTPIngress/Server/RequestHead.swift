@@ -19,9 +19,12 @@ struct CheckedHead {
     /// Checks a head against RFC 9112 where readers are known to disagree, which is what smuggling lives on.
     ///
     /// Both lengths (§6.3), a length that is no plain number or is given twice, a transfer coding that is not
-    /// just `chunked`, HTTP/1.0 with a transfer coding (§6.1), no `Host` or two (§3.2), control bytes in the target.
+    /// just `chunked`, HTTP/1.0 with a transfer coding (§6.1), no `Host` or two (§3.2), control bytes in the
+    /// target.
     init(_ head: HTTPRequestHead) throws(HeadFault) {
-        guard head.version == .http1_1 || head.version == .http1_0 else { throw HeadFault(.unsupportedVersion) }
+        guard head.version == .http1_1 || head.version == .http1_0 else {
+            throw HeadFault(.unsupportedVersion)
+        }
         isVersion10 = head.version == .http1_0
         verb = HTTPVerb(head.method)
         var scan = FieldScan()
@@ -43,7 +46,8 @@ struct CheckedHead {
         (path, query) = try Self.target(head.uri)
     }
 
-    /// Splits the request target: origin form, or absolute form, whose scheme and authority are dropped, or `*`.
+    /// Splits the request target: origin form, or absolute form, whose scheme and authority are dropped, or
+    /// `*`.
     private static func target(_ uri: String) throws(HeadFault) -> (path: String, query: String?) {
         guard uri.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw HeadFault(.malformed) }
         var rest = uri[...]
@@ -55,7 +59,9 @@ struct CheckedHead {
             rest = rest.dropFirst(scheme.utf8.count)
             rest = rest.firstIndex(where: { $0 == "/" || $0 == "?" }).map { rest[$0...] } ?? ""
         }
-        guard let mark = rest.utf8.firstIndex(of: 0x3F) else { return (rest.isEmpty ? "/" : String(rest), nil) }
+        guard let mark = rest.utf8.firstIndex(of: 0x3F) else {
+            return (rest.isEmpty ? "/" : String(rest), nil)
+        }
         let path = rest[..<mark]
         return (path.isEmpty ? "/" : String(path), String(rest[rest.utf8.index(after: mark)...]))
     }
@@ -78,7 +84,8 @@ struct HeadFault: Error {
     init(_ refusal: IngressRefusal) { self.refusal = refusal }
 }
 
-/// What one pass over the fields finds. Names are told apart by length first: most fields cost one comparison.
+/// What one pass over the fields finds. Names are told apart by length first: most fields cost one
+/// comparison.
 private struct FieldScan {
     var hosts = 0
     var lengths = 0

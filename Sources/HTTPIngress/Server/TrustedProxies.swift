@@ -24,8 +24,8 @@ package struct TrustedProxies: Sendable {
     /// Who the client is, and whether it spoke TLS to the outermost trusted proxy.
     ///
     /// `X-Forwarded-For` is read from its end: each trusted proxy appended whom it saw. The first one
-    /// who is not trusted is the client; what stands left of it is the client's own claim and is ignored. A part
-    /// that is no address ends the walk.
+    /// who is not trusted is the client; what stands left of it is the client's own claim and is ignored. A
+    /// part that is no address ends the walk.
     func client(behind socket: IPAddress, _ fields: HTTPHeaders) -> (address: IPAddress, isSecure: Bool) {
         guard contains(socket) else { return (socket, false) }
         var seen = socket

@@ -84,7 +84,9 @@ final class RawClient: Sendable {
     /// The next answer; `isHead` where the request was a HEAD.
     func answer(isHead: Bool = false) async throws -> RawAnswer {
         while true {
-            if let answer = try inbox.state.withLock({ try Self.cut(&$0.bytes, isHead: isHead) }) { return answer }
+            if let answer = try inbox.state.withLock({ try Self.cut(&$0.bytes, isHead: isHead) }) {
+                return answer
+            }
             if inbox.state.withLock({ $0.hasEnded }) { throw RawFault.ended }
             await change()
         }
@@ -125,11 +127,14 @@ final class RawClient: Sendable {
         else { return nil }
         let lines = String(decoding: bytes[..<end], as: UTF8.self).components("\r\n")
         let words = lines[0].split(separator: " ", maxSplits: 2)
-        guard words.count >= 2, words[0] == "HTTP/1.1", let status = Int(words[1]) else { throw RawFault.malformed }
+        guard words.count >= 2, words[0] == "HTTP/1.1", let status = Int(words[1]) else {
+            throw RawFault.malformed
+        }
         var headers: [(name: String, value: String)] = []
         for line in lines.dropFirst() {
             guard let colon = line.firstIndex(of: ":") else { throw RawFault.malformed }
-            headers.append((line[..<colon].lowercased(), String(line[line.index(after: colon)...].drop { $0 == " " })))
+            headers.append(
+                (line[..<colon].lowercased(), String(line[line.index(after: colon)...].drop { $0 == " " })))
         }
         var length = headers.first { $0.name == "content-length" }.flatMap { Int($0.value) } ?? 0
         if isHead { length = 0 }
