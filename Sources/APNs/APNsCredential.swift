@@ -13,8 +13,8 @@ package struct APNsToken: Sendable {
 
 /// One APNs signing key: mints provider tokens (push-services §2.2), one at a time for all lanes of the key.
 ///
-/// A token serves 50 minutes; none is minted within 20 minutes of the last. Signed with swift-crypto rather than
-/// a JWT library, so that the token is never a `String`.
+/// A token serves 50 minutes; none is minted within 20 minutes of the last. Signed with swift-crypto rather
+/// than a JWT library, so that the token is never a `String`.
 package actor APNsCredential {
     /// Apple refuses tokens older than an hour; deployed senders renew at 50 minutes.
     static let renewAfter: Duration = .seconds(50 * 60)
@@ -54,8 +54,8 @@ package actor APNsCredential {
         return await renew(ifOlderThan: Self.renewAfter)
     }
 
-    /// Apple calls that token expired. True when another one may be tried: a newer one is there already, or this
-    /// one is old enough to be replaced. False: our clock is wrong, and more tokens would not mend it.
+    /// Apple calls that token expired. True when another one may be tried: a newer one is there already, or
+    /// this one is old enough to be replaced. False: our clock is wrong, and more tokens would not mend it.
     package func expired(_ token: APNsToken) -> Bool {
         renew(ifOlderThan: Self.renewNoSoonerThan).serial > token.serial
     }
@@ -65,7 +65,8 @@ package actor APNsCredential {
         let last = newest.withLock { $0 }
         if let last, now - last.mintedAt < age { return last }
         let token = APNsToken(
-            authorization: HTTP2Authorization(scheme: "bearer", token: signed()), serial: (last?.serial ?? 0) + 1,
+            authorization: HTTP2Authorization(scheme: "bearer", token: signed()),
+            serial: (last?.serial ?? 0) + 1,
             mintedAt: now)
         newest.withLock { $0 = token }
         return token
@@ -84,8 +85,10 @@ package actor APNsCredential {
     }
 
     private static func isIdentifier(_ text: String) -> Bool {
-        text.utf8.count == 10 && text.utf8.allSatisfy {
-            (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
-        }
+        text.utf8.count == 10
+            && text.utf8.allSatisfy {
+                (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0)
+                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+            }
     }
 }

@@ -41,7 +41,8 @@ package enum APNsOutcomeTable {
     }
 
     /// A row of the table; `nil` when the pair of status and reason is not in it.
-    private static func known(_ status: Int, _ reason: Reason, since: UnixTime?, wait: Duration?) -> Verdict? {
+    private static func known(_ status: Int, _ reason: Reason, since: UnixTime?, wait: Duration?) -> Verdict?
+    {
         switch (status, reason) {
         case (400, .badDeviceToken):
             Verdict(.unregistered(since: nil), reason)
@@ -55,8 +56,10 @@ package enum APNsOutcomeTable {
             Verdict(.retry(after: wait), reason, .replaceConnection)
         case (403, .expiredProviderToken):
             Verdict(.retry(after: nil), reason, .renewToken)
-        case (403, .invalidProviderToken), (403, .missingProviderToken), (403, .forbidden), (403, .badCertificate),
-            (403, .badCertificateEnvironment), (403, .badEnvironmentKeyInToken), (403, .badEnvironmentKeyIdInToken):
+        case (403, .invalidProviderToken), (403, .missingProviderToken), (403, .forbidden),
+            (403, .badCertificate),
+            (403, .badCertificateEnvironment), (403, .badEnvironmentKeyInToken),
+            (403, .badEnvironmentKeyIdInToken):
             Verdict(.misconfigured(.credential), reason)
         case (403, .unrelatedKeyIdInToken):
             Verdict(.retry(after: nil), reason, .replaceConnection)

@@ -2,8 +2,8 @@ package import HTTP2Client
 package import NIOCore
 package import PushModel
 
-/// One lane's way to APNs: a pool of connections of its own, so that one lane's trouble is nobody else's, and a
-/// credential that it shares with the key's other lanes.
+/// One lane's way to APNs: a pool of connections of its own, so that one lane's trouble is nobody else's, and
+/// a credential that it shares with the key's other lanes.
 package struct APNsProvider: Provider {
     package let lane: LaneName
     package let pool: HTTP2Pool
@@ -52,7 +52,8 @@ package struct APNsProvider: Provider {
         let token = await credential.token()
         let request: HTTP2Request
         do {
-            request = try requests.request(for: message, id: leased.push.id, authorization: token.authorization)
+            request = try requests.request(
+                for: message, id: leased.push.id, authorization: token.authorization)
         } catch {
             slot.release()
             let (outcome, reason) = error.judged
@@ -65,7 +66,9 @@ package struct APNsProvider: Provider {
         return await cure(verdict, answer, token)
     }
 
-    private func cure(_ verdict: APNsOutcomeTable.Verdict, _ answer: HTTP2Answer, _ token: APNsToken) async -> Answer {
+    private func cure(_ verdict: APNsOutcomeTable.Verdict, _ answer: HTTP2Answer, _ token: APNsToken) async
+        -> Answer
+    {
         var outcome = verdict.outcome
         switch verdict.cure {
         case .none:
@@ -74,7 +77,8 @@ package struct APNsProvider: Provider {
             pool.replace(answer.connection)
             journal.note("apns connection replaced", [.lane: lane, .reason: verdict.reason])
         case .renewToken:
-            // A young token that is called expired means that our clock is wrong: more tokens would not mend it.
+            // A young token that is called expired means that our clock is wrong: more tokens would not mend
+            // it.
             if await !credential.expired(token) { outcome = .misconfigured(.credential) }
         }
         return Answer(outcome, verdict.reason, sentAt: answer.sentAt)

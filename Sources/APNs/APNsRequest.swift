@@ -48,7 +48,8 @@ package final class APNsRequest: Sendable {
     ) throws(Refusal) -> HTTP2Request {
         try check(message)
         let template = try template(for: message)
-        let head = HTTP2Head(capacity: Self.path.utf8CodeUnitCount + message.token.count + 36 + 20 + 64) { writer in
+        let head = HTTP2Head(capacity: Self.path.utf8CodeUnitCount + message.token.count + 36 + 20 + 64) {
+            writer in
             writer.append(Self.path)
             writer.append(message.token)
             writer.endField()
@@ -59,7 +60,8 @@ package final class APNsRequest: Sendable {
             if let collapse = message.collapseID { writer.append(collapse) }
             writer.endField()
         }
-        return HTTP2Request(template: template, head: head, authorization: authorization, body: message.payload)
+        return HTTP2Request(
+            template: template, head: head, authorization: authorization, body: message.payload)
     }
 
     private static let path: StaticString = "/3/device/"
@@ -67,7 +69,8 @@ package final class APNsRequest: Sendable {
     private func check(_ message: APNsMessage) throws(Refusal) {
         guard message.payload.count > 0 else { throw .empty }
         guard message.payload.count <= message.pushType.bodyLimitBytes else { throw .tooLarge }
-        let isToken = (2...Self.tokenLimit).contains(message.token.count) && message.token.count % 2 == 0
+        let isToken =
+            (2...Self.tokenLimit).contains(message.token.count) && message.token.count % 2 == 0
             && message.token.reveal { $0.allSatisfy(Self.isHex) }
         guard isToken else { throw .badDeviceToken }
         guard message.priority == 10 || message.priority == 5 || message.priority == 1,
@@ -82,12 +85,14 @@ package final class APNsRequest: Sendable {
     }
 
     private static func isHex(_ byte: UInt8) -> Bool {
-        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
             || (UInt8(ascii: "A")...UInt8(ascii: "F")).contains(byte)
     }
 
     private static func isBundle(_ bundle: String) -> Bool {
-        (1...bundleLimitBytes).contains(bundle.utf8.count) && bundle.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+        (1...bundleLimitBytes).contains(bundle.utf8.count)
+            && bundle.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     }
 
     private func template(for message: APNsMessage) throws(Refusal) -> HTTP2HeaderTemplate {
@@ -98,7 +103,7 @@ package final class APNsRequest: Sendable {
             authority: authority,
             fixed: [
                 ("apns-topic", message.bundle + message.pushType.topicSuffix),
-                ("apns-push-type", message.pushType.rawValue), ("apns-priority", String(message.priority)),
+                ("apns-push-type", message.pushType.rawValue), ("apns-priority", String(message.priority))
             ],
             varying: [("apns-id", .nameOnce), ("apns-expiration", .nameOnce), ("apns-collapse-id", .never)])
         templates.withLock { templates in

@@ -84,7 +84,9 @@ enum FCMAssertion {
                     if name.equals("access_token") {
                         token = try reader.readString().secret()
                     } else if name.equals("expires_in") {
-                        if let seconds = try reader.readNumber().int64 { lifetime = .seconds(min(max(seconds, 0), 86_400)) }
+                        if let seconds = try reader.readNumber().int64 {
+                            lifetime = .seconds(min(max(seconds, 0), 86_400))
+                        }
                     } else {
                         try reader.skipValue()
                     }

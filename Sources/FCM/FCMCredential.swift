@@ -21,8 +21,8 @@ package enum FCMCredentialFault: Error, Sendable, Hashable {
     case unavailable(after: Duration?)
 }
 
-/// A service account's access token: one for all lanes of the account, one refresh in flight, renewed at 80 % of
-/// its life while the old one serves (push-services §4.1).
+/// A service account's access token: one for all lanes of the account, one refresh in flight, renewed at 80 %
+/// of its life while the old one serves (push-services §4.1).
 package actor FCMCredential {
     /// After a fault, before the next try: full jitter under a doubling ceiling (push-services §9).
     private static let backoffBase: Duration = .seconds(1)
@@ -70,7 +70,8 @@ package actor FCMCredential {
         }
     }
 
-    /// Google refuses that token. True when another may be tried; false when it had itself replaced a refused one.
+    /// Google refuses that token. True when another may be tried; false when it had itself replaced a refused
+    /// one.
     package func refused(_ token: FCMToken) -> Bool {
         guard token.serial == serial else { return true }
         newest.withLock { $0 = nil }
@@ -100,13 +101,17 @@ package actor FCMCredential {
         return token
     }
 
-    private func retryMoment() -> ContinuousClock.Instant { tryNotBefore ?? world.instant() + Self.backoffBase }
+    private func retryMoment() -> ContinuousClock.Instant {
+        tryNotBefore ?? world.instant() + Self.backoffBase
+    }
 
     /// Joins the refresh in flight, or makes it.
     private func refreshed() async -> Result<FCMToken, FCMCredentialFault> {
         if let token = usable(), token.refreshAt > world.instant() { return .success(token) }
         if refreshing { return await withCheckedContinuation { waiting.append($0) } }
-        if let tryNotBefore, world.instant() < tryNotBefore { return usable().map { .success($0) } ?? .failure(fault) }
+        if let tryNotBefore, world.instant() < tryNotBefore {
+            return usable().map { .success($0) } ?? .failure(fault)
+        }
         refreshing = true
         let result = await ask()
         refreshing = false

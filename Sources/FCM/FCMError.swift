@@ -15,7 +15,8 @@ package struct FCMError: PushError {
     package var retry: RetryAdvice { .never }
     package var sentence: String {
         switch code {
-        case .malformedServiceAccount: "Give the JSON key file of a service account, as Google's console hands it out."
+        case .malformedServiceAccount:
+            "Give the JSON key file of a service account, as Google's console hands it out."
         case .badSigningKey: "The service account's private key cannot be read. Make a new key file."
         }
     }

@@ -20,7 +20,8 @@ package struct FCMProvider: Provider {
     /// - Throws: `.malformedURL`, `.badCertificateFile`.
     package init(
         lane: LaneName, credential: FCMCredential, addressKind: FCMAddressKind, url: String? = nil,
-        certificates: [UInt8]? = nil, proxy: HTTP2Endpoint.Proxy? = nil, options: HTTP2Options = HTTP2Options(),
+        certificates: [UInt8]? = nil, proxy: HTTP2Endpoint.Proxy? = nil,
+        options: HTTP2Options = HTTP2Options(),
         group: any EventLoopGroup, world: World, journal: Journal
     ) throws(HTTP2Error) {
         let endpoint = try HTTP2Endpoint(url: url ?? Self.url, certificates: certificates, proxy: proxy)

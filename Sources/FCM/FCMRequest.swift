@@ -10,8 +10,8 @@ package enum FCMAddressKind: String, Sendable, Hashable, CaseIterable {
 
 /// Makes requests out of messages (push-services §4.2). Pure.
 ///
-/// The body is `{"message":{"token"|"fid":…,"android":{…},"data":{…}}}` and nothing else: an `apns` block, which
-/// would send content through Google to Apple, cannot be expressed.
+/// The body is `{"message":{"token"|"fid":…,"android":{…},"data":{…}}}` and nothing else: an `apns` block,
+/// which would send content through Google to Apple, cannot be expressed.
 package struct FCMRequest: Sendable {
     /// What Google would refuse without doubt; it is not sent.
     package enum Refusal: Error, Sendable, Hashable {
@@ -65,7 +65,9 @@ package struct FCMRequest: Sendable {
         var parts = Parts()
         parts.add(name(for: message.address))
         parts.add(message.address)
-        parts.add(message.priority == .high ? "\",\"android\":{\"priority\":\"high\"" : "\",\"android\":{\"priority\":\"normal\"")
+        parts.add(
+            message.priority == .high
+                ? "\",\"android\":{\"priority\":\"high\"" : "\",\"android\":{\"priority\":\"normal\"")
         if let ttl = message.ttl {
             parts.add(",\"ttl\":\"")
             parts.add(decimal: min(max(ttl, .zero), Self.ttlLimit).components.seconds)
@@ -91,18 +93,24 @@ package struct FCMRequest: Sendable {
     }
 
     private static func isInstallationID(_ address: Secret) -> Bool {
-        address.count == 22 && address.reveal { bytes in
-            bytes.allSatisfy {
-                (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
-                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
+        address.count == 22
+            && address.reveal { bytes in
+                bytes.allSatisfy {
+                    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0)
+                        || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
+                        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) || $0 == UInt8(ascii: "-")
+                        || $0 == UInt8(ascii: "_")
+                }
             }
-        }
     }
 
     private func check(_ message: FCMMessage) throws(Refusal) {
-        guard (1...Self.addressLimitBytes).contains(message.address.count), Self.isPlain(message.address, space: false)
+        guard (1...Self.addressLimitBytes).contains(message.address.count),
+            Self.isPlain(message.address, space: false)
         else { throw .badAddress }
-        if let key = message.collapseKey, key.count > 512 || !Self.isPlain(key, space: true) { throw .badCollapseKey }
+        if let key = message.collapseKey, key.count > 512 || !Self.isPlain(key, space: true) {
+            throw .badCollapseKey
+        }
         // Names and values are never longer than the text around them: most messages need no count.
         if message.data.count > Self.dataLimitBytes,
             message.data.reveal({ Self.stringBytes(in: $0) }) > Self.dataLimitBytes
@@ -134,7 +142,8 @@ package struct FCMRequest: Sendable {
                 let isCode = text[at] == UInt8(ascii: "u")
                 if isCode, at + 4 < text.count {
                     let isHalf = text[at + 1] | 0x20 == UInt8(ascii: "d") && text[at + 2] >= UInt8(ascii: "8")
-                    let isASCII = text[at + 1] == UInt8(ascii: "0") && text[at + 2] == UInt8(ascii: "0")
+                    let isASCII =
+                        text[at + 1] == UInt8(ascii: "0") && text[at + 2] == UInt8(ascii: "0")
                         && text[at + 3] < UInt8(ascii: "8")
                     let isShort = text[at + 1] == UInt8(ascii: "0") && text[at + 2] < UInt8(ascii: "8")
                     total += isASCII ? 1 : isHalf || isShort ? 2 : 3

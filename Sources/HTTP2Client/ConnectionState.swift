@@ -72,8 +72,8 @@ struct ConnectionState: Sendable {
         return !proved
     }
 
-    /// Counts a request; `.ping` after a long silence, so that a connection that died in its sleep is found out
-    /// together with the first request after it; `.drain` when its stream ids are used up.
+    /// Counts a request; `.ping` after a long silence, so that a connection that died in its sleep is found
+    /// out together with the first request after it; `.drain` when its stream ids are used up.
     mutating func submitted(at now: ContinuousClock.Instant) -> Action {
         requests += 1
         if requests >= options.requestsPerConnection { return .drain }

@@ -3,11 +3,12 @@ import NIOTLS
 import PushModel
 import Synchronization
 
-/// One HTTP/2 connection: owns the session on its event loop and carries out what ``ConnectionState`` decides.
+/// One HTTP/2 connection: owns the session on its event loop and carries out what ``ConnectionState``
+/// decides.
 ///
-/// Work comes in batches: what was read, or what senders put into the inbox since the last turn. Each batch ends
-/// in one ``turn()``: take from the inbox, submit what the peer's limit allows (the session's own queue is never
-/// used), write once, report once to the pool, and only then wake the callers.
+/// Work comes in batches: what was read, or what senders put into the inbox since the last turn. Each batch
+/// ends in one ``turn()``: take from the inbox, submit what the peer's limit allows (the session's own queue
+/// is never used), write once, report once to the pool, and only then wake the callers.
 final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     // Safety: `inbox` is locked, the constants are Sendable, and every other field is touched on `eventLoop`.
     typealias InboundIn = ByteBuffer
@@ -45,7 +46,10 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     /// Enough for a few dozen frames, so that a burst is one TLS write.
     private static let writeLimitBytes = 1 << 16
 
-    init(pool: HTTP2Pool, tag: HTTP2ConnectionTag, eventLoop: any EventLoop, options: HTTP2Options, world: World) {
+    init(
+        pool: HTTP2Pool, tag: HTTP2ConnectionTag, eventLoop: any EventLoop, options: HTTP2Options,
+        world: World
+    ) {
         self.pool = pool
         self.tag = tag
         self.eventLoop = eventLoop
@@ -92,9 +96,12 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
         guard state.phase != .ended else { return context.close(promise: nil) }
-        let period = max(.milliseconds(5), min(.milliseconds(250), options.requestDeadline / 8, options.pongDeadline / 8))
+        let period = max(
+            .milliseconds(5), min(.milliseconds(250), options.requestDeadline / 8, options.pongDeadline / 8))
         let amount = TimeAmount.milliseconds(period.wholeMilliseconds)
-        ticker = eventLoop.scheduleRepeatedTask(initialDelay: amount, delay: amount) { [weak self] _ in self?.tick() }
+        ticker = eventLoop.scheduleRepeatedTask(initialDelay: amount, delay: amount) { [weak self] _ in
+            self?.tick()
+        }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
@@ -104,7 +111,8 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case .handshakeCompleted(let chosen)? = event as? TLSUserEvent {
-            // Apple's hosts speak HTTP/2 without choosing it; all others must choose `h2` (push-services §2.1).
+            // Apple's hosts speak HTTP/2 without choosing it; all others must choose `h2` (push-services
+            // §2.1).
             guard chosen == nil || chosen == "h2" else { return fail(.notHTTP2) }
             session = HTTP2Session(owner: self)
             state.secured()
@@ -149,13 +157,15 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
         drain()
     }
 
-    /// `nil`: answered or given up meanwhile. The rest is then withheld, never cut short by an END_STREAM that
-    /// would make half a body look whole.
-    func readBody(of slot: HTTP2Slot, into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, last: Bool)? {
+    /// `nil`: answered or given up meanwhile. The rest is then withheld, never cut short by an END_STREAM
+    /// that would make half a body look whole.
+    func readBody(of slot: HTTP2Slot, into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, last: Bool)?
+    {
         guard let body = slot.call?.request.body else { return nil }
         let count = min(buffer.count, body.count - slot.bodyOffset)
         body.reveal { bytes in
-            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[slot.bodyOffset..<slot.bodyOffset + count]))
+            buffer.copyMemory(
+                from: UnsafeRawBufferPointer(rebasing: bytes[slot.bodyOffset..<slot.bodyOffset + count]))
         }
         slot.bodyOffset += count
         unsentBytes -= count
@@ -232,7 +242,9 @@ extension HTTP2Connection {
                 endUnsubmitted(slot, .connectionLost)
                 continue
             }
-            guard inFlight.count < state.limit, context?.channel.isWritable == true, let session else { return }
+            guard inFlight.count < state.limit, context?.channel.isWritable == true, let session else {
+                return
+            }
             guard let call = slot.call else { preconditionFailure("a slot in the queue has its call") }
             slot.sentAt = wall
             guard now < call.sendBefore else {
@@ -322,8 +334,8 @@ extension HTTP2Connection {
         turn()
     }
 
-    /// Ends what waited too long: in the queue unprocessed; on the wire with CANCEL, its fate unknown once the
-    /// whole body had been written.
+    /// Ends what waited too long: in the queue unprocessed; on the wire with CANCEL, its fate unknown once
+    /// the whole body had been written.
     private func expire(_ now: ContinuousClock.Instant) {
         if pending.contains(where: { $0.isLate(now) }) {
             let late = pending.filter { $0.isLate(now) }

@@ -23,17 +23,19 @@ struct HTTP2Dialer: Sendable {
             throw HTTP2Error(.badCertificateFile)
         }
         self.tls = tls
+        // What does not read as an address is a name; only names are sent for SNI (RFC 6066 §3).
         let isAddress = (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port)) != nil
         serverName = isAddress ? nil : endpoint.host
     }
 
-    /// Connects; the connection itself tells the pool when it is ready. The future fails when TCP or the proxy
-    /// does.
+    /// Connects; the connection itself tells the pool when it is ready. The future fails when TCP or the
+    /// proxy does.
     func dial(_ connection: HTTP2Connection) -> EventLoopFuture<Void> {
         let deadline = TimeAmount.milliseconds(options.connectDeadline.wholeMilliseconds)
         let bootstrap = ClientBootstrap(group: connection.eventLoop).connectTimeout(deadline)
         guard let proxy = endpoint.proxy else {
-            return bootstrap
+            return
+                bootstrap
                 .channelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture { try self.secure(channel, connection) }
                 }
@@ -41,7 +43,8 @@ struct HTTP2Dialer: Sendable {
                 .map { _ in }
         }
         let established = connection.eventLoop.makePromise(of: Void.self)
-        return bootstrap
+        return
+            bootstrap
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try self.addConnect(to: channel, proxy, deadline: deadline, established)
@@ -73,14 +76,18 @@ struct HTTP2Dialer: Sendable {
         _ established: EventLoopPromise<Void>
     ) throws {
         var headers = HTTPHeaders()
-        if let authorization = proxy.authorization { headers.add(name: "proxy-authorization", value: authorization) }
+        if let authorization = proxy.authorization {
+            headers.add(name: "proxy-authorization", value: authorization)
+        }
         let connect = NIOHTTP1ProxyConnectHandler(
-            targetHost: endpoint.host, targetPort: endpoint.port, headers: headers, deadline: .now() + deadline,
+            targetHost: endpoint.host, targetPort: endpoint.port, headers: headers,
+            deadline: .now() + deadline,
             promise: established)
         let sync = channel.pipeline.syncOperations
         try sync.addHandler(HTTPRequestEncoder(), name: Self.encoderName)
         try sync.addHandler(
-            ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes)), name: Self.decoderName)
+            ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes)),
+            name: Self.decoderName)
         try sync.addHandler(connect, name: Self.connectName)
     }
 

@@ -122,7 +122,9 @@ package struct HTTP2Endpoint: Sendable {
     private static func split(_ host: String, _ tail: Substring) -> (host: String, port: Int)? {
         guard !host.isEmpty else { return nil }
         if tail.isEmpty { return (host, 443) }
-        guard tail.first == ":", let port = Int(tail.dropFirst()), (1...65535).contains(port) else { return nil }
+        guard tail.first == ":", let port = Int(tail.dropFirst()), (1...65535).contains(port) else {
+            return nil
+        }
         return (host, port)
     }
 }

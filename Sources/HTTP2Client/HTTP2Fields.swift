@@ -3,7 +3,8 @@ package import PushModel
 /// The fields of a request that many requests share, in memory that stays put, so that the session reads them
 /// where they are. Built once for each kind of request and kept.
 ///
-/// A request's other fields stand in its ``HTTP2Head``, in the order of `varying`; the first of them is always
+/// A request's other fields stand in its ``HTTP2Head``, in the order of `varying`; the first of them is
+/// always
 /// `:path`.
 package final class HTTP2HeaderTemplate: @unchecked Sendable {
     // Safety: the memory is written in the initialiser only.
@@ -12,11 +13,15 @@ package final class HTTP2HeaderTemplate: @unchecked Sendable {
     package enum Indexing: Sendable {
         /// Never, on no hop: device tokens, credentials, collapse ids (§6.2.3).
         case never
-        /// The first request of a connection plants the name, later ones are never indexed (push-services §2.3).
+        /// The first request of a connection plants the name, later ones are never indexed (push-services
+        /// §2.3).
         case nameOnce
     }
 
-    struct Slice { let name: UnsafeMutablePointer<UInt8>, nameCount: Int, value: UnsafeMutablePointer<UInt8>, valueCount: Int }
+    struct Slice {
+        let name: UnsafeMutablePointer<UInt8>, nameCount: Int, value: UnsafeMutablePointer<UInt8>,
+            valueCount: Int
+    }
     struct Varying { let name: UnsafeMutablePointer<UInt8>, nameCount: Int, indexing: Indexing }
 
     let pseudo: [Slice]
@@ -30,7 +35,8 @@ package final class HTTP2HeaderTemplate: @unchecked Sendable {
     /// - Parameters:
     ///   - authority: the value of `:authority`.
     ///   - fixed: lower-case names and their values, the same for all requests of this kind.
-    ///   - varying: names of the fields that come with each request after `:path`; a length of 0 leaves one out.
+    ///   - varying: names of the fields that come with each request after `:path`; a length of 0 leaves one
+    ///     out.
     package init(
         authority: String, fixed: [(name: String, value: String)],
         varying: [(name: String, indexing: Indexing)]
@@ -38,7 +44,8 @@ package final class HTTP2HeaderTemplate: @unchecked Sendable {
         precondition(varying.count < Self.varyingLimit)
         let pseudo = [(":method", "POST"), (":scheme", "https"), (":authority", authority)]
         let names = [(":path", Indexing.never)] + varying.map { ($0.name, $0.indexing) }
-        let total = (pseudo + fixed.map { ($0.name, $0.value) }).reduce(0) { $0 + $1.0.utf8.count + $1.1.utf8.count }
+        let total =
+            (pseudo + fixed.map { ($0.name, $0.value) }).reduce(0) { $0 + $1.0.utf8.count + $1.1.utf8.count }
             + names.reduce(0) { $0 + $1.0.utf8.count }
         let arena = UnsafeMutablePointer<UInt8>.allocate(capacity: max(1, total))
         var end = 0
@@ -95,8 +102,8 @@ package final class HTTP2Authorization: @unchecked Sendable {
     }
 }
 
-/// The values of a request's own fields, one after another in one wiped block: `:path` first, then the varying
-/// fields of the template in their order.
+/// The values of a request's own fields, one after another in one wiped block: `:path` first, then the
+/// varying fields of the template in their order.
 package final class HTTP2Head: @unchecked Sendable {
     // Safety: the memory is written before the initialiser returns.
     let bytes: UnsafeMutableBufferPointer<UInt8>

@@ -1,7 +1,8 @@
 /// How a pool behaves. Every bound has its reason beside it; a bench or a test may move them.
 package struct HTTP2Options: Sendable {
-    /// Connections grow up to this many while all streams or windows are full. Eight, because with a round trip
-    /// of 80 ms and Apple's window of 65,535 bytes each carries some 330 pushes a second (push-services §2.6).
+    /// Connections grow up to this many while all streams or windows are full. Eight, because with a round
+    /// trip of 80 ms and Apple's window of 65,535 bytes each carries some 330 pushes a second (push-services
+    /// §2.6).
     package var maximumConnections = 8
     /// Our own cap of streams on a connection, under whatever the peer allows. Apple allows 1,000.
     package var streamsPerConnection = 1000

@@ -5,9 +5,9 @@ import Synchronization
 
 /// Connections to one authority, opened and replaced by themselves, and streams on them by reservation.
 ///
-/// A lane reserves a stream first and picks its most urgent push then. What a peer leaves unprocessed (GOAWAY,
-/// REFUSED_STREAM) is sent exactly once more, elsewhere, with the same fields; what was never written is handed
-/// on freely within the request's deadline.
+/// A lane reserves a stream first and picks its most urgent push then. What a peer leaves unprocessed
+/// (GOAWAY, REFUSED_STREAM) is sent exactly once more, elsewhere, with the same fields; what was never
+/// written is handed on freely within the request's deadline.
 package final class HTTP2Pool: Service, Sendable {
     typealias Waiter = UnsafeContinuation<HTTP2Slot?, Never>
     typealias State = PoolState<HTTP2Connection, Waiter>
@@ -26,7 +26,8 @@ package final class HTTP2Pool: Service, Sendable {
     ///   - lane: named in the journal.
     /// - Throws: `.badCertificateFile` when the endpoint's CA cannot be used.
     package init(
-        endpoint: HTTP2Endpoint, options: HTTP2Options = HTTP2Options(), group: any EventLoopGroup, world: World,
+        endpoint: HTTP2Endpoint, options: HTTP2Options = HTTP2Options(), group: any EventLoopGroup,
+        world: World,
         journal: Journal = .silent, lane: LaneName? = nil
     ) throws(HTTP2Error) {
         self.options = options
@@ -117,8 +118,8 @@ extension HTTP2Pool {
                 enqueue(continuation, ahead: ahead, until: until, id: id)
             }
         } onCancel: {
-            // The handler runs after the task is marked: either `enqueue` sees the mark under the pool's lock,
-            // or the waiter stands in the queue by the time this has the lock.
+            // The handler runs after the task is marked: either `enqueue` sees the mark under the pool's
+            // lock, or the waiter stands in the queue by the time this has the lock.
             let waiter = state.withLock { $0.cancel(id.withLock { $0 }) }
             waiter?.resume(returning: nil)
         }
@@ -206,7 +207,8 @@ extension HTTP2Pool {
     private func note(_ code: HTTP2Error.Code) {
         guard let lane else { return }
         journal.note(
-            "push service connection failed", [.lane: lane, .code: ErrorCode(HTTP2Error(code))], level: .warning)
+            "push service connection failed", [.lane: lane, .code: ErrorCode(HTTP2Error(code))],
+            level: .warning)
     }
 }
 

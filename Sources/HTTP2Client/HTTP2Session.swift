@@ -162,15 +162,18 @@ extension HTTP2Session {
     }
 
     fileprivate static func install(on callbacks: OpaquePointer) {
-        nghttp2_session_callbacks_set_on_header_callback(callbacks) { session, frame, name, nameCount, value, count, _, _ in
+        nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+            session, frame, name, nameCount, value, count, _, _ in
             guard let frame, let name, let value,
                 let slot = HTTP2Session.slot(session, frame.pointee.hd.stream_id)
             else { return 0 }
             slot.header(
-                UnsafeBufferPointer(start: name, count: nameCount), UnsafeBufferPointer(start: value, count: count))
+                UnsafeBufferPointer(start: name, count: nameCount),
+                UnsafeBufferPointer(start: value, count: count))
             return 0
         }
-        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { session, _, stream, bytes, count, user in
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) {
+            session, _, stream, bytes, count, user in
             guard let bytes, let slot = HTTP2Session.slot(session, stream) else { return 0 }
             HTTP2Session.connection(user)?.received(UnsafeBufferPointer(start: bytes, count: count), on: slot)
             return 0
@@ -192,7 +195,9 @@ extension HTTP2Session {
         }
     }
 
-    private static func received(_ frame: nghttp2_frame, _ session: OpaquePointer?, _ connection: HTTP2Connection) {
+    private static func received(
+        _ frame: nghttp2_frame, _ session: OpaquePointer?, _ connection: HTTP2Connection
+    ) {
         let head = frame.hd
         switch nghttp2_frame_type(UInt32(head.type)) {
         case NGHTTP2_HEADERS, NGHTTP2_DATA:

@@ -58,7 +58,8 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
 
     func answer(_ cause: HTTP2Answer.Cause, _ fate: Answer.Fate) -> HTTP2Answer {
         HTTP2Answer(
-            cause: cause, fate: fate, status: complete ? status : 0, retryAfter: retryAfter, body: body, sentAt: sentAt,
+            cause: cause, fate: fate, status: complete ? status : 0, retryAfter: retryAfter, body: body,
+            sentAt: sentAt,
             connection: connection.tag)
     }
 }

@@ -13,8 +13,8 @@ package enum SignedToken {
         Secret(input + [UInt8(ascii: ".")] + Base64.encode(signature, .url))
     }
 
-    /// The DER bytes between the first pair of armour lines (RFC 7468); `nil` when there is none or its base64
-    /// is broken.
+    /// The DER bytes between the first pair of armour lines (RFC 7468); `nil` when there is none or its
+    /// base64 is broken.
     package static func der(fromPEM text: Secret) -> Secret? {
         text.reveal { raw -> Secret? in
             let dashes = Array("-----".utf8)
@@ -33,7 +33,10 @@ package enum SignedToken {
             let letters = Secret(raw[marks[1] + 5..<marks[2]].filter { $0 > 0x20 })
             return letters.reveal { letters -> Secret? in
                 guard let count = Base64.decodedCount(letters), count > 0 else { return nil }
-                return try? Secret(count: count) { out throws(FormatError) in try Base64.decode(letters, into: out) }
+                // The fault is dropped: whatever the text is, it is no key.
+                return try? Secret(count: count) { out throws(FormatError) in
+                    try Base64.decode(letters, into: out)
+                }
             }
         }
     }
