@@ -1,0 +1,87 @@
+import Primitives
+import PushModel
+import Testing
+import WireFormats
+import ZulipPush
+
+/// A relay with one server and one realm, and short ways to ask it.
+struct RelayBench: Sendable {
+    static let realm = "0ec3eedd-6233-4c5e-a000-b9942be3494e"
+    static let server = "1c29d774-2414-40cc-a7d1-4fb445cf9726"
+    static let key = String(repeating: "k", count: 64)
+
+    let relay: TestRelay
+    let pair: X25519KeyPair
+    let now: UnixTime
+
+    init(
+        now: UnixTime = UnixTime(seconds: 1_800_000_000), admission: ZulipAdmission = .open,
+        web: (any WebFetch)? = nil, mailDomains: (any MailDomains)? = nil
+    ) async throws {
+        self.now = now
+        pair = try X25519KeyPair(privateKey: Secret((0..<32).map { UInt8($0) }))
+        relay = TestRelay(now: now, pairs: [pair], admission: admission, web: web, mailDomains: mailDomains)
+        guard admission == .open, mailDomains == nil else { return }
+        try #require(await signUp(Self.server, host: "chat.example.org").status == 200)
+        try #require(await reportRealm(Self.realm, by: Self.server).status == 200)
+    }
+
+    static func basic(_ id: String, _ key: String = RelayBench.key) -> String {
+        "Basic " + Base64.text(Array("\(id):\(key)".utf8))
+    }
+
+    func signUp(_ id: String, host: String, mail: String = "admin@example.org") async -> TestAnswer {
+        await relay.post(
+            .signUp, [("zulip_org_id", id), ("zulip_org_key", Self.key), ("hostname", host), ("contact_email", mail)])
+    }
+
+    func reportRealm(_ realm: String, by server: String) async -> TestAnswer {
+        await relay.post(
+            .analytics,
+            [
+                ("realm_counts", #"[{"id":12},{"id":9}]"#), ("installation_counts", "[]"),
+                ("realms", #"[{"uuid":"\#(realm)","id":1}]"#),
+            ], authorization: Self.basic(server))
+    }
+
+    /// Registers an APNs token for `realm`.
+    func register(
+        _ token: String, timestamp: Int64, realm: String = RelayBench.realm, by server: String = RelayBench.server
+    ) async throws -> TokenID {
+        let plain = RegistrationPlaintext(
+            kind: .apns, token: Secret(token.utf8), timestamp: timestamp, appID: "org.example.app")
+        let ephemeral = try X25519KeyPair(privateKey: Secret(SHA256.hash(Array("\(token)\(timestamp)".utf8))))
+        let sealed = try RegistrationBox.seal(plain, to: pair.publicKey, ephemeral: ephemeral)
+        let id = TokenID(token: Secret(token.utf8))
+        let answer = await relay.post(
+            .register,
+            [
+                ("realm_uuid", realm), ("token_id", id.text),
+                ("encrypted_push_registration", sealed.reveal { String(decoding: $0, as: UTF8.self) }),
+                ("bouncer_public_key", Base64.text(pair.publicKey)),
+            ], authorization: Self.basic(server))
+        try #require(answer.status == 200)
+        return id
+    }
+
+    /// One alert to each of the ids.
+    func notify(
+        _ ids: [TokenID], realm: String = RelayBench.realm, by server: String = RelayBench.server
+    ) async -> TestAnswer {
+        await notify(raw: Self.body(ids.map { Self.item($0.text) }, realm: realm), by: server)
+    }
+
+    func notify(raw body: String, by server: String = RelayBench.server) async -> TestAnswer {
+        await relay.ask(
+            "POST", ZulipPath.notify.rawValue, authorization: Self.basic(server), body: Array(body.utf8))
+    }
+
+    static func body(_ items: [String], realm: String = RelayBench.realm) -> String {
+        #"{"realm_uuid":"\#(realm)","push_requests":[\#(items.joined(separator: ","))]}"#
+    }
+
+    static func item(_ id: String, data: String = "QUJD", extra: String = "") -> String {
+        #"{"token_id":"\#(id)","http_headers":{"apns_priority":10,"apns_push_type":"alert"},"#
+            + #""payload":{"push_key_id":1,"encrypted_data":"\#(data)"\#(extra)}}"#
+    }
+}

@@ -1,0 +1,179 @@
+import Primitives
+import PushModel
+import Testing
+import WireFormats
+import ZulipPush
+
+/// What the relay refuses and what follows from what it takes.
+@Suite("Zulip relay", .timeLimit(.minutes(1)))
+struct RelayTests {
+    private static let other = "a247ce6a-4a56-4f69-ac0e-09fe4537d3ce"
+    private static let otherRealm = "a74ead24-d964-44aa-ae4e-b1114d22ffe6"
+
+    @Test("Origin B learns nothing of origin A's registrations: same answer, same look-ups, ten thousand times")
+    func privacy() async throws {
+        let bench = try await RelayBench()
+        #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
+        #expect(await bench.reportRealm(Self.otherRealm, by: Self.other).status == 200)
+        let known = try await bench.register("ab12", timestamp: bench.now.seconds)
+        let unknown = TokenID(token: Secret("cd34".utf8))
+        bench.relay.store.forgetLookups()
+        let hit = await bench.notify([known], realm: Self.otherRealm, by: Self.other)
+        let miss = await bench.notify([unknown], realm: Self.otherRealm, by: Self.other)
+        #expect(hit.status == miss.status)
+        #expect(hit.json["delete_token_ids"]?.array?.count == miss.json["delete_token_ids"]?.array?.count)
+        for round in 0..<10_000 {
+            let id = round.isMultiple(of: 2) ? known : unknown
+            let answer = await bench.notify([id], realm: Self.otherRealm, by: Self.other)
+            guard answer.status == 200, answer.json["delete_token_ids"]?[0]?.string == id.text else {
+                Issue.record("round \(round) differs")
+                return
+            }
+        }
+        // Every call made the same one look-up.
+        #expect(Set(bench.relay.store.lookups).count == 1)
+        #expect(bench.relay.store.lookups.count == 10_002)
+        #expect(bench.relay.services.sends.isEmpty)
+    }
+
+    @Test("A foreign realm is refused before anything is looked at")
+    func foreignRealm() async throws {
+        let bench = try await RelayBench()
+        #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
+        let answer = await bench.notify([TokenID(1)], by: Self.other)
+        #expect(answer.status == 403)
+        #expect(answer.code == "REMOTE_REALM_SERVER_MISMATCH_ERROR")
+    }
+
+    @Test("More than a thousand items, or ten thousand, are refused before any look-up of devices")
+    func tooManyItems() async throws {
+        let bench = try await RelayBench()
+        for count in [1_001, 10_000] {
+            let items = Array(repeating: RelayBench.item("AAAAAAAAAAE="), count: count)
+            bench.relay.store.forgetLookups()
+            let answer = await bench.notify(raw: RelayBench.body(items))
+            #expect(answer.status == 400)
+            #expect(bench.relay.store.lookups == [["zulip-main/server"]])
+        }
+        let items = (0..<1_000).map { RelayBench.item(TokenID(UInt64($0)).text) }
+        #expect(await bench.notify(raw: RelayBench.body(items)).json["delete_token_ids"]?.array?.count == 1_000)
+    }
+
+    @Test("A payload larger than the push service takes fails the call, and nothing is sent")
+    func oversize() async throws {
+        let bench = try await RelayBench()
+        let id = try await bench.register("ab12", timestamp: bench.now.seconds)
+        let answer = await bench.notify(
+            raw: RelayBench.body([RelayBench.item(id.text), RelayBench.item(id.text, data: String(repeating: "A", count: 4_096))]))
+        #expect(answer.status == 400)
+        #expect(bench.relay.services.sends.isEmpty)
+    }
+
+    @Test("Cut at every length, a notify body is refused with 400 and changes nothing")
+    func truncated() async throws {
+        let bench = try await RelayBench()
+        let id = try await bench.register("ab12", timestamp: bench.now.seconds)
+        let body = Array(RelayBench.body([RelayBench.item(id.text)]).utf8)
+        for length in 0..<body.count {
+            let answer = await bench.relay.ask(
+                "POST", ZulipPath.notify.rawValue, authorization: RelayBench.basic(RelayBench.server),
+                body: Array(body[..<length]))
+            #expect(answer.status == 400, "length \(length)")
+        }
+        #expect(bench.relay.services.sends.isEmpty)
+    }
+
+    @Test(
+        "Items of a wrong form fail the whole call",
+        arguments: [
+            #"{"token_id":"AAAAAAAAAAF=","fcm_priority":"high","payload":{"push_key_id":1,"encrypted_data":"QUJD"}}"#,
+            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","payload":{"push_key_id":-1,"encrypted_data":"QUJD"}}"#,
+            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","payload":{"push_key_id":1.0,"encrypted_data":"QUJD"}}"#,
+            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","payload":{"push_key_id":1,"encrypted_data":"QU-D"}}"#,
+            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","payload":{"push_key_id":1,"encrypted_data":"A"}}"#,
+            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","payload":{"push_key_id":1,"encrypted_data":""}}"#,
+            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":1,"payload":{"push_key_id":1,"encrypted_data":"QUJD"}}"#,
+            #"{"token_id":1,"fcm_priority":"high","payload":{"push_key_id":1,"encrypted_data":"QUJD"}}"#,
+            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","payload":[]}"#,
+            #"{"token_id":"AAAAAAAAAAE=","http_headers":{"apns_priority":10,"apns_push_type":"alert"},"payload":{"push_key_id":1,"encrypted_data":"QUJD","aps":null}}"#,
+            #"{"token_id":"AAAAAAAAAAE=","http_headers":{"apns_priority":10,"apns_push_type":"alert"},"payload":{"push_key_id":1,"encrypted_data":"QUJD","aps":{"a":{"b":{}}}}}"#,
+            "[]", "null", "7",
+        ])
+    func wrongItems(item: String) async throws {
+        let bench = try await RelayBench()
+        let answer = await bench.notify(raw: RelayBench.body([item]))
+        #expect(answer.status == 400)
+        #expect(answer.code == "BAD_REQUEST")
+    }
+
+    @Test("Legacy calls get one documented error, after the caller has been authenticated")
+    func legacy() async throws {
+        let bench = try await RelayBench()
+        for path in ZulipPath.allCases where path.isLegacy {
+            let answer = await bench.relay.ask(
+                "POST", path.rawValue, authorization: RelayBench.basic(RelayBench.server), body: Array("{}".utf8))
+            #expect(answer.status == 400)
+            #expect(await bench.relay.ask("POST", path.rawValue).status == 401)
+        }
+        #expect(await bench.relay.ask("GET", ZulipPath.notify.rawValue).status == 405)
+        #expect(await bench.relay.ask("POST", "/api/v1/remotes/x").status == 404)
+    }
+
+    @Test("A store that is out is a 503 that says when to come back, never a success")
+    func storeOut() async throws {
+        let bench = try await RelayBench()
+        bench.relay.store.goOut()
+        #expect(await bench.notify([TokenID(1)]).status == 503)
+        #expect(await bench.signUp(Self.other, host: "b.example.org").status == 503)
+    }
+
+    @Test("A realm that another server reports first cannot be taken")
+    func realmOwner() async throws {
+        let bench = try await RelayBench()
+        #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
+        let answer = await bench.reportRealm(RelayBench.realm, by: Self.other)
+        #expect(answer.status == 400)
+        #expect(answer.json["msg"]?.string == "Duplicate registration detected.")
+    }
+
+    @Test("Analytics answers exactly the realms sent, echoes the highest ids, and marks those left out")
+    func analytics() async throws {
+        let bench = try await RelayBench()
+        let status = await bench.relay.ask(
+            "GET", ZulipPath.analyticsStatus.rawValue, authorization: RelayBench.basic(RelayBench.server))
+        #expect(status.json["last_realm_count_id"]?.int64 == 12)
+        #expect(status.json["last_installation_count_id"]?.int64 == 0)
+        let next = await bench.reportRealm(Self.otherRealm, by: RelayBench.server)
+        #expect(next.json["realms"]?.object?.names == [Self.otherRealm])
+        let key = bench.relay.keys.realm(try #require(UUIDText(RelayBench.realm)))
+        let left = try #require(bench.relay.store.record(key).flatMap { ZulipRealm(body: $0.body) })
+        #expect(left.isLocallyDeleted)
+        let extra = await bench.relay.post(
+            .analytics,
+            [("realm_counts", "[]"), ("installation_counts", "[]"), ("realms", #"[{"uuid":"\#(Self.otherRealm)","x":1}]"#)],
+            authorization: RelayBench.basic(RelayBench.server))
+        #expect(extra.status == 400)
+    }
+
+    @Test("A provider's word is read as this protocol reads it")
+    func overrides() {
+        let at = UnixTime(seconds: 1)
+        func read(_ reason: Reason) -> Outcome? { ZulipRelay.override(Answer(.rejected, reason, sentAt: at)) }
+        #expect(read(.deviceTokenNotForTopic) == .unregistered(since: nil))
+        #expect(read(.senderIdMismatch) == .rejected)
+        #expect(read(.invalidRegistrationToken) == .rejected)
+        #expect(read(.unregisteredFCM) == nil)
+        #expect(read(.topicDisallowed) == nil)
+    }
+
+    @Test("Every error code has a status of the 4xx or 503 and an envelope")
+    func envelopes() throws {
+        for code in ZulipError.Code.allCases {
+            let answer = ZulipErrorAnswer(ZulipError(code))
+            #expect((400..<500).contains(answer.status) || answer.status == 503)
+            let json = try JSONValue.parse(answer.body)
+            #expect(json["result"]?.string == "error")
+            #expect(json["code"]?.string == answer.wireCode)
+        }
+    }
+}
