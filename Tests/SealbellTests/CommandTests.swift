@@ -1,3 +1,4 @@
+import AtRest
 import Crypto
 import CryptoExtras
 import Foundation
@@ -142,6 +143,20 @@ struct CommandTests {
         #expect(bad?.line.contains("c4n4ry") == false)
         members["type"] = "authorized_user"
         #expect(try finding(members)?.sentence.contains("service account") == true)
+    }
+
+    @Test("Storage keys are made once, where the configuration says, and never over others")
+    func newStorageKeys() async throws {
+        let folder = try sound()
+        let made = await sealbell("keys", "new", "storage", in: folder)
+        let path = folder.path + "/.config/sealbell/storage.keys"
+        #expect(made.status == .done && made.out == [path])
+        let bytes = try readFile(path, limitBytes: 4096)
+        #expect(throws: Never.self) { try KeyFile.read(path) }
+        let again = await sealbell("keys", "new", "storage", in: folder)
+        #expect(again.status == .failed && again.err.count == 1)
+        #expect(try readFile(path, limitBytes: 4096) == bytes)
+        #expect(await sealbell("keys", "new", "storage", "--file", "apns.p8/x", in: folder).status == .failed)
     }
 
     @Test("A new key is added to the file, the old ones stay, and only the public half is printed")

@@ -1,3 +1,4 @@
+import AtRest
 import Foundation
 import NIOCore
 import NIOPosix
@@ -129,6 +130,9 @@ struct DoctorTests {
         try writeFile(configuration.state + "/relay.sqlite", [1], replacing: true)
         #expect(check()[.keys]?.first?.sentence.contains("keys are not") == true)
         try writeFile(configuration.store.keysFile, [1], replacing: true)
+        #expect(check()[.keys]?.first?.sentence.contains("no key") == true)
+        unlink(configuration.store.keysFile)
+        _ = try KeyFile.create(configuration.store.keysFile, .live)
         #expect(check()[.keys]?.first?.verdict == .good)
         chmod(configuration.store.keysFile, 0o644)
         #expect(check()[.keys]?.first?.verdict == .fault)

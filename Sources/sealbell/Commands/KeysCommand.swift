@@ -1,4 +1,5 @@
 import ArgumentParser
+import AtRest
 import Primitives
 import PushModel
 import WireFormats
@@ -12,7 +13,8 @@ struct KeysCommand: AsyncParsableCommand {
 /// `sealbell keys new`.
 struct KeysNewCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new", abstract: "Makes a key.", subcommands: [KeysNewZulipCommand.self])
+        commandName: "new", abstract: "Makes a key.",
+        subcommands: [KeysNewZulipCommand.self, KeysNewStorageCommand.self])
 }
 
 /// `sealbell keys new zulip`: adds a key pair to a bouncer key file, and says the public half.
@@ -85,5 +87,41 @@ struct KeysNewZulipCommand: SealbellCommand {
             throw CommandFailure(.usage, "The configuration has no instance of that name.")
         }
         return found.zulip.keysFile
+    }
+}
+
+/// `sealbell keys new storage`: makes the key file that seals the store, before the first start.
+struct KeysNewStorageCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "storage",
+        abstract: "Makes the key file that seals the store.",
+        discussion: """
+            The relay makes one itself at its first start; make it beforehand to back it up or to hand it \
+            to a service manager. An existing file is never overwritten: the store would be lost with it.
+            """)
+
+    @Option(help: ArgumentHelp("The key file, instead of the one of the configuration.", valueName: "file"))
+    var file: String?
+
+    @OptionGroup var options: ConfigurationOptions
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let path: String
+        if let file {
+            path = joinPath(shell.facts.workingDirectory, file)
+        } else {
+            path = try shell.load(options.request()).store.keysFile
+        }
+        do throws(FileFault) { try makeFolder(folder(of: path)) } catch {
+            throw CommandFailure(.failed, "\(folder(of: path)): \(error.sentence)")
+        }
+        do throws(KeyFileError) { _ = try KeyFile.create(path, shell.world) } catch {
+            throw CommandFailure(.failed, "\(path): \(error.sentence)")
+        }
+        shell.out(json ? try jsonText(["file": path]) : path)
+        return .done
     }
 }

@@ -3,6 +3,7 @@ import Glibc
 #elseif canImport(Darwin)
 import Darwin
 #endif
+import AtRest
 import PushModel
 
 /// The clock, the state directory and its disk, and the key file that seals what lies there.
@@ -110,26 +111,21 @@ struct MachineChecks {
         case .memory: hasStore = false
         case .sqlite(let path): hasStore = access(path, F_OK) == 0
         }
-        do throws(FileFault) {
-            let bytes = try readSecret(file, limitBytes: FileChecks.limitBytes)
-            guard bytes.count > 0 else {
-                return .fault(.keys, file, "The key file is empty; put it back from its own backup.")
-            }
-        } catch {
-            if error == .missing, !hasStore {
-                return .good(.keys, file, "There is no store yet; the keys are made at the first start.")
-            }
-            let sentence =
-                error == .missing
-                ? "The store is there and its keys are not: put them back from their own backup."
-                : error.sentence
-            return .fault(.keys, file, sentence)
+        if access(file, F_OK) != 0 {
+            return hasStore
+                ? .fault(
+                    .keys, file,
+                    "The store is there and its keys are not: put them back from their own backup.")
+                : .good(.keys, file, "There is no store yet; the keys are made at the first start.")
+        }
+        do throws(KeyFileError) { _ = try KeyFile.read(file) } catch {
+            return .fault(.keys, file, error.sentence)
         }
         var facts = stat()
         if stat(file, &facts) == 0, facts.st_mode & 0o077 != 0 {
             return .fault(
                 .keys, file, "Other users may open the keys that seal the store; chmod 600 the file.")
         }
-        return .good(.keys, file, "The keys are there, and closed to others.")
+        return .good(.keys, file, "The keys are there, well formed, and closed to others.")
     }
 }

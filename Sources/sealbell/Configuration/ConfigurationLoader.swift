@@ -48,7 +48,7 @@ enum ConfigurationLoader {
     ) throws(ConfigurationError) -> RelayConfiguration {
         var root = try YAMLReader.read(text)
         let context = ReadingContext(
-            fileDirectory: file.map(folder) ?? facts.workingDirectory,
+            fileDirectory: file.map { folder(of: $0) } ?? facts.workingDirectory,
             workingDirectory: facts.workingDirectory,
             isSandbox: request.isSandbox)
         if case .null = root.value { root.value = .mapping([]) }
@@ -105,11 +105,6 @@ enum ConfigurationLoader {
                 source: .file(line: 0), sentence: error.sentence)
         }
         throw ConfigurationError([fault])
-    }
-
-    private static func folder(_ file: String) -> String {
-        let end = file.lastIndex(of: "/") ?? file.startIndex
-        return end == file.startIndex ? "/" : String(file[..<end])
     }
 
     /// What `serve --sandbox` serves when no file is named. The credentials are made at start, in

@@ -116,10 +116,14 @@ func writeAll(_ descriptor: Int32, _ bytes: [UInt8]) throws(FileFault) {
     }
 }
 
-private func syncFolder(of path: String) throws(FileFault) {
+/// The folder that an absolute path lies in.
+func folder(of path: String) -> String {
     let end = path.lastIndex(of: "/") ?? path.startIndex
-    let folder = end == path.startIndex ? "/" : String(path[..<end])
-    let descriptor = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+    return end == path.startIndex ? "/" : String(path[..<end])
+}
+
+private func syncFolder(of path: String) throws(FileFault) {
+    let descriptor = open(folder(of: path), O_RDONLY | O_CLOEXEC | O_DIRECTORY)
     guard descriptor >= 0 else { throw FileFault(errno: errno) }
     defer { close(descriptor) }
     guard fsync(descriptor) == 0 else { throw FileFault(errno: errno) }
