@@ -30,6 +30,7 @@ let jwt = product("JWTKit", "jwt-kit")
 let grdb = product("GRDB", "GRDB.swift")
 let sqlite = product("GRDBSQLite", "GRDB.swift")
 let lifecycle = product("ServiceLifecycle", "swift-service-lifecycle")
+let signals = product("UnixSignals", "swift-service-lifecycle")
 let arguments = product("ArgumentParser", "swift-argument-parser")
 let metrics = product("CoreMetrics", "swift-metrics")
 let logging = product("Logging", "swift-log")
@@ -84,7 +85,7 @@ let application: [Target] = [
         dependencies: [
             "PushModel", "Primitives", "WireFormats", "AtRest", "ZulipPush", "Delivery", "HTTP2Client", "WebClient",
             "APNs", "FCM", "MemoryStore", "SQLiteStore", "HTTPIngress", "AdminIngress", "Simulators", "Bench",
-            lifecycle, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL, crypto,
+            lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL, crypto,
         ],
         swiftSettings: strict),
 ]

@@ -7,6 +7,7 @@ final class DeliveryCore: Sendable {
     struct Table: Sendable {
         var apps: AppDirectory
         var lanes: [LaneName: any LaneDoor]
+        var stamps: [LaneName: Int] = [:]
         var overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?]
     }
 

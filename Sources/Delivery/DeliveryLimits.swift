@@ -11,6 +11,8 @@ package struct DeliveryLimits: Sendable {
     package var renewEvery: Duration = .seconds(5)
     /// The core's tick: deadlines of replies and due retries are seen within this span.
     package var tick: Duration = .milliseconds(100)
+    /// The lanes' counts of parked pushes are set right every so many ticks.
+    package var recountTicks = 50
     /// First step of the back-off of one push (push-services §9).
     package var backoffBase: Duration = .seconds(1)
     /// Its cap while single pushes fail.

@@ -24,7 +24,7 @@ final class TestRelay: Sendable {
     let store: TestStore
     let services: StubServices
     let relay: ZulipRelay
-    let delivery: Delivery
+    let delivery: DeliveryService
     let keys = ZulipKeys(instance)
 
     init(
@@ -50,11 +50,11 @@ final class TestRelay: Sendable {
         ])
         let services = services
         let routes = [ProviderKind.apns, .fcm].map { kind in
-            Delivery.Route(services.provider(kind), credential: Credential())
+            DeliveryService.Route(services.provider(kind), credential: Credential())
         }
-        delivery = Delivery(
+        delivery = DeliveryService(
             outbox: store, registry: store,
-            plan: Delivery.Plan(apps: directory, routes: routes, overrides: [Self.instance: ZulipRelay.override]),
+            plan: DeliveryService.Plan(apps: directory, routes: routes, overrides: [Self.instance: ZulipRelay.override]),
             world: world, journal: .silent)
     }
 

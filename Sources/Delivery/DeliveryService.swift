@@ -4,19 +4,24 @@ import Synchronization
 
 /// The delivery core: it owes what was accepted, and pays.
 ///
-/// Long-lived: `run` renews the lease, runs the lanes, settles, and on a graceful stop lets requests under
+/// A `Service`: it renews the lease, runs the lanes, settles, and on a graceful stop lets requests under
 /// way end, settles them, and leaves the rest to the store.
-package final class Delivery: Sendable {
+package final class DeliveryService: Service {
     /// A lane and what stands behind it.
     package struct Route: Sendable {
         let make: @Sendable (DeliveryCore) -> any LaneDoor
         let name: LaneName
         let credential: Credential
+        let stamp: Int
 
         /// Lanes of one credential share the one `Credential` value.
-        package init(_ provider: some Provider, credential: Credential) {
+        ///
+        /// - Parameter stamp: any number that is the same while configuration and credentials are; a lane whose
+        ///   stamp changes at a reload is replaced.
+        package init(_ provider: some Provider, credential: Credential, stamp: Int = 0) {
             name = provider.lane
             self.credential = credential
+            self.stamp = stamp
             make = { Lane(provider: provider, credential: credential, core: $0) }
         }
     }
@@ -56,13 +61,13 @@ package final class Delivery: Sendable {
     }
 
     /// Puts a new plan in force: new lanes start, lanes no longer named stop and leave their pushes to the
-    /// store, lanes named again keep running with the provider they have.
+    /// store, lanes named again with the same stamp keep running.
     package func adopt(_ plan: Plan) {
         let (fresh, gone) = core.table.withLock { table -> ([any LaneDoor], [any LaneDoor]) in
             var lanes: [LaneName: any LaneDoor] = [:]
             var fresh: [any LaneDoor] = []
             for route in plan.routes {
-                if let kept = table.lanes[route.name] {
+                if let kept = table.lanes[route.name], table.stamps[route.name] == route.stamp {
                     lanes[route.name] = kept
                     continue
                 }
@@ -71,8 +76,11 @@ package final class Delivery: Sendable {
                 lanes[route.name] = lane
                 fresh.append(lane)
             }
-            let gone = table.lanes.filter { lanes[$0.key] == nil }.map(\.value)
-            table = DeliveryCore.Table(apps: plan.apps, lanes: lanes, overrides: plan.overrides)
+            let gone = table.lanes.filter { lanes[$0.key] !== $0.value }.map(\.value)
+            table = DeliveryCore.Table(
+                apps: plan.apps, lanes: lanes,
+                stamps: Dictionary(plan.routes.map { ($0.name, $0.stamp) }, uniquingKeysWith: { $1 }),
+                overrides: plan.overrides)
             return (fresh, gone)
         }
         for lane in gone { lane.stop() }
@@ -136,11 +144,26 @@ package final class Delivery: Sendable {
     }
 
     private func tickLoop() async {
+        var ticks = 0
         let seconds = Double(core.limits.tick.wholeMilliseconds) / 1_000
         while !Task.isCancelled {
             do { try await core.world.sleep(core.world.instant() + core.limits.tick) } catch { return }
             core.firstAttempts.tick(core.world.instant())
             for lane in core.table.withLock({ Array($0.lanes.values) }) { lane.tick(seconds: seconds) }
+            ticks += 1
+            // What a stopped lane gave back is found by the lane that took its place.
+            if ticks % core.limits.recountTicks == 0 { await recount() }
+        }
+    }
+
+    private func recount() async {
+        do throws(StoreError) {
+            let load = try await core.outbox.load()
+            for lane in core.table.withLock({ Array($0.lanes.values) }) {
+                lane.correct(parked: load.lanes[lane.name] ?? 0)
+            }
+        } catch {
+            core.journal.note("outbox not counted", [.code: ErrorCode(error)], level: .warning)
         }
     }
 

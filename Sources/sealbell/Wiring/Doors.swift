@@ -1,0 +1,112 @@
+import CoreMetrics
+import Delivery
+import HTTPIngress
+import NIOCore
+import PushModel
+import ZulipPush
+
+/// The listeners of a configuration and the faces behind them.
+struct Doors {
+    let configuration: RelayConfiguration
+    let intake: Intake
+    let registry: any Registry
+    let web: any WebFetch
+    let group: any EventLoopGroup
+    let world: World
+    let journal: Journal
+    let metrics: any MetricsFactory
+    /// The admin listener's face.
+    let admin: @Sendable (ListenerConfiguration) throws(CommandFailure) -> any HTTPFace
+
+    /// Every instance's face, and the public keys that its devices need.
+    struct Face {
+        let face: any HTTPFace
+        let publicKeys: [String]
+    }
+
+    func faces() throws(CommandFailure) -> [ConfiguredName: Face] {
+        var faces: [ConfiguredName: Face] = [:]
+        for instance in configuration.instances {
+            switch instance.kind {
+            case .zulip(let zulip): faces[instance.name] = try face(instance, zulip)
+            }
+        }
+        return faces
+    }
+
+    func router(
+        _ listener: ListenerConfiguration, _ faces: [ConfiguredName: Face]
+    ) throws(CommandFailure) -> HTTPRouter {
+        let served: [any HTTPFace] =
+            listener.isAdmin ? [try admin(listener)] : listener.serves.compactMap { faces[$0]?.face }
+        do throws(IngressError) {
+            return try HTTPRouter(served)
+        } catch {
+            throw CommandFailure(.configuration, "listeners.\(listener.name.text): \(error.sentence)")
+        }
+    }
+
+    func listener(
+        _ listener: ListenerConfiguration, _ faces: [ConfiguredName: Face]
+    ) throws(CommandFailure) -> HTTPListener {
+        let router = try router(listener, faces)
+        var limits = IngressLimits()
+        limits.connections = configuration.limits.connections
+        do throws(IngressError) {
+            return try HTTPListener(
+                listener.name, at: .init(host: listener.bind.host, port: listener.bind.port),
+                tls: listener.tls.map {
+                    TLSFiles(certificateChain: $0.certificateFile, privateKey: $0.keyFile)
+                },
+                proxies: TrustedProxies(listener.trustedProxies), router: router, limits: limits, group: group,
+                world: world, journal: journal, metrics: metrics)
+        } catch {
+            throw CommandFailure(.configuration, "listeners.\(listener.name.text): \(error.sentence)")
+        }
+    }
+
+    private func face(
+        _ instance: InstanceConfiguration, _ zulip: ZulipInstanceConfiguration
+    ) throws(CommandFailure) -> Face {
+        let file = try CredentialShelf.read(zulip.keysFile)
+        let keys: BouncerKeys
+        do throws(BouncerKeysFile.Fault) {
+            keys = BouncerKeys(try BouncerKeysFile.parse(file))
+        } catch {
+            throw CommandFailure(.configuration, "\(zulip.keysFile): \(error.sentence)")
+        }
+        let admission: ZulipAdmission =
+            switch zulip.signUp {
+            case .open: .open
+            case .allowList(let hosts): .allowList(hosts)
+            case .invite: .invitation
+            }
+        let relay = ZulipRelay(
+            instance: instance.name, bouncerKeys: keys, admission: admission, registry: registry, web: web,
+            world: world)
+        let notes = NoteMeter(instance.name, metrics)
+        let face = ZulipFace(
+            name: instance.name, relay: relay, intake: intake,
+            pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, world: world,
+            observe: { notes.count($0) })
+        return Face(face: face, publicKeys: keys.publicKeys)
+    }
+}
+
+/// Counts what roles note. The codes are static text of our own.
+struct NoteMeter: Sendable {
+    private let instance: ConfiguredName
+    private let metrics: any MetricsFactory
+
+    init(_ instance: ConfiguredName, _ metrics: any MetricsFactory) {
+        self.instance = instance
+        self.metrics = metrics
+    }
+
+    func count(_ note: NoteCode) {
+        Counter(
+            label: "sealbell_notes_total", dimensions: [("instance", instance.text), ("note", note.text)],
+            factory: metrics
+        ).increment()
+    }
+}

@@ -1,0 +1,178 @@
+import CoreMetrics
+import Delivery
+import HTTPIngress
+import NIOCore
+import PushModel
+import SQLiteStore
+import ServiceLifecycle
+import Synchronization
+import WebClient
+
+/// A relay, wired: store, delivery, doors. `open` takes the addresses; `run` serves until a graceful stop.
+final class Relay: Sendable {
+    /// What a reload exchanges.
+    private struct Standing: Sendable {
+        var configuration: RelayConfiguration
+        var shelf: CredentialShelf
+        var publicKeys: [String: [String]]
+    }
+
+    private let store: OpenStore
+    private let delivery: DeliveryService
+    private let listeners: [HTTPListener]
+    private let standing: Mutex<Standing>
+    private let doors: @Sendable (RelayConfiguration) -> Doors
+    private let planning: @Sendable (RelayConfiguration) -> DeliveryPlanning
+    private let makeShelf: @Sendable (CredentialShelf?) -> CredentialShelf
+    private let journal: Journal
+
+    /// What is the same before and after a reload.
+    struct Surroundings: Sendable {
+        var group: any EventLoopGroup
+        var world: World
+        var journal: Journal
+        var metrics: any MetricsFactory
+        var observer: DeliveryObserver = .none
+        var limits = DeliveryLimits()
+        /// For the proof that the proof can fail.
+        var synchronous: Synchronous = .full
+        /// Addresses that a peer's URL may reach although they are not public: for tests and the sandbox.
+        var web = WebOptions()
+    }
+
+    /// Opens the store and wires everything; nothing listens yet.
+    static func open(
+        _ configuration: RelayConfiguration, _ around: Surroundings
+    ) async throws(CommandFailure) -> Relay {
+        let store = try await OpenStore.open(
+            configuration.store, limits: configuration.limits, synchronous: around.synchronous,
+            world: around.world, journal: around.journal)
+        return try Relay(configuration, store, around)
+    }
+
+    private init(
+        _ configuration: RelayConfiguration, _ store: OpenStore, _ around: Surroundings
+    ) throws(CommandFailure) {
+        self.store = store
+        journal = around.journal
+        let web = HTTPSFetch(Self.options(configuration, around.web), group: around.group, world: around.world)
+        makeShelf = { old in
+            CredentialShelf(replacing: old, world: around.world, journal: around.journal) { fcm in
+                // The token endpoint may stand behind an authority of the configuration's own.
+                var options = Self.options(configuration, around.web)
+                if let file = fcm.caFile { options.extraAuthorities.append(file) }
+                return HTTPSFetch(options, group: around.group, world: around.world)
+            }
+        }
+        planning = { configuration in
+            DeliveryPlanning(
+                configuration: configuration, group: around.group, world: around.world, journal: around.journal)
+        }
+        var shelf = makeShelf(nil)
+        let plan = try planning(configuration).plan(&shelf)
+        let delivery = DeliveryService(
+            outbox: store.sealed, registry: store.sealed, plan: plan, limits: around.limits, world: around.world,
+            journal: around.journal, observer: around.observer)
+        self.delivery = delivery
+        let admin = AdminDoor(delivery: delivery, store: store, metrics: around.metrics, world: around.world)
+        doors = { configuration in
+            Doors(
+                configuration: configuration, intake: delivery.intake, registry: store.sealed, web: web,
+                group: around.group, world: around.world, journal: around.journal, metrics: around.metrics,
+                admin: { listener throws(CommandFailure) in try admin.face(listener) })
+        }
+        let doors = doors(configuration)
+        let faces = try doors.faces()
+        var listeners: [HTTPListener] = []
+        for listener in configuration.listeners { listeners.append(try doors.listener(listener, faces)) }
+        self.listeners = listeners
+        standing = Mutex(
+            Standing(configuration: configuration, shelf: shelf, publicKeys: Self.publicKeys(faces)))
+    }
+
+    private static func options(_ configuration: RelayConfiguration, _ base: WebOptions) -> WebOptions {
+        var options = base
+        if let proxy = configuration.proxy { options.proxy = WebOptions.Proxy(host: proxy.host, port: proxy.port) }
+        return options
+    }
+
+    private static func publicKeys(_ faces: [ConfiguredName: Doors.Face]) -> [String: [String]] {
+        Dictionary(faces.map { ($0.key.text, $0.value.publicKeys) }, uniquingKeysWith: { $1 })
+    }
+
+    var publicKeys: [String: [String]] { standing.withLock(\.publicKeys) }
+    func lanes() -> [LaneSnapshot] { delivery.snapshot() }
+
+    /// Takes every listener's address.
+    ///
+    /// - Returns: listener → base URL.
+    /// - Throws: `CommandFailure(.unavailable)` that names the listener.
+    func listen() async throws(CommandFailure) -> [String: String] {
+        let configuration = standing.withLock(\.configuration)
+        var urls: [String: String] = [:]
+        for listener in listeners {
+            do throws(IngressError) {
+                let port = try await listener.open()
+                guard let facts = configuration.listener(listener.name) else { continue }
+                let host = facts.bind.host.contains(":") ? "[\(facts.bind.host)]" : facts.bind.host
+                urls[listener.name.text] = "\(facts.tls == nil ? "http" : "https")://\(host):\(port)"
+            } catch {
+                throw CommandFailure(.unavailable, "listeners.\(listener.name.text): \(error.sentence)")
+            }
+        }
+        return urls
+    }
+
+    /// Store first, then delivery, then doors: a stop runs in the reverse order, so nothing is taken in that
+    /// nobody would send.
+    var services: [any Service] {
+        var services: [any Service] = []
+        if let sqlite = store.sqlite { services.append(StoreService(sqlite)) }
+        services.append(delivery)
+        services += listeners
+        return services
+    }
+
+    /// Puts another configuration in force: credentials, apps, instances, sign-up lists, certificates. Requests
+    /// under way end as they began.
+    ///
+    /// - Throws: what is wrong; then the old one stays in force, whole.
+    func reload(_ new: RelayConfiguration) throws {
+        let old = standing.withLock { $0 }
+        let plan = try ReloadPlan(from: old.configuration, to: new)
+        var shelf = makeShelf(old.shelf)
+        let delivering = try planning(new).plan(&shelf)
+        let doors = doors(new)
+        let faces = try doors.faces()
+        // Everything that can fail is made before anything is exchanged.
+        var routers: [(HTTPListener, HTTPRouter)] = []
+        for listener in listeners {
+            guard let facts = new.listener(listener.name) else { continue }
+            routers.append((listener, try doors.router(facts, faces)))
+        }
+        for listener in listeners { try listener.reloadTLS() }
+        delivery.adopt(delivering)
+        for (listener, router) in routers { listener.install(router) }
+        standing.withLock {
+            $0 = Standing(configuration: new, shelf: shelf, publicKeys: Self.publicKeys(faces))
+        }
+        journal.note("configuration reloaded", [.count: plan.changes.count])
+    }
+
+    /// Closes the store; after `run`.
+    func close() {
+        // A file that does not close was synced with its last commit all the same.
+        if let sqlite = store.sqlite { try? sqlite.close() }
+    }
+}
+
+/// Runs the store's housekeeping, and empties the log once everything above it has stopped.
+private struct StoreService: Service {
+    private let store: SQLiteStore
+    init(_ store: SQLiteStore) { self.store = store }
+
+    func run() async throws {
+        try await store.run()
+        try await store.forgetNow()
+    }
+}

@@ -1,0 +1,128 @@
+import NIOCore
+import Primitives
+import PushModel
+import Simulators
+
+/// The push services that stand beside `serve --sandbox`: simulators that judge as the real ones do, with a CA
+/// and credentials made on the spot (DESIGN §6).
+struct Sandbox: Sendable {
+    let production: APNsSimulator
+    let development: APNsSimulator
+    let fcm: FCMSimulator
+    let control: SimulatorControl
+    let authority: CertificateAuthority
+    let authorityFile: String
+
+    /// Starts the simulators and writes what the configuration's apps need into `sandbox/` of the state.
+    ///
+    /// - Returns: the sandbox, and the configuration with its apps pointed at it.
+    static func start(
+        _ configuration: RelayConfiguration, group: any EventLoopGroup, world: World
+    ) async throws(CommandFailure) -> (Sandbox, RelayConfiguration) {
+        do {
+            return try await open(configuration, group, world)
+        } catch let failure as CommandFailure {
+            throw failure
+        } catch let error as SimulatorError {
+            throw CommandFailure(.unavailable, "sandbox: \(error.sentence)")
+        } catch {
+            throw CommandFailure(.software, "The sandbox could not be made.")
+        }
+    }
+
+    private static func open(
+        _ configuration: RelayConfiguration, _ group: any EventLoopGroup, _ world: World
+    ) async throws -> (Sandbox, RelayConfiguration) {
+        let folder = joinPath(configuration.state, "sandbox")
+        try makeFolder(folder)
+        let authority = try CertificateAuthority()
+        let file = joinPath(folder, "ca.pem")
+        try writeFile(file, Array(authority.certificatePEM.utf8), replacing: true)
+        var keys: [APNsKeyRegistration] = []
+        var accounts: [(file: String, account: Simulators.ServiceAccount)] = []
+        for app in configuration.apps {
+            if let apns = app.apns {
+                let key = APNsKey(team: apns.team, keyID: apns.keyID)
+                try writeFile(apns.keyFile, Array(key.privateKeyPEM.utf8), replacing: true)
+                keys.append(key.registration(bundles: Set(apns.bundles)))
+            }
+            if let fcm = app.fcm {
+                accounts.append((fcm.serviceAccountFile, try Simulators.ServiceAccount(project: app.name.text)))
+            }
+        }
+        let simulators = try services(keys, accounts.map(\.account), authority, group)
+        let (production, development, fcm) = simulators
+        _ = (try await production.start(), try await development.start(), try await fcm.start())
+        for (file, account) in accounts {
+            let text = account.json(tokenURI: fcm.tokenURI ?? "")
+            try writeFile(file, Array(text.utf8), replacing: true)
+        }
+        let control = SimulatorControl(apns: [production, development], fcm: fcm, eventLoopGroup: group)
+        try await control.start()
+        try bouncerKeys(configuration)
+        let sandbox = Sandbox(
+            production: production, development: development, fcm: fcm, control: control, authority: authority,
+            authorityFile: file)
+        return (sandbox, sandbox.point(configuration))
+    }
+
+    /// The configuration with its apps pointed at the simulators.
+    func point(_ configuration: RelayConfiguration) -> RelayConfiguration {
+        var pointed = configuration
+        for index in pointed.apps.indices {
+            pointed.apps[index].apns?.url = Self.base(production.port)
+            pointed.apps[index].apns?.sandboxURL = Self.base(development.port)
+            pointed.apps[index].apns?.caFile = authorityFile
+            pointed.apps[index].fcm?.url = Self.base(fcm.port)
+            pointed.apps[index].fcm?.caFile = authorityFile
+        }
+        return pointed
+    }
+
+    private static func base(_ port: Int?) -> HTTPSBase? { port.map { HTTPSBase(host: "127.0.0.1", port: $0) } }
+
+    private static func services(
+        _ keys: [APNsKeyRegistration], _ accounts: [Simulators.ServiceAccount], _ authority: CertificateAuthority,
+        _ group: any EventLoopGroup
+    ) throws(SimulatorError) -> (APNsSimulator, APNsSimulator, FCMSimulator) {
+        var real = APNsSimulatorConfiguration(environment: .production, keys: keys)
+        real.knobs.learnsDevices = true
+        let development = APNsSimulatorConfiguration(environment: .sandbox, keys: keys)
+        var firebase = FCMSimulatorConfiguration(accounts: accounts.map(\.registration))
+        firebase.knobs.learnsDevices = true
+        return (
+            try APNsSimulator(real, authority: authority, eventLoopGroup: group),
+            try APNsSimulator(development, authority: authority, eventLoopGroup: group),
+            try FCMSimulator(firebase, authority: authority, eventLoopGroup: group)
+        )
+    }
+
+    /// A bouncer needs a key pair; a standing one is kept, for devices hold its public half.
+    private static func bouncerKeys(_ configuration: RelayConfiguration) throws(CommandFailure) {
+        for instance in configuration.instances {
+            let file = instance.zulip.keysFile
+            do throws(FileFault) {
+                _ = try readSecret(file, limitBytes: BouncerKeysFile.limitBytes)
+            } catch {
+                guard error == .missing else { throw CommandFailure(.configuration, "\(file): \(error.sentence)") }
+                try write(file)
+            }
+        }
+    }
+
+    private static func write(_ file: String) throws(CommandFailure) {
+        do throws(FileFault) {
+            let text = BouncerKeysFile.text([.generate(.live)])
+            try text.reveal { (bytes) throws(FileFault) in try writeFile(file, bytes, replacing: true) }
+        } catch {
+            throw CommandFailure(.configuration, "\(file): \(error.sentence)")
+        }
+    }
+
+    func stop() async {
+        await control.stop()
+        await production.stop()
+        await development.stop()
+        await fcm.stop()
+    }
+}

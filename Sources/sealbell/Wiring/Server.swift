@@ -1,0 +1,149 @@
+import CoreMetrics
+import Logging
+import NIOCore
+import NIOPosix
+import PushModel
+import SQLiteStore
+import Simulators
+import ServiceLifecycle
+import UnixSignals
+import WebClient
+
+/// One run of `serve`: state directory, sandbox, relay, run file, signals.
+struct Server {
+    private let configuration: RelayConfiguration
+    private let request: ConfigurationRequest
+    private let shell: Shell
+    private let log: LogSink
+    var synchronous: Synchronous = .full
+
+    init(
+        _ configuration: RelayConfiguration, _ request: ConfigurationRequest, _ shell: Shell, _ log: LogSink
+    ) {
+        self.configuration = configuration
+        self.request = request
+        self.shell = shell
+        self.log = log
+    }
+
+    func serve(demo: Bool) async throws(CommandFailure) -> Ending {
+        for warning in configuration.warnings { shell.err("\(warning.path): \(warning.sentence)") }
+        let directory = try claim(configuration.state)
+        let group = MultiThreadedEventLoopGroup.singleton
+        var configuration = configuration
+        var sandbox: Sandbox?
+        if configuration.isSandbox {
+            (sandbox, configuration) = try await Sandbox.start(configuration, group: group, world: shell.world)
+        }
+        var around = Relay.Surroundings(
+            group: group, world: shell.world, journal: log.journal, metrics: NOOPMetricsHandler.instance)
+        around.synchronous = synchronous
+        if sandbox != nil { around.web = Self.sandboxWeb }
+        let relay = try await Relay.open(configuration, around)
+        let urls = try await relay.listen()
+        let file = RunFile(
+            urls: urls.merging(Self.urls(of: sandbox), uniquingKeysWith: { $1 }),
+            ca: sandbox?.authority.certificatePEM, publicKeys: relay.publicKeys,
+            apps: Self.apps(of: configuration))
+        try write(file, state: configuration.state)
+        defer { file.remove(state: configuration.state) }
+        for (name, url) in urls.sorted(by: { $0.key < $1.key }) { shell.err("\(name): \(url)") }
+        let ending = await run(relay, sandbox, file, demo: demo)
+        relay.close()
+        await sandbox?.stop()
+        withExtendedLifetime(directory) {}
+        return ending
+    }
+
+    private func run(_ relay: Relay, _ sandbox: Sandbox?, _ file: RunFile, demo: Bool) async -> Ending {
+        var services = relay.services
+        services.append(
+            ReloadService(relay: relay, request: request, shell: shell, log: log) { configuration in
+                sandbox?.point(configuration) ?? configuration
+            })
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint],
+                logger: Logger(label: "sealbell")))
+        do {
+            try await group.run()
+            return .done
+        } catch let error as any PushError {
+            log.journal.note("relay ended", [.code: ErrorCode(error)], level: .error)
+            return .failed
+        } catch {
+            log.journal.note("relay ended", [.code: ErrorCode("unexpected")], level: .error)
+            return .software
+        }
+    }
+
+    private func claim(_ path: String) throws(CommandFailure) -> StateDirectory {
+        do throws(StateDirectory.Fault) {
+            return try StateDirectory(claiming: path)
+        } catch {
+            switch error {
+            case .taken: throw CommandFailure(.unavailable, "\(path): another relay serves from this directory.")
+            case .file(let fault): throw CommandFailure(.configuration, "\(path): \(fault.sentence)")
+            }
+        }
+    }
+
+    private func write(_ file: RunFile, state: String) throws(CommandFailure) {
+        do throws(FileFault) { try file.write(state: state) } catch {
+            throw CommandFailure(.configuration, "\(joinPath(state, RunFile.name)): \(error.sentence)")
+        }
+    }
+
+    /// The sandbox's own servers stand on loopback.
+    private static var sandboxWeb: WebOptions {
+        WebOptions(allowed: ["127.0.0.0/8", "::1/128"].compactMap { AddressBlock($0) })
+    }
+
+    private static func urls(of sandbox: Sandbox?) -> [String: String] {
+        guard let sandbox else { return [:] }
+        let ports = [
+            ("sandbox-apns", sandbox.production.port, "https"),
+            ("sandbox-apns-development", sandbox.development.port, "https"),
+            ("sandbox-fcm", sandbox.fcm.port, "https"), ("sandbox-control", sandbox.control.port, "http"),
+        ]
+        return Dictionary(
+            ports.compactMap { name, port, scheme in port.map { (name, "\(scheme)://127.0.0.1:\($0)") } },
+            uniquingKeysWith: { $1 })
+    }
+
+    private static func apps(of configuration: RelayConfiguration) -> [String: [String]] {
+        Dictionary(
+            configuration.apps.map { ($0.name.text, $0.apns?.bundles ?? []) }, uniquingKeysWith: { $1 })
+    }
+}
+
+/// SIGHUP: reads the configuration again. A broken one leaves the old in force, and says so.
+struct ReloadService: Service {
+    let relay: Relay
+    let request: ConfigurationRequest
+    let shell: Shell
+    let log: LogSink
+    /// Points apps at the sandbox, where there is one.
+    let adapt: @Sendable (RelayConfiguration) -> RelayConfiguration
+
+    func run() async throws {
+        let signals = await UnixSignalsSequence(trapping: .sighup)
+        for await _ in signals.cancelOnGracefulShutdown() { reload() }
+    }
+
+    private func reload() {
+        do {
+            let configuration = try shell.load(request)
+            try relay.reload(adapt(configuration))
+            log.change(configuration.log, shell.facts)
+        } catch let error as ConfigurationError {
+            error.lines.forEach(shell.err)
+            log.journal.note("reload refused", [.code: ErrorCode(error)], level: .error)
+        } catch let failure as CommandFailure {
+            failure.lines.forEach(shell.err)
+            log.journal.note("reload refused", [.code: ErrorCode("file")], level: .error)
+        } catch {
+            log.journal.note("reload refused", [.code: ErrorCode("listener")], level: .error)
+        }
+    }
+}
