@@ -86,6 +86,24 @@ struct MethodTests {
         }
     }
 
+    @Test(
+        "Of pipelined requests before the end of the client's side each whole one is answered, a cut one is 400"
+    )
+    func halfClosedPipeline() async throws {
+        try await withListener { _, port in
+            let client = try await RawClient.connect(port)
+            try await client.send(
+                post("/echo", "1") + post("/echo", "2")
+                    + "POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n\r\n3")
+            try await client.endSending()
+            #expect(try await client.answer().text == "1")
+            #expect(try await client.answer().text == "2")
+            #expect(try await client.answer().status == 400)
+            #expect(await client.end() == [])
+            client.close()
+        }
+    }
+
     @Test("Chunked bodies are put together, trailers dropped")
     func chunked() async throws {
         try await withListener { _, port in

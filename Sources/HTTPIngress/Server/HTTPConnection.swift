@@ -32,8 +32,12 @@ final class HTTPConnection: ChannelDuplexHandler {
     /// Parts of later requests, in order.
     private var waiting = CircularBuffer<HTTPServerRequestPart>()
     private var isReadHeld = false
-    /// The connection ends with the answer being made: the peer has closed its side, or sent nonsense behind.
+    /// The connection ends with the next answer: the listener stops, or too much is waiting.
     private var endsNext = false
+    /// What is wrong with the bytes behind the parts that wait.
+    private var faultBehind: IngressRefusal?
+    /// The peer has ended its side; what it asked for before is still answered.
+    private var isInputOver = false
     /// The answer being flushed said so.
     private var isLast = false
 
@@ -81,7 +85,8 @@ final class HTTPConnection: ChannelDuplexHandler {
     func channelReadComplete(context: ChannelHandlerContext) { context.fireChannelReadComplete() }
 
     func read(context: ChannelHandlerContext) {
-        if waiting.isEmpty && !endsNext { context.read() } else { isReadHeld = true }
+        let isBusy = phase == .answering || phase == .flushing
+        if isBusy, !waiting.isEmpty || endsNext { isReadHeld = true } else { context.read() }
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -106,7 +111,7 @@ final class HTTPConnection: ChannelDuplexHandler {
         }
         switch phase {
         case .idle, .reading: refuse(Self.refusal(for: fault))
-        case .answering, .flushing: endsNext = true
+        case .answering, .flushing: faultBehind = Self.refusal(for: fault)
         case .lingering, .ended: break
         }
     }
@@ -208,7 +213,9 @@ final class HTTPConnection: ChannelDuplexHandler {
 
     /// Answers a request that was read to its end.
     private func finish(_ request: RequestAssembly, with answer: HTTPOutbound) {
-        let closes = answer.closes || endsNext || !request.head.keepsAlive || core.isDraining
+        let isNothingLeft = isInputOver && waiting.isEmpty && faultBehind == nil
+        let isOver = endsNext || isNothingLeft || core.isDraining
+        let closes = answer.closes || isOver || !request.head.keepsAlive
         dropRequest()
         request.entry?.count(
             status: answer.status, after: request.startedAt.duration(to: core.world.instant()))
@@ -257,7 +264,9 @@ final class HTTPConnection: ChannelDuplexHandler {
         isHeadBegun = false
         deadline = core.world.instant() + core.limits.idle
         while phase == .idle || phase == .reading, !waiting.isEmpty { take(waiting.removeFirst()) }
-        if phase == .idle, endsNext { return close() }
+        if phase == .idle || phase == .reading, let faultBehind { return refuse(faultBehind) }
+        if phase == .idle, endsNext || isInputOver { return close() }
+        if phase == .reading, isInputOver { return refuse(.malformed) }
         if phase == .idle || phase == .reading { resumeReading() }
     }
 
@@ -277,7 +286,7 @@ final class HTTPConnection: ChannelDuplexHandler {
         switch phase {
         case .idle where !isHeadBegun: close()
         case .idle, .reading: refuse(.malformed)
-        case .answering, .flushing: endsNext = true
+        case .answering, .flushing: isInputOver = true
         case .lingering: close()
         case .ended: break
         }
