@@ -135,7 +135,10 @@ package struct SenderBench: Sendable {
     }
 
     private func makeMessages() throws -> [ProviderMessage] {
-        let filler = String(repeating: "x", count: max(0, plan.bodyBytes - 8))
+        // Apple wants an `aps` object in every body (push-services §2.6), Google wants strings alone.
+        let frame = plan.service == .apns ? #"{"aps":{},"x":""}"# : #"{"x":""}"#
+        let filler = String(repeating: "x", count: max(0, plan.bodyBytes - frame.utf8.count))
+        let payload = Secret(Array((frame.dropLast(2) + filler + #""}"#).utf8))
         return (0..<SenderPlan.addresses).map { _ in
             let token = Hex.encode(world.randomBytes(32))
             switch plan.service {
@@ -143,13 +146,12 @@ package struct SenderBench: Sendable {
                 return .apns(
                     APNsMessage(
                         token: Secret(Array(token.utf8)), bundle: "org.example.bench", pushType: .alert,
-                        priority: 10,
-                        payload: Secret(Array(#"{"x":"\#(filler)"}"#.utf8))))
+                        priority: 10, payload: payload))
             case .fcm:
                 return .fcm(
                     FCMMessage(
                         address: Secret(Array("c\(token.prefix(21)):APA91b\(token)".utf8)), priority: .high,
-                        data: Secret(Array(#"{"x":"\#(filler)"}"#.utf8))))
+                        data: payload))
             }
         }
     }
