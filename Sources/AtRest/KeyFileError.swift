@@ -5,7 +5,8 @@ package struct KeyFileError: PushError {
     package enum Code: String, Sendable, CaseIterable {
         /// The file is missing or may not be read.
         case unreadable
-        /// A line is neither `lookup HEX64`, `seal NUMBER HEX64`, a comment nor empty; or a key is missing or double.
+        /// A line is neither `lookup HEX64`, `seal NUMBER HEX64`, a comment nor empty; or a key is missing or
+        /// double.
         case malformed
         /// There is a file of that name already; it is never overwritten.
         case exists

@@ -53,10 +53,13 @@ extension SealedStore: Outbox {
             var row = StoredPush(
                 row: 0, id: PushID(at: now, random: random.next(), random.next()), lane: lane?.text ?? "",
                 pushClass: push.pushClass, origin: from, record: push.record.map(digests.digest),
-                touchedAt: push.touchedAt, notBefore: now, custodyEnds: push.custodyEnds, attempt: 0, epoch: 0,
+                touchedAt: push.touchedAt, notBefore: now, custodyEnds: push.custodyEnds, attempt: 0,
+                epoch: 0,
                 parked: item.parked, mark: mark(push, from, &occurrences, acceptance.items.count), sealed: [])
             row.sealed = Self.withPlace(row) { place in
-                sealer.seal(atMost: StoredCodec.size(push.message, instance: acceptance.instance), with: place) {
+                sealer.seal(
+                    atMost: StoredCodec.size(push.message, instance: acceptance.instance), with: place
+                ) {
                     StoredCodec.write(push.message, instance: acceptance.instance, to: $0)
                 }
             }
@@ -105,7 +108,8 @@ extension SealedStore: Outbox {
             } else {
                 broken.append(
                     StoredSettlement(
-                        row: row.row, id: row.id, epoch: row.epoch, mark: row.mark, step: .settle, first: nil))
+                        row: row.row, id: row.id, epoch: row.epoch, mark: row.mark, step: .settle, first: nil)
+                )
             }
         }
         if !broken.isEmpty {

@@ -26,7 +26,8 @@ struct Sealer: Sendable {
             let count = write(scratch)
             let plain = UnsafeRawBufferPointer(rebasing: scratch[..<count])
             let sealed = [UInt8](unsafeUninitializedCapacity: count + Self.overheadBytes) { out, used in
-                let out = UnsafeMutableRawBufferPointer(start: out.baseAddress!, count: count + Self.overheadBytes)
+                let out = UnsafeMutableRawBufferPointer(
+                    start: out.baseAddress!, count: count + Self.overheadBytes)
                 out.storeBytes(of: keys.seal[0].number.bigEndian, as: UInt32.self)
                 for word in 0..<3 {
                     out.storeBytes(of: random.next(), toByteOffset: 4 + 8 * word, as: UInt64.self)
@@ -53,7 +54,8 @@ struct Sealer: Sendable {
             let isOpen = sealed.withUnsafeBytes { sealed in
                 key.reveal { key in
                     XChaCha20Poly1305.open(
-                        UnsafeRawBufferPointer(rebasing: sealed[Self.headBytes...]), with: associated, key: key,
+                        UnsafeRawBufferPointer(rebasing: sealed[Self.headBytes...]), with: associated,
+                        key: key,
                         nonce: UnsafeRawBufferPointer(rebasing: sealed[4..<Self.headBytes]), into: out)
                 }
             }

@@ -1,6 +1,7 @@
 import PushModel
 
-/// The clear form of what stands in sealed columns: length-prefixed fields, big-endian, behind a version byte.
+/// The clear form of what stands in sealed columns: length-prefixed fields, big-endian, behind a version
+/// byte.
 enum StoredCodec {
     private static let version: UInt8 = 1
 
@@ -170,7 +171,9 @@ enum StoredCodec {
 
     /// The names first, so that they can be digested anew under another lookup key.
     static func size(_ record: Record) -> Int {
-        func size(_ key: RecordKey?) -> Int { 9 + (key.map { $0.space.text.utf8.count + $0.name.count } ?? 0) }
+        func size(_ key: RecordKey?) -> Int {
+            9 + (key.map { $0.space.text.utf8.count + $0.name.count } ?? 0)
+        }
         return 1 + 4 + record.key.name.count + size(record.owner) + size(record.address) + 4
             + record.body.count
     }

@@ -16,8 +16,8 @@ package final class DeliveryService: Service {
 
         /// Lanes of one credential share the one `Credential` value.
         ///
-        /// - Parameter stamp: any number that is the same while configuration and credentials are; a lane whose
-        ///   stamp changes at a reload is replaced.
+        /// - Parameter stamp: any number that is the same while configuration and credentials are; a lane
+        ///   whose stamp changes at a reload is replaced.
         package init(_ provider: some Provider, credential: Credential, stamp: Int = 0) {
             name = provider.lane
             self.credential = credential

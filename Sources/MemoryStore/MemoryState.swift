@@ -153,7 +153,8 @@ struct MemoryState {
     }
 
     mutating func settle(_ step: StoredSettlement, _ owner: OwnerID, _ now: UnixTime) -> Bool {
-        guard var row = rows[step.row], row.push.id == step.id, row.push.epoch == step.epoch, row.owner == owner
+        guard var row = rows[step.row], row.push.id == step.id, row.push.epoch == step.epoch,
+            row.owner == owner
         else { return false }
         row.first = row.first ?? step.first
         switch step.step {

@@ -2,7 +2,8 @@ import CSodium
 
 /// libsodium, made ready once for the process.
 enum Sodium {
-    /// `sodium_init` picks the fastest implementations; it is safe to call from any thread and more than once.
+    /// `sodium_init` picks the fastest implementations; it is safe to call from any thread and more than
+    /// once.
     private static let isReady: Bool = sodium_init() >= 0
 
     /// Stands in front of each use. libsodium fails here only on a system without any source of randomness.

@@ -7,8 +7,8 @@ import Synchronization
 /// There is no task and no timer: the first operation starts a drain on GRDB's writer queue, and what arrives
 /// while one commit waits for the disk is the next commit.
 final class CommitQueue: Sendable {
-    /// One operation. `run` works inside the transaction and returns what to do once it is committed; it may run
-    /// twice, when a neighbour's fault undoes the first time.
+    /// One operation. `run` works inside the transaction and returns what to do once it is committed; it may
+    /// run twice, when a neighbour's fault undoes the first time.
     struct Job: Sendable {
         let run: @Sendable (SQLiteWriter, Database) throws -> (@Sendable () -> Void)
         let fail: @Sendable (StoreError) -> Void

@@ -4,7 +4,8 @@ import Synchronization
 
 /// Joins waiting finds into one read: a read of its own costs six times the look-up (TOOLCHAIN B).
 ///
-/// The batch is taken before the read's snapshot begins, so a find sees every commit that stood when it was asked.
+/// The batch is taken before the read's snapshot begins, so a find sees every commit that stood when it was
+/// asked.
 final class FindQueue: Sendable {
     private struct Ask: Sendable {
         let keys: [Digest16]
@@ -48,7 +49,9 @@ final class FindQueue: Sendable {
                 return batch
             }
             if batch.isEmpty { return }
-            for (ask, result) in zip(batch, answers(batch, connection)) { ask.answer.resume(returning: result) }
+            for (ask, result) in zip(batch, answers(batch, connection)) {
+                ask.answer.resume(returning: result)
+            }
         }
     }
 
@@ -60,7 +63,8 @@ final class FindQueue: Sendable {
             var results: [Result<[StoredRecord?], StoreError>] = []
             try db.inTransaction(.deferred) {
                 for ask in batch {
-                    results.append(.success(try ask.keys.map { try SQLiteRecords.find($0, now: ask.now, db) }))
+                    results.append(
+                        .success(try ask.keys.map { try SQLiteRecords.find($0, now: ask.now, db) }))
                 }
                 return .commit
             }

@@ -3,9 +3,9 @@ import PushModel
 /// Where the marks of the last ten minutes are: a fingerprint in memory for each, in generations that are
 /// dropped whole (DESIGN §2.7).
 ///
-/// Marks are made in the order of time and looked up in no order. An index on disk would write a page for each
-/// of them; here a mark stands in its push's row while the push is owed, and in a blob of the batch that settled
-/// it afterwards, both written in sequence, and only this index is met at random.
+/// Marks are made in the order of time and looked up in no order. An index on disk would write a page for
+/// each of them; here a mark stands in its push's row while the push is owed, and in a blob of the batch that
+/// settled it afterwards, both written in sequence, and only this index is met at random.
 struct MarkIndex: Sendable {
     /// Where a mark is.
     enum Place: Sendable, Equatable {

@@ -29,8 +29,11 @@ extension SQLiteWriter {
         let origins = try waitingOrigins(lane, level, db)
         guard !origins.isEmpty else { return [] }
         let share = (limit + origins.count - 1) / origins.count
-        var queues: [[StoredPush]] = try origins.map { try self.due(lane, level, $0, due, after: nil, limit: share, db) }
-        // Origins with less than their share leave room for those with more; one further round gives it to them.
+        var queues: [[StoredPush]] = try origins.map {
+            try self.due(lane, level, $0, due, after: nil, limit: share, db)
+        }
+        // Origins with less than their share leave room for those with more; one further round gives it to
+        // them.
         var room = limit - queues.reduce(0) { $0 + $1.count }
         for index in queues.indices where room > 0 && queues[index].count == share {
             let more = try self.due(
@@ -81,7 +84,8 @@ extension SQLiteWriter {
     }
 
     private func due(
-        _ lane: String, _ level: PushClass, _ origin: Digest16, _ due: UnixTime, after: StoredPush?, limit: Int,
+        _ lane: String, _ level: PushClass, _ origin: Digest16, _ due: UnixTime, after: StoredPush?,
+        limit: Int,
         _ db: Database
     ) throws -> [StoredPush] {
         var sql = try SQL(
@@ -116,12 +120,14 @@ extension SQLiteWriter {
     }
 
     private static func push(_ sql: SQL) throws -> StoredPush {
-        guard let id = try sql.digest(1), let level = PushClass(rawValue: UInt8(truncatingIfNeeded: sql.int(3))),
+        guard let id = try sql.digest(1),
+            let level = PushClass(rawValue: UInt8(truncatingIfNeeded: sql.int(3))),
             let origin = try sql.digest(4)
         else { throw StoreError(.corrupt) }
         return StoredPush(
             row: sql.int(0), id: PushID(id), lane: sql.text(2), pushClass: level, origin: origin,
-            record: try sql.digest(5), touchedAt: sql.time(6), notBefore: sql.time(7), custodyEnds: sql.time(8),
+            record: try sql.digest(5), touchedAt: sql.time(6), notBefore: sql.time(7),
+            custodyEnds: sql.time(8),
             attempt: Int(sql.int(9)), epoch: sql.int(10), parked: false, mark: try sql.digest(12),
             sealed: sql.bytes(13))
     }
@@ -137,7 +143,8 @@ extension SQLiteWriter {
     func endCustody(before: UnixTime, limit: Int, _ db: Database) throws -> [String: Int] {
         var find = try SQL(
             db,
-            "SELECT seq, lane, length(sealed), mark FROM outbox WHERE parked = 1 AND custody_ends <= ? LIMIT ?")
+            "SELECT seq, lane, length(sealed), mark FROM outbox WHERE parked = 1 AND custody_ends <= ? LIMIT ?"
+        )
         find.bind(before)
         find.bind(limit)
         var found: [(row: Int64, lane: String, size: Int, mark: Digest16?)] = []
@@ -163,7 +170,9 @@ extension SQLiteWriter {
     func takeOver(limit: Int, _ db: Database) throws -> Int {
         guard let cursor = takeOverCursor else { return 0 }
         var find = try SQL(
-            db, "SELECT seq, lane, parked FROM outbox WHERE seq > ? AND seq < ? AND owner <> ? ORDER BY seq LIMIT ?")
+            db,
+            "SELECT seq, lane, parked FROM outbox WHERE seq > ? AND seq < ? AND owner <> ? ORDER BY seq LIMIT ?"
+        )
         find.bind(cursor)
         find.bind(takeOverEnd)
         find.bind(owner)

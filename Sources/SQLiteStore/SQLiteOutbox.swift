@@ -104,7 +104,9 @@ extension SQLiteWriter {
         _ step: StoredSettlement, blob: inout [UInt8], now: UnixTime, _ db: Database
     ) throws -> Bool {
         var row = try SQL(
-            db, "SELECT length(sealed), parked, lane, first FROM outbox WHERE seq=? AND id=? AND epoch=? AND owner=?")
+            db,
+            "SELECT length(sealed), parked, lane, first FROM outbox WHERE seq=? AND id=? AND epoch=? AND owner=?"
+        )
         row.bind(step.row)
         row.bind(step.id.value)
         row.bind(step.epoch)

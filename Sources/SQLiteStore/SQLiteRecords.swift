@@ -3,7 +3,8 @@ import PushModel
 
 /// Records: reading, and changing under a condition.
 enum SQLiteRecords {
-    static let columns = "key, space, owner, address, version, state, state_at, touched_at, expires_at, revision, body"
+    static let columns =
+        "key, space, owner, address, version, state, state_at, touched_at, expires_at, revision, body"
 
     static func find(_ key: Digest16, now: UnixTime, _ db: Database) throws -> StoredRecord? {
         var sql = try SQL(db, "SELECT \(columns) FROM records WHERE key = ? AND expires_at > ?")
@@ -97,7 +98,8 @@ extension SQLiteWriter {
             sql.bind(nextRevision())
             sql.bind(key)
             try sql.run()
-        case .expireAddress(let address, let at, let limit): try expire(address: address, at: at, limit: limit, db)
+        case .expireAddress(let address, let at, let limit):
+            try expire(address: address, at: at, limit: limit, db)
         case .delete(let key, _):
             var sql = try SQL(db, "DELETE FROM records WHERE key = ?")
             sql.bind(key)

@@ -11,8 +11,8 @@ import Synchronization
 
 /// The engine on one SQLite file, for one process.
 ///
-/// WAL with `synchronous=FULL`, read back at opening; one writer that joins waiting operations into commits; reads
-/// joined likewise. `run` empties the log when the relay is quiet, so that what was forgotten is gone.
+/// WAL with `synchronous=FULL`, read back at opening; one writer that joins waiting operations into commits;
+/// reads joined likewise. `run` empties the log when the relay is quiet, so that what was forgotten is gone.
 package final class SQLiteStore: Engine {
     private let pool: DatabasePool
     private let queue: CommitQueue
@@ -89,7 +89,9 @@ package final class SQLiteStore: Engine {
             var seen = forgotten
             var last = self.world.instant()
             while !Task.isCancelled {
-                do { try await self.world.sleep(self.world.instant() + self.limits.forgetAfter) } catch { break }
+                do { try await self.world.sleep(self.world.instant() + self.limits.forgetAfter) } catch {
+                    break
+                }
                 let commits = self.queue.commits
                 let isQuiet = commits == seen
                 seen = commits

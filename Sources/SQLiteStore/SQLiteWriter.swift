@@ -3,7 +3,8 @@ import PushModel
 
 /// What the writing connection knows beside the file: counters, the mark index, the next row number.
 ///
-/// Lives on GRDB's writer queue. Its memory follows the transaction: `undone` takes back what a failed one did.
+/// Lives on GRDB's writer queue. Its memory follows the transaction: `undone` takes back what a failed one
+/// did.
 final class SQLiteWriter {
     struct Memory {
         var nextRow: Int64 = 1
@@ -98,7 +99,8 @@ final class SQLiteWriter {
             }
         }
         blobs.finish()
-        var owed = try SQL(db, "SELECT seq, mark FROM outbox WHERE mark IS NOT NULL ORDER BY seq DESC LIMIT ?")
+        var owed = try SQL(
+            db, "SELECT seq, mark FROM outbox WHERE mark IS NOT NULL ORDER BY seq DESC LIMIT ?")
         owed.bind(bound)
         while try owed.step() {
             if let mark = try owed.digest(1) { marks.insert(mark, .owed(row: owed.int(0)), now: now) }
@@ -120,7 +122,9 @@ enum MarkBlob {
     /// The push and outcome of one entry.
     static func read(_ entry: Int, of bytes: UnsafeRawBufferPointer) -> (id: PushID, first: OutcomeKind?)? {
         let start = entry * entryBytes
-        guard start + entryBytes <= bytes.count, let id = Digest16(bytes[start + 16..<start + 32]) else { return nil }
+        guard start + entryBytes <= bytes.count, let id = Digest16(bytes[start + 16..<start + 32]) else {
+            return nil
+        }
         return (PushID(id), OutcomeKind(rawValue: bytes[start + 32]))
     }
 }

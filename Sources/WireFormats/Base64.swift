@@ -1,8 +1,8 @@
 /// Base64 (RFC 4648 §4) and base64url (§5), each with exactly one spelling for a byte string.
 ///
 /// Reading is strict: no character outside the alphabet, no white space, padding exactly as the spelling
-/// demands, and unused trailing bits zero (§3.5). A second spelling of the same bytes would be a second name for
-/// the same token.
+/// demands, and unused trailing bits zero (§3.5). A second spelling of the same bytes would be a second name
+/// for the same token.
 package enum Base64 {
     /// The two alphabets.
     package enum Alphabet: Sendable {
@@ -52,7 +52,8 @@ package enum Base64 {
     /// Number of bytes that a canonical text stands for, or `nil` when no text of this form has that length.
     ///
     /// Looks at length and padding only.
-    package static func decodedCount(_ text: UnsafeRawBufferPointer, _ alphabet: Alphabet = .standard) -> Int? {
+    package static func decodedCount(_ text: UnsafeRawBufferPointer, _ alphabet: Alphabet = .standard) -> Int?
+    {
         switch alphabet {
         case .standard:
             guard text.count.isMultiple(of: 4) else { return nil }
@@ -67,7 +68,8 @@ package enum Base64 {
     ///
     /// - Throws: `.malformedBase64`; the memory may then be partly written.
     package static func decode(
-        _ text: UnsafeRawBufferPointer, _ alphabet: Alphabet = .standard, into out: UnsafeMutableRawBufferPointer
+        _ text: UnsafeRawBufferPointer, _ alphabet: Alphabet = .standard,
+        into out: UnsafeMutableRawBufferPointer
     ) throws(FormatError) {
         guard let count = decodedCount(text, alphabet), count == out.count else {
             throw FormatError(.malformedBase64)
@@ -106,12 +108,16 @@ package enum Base64 {
     }
 
     /// Reads the canonical spelling.
-    package static func decode(_ text: [UInt8], _ alphabet: Alphabet = .standard) throws(FormatError) -> [UInt8] {
+    package static func decode(_ text: [UInt8], _ alphabet: Alphabet = .standard) throws(FormatError)
+        -> [UInt8]
+    {
         try withBytes(text) { (raw) throws(FormatError) in try decode(raw, alphabet) }
     }
 
     /// Reads the canonical spelling of something that is no secret.
-    package static func decode(_ text: String, _ alphabet: Alphabet = .standard) throws(FormatError) -> [UInt8] {
+    package static func decode(_ text: String, _ alphabet: Alphabet = .standard) throws(FormatError)
+        -> [UInt8]
+    {
         try decode(Array(text.utf8), alphabet)
     }
 

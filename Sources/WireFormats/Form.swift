@@ -10,7 +10,9 @@ package struct Form: Sendable {
     /// - Parameter fieldLimit: more fields are `.tooLarge`.
     /// - Throws: `.malformedForm` for a broken percent escape, `.invalidUTF8` for a name or value that is not
     ///   UTF-8.
-    package static func parse(_ body: UnsafeRawBufferPointer, fieldLimit: Int = 64) throws(FormatError) -> Form {
+    package static func parse(_ body: UnsafeRawBufferPointer, fieldLimit: Int = 64) throws(FormatError)
+        -> Form
+    {
         var fields: [(name: String, value: [UInt8])] = []
         var start = 0
         while start < body.count {

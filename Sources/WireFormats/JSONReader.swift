@@ -69,8 +69,8 @@ package struct JSONStringSlice {
 /// Reads JSON (RFC 8259) by pulling, value by value, without allocating.
 ///
 /// The caller keeps the bytes alive. Duplicate member names are handed out as they come; callers let the last
-/// one win, as Python's `json` does. A byte order mark, `NaN`, lone surrogates and unescaped control characters
-/// are refused.
+/// one win, as Python's `json` does. A byte order mark, `NaN`, lone surrogates and unescaped control
+/// characters are refused.
 ///
 /// ```swift
 /// try reader.beginObject()

@@ -1,6 +1,7 @@
 package import PushModel
 
-/// Writes compact JSON: no spaces; UTF-8 as it is; escaped only what must be, with the short forms of Python's
+/// Writes compact JSON: no spaces; UTF-8 as it is; escaped only what must be, with the short forms of
+/// Python's
 /// `json.dumps(…, ensure_ascii=False)`. Commas come by themselves.
 package struct JSONWriter {
     /// The text so far.

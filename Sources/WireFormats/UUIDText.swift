@@ -21,7 +21,11 @@ package struct UUIDText: Sendable, Hashable {
             guard let digit = Hex.value(ofDigit: text[index]), !(0x41...0x46).contains(text[index]) else {
                 return nil
             }
-            if digits < 16 { words.0 = words.0 << 4 | UInt64(digit) } else { words.1 = words.1 << 4 | UInt64(digit) }
+            if digits < 16 {
+                words.0 = words.0 << 4 | UInt64(digit)
+            } else {
+                words.1 = words.1 << 4 | UInt64(digit)
+            }
             digits += 1
         }
         (high, low) = words
@@ -37,7 +41,11 @@ package struct UUIDText: Sendable, Hashable {
         guard bytes.count == 16 else { return nil }
         var words: (UInt64, UInt64) = (0, 0)
         for (index, byte) in bytes.enumerated() {
-            if index < 8 { words.0 = words.0 << 8 | UInt64(byte) } else { words.1 = words.1 << 8 | UInt64(byte) }
+            if index < 8 {
+                words.0 = words.0 << 8 | UInt64(byte)
+            } else {
+                words.1 = words.1 << 8 | UInt64(byte)
+            }
         }
         (high, low) = words
     }

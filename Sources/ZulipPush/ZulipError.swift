@@ -8,7 +8,8 @@ public struct ZulipError: PushError {
         case missingAuthorization, malformedAuthorization, otherAuthorizationScheme, userInsteadOfServer
         case unknownServer, wrongServerKey, deactivatedServer
         // How it is asked
-        case unknownPath, legacyPath, wrongMethod, malformedForm, malformedJSON, bodyTooLarge, missingParameter
+        case unknownPath, legacyPath, wrongMethod, malformedForm, malformedJSON, bodyTooLarge,
+            missingParameter
         case wrongType, tooManyRequests, payloadTooLarge, rateLimited, overloaded
         // Sign-up
         case wrongLength, invalidUUID, invalidHostname, invalidMail, mailDomainRefused, keyOfOtherServer
@@ -61,7 +62,8 @@ public struct ZulipError: PushError {
         case .malformedAuthorization: "Invalid authorization header for basic auth"
         case .otherAuthorizationScheme: "This endpoint requires HTTP basic authentication."
         case .userInsteadOfServer: "Must validate with valid Zulip server API key"
-        case .unknownServer: "Zulip server auth failure: the server is not registered -- did you run manage.py register_server?"
+        case .unknownServer:
+            "Zulip server auth failure: the server is not registered -- did you run manage.py register_server?"
         case .wrongServerKey: "Zulip server auth failure: key does not match role"
         case .deactivatedServer, .serverIsDeactivated:
             "The mobile push notification service registration for your server has been deactivated"
@@ -89,7 +91,8 @@ public struct ZulipError: PushError {
         case .noChallenge: "No transfer of this hostname is under way."
         case .challengeFailed: "The host did not show the verification secret."
         case .unknownRealm: "Organization not registered"
-        case .realmOfOtherServer: "Your organization is registered to a different Zulip server. Please contact Zulip support"
+        case .realmOfOtherServer:
+            "Your organization is registered to a different Zulip server. Please contact Zulip support"
         case .realmRegisteredElsewhere: "Duplicate registration detected."
         case .unknownBouncerKey: "Invalid bouncer_public_key"
         case .invalidRegistration: "Invalid encrypted_push_registration"

@@ -28,8 +28,8 @@ public enum ZulipLimits {
     public static let custody = Duration.seconds(86_400)
     /// How long a reply waits for first attempts; the origin's own timeout is 15 s (§5).
     public static let replyDeadline = Duration.seconds(3)
-    /// A registration that no client has repeated for so long goes. Clients repeat it every 30 days, when they
-    /// are started; a phone that is never opened still wants its notifications for a year.
+    /// A registration that no client has repeated for so long goes. Clients repeat it every 30 days, when
+    /// they are started; a phone that is never opened still wants its notifications for a year.
     public static let registrationLife = Duration.seconds(400 * 86_400)
     /// Characters of `zulip_org_id` and `zulip_org_key` (§5.1).
     public static let organizationIDBytes = 36

@@ -16,7 +16,8 @@ struct Sealbell: AsyncParsableCommand {
         abstract: "A push relay that cannot read what it delivers.",
         version: version,
         subcommands: [
-            ServeCommand.self, BenchCommand.self, ConfigCommand.self, DoctorCommand.self, KeysCommand.self, VersionCommand.self
+            ServeCommand.self, BenchCommand.self, ConfigCommand.self, DoctorCommand.self, KeysCommand.self,
+            VersionCommand.self
         ])
 
     static func main() async {

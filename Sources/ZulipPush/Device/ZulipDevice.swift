@@ -2,7 +2,8 @@ import Primitives
 public import PushModel
 import WireFormats
 
-/// The device: one account's keys, and what follows from what the server shows (§8). A value; it sends nothing.
+/// The device: one account's keys, and what follows from what the server shows (§8). A value; it sends
+/// nothing.
 public struct ZulipDevice: Sendable {
     public let account: ZulipAccount
     /// Oldest first.
@@ -48,8 +49,8 @@ public struct ZulipDevice: Sendable {
     /// - Parameter state: what the server shows of this device.
     /// - Parameter bouncerKey: base64 of the relay's key, 32 bytes.
     /// - Returns: `nil` when there is nothing to send.
-    /// - Throws: `.unknownPushKey` before ``tendKeys(now:taken:using:)`` has made a key; `.invalidRegistration`
-    ///   for a token that no relay takes; `.unknownBouncerKey` for a key that is none.
+    /// - Throws: `.unknownPushKey` before ``tendKeys(now:taken:using:)`` has made a key;
+    ///   `.invalidRegistration` for a token that no relay takes; `.unknownBouncerKey` for a key that is none.
     public func register(
         _ state: ZulipDeviceState, token: DevicePushToken, bouncerKey: String, now: UnixTime,
         using generator: inout some RandomNumberGenerator
@@ -84,14 +85,17 @@ public struct ZulipDevice: Sendable {
 
     /// An older key is superseded too when a newer one is 15 days old.
     private mutating func supersede(_ now: UnixTime) {
-        guard let settled = keys.lastIndex(where: { now.since($0.createdAt) >= ZulipLimits.pushKeyOverlap }) else {
+        guard let settled = keys.lastIndex(where: { now.since($0.createdAt) >= ZulipLimits.pushKeyOverlap })
+        else {
             return
         }
         for index in 0..<settled where keys[index].supersededAt == nil { keys[index].supersededAt = now }
     }
 
     private func needsToken(_ state: ZulipDeviceState, _ tokenID: TokenID, _ now: UnixTime) -> Bool {
-        guard state.pushKeyID != nil, state.errorCode == nil, let updated = state.tokenUpdatedAt else { return true }
+        guard state.pushKeyID != nil, state.errorCode == nil, let updated = state.tokenUpdatedAt else {
+            return true
+        }
         if state.pendingTokenID ?? state.tokenID != tokenID { return true }
         return now.since(UnixTime(seconds: updated)) >= ZulipLimits.registrationRepeat
     }

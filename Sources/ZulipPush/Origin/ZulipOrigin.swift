@@ -23,7 +23,9 @@ public struct ZulipOrigin: Sendable {
         version: String, using generator: inout some RandomNumberGenerator
     ) -> (origin: ZulipOrigin, key: Secret) {
         let id = UUIDText(version4From: generator.next(), generator.next())
-        let key = randomSecret(ZulipLimits.organizationKeyBytes / 2, &generator).reveal { Secret(Hex.encode($0).utf8) }
+        let key = randomSecret(ZulipLimits.organizationKeyBytes / 2, &generator).reveal {
+            Secret(Hex.encode($0).utf8)
+        }
         return (ZulipOrigin(id: id.text, key: key, version: version), key)
     }
 
@@ -43,7 +45,8 @@ public struct ZulipOrigin: Sendable {
     /// `server/analytics/status`.
     public func analyticsStatus() -> ZulipCall {
         ZulipCall(
-            method: "GET", path: ZulipPath.analyticsStatus.rawValue, headers: headers(nil, isAuthenticated: true),
+            method: "GET", path: ZulipPath.analyticsStatus.rawValue,
+            headers: headers(nil, isAuthenticated: true),
             body: Secret([]))
     }
 
@@ -83,7 +86,9 @@ public struct ZulipOrigin: Sendable {
         padding: ContentPadding = .steps, using generator: inout some RandomNumberGenerator
     ) throws(ZulipError) -> [ZulipCall] {
         let plain = notification.serialized(padding: padding)
-        guard 4 * ((plain.count + ContentBox.overheadBytes + 2) / 3) <= ZulipLimits.payloadBytes - Self.envelopeBytes
+        guard
+            4 * ((plain.count + ContentBox.overheadBytes + 2) / 3) <= ZulipLimits.payloadBytes
+                - Self.envelopeBytes
         else { throw ZulipError(.tooMuchContent) }
         var calls: [ZulipCall] = []
         var rest = targets[...]
@@ -168,7 +173,8 @@ public struct ZulipOrigin: Sendable {
 
     private func call(_ path: ZulipPath, json: Secret) -> ZulipCall {
         ZulipCall(
-            method: path.method, path: path.rawValue, headers: headers("application/json", isAuthenticated: true),
+            method: path.method, path: path.rawValue,
+            headers: headers("application/json", isAuthenticated: true),
             body: json)
     }
 

@@ -18,7 +18,9 @@ extension ZulipRelay {
             }
             let known = ZulipRealm(body: record.body)
             guard known?.server == caller.server.id else { throw ZulipError(.realmRegisteredElsewhere) }
-            if known != realm { changes.append(.put(realm.record(keys, now: now), if: .revision(record.revision))) }
+            if known != realm {
+                changes.append(.put(realm.record(keys, now: now), if: .revision(record.revision)))
+            }
         }
         if form.realms != nil { changes += try await missing(Set(reported), of: caller.server.id, now) }
         if let server = advanced(caller.server, form) {
@@ -53,7 +55,9 @@ extension ZulipRelay {
         // Ends: each page begins behind the last, and there are no more realms than the limit.
         while seen < ZulipLimits.realmsPerServer {
             let records: [Record]
-            do { records = try await registry.page(.owner(keys.server(server)), after: after, limit: page) } catch {
+            do {
+                records = try await registry.page(.owner(keys.server(server)), after: after, limit: page)
+            } catch {
                 throw ZulipError(.overloaded)
             }
             for record in records where record.key.space == keys.realmSpace {

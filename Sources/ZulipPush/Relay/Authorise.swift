@@ -15,7 +15,9 @@ struct AuthorisedServer: Sendable {
     ///
     /// - Parameter record: what stands under the id that was shown, if anything.
     /// - Throws: `.unknownServer`, `.wrongServerKey`, `.deactivatedServer` (§5.1).
-    static func authorise(_ credentials: ServerCredentials, _ record: Record?) throws(ZulipError) -> AuthorisedServer {
+    static func authorise(_ credentials: ServerCredentials, _ record: Record?) throws(ZulipError)
+        -> AuthorisedServer
+    {
         // An unknown server costs the same comparison as a wrong key.
         let stored = record.flatMap { ZulipServer(body: $0.body) }
         let isRight = credentials.keyHash == stored?.keyHash ?? noHash

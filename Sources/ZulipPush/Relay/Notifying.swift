@@ -28,7 +28,8 @@ extension ZulipRelay {
         pushes.reserveCapacity(items.count)
         sent.reserveCapacity(items.count)
         for (index, item) in items.enumerated() {
-            guard let record = found[index + 2], let registration = ZulipRegistration(body: record.body) else {
+            guard let record = found[index + 2], let registration = ZulipRegistration(body: record.body)
+            else {
                 counts.dead.append(item.tokenID)
                 continue
             }
@@ -57,7 +58,8 @@ extension ZulipRelay {
         let kind: TokenKind
     }
 
-    /// Accepted and not yet answered count as sent; refused for good is dead; the rest is neither (DESIGN §2.6).
+    /// Accepted and not yet answered count as sent; refused for good is dead; the rest is neither (DESIGN
+    /// §2.6).
     private static func count(
         _ outcomes: [FirstOutcome], _ sent: [Sent], _ known: NotifyCounts
     ) -> NotifyCounts {

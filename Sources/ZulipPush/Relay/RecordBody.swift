@@ -11,7 +11,9 @@ struct BodyWriter {
     mutating func fixed(_ field: [UInt8]) { bytes += field }
     mutating func fixed(_ field: Secret) { field.reveal { bytes.append(contentsOf: $0) } }
     mutating func byte(_ field: UInt8) { bytes.append(field) }
-    mutating func int(_ field: Int64) { withUnsafeBytes(of: field.bigEndian) { bytes.append(contentsOf: $0) } }
+    mutating func int(_ field: Int64) {
+        withUnsafeBytes(of: field.bigEndian) { bytes.append(contentsOf: $0) }
+    }
 
     /// At most 65,535 bytes, which every field of ours is by its limit.
     mutating func variable(_ field: Secret) {

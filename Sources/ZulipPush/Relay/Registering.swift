@@ -6,7 +6,9 @@ import WireFormats
 extension ZulipRelay {
     /// Steps in the deployed order: who, realm, key, box, token id, age; one look-up, before any public-key
     /// operation.
-    func register(_ form: RegisterForm, _ credentials: ServerCredentials) async throws(ZulipError) -> ZulipVerdict {
+    func register(_ form: RegisterForm, _ credentials: ServerCredentials) async throws(ZulipError)
+        -> ZulipVerdict
+    {
         let tokenID = form.tokenID ?? TokenID(0)
         let found = try await find([
             serverKey(credentials), keys.realm(form.realm), keys.device(form.realm, tokenID),
@@ -44,7 +46,8 @@ extension ZulipRelay {
         // A repeat is written too: it is how the row knows that a client still exists.
         let record = Record(
             key: keys.device(realm.realm, tokenID), owner: keys.realm(realm.realm),
-            address: keys.address(registration), touchedAt: now, expiresAt: now + ZulipLimits.registrationLife,
+            address: keys.address(registration), touchedAt: now,
+            expiresAt: now + ZulipLimits.registrationLife,
             body: registration.body)
         return Verdict(
             changes: [.put(record, if: .any)], reply: reply,

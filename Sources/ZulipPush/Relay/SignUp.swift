@@ -33,7 +33,8 @@ extension ZulipRelay {
             hostname: form.hostname.text, mail: form.mail.text)
         let now = world.now()
         let changes: [Change] =
-            [.put(server.record(keys, now: now), if: .absent), .put(hostRecord(form, now), if: .absent)] + used
+            [.put(server.record(keys, now: now), if: .absent), .put(hostRecord(form, now), if: .absent)]
+            + used
         return Verdict(
             changes: changes, reply: .now(.signedUp(created: true)),
             refusal: { ZulipError($0 == 1 ? .hostnameTaken : .overloaded) },
@@ -95,7 +96,8 @@ package enum ZulipInvitation {
     package static func change(_ host: String, instance: ConfiguredName, now: UnixTime) -> Change? {
         guard let name = ZulipHostname(Array(host.utf8)) else { return nil }
         let record = Record(
-            key: ZulipKeys(instance).invitation(name), touchedAt: now, expiresAt: now + ZulipLimits.invitationLife,
+            key: ZulipKeys(instance).invitation(name), touchedAt: now,
+            expiresAt: now + ZulipLimits.invitationLife,
             body: Secret(name.name.utf8))
         return .put(record, if: .any)
     }

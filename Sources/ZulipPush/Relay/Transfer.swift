@@ -22,7 +22,9 @@ extension ZulipRelay {
         guard let host = found[0], let id = UUIDText(bytes: host.body.reveal { Array($0) }) else {
             throw ZulipError(.unknownHostname)
         }
-        guard let challenge = found[1], challenge.expiresAt > world.now() else { throw ZulipError(.noChallenge) }
+        guard let challenge = found[1], challenge.expiresAt > world.now() else {
+            throw ZulipError(.noChallenge)
+        }
         let shown = try await fetchSecret(form)
         guard shown == challenge.body else { throw ZulipError(.challengeFailed) }
         let servers = try await find([keys.server(id)])
@@ -49,7 +51,8 @@ extension ZulipRelay {
             answer = try await web.fetch(
                 WebRequest(
                     .get, url: "https://\(form.hostname.text)/api/v1/zulip-services/verify/\(token)/",
-                    answerLimitBytes: ZulipLimits.challengeAnswerBytes, deadline: ZulipLimits.challengeDeadline,
+                    answerLimitBytes: ZulipLimits.challengeAnswerBytes,
+                    deadline: ZulipLimits.challengeDeadline,
                     publicAddressesOnly: true))
         } catch {
             throw ZulipError(.challengeFailed)

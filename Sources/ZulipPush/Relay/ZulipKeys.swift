@@ -25,9 +25,13 @@ package struct ZulipKeys: Sendable {
     package func server(_ id: UUIDText) -> RecordKey { RecordKey(servers, Secret(id.bytes)) }
     package func realm(_ id: UUIDText) -> RecordKey { RecordKey(realms, Secret(id.bytes)) }
     package func host(_ host: ZulipHostname) -> RecordKey { RecordKey(hosts, Secret(host.text.utf8)) }
-    package func challenge(_ host: ZulipHostname) -> RecordKey { RecordKey(challenges, Secret(host.text.utf8)) }
+    package func challenge(_ host: ZulipHostname) -> RecordKey {
+        RecordKey(challenges, Secret(host.text.utf8))
+    }
     /// An invitation is for a name, whatever the port.
-    package func invitation(_ host: ZulipHostname) -> RecordKey { RecordKey(invitations, Secret(host.name.utf8)) }
+    package func invitation(_ host: ZulipHostname) -> RecordKey {
+        RecordKey(invitations, Secret(host.name.utf8))
+    }
 
     /// A device is one token of one realm: realm (16 bytes) ‖ token id (8 bytes).
     package func device(_ realm: UUIDText, _ token: TokenID) -> RecordKey {

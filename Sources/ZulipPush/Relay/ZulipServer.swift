@@ -53,7 +53,8 @@ package struct ZulipServer: Sendable {
     }
 
     private static func read(_ bytes: UnsafeRawBufferPointer) -> ZulipServer? {
-        guard var reader = BodyReader(bytes, format: format), let id = reader.fixed(16).flatMap({ UUIDText(bytes: $0) }),
+        guard var reader = BodyReader(bytes, format: format),
+            let id = reader.fixed(16).flatMap({ UUIDText(bytes: $0) }),
             let hash = reader.fixed(32), let standing = reader.byte().flatMap(Standing.init(rawValue:)),
             let host = reader.variable(), let mail = reader.variable(), let realmCount = reader.int(),
             let installationCount = reader.int(), let auditLog = reader.int(), reader.isAtEnd

@@ -48,7 +48,9 @@ public enum ContentBox {
     ///
     /// - Throws: `.invalidRequest` when the nonce has another length.
     static func seal(_ plain: Secret, with key: PushKey, nonce: [UInt8]) throws(ZulipError) -> Secret {
-        do { return Secret(Base64.encode(nonce + (try SecretBox.seal(plain, key: key.key, nonce: nonce)))) } catch {
+        do {
+            return Secret(Base64.encode(nonce + (try SecretBox.seal(plain, key: key.key, nonce: nonce))))
+        } catch {
             throw ZulipError(.invalidRequest)
         }
     }

@@ -9,7 +9,9 @@ package enum RegistrationBox {
     /// - Parameter sealed: base64 of ephemeral public key (32 bytes) ‖ box; at most
     ///   ``ZulipLimits/sealedRegistrationBytes`` when decoded.
     /// - Throws: `.invalidRegistration`, whatever the reason.
-    package static func open(_ sealed: Secret, with pair: X25519KeyPair) throws(ZulipError) -> RegistrationPlaintext {
+    package static func open(_ sealed: Secret, with pair: X25519KeyPair) throws(ZulipError)
+        -> RegistrationPlaintext
+    {
         let plain = try sealed.reveal { (text) throws(ZulipError) in
             guard let count = Base64.decodedCount(text), count <= ZulipLimits.sealedRegistrationBytes else {
                 throw ZulipError(.invalidRegistration)
@@ -29,7 +31,8 @@ package enum RegistrationBox {
         _ plain: RegistrationPlaintext, to bouncerKey: [UInt8], ephemeral: X25519KeyPair
     ) throws(ZulipError) -> Secret {
         do {
-            return Secret(Base64.encode(try SealedBox.seal(plain.serialized(), to: bouncerKey, ephemeral: ephemeral)))
+            return Secret(
+                Base64.encode(try SealedBox.seal(plain.serialized(), to: bouncerKey, ephemeral: ephemeral)))
         } catch { throw ZulipError(.unknownBouncerKey) }
     }
 }

@@ -14,7 +14,9 @@ extension ZulipNotification {
             } catch { throw ZulipError(.malformedContent) }
         }
         guard let members = json.object else { throw ZulipError(.malformedContent) }
-        guard let type = members["type"]?.string, ["message", "remove", "test"].contains(type) else { return nil }
+        guard let type = members["type"]?.string, ["message", "remove", "test"].contains(type) else {
+            return nil
+        }
         let content = ContentMembers(members)
         let realmURL = try content.string("realm_url")
         let userID = try content.int("user_id")
@@ -29,7 +31,8 @@ extension ZulipNotification {
             default: .test(time: try content.int("time"))
             }
         return ZulipNotification(
-            realmURL: realmURL, realmName: try content.optional("realm_name")?.text(), userID: userID, body: body)
+            realmURL: realmURL, realmName: try content.optional("realm_name")?.text(), userID: userID,
+            body: body)
     }
 }
 

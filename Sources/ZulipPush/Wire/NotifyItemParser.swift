@@ -65,7 +65,8 @@ struct NotifyItemParser {
         }
         writer.endObject()
         guard writer.bytes.count <= limit else { throw ZulipError(.payloadTooLarge) }
-        return NotifyItem(tokenID: tokenID, target: target, payload: writer.takeSecret(), ciphertext: start..<end)
+        return NotifyItem(
+            tokenID: tokenID, target: target, payload: writer.takeSecret(), ciphertext: start..<end)
     }
 
     /// Copies the ciphertext when it is canonical base64.
@@ -146,7 +147,9 @@ struct NotifyItemParser {
         try reader.beginObject()
         while let name = try reader.nextMember() {
             if name.equals("apns_priority") {
-                priority = try reader.readNumber().uint32.flatMap { [10, 5, 1].contains($0) ? UInt8($0) : nil }
+                priority = try reader.readNumber().uint32.flatMap {
+                    [10, 5, 1].contains($0) ? UInt8($0) : nil
+                }
                 if priority == nil { throw ZulipError(.invalidRequest) }
             } else if name.equals("apns_push_type") {
                 type = pushType(try reader.readString())

@@ -34,8 +34,8 @@ package struct NotifyRequest: Sendable {
     /// Reads the body straight into what the push services will be sent. Members that are not known are
     /// ignored; of doubles the last counts.
     ///
-    /// - Throws: `.malformedJSON`, `.invalidRequest`, `.tooManyRequests`, `.payloadTooLarge`, `.bodyTooLarge`.
-    ///   One bad item fails the whole call.
+    /// - Throws: `.malformedJSON`, `.invalidRequest`, `.tooManyRequests`, `.payloadTooLarge`,
+    ///   `.bodyTooLarge`. One bad item fails the whole call.
     package init(parsing body: UnsafeRawBufferPointer) throws(ZulipError) {
         guard body.count <= ZulipLimits.notifyBodyBytes else { throw ZulipError(.bodyTooLarge) }
         var reader = JSONReader(body, depthLimit: ZulipLimits.jsonDepth)

@@ -26,6 +26,7 @@ package struct RegisterForm: Sendable {
         self.tokenID = withBytes(tokenID) { TokenID($0) }
         self.sealed = Secret(sealed)
         bouncerKey = String(decoding: key, as: UTF8.self)
-        ignored = form.unknown(["realm_uuid", "token_id", "encrypted_push_registration", "bouncer_public_key"])
+        ignored = form.unknown(["realm_uuid", "token_id", "encrypted_push_registration", "bouncer_public_key"]
+        )
     }
 }

@@ -81,7 +81,8 @@ package struct RegistrationPlaintext: Sendable {
             let characters = bytes.reduce(0) { $0 + ($1 & 0xC0 == 0x80 ? 0 : 1) }
             guard (1...ZulipLimits.tokenCharacters).contains(characters) else { return false }
             switch kind {
-            case .apns: return bytes.count.isMultiple(of: 2) && bytes.allSatisfy { Hex.value(ofDigit: $0) != nil }
+            case .apns:
+                return bytes.count.isMultiple(of: 2) && bytes.allSatisfy { Hex.value(ofDigit: $0) != nil }
             case .fcm: return true
             }
         }

@@ -21,10 +21,13 @@ package struct ServerCredentials: Sendable {
     package init(authorization: String?) throws(ZulipError) {
         guard let authorization else { throw ZulipError(.missingAuthorization) }
         let bytes = Array(authorization.utf8)
-        guard bytes.count > 6, bytes[5] == 0x20, String(decoding: bytes[..<5], as: UTF8.self).lowercased() == "basic"
+        guard bytes.count > 6, bytes[5] == 0x20,
+            String(decoding: bytes[..<5], as: UTF8.self).lowercased() == "basic"
         else { throw ZulipError(.otherAuthorizationScheme) }
         var decoded: [UInt8]
-        do { decoded = try Base64.decode(Array(bytes[6...])) } catch { throw ZulipError(.malformedAuthorization) }
+        do { decoded = try Base64.decode(Array(bytes[6...])) } catch {
+            throw ZulipError(.malformedAuthorization)
+        }
         defer { decoded.withUnsafeMutableBytes { wipe($0) } }
         guard let colon = decoded.firstIndex(of: 0x3A) else { throw ZulipError(.malformedAuthorization) }
         if decoded[..<colon].contains(0x40) { throw ZulipError(.userInsteadOfServer) }

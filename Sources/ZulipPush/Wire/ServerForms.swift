@@ -28,7 +28,9 @@ package struct SignUpForm: Sendable {
         if let newKey, newKey.count != ZulipLimits.organizationKeyBytes {
             throw ZulipError(.wrongLength, parameter: "new_org_key")
         }
-        guard let uuid = withBytes(id, { UUIDText($0) }), uuid.isVersion4 else { throw ZulipError(.invalidUUID) }
+        guard let uuid = withBytes(id, { UUIDText($0) }), uuid.isVersion4 else {
+            throw ZulipError(.invalidUUID)
+        }
         guard let hostname = ZulipHostname(host) else { throw ZulipError(.invalidHostname) }
         guard let contact = ContactMail(mail) else { throw ZulipError(.invalidMail) }
         if contact.isReserved { throw ZulipError(.mailDomainRefused) }

@@ -29,7 +29,8 @@ package struct ZulipErrorAnswer: Sendable {
     /// HTTP status of each code.
     package static func status(_ code: ZulipError.Code) -> Int {
         switch code {
-        case .missingAuthorization, .malformedAuthorization, .unknownServer, .wrongServerKey, .deactivatedServer,
+        case .missingAuthorization, .malformedAuthorization, .unknownServer, .wrongServerKey,
+            .deactivatedServer,
             .serverIsDeactivated:
             401
         case .unknownRealm, .realmOfOtherServer: 403
@@ -39,10 +40,12 @@ package struct ZulipErrorAnswer: Sendable {
         case .overloaded: 503
         case .otherAuthorizationScheme, .userInsteadOfServer, .legacyPath, .malformedForm, .malformedJSON,
             .bodyTooLarge, .missingParameter, .wrongType, .tooManyRequests, .payloadTooLarge, .wrongLength,
-            .invalidUUID, .invalidHostname, .invalidMail, .mailDomainRefused, .keyOfOtherServer, .hostnameTaken,
+            .invalidUUID, .invalidHostname, .invalidMail, .mailDomainRefused, .keyOfOtherServer,
+            .hostnameTaken,
             .notAdmitted, .unknownHostname, .noChallenge, .challengeFailed, .realmRegisteredElsewhere,
             .unknownBouncerKey, .invalidRegistration, .registrationExpired, .invalidRequest, .kindMismatch,
-            .invalidPushKey, .unknownPushKey, .doesNotOpen, .malformedContent, .foreignContent, .malformedAnswer,
+            .invalidPushKey, .unknownPushKey, .doesNotOpen, .malformedContent, .foreignContent,
+            .malformedAnswer,
             .tooMuchContent:
             400
         }
@@ -51,7 +54,8 @@ package struct ZulipErrorAnswer: Sendable {
     /// The spelling of deployed servers.
     package static func wireCode(_ code: ZulipError.Code) -> String {
         switch code {
-        case .missingAuthorization, .malformedAuthorization, .unknownServer, .wrongServerKey, .deactivatedServer:
+        case .missingAuthorization, .malformedAuthorization, .unknownServer, .wrongServerKey,
+            .deactivatedServer:
             "UNAUTHORIZED"
         case .serverIsDeactivated: "REALM_DEACTIVATED"
         case .missingParameter: "REQUEST_VARIABLE_MISSING"
@@ -75,7 +79,8 @@ package struct ZulipErrorAnswer: Sendable {
 
     private static func headers(_ error: ZulipError) -> [(name: StaticString, value: String)] {
         switch error.code {
-        case .missingAuthorization, .malformedAuthorization, .unknownServer, .wrongServerKey, .deactivatedServer:
+        case .missingAuthorization, .malformedAuthorization, .unknownServer, .wrongServerKey,
+            .deactivatedServer:
             [("www-authenticate", "Basic realm=\"zulip\"")]
         case .wrongMethod: [("allow", error.allowedMethods.joined(separator: ", "))]
         case .rateLimited, .overloaded: [("retry-after", String(wholeSeconds(error.retryAfter)))]

@@ -33,7 +33,8 @@ package struct ZulipInbound: Sendable {
     /// - Throws: `.unknownPath`, `.wrongMethod`, what ``ServerCredentials`` throws, and for calls without
     ///   credentials what their form throws.
     package static func parse(
-        method: String, path: String, authorization: String?, contentType: String?, body: UnsafeRawBufferPointer
+        method: String, path: String, authorization: String?, contentType: String?,
+        body: UnsafeRawBufferPointer
     ) throws(ZulipError) -> ZulipInbound {
         guard let known = ZulipPath(rawValue: path) else { throw ZulipError(.unknownPath) }
         guard method == known.method else {

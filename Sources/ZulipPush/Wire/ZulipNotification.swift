@@ -70,7 +70,9 @@ public struct ZulipMessage: Sendable, Hashable {
     /// Text of at most 200 characters (code points, as Python counts), with `…` where it was cut.
     public static func cut(_ text: String) -> String {
         let scalars = text.unicodeScalars
-        guard let end = scalars.index(scalars.startIndex, offsetBy: ZulipLimits.contentCharacters, limitedBy: scalars.endIndex),
+        guard
+            let end = scalars.index(
+                scalars.startIndex, offsetBy: ZulipLimits.contentCharacters, limitedBy: scalars.endIndex),
             end < scalars.endIndex
         else { return text }
         var short = String.UnicodeScalarView(scalars[..<end])

@@ -22,7 +22,8 @@ package enum ZulipPath: String, Sendable, Hashable, CaseIterable {
     package var isAuthenticated: Bool {
         switch self {
         case .signUp, .transfer, .verifyChallenge: false
-        case .deactivate, .analyticsStatus, .analytics, .register, .notify, .legacyRegister, .legacyUnregister,
+        case .deactivate, .analyticsStatus, .analytics, .register, .notify, .legacyRegister,
+            .legacyUnregister,
             .legacyUnregisterAll, .legacyNotify, .legacyTest:
             true
         }
@@ -31,7 +32,8 @@ package enum ZulipPath: String, Sendable, Hashable, CaseIterable {
     package var isLegacy: Bool {
         switch self {
         case .legacyRegister, .legacyUnregister, .legacyUnregisterAll, .legacyNotify, .legacyTest: true
-        case .signUp, .deactivate, .transfer, .verifyChallenge, .analyticsStatus, .analytics, .register, .notify:
+        case .signUp, .deactivate, .transfer, .verifyChallenge, .analyticsStatus, .analytics, .register,
+            .notify:
             false
         }
     }

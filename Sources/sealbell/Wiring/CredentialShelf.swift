@@ -5,8 +5,8 @@ import HTTP2Client
 import NIOCore
 import PushModel
 
-/// Credentials read from their files: one for each APNs key and each service account, whatever number of lanes it
-/// stands behind (DESIGN §2.4).
+/// Credentials read from their files: one for each APNs key and each service account, whatever number of
+/// lanes it stands behind (DESIGN §2.4).
 struct CredentialShelf {
     struct APNsEntry {
         let credential: APNsCredential

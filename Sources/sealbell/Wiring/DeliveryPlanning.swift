@@ -6,7 +6,8 @@ import NIOCore
 import PushModel
 import ZulipPush
 
-/// From a configuration to what the delivery core runs: lanes, the directory of apps, each protocol's overrides.
+/// From a configuration to what the delivery core runs: lanes, the directory of apps, each protocol's
+/// overrides.
 struct DeliveryPlanning {
     let configuration: RelayConfiguration
     let group: any EventLoopGroup
@@ -71,7 +72,8 @@ struct DeliveryPlanning {
                     group: group, world: world, journal: journal)
                 routes.append(
                     DeliveryService.Route(
-                        provider, credential: entry.shared, stamp: stamp(entry.stamp, url?.text, certificates)))
+                        provider, credential: entry.shared, stamp: stamp(entry.stamp, url?.text, certificates)
+                    ))
             } catch {
                 throw CommandFailure(.configuration, "apps.\(app.text).apns: \(error.sentence)")
             }
@@ -92,7 +94,8 @@ struct DeliveryPlanning {
             }
         do throws(HTTP2Error) {
             let provider = try FCMProvider(
-                lane: LaneName(app: app, service: .fcm, environment: .production), credential: entry.credential,
+                lane: LaneName(app: app, service: .fcm, environment: .production),
+                credential: entry.credential,
                 addressKind: kind, url: fcm.url?.text, certificates: certificates, proxy: proxy, group: group,
                 world: world, journal: journal)
             return DeliveryService.Route(

@@ -58,7 +58,8 @@ struct Doors {
                 tls: listener.tls.map {
                     TLSFiles(certificateChain: $0.certificateFile, privateKey: $0.keyFile)
                 },
-                proxies: TrustedProxies(listener.trustedProxies), router: router, limits: limits, group: group,
+                proxies: TrustedProxies(listener.trustedProxies), router: router, limits: limits,
+                group: group,
                 world: world, journal: journal, metrics: metrics)
         } catch {
             throw CommandFailure(.configuration, "listeners.\(listener.name.text): \(error.sentence)")

@@ -55,7 +55,8 @@ final class Relay: Sendable {
     ) throws(CommandFailure) {
         self.store = store
         journal = around.journal
-        let web = HTTPSFetch(Self.options(configuration, around.web), group: around.group, world: around.world)
+        let web = HTTPSFetch(
+            Self.options(configuration, around.web), group: around.group, world: around.world)
         makeShelf = { old in
             CredentialShelf(replacing: old, world: around.world, journal: around.journal) { fcm in
                 // The token endpoint may stand behind an authority of the configuration's own.
@@ -66,12 +67,14 @@ final class Relay: Sendable {
         }
         planning = { configuration in
             DeliveryPlanning(
-                configuration: configuration, group: around.group, world: around.world, journal: around.journal)
+                configuration: configuration, group: around.group, world: around.world,
+                journal: around.journal)
         }
         var shelf = makeShelf(nil)
         let plan = try planning(configuration).plan(&shelf)
         let delivery = DeliveryService(
-            outbox: store.sealed, registry: store.sealed, plan: plan, limits: around.limits, world: around.world,
+            outbox: store.sealed, registry: store.sealed, plan: plan, limits: around.limits,
+            world: around.world,
             journal: around.journal, observer: around.observer)
         self.delivery = delivery
         let admin = AdminDoor(delivery: delivery, store: store, metrics: around.metrics, world: around.world)
@@ -92,7 +95,9 @@ final class Relay: Sendable {
 
     private static func options(_ configuration: RelayConfiguration, _ base: WebOptions) -> WebOptions {
         var options = base
-        if let proxy = configuration.proxy { options.proxy = WebOptions.Proxy(host: proxy.host, port: proxy.port) }
+        if let proxy = configuration.proxy {
+            options.proxy = WebOptions.Proxy(host: proxy.host, port: proxy.port)
+        }
         return options
     }
 
@@ -133,8 +138,8 @@ final class Relay: Sendable {
         return services
     }
 
-    /// Puts another configuration in force: credentials, apps, instances, sign-up lists, certificates. Requests
-    /// under way end as they began.
+    /// Puts another configuration in force: credentials, apps, instances, sign-up lists, certificates.
+    /// Requests under way end as they began.
     ///
     /// - Throws: what is wrong; then the old one stays in force, whole.
     func reload(_ new: RelayConfiguration) throws {

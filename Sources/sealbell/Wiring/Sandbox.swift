@@ -3,8 +3,8 @@ import Primitives
 import PushModel
 import Simulators
 
-/// The push services that stand beside `serve --sandbox`: simulators that judge as the real ones do, with a CA
-/// and credentials made on the spot (DESIGN §6).
+/// The push services that stand beside `serve --sandbox`: simulators that judge as the real ones do, with a
+/// CA and credentials made on the spot (DESIGN §6).
 struct Sandbox: Sendable {
     let production: APNsSimulator
     let development: APNsSimulator
@@ -47,7 +47,8 @@ struct Sandbox: Sendable {
                 keys.append(key.registration(bundles: Set(apns.bundles)))
             }
             if let fcm = app.fcm {
-                accounts.append((fcm.serviceAccountFile, try Simulators.ServiceAccount(project: app.name.text)))
+                accounts.append(
+                    (fcm.serviceAccountFile, try Simulators.ServiceAccount(project: app.name.text)))
             }
         }
         let simulators = try services(keys, accounts.map(\.account), authority, group)
@@ -61,7 +62,8 @@ struct Sandbox: Sendable {
         try await control.start()
         try bouncerKeys(configuration)
         let sandbox = Sandbox(
-            production: production, development: development, fcm: fcm, control: control, authority: authority,
+            production: production, development: development, fcm: fcm, control: control,
+            authority: authority,
             authorityFile: file)
         return (sandbox, sandbox.point(configuration))
     }
@@ -79,10 +81,13 @@ struct Sandbox: Sendable {
         return pointed
     }
 
-    private static func base(_ port: Int?) -> HTTPSBase? { port.map { HTTPSBase(host: "127.0.0.1", port: $0) } }
+    private static func base(_ port: Int?) -> HTTPSBase? {
+        port.map { HTTPSBase(host: "127.0.0.1", port: $0) }
+    }
 
     private static func services(
-        _ keys: [APNsKeyRegistration], _ accounts: [Simulators.ServiceAccount], _ authority: CertificateAuthority,
+        _ keys: [APNsKeyRegistration], _ accounts: [Simulators.ServiceAccount],
+        _ authority: CertificateAuthority,
         _ group: any EventLoopGroup
     ) throws(SimulatorError) -> (APNsSimulator, APNsSimulator, FCMSimulator) {
         var real = APNsSimulatorConfiguration(environment: .production, keys: keys)
@@ -104,7 +109,9 @@ struct Sandbox: Sendable {
             do throws(FileFault) {
                 _ = try readSecret(file, limitBytes: BouncerKeysFile.limitBytes)
             } catch {
-                guard error == .missing else { throw CommandFailure(.configuration, "\(file): \(error.sentence)") }
+                guard error == .missing else {
+                    throw CommandFailure(.configuration, "\(file): \(error.sentence)")
+                }
                 try write(file)
             }
         }

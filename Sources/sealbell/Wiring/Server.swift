@@ -33,7 +33,8 @@ struct Server {
         var configuration = configuration
         var sandbox: Sandbox?
         if configuration.isSandbox {
-            (sandbox, configuration) = try await Sandbox.start(configuration, group: group, world: shell.world)
+            (sandbox, configuration) = try await Sandbox.start(
+                configuration, group: group, world: shell.world)
         }
         var around = Relay.Surroundings(
             group: group, world: shell.world, journal: log.journal, metrics: NOOPMetricsHandler.instance)
@@ -82,7 +83,8 @@ struct Server {
             return try StateDirectory(claiming: path)
         } catch {
             switch error {
-            case .taken: throw CommandFailure(.unavailable, "\(path): another relay serves from this directory.")
+            case .taken:
+                throw CommandFailure(.unavailable, "\(path): another relay serves from this directory.")
             case .file(let fault): throw CommandFailure(.configuration, "\(path): \(fault.sentence)")
             }
         }

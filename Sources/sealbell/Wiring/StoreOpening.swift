@@ -8,7 +8,8 @@ import MemoryStore
 import PushModel
 import SQLiteStore
 
-/// The store of a relay, opened: registry and outbox over sealed rows, and the service that keeps the file tidy.
+/// The store of a relay, opened: registry and outbox over sealed rows, and the service that keeps the file
+/// tidy.
 struct OpenStore {
     let sealed: SealedStore
     /// `nil` in memory.
@@ -51,8 +52,8 @@ struct OpenStore {
         }
     }
 
-    /// The keys of the file; fresh ones only for a database that is not there yet, since a new key file beside an
-    /// old database could open nothing in it.
+    /// The keys of the file; fresh ones only for a database that is not there yet, since a new key file
+    /// beside an old database could open nothing in it.
     private static func keys(
         _ path: String, database: String, _ world: World
     ) throws(CommandFailure) -> AtRestKeys {
