@@ -4,8 +4,8 @@ import PushModel
 // What waits in the store: claiming it, taking it over, ending its custody.
 extension SQLiteWriter {
     private static let columns = """
-        seq, id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt, epoch, parked, mark,
-        sealed
+        seq, id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt, epoch, parked,
+        mark, sealed
         """
 
     /// Parked pushes of a lane that are due: by class, then round robin over origins, oldest first.
@@ -143,7 +143,8 @@ extension SQLiteWriter {
     func endCustody(before: UnixTime, limit: Int, _ db: Database) throws -> [String: Int] {
         var find = try SQL(
             db,
-            "SELECT seq, lane, length(sealed), mark FROM outbox WHERE parked = 1 AND custody_ends <= ? LIMIT ?"
+            "SELECT seq, lane, length(sealed), mark FROM outbox "
+                + "WHERE parked = 1 AND custody_ends <= ? LIMIT ?"
         )
         find.bind(before)
         find.bind(limit)
@@ -171,7 +172,8 @@ extension SQLiteWriter {
         guard let cursor = takeOverCursor else { return 0 }
         var find = try SQL(
             db,
-            "SELECT seq, lane, parked FROM outbox WHERE seq > ? AND seq < ? AND owner <> ? ORDER BY seq LIMIT ?"
+            "SELECT seq, lane, parked FROM outbox "
+                + "WHERE seq > ? AND seq < ? AND owner <> ? ORDER BY seq LIMIT ?"
         )
         find.bind(cursor)
         find.bind(takeOverEnd)

@@ -105,7 +105,8 @@ extension SQLiteWriter {
     ) throws -> Bool {
         var row = try SQL(
             db,
-            "SELECT length(sealed), parked, lane, first FROM outbox WHERE seq=? AND id=? AND epoch=? AND owner=?"
+            "SELECT length(sealed), parked, lane, first FROM outbox "
+                + "WHERE seq=? AND id=? AND epoch=? AND owner=?"
         )
         row.bind(step.row)
         row.bind(step.id.value)

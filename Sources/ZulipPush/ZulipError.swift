@@ -63,7 +63,8 @@ public struct ZulipError: PushError {
         case .otherAuthorizationScheme: "This endpoint requires HTTP basic authentication."
         case .userInsteadOfServer: "Must validate with valid Zulip server API key"
         case .unknownServer:
-            "Zulip server auth failure: the server is not registered -- did you run manage.py register_server?"
+            "Zulip server auth failure: the server is not registered "
+                + "-- did you run manage.py register_server?"
         case .wrongServerKey: "Zulip server auth failure: key does not match role"
         case .deactivatedServer, .serverIsDeactivated:
             "The mobile push notification service registration for your server has been deactivated"

@@ -167,7 +167,8 @@ final class FCMState: Sendable {
 
     private static func page(_ status: Int) -> SimulatedAnswer {
         let text =
-            "<!DOCTYPE html>\n<html lang=en>\n<title>Error \(status)</title>\n<p><b>\(status).</b> That’s an error.\n"
+            "<!DOCTYPE html>\n<html lang=en>\n<title>Error \(status)</title>\n"
+            + "<p><b>\(status).</b> That’s an error.\n"
         return SimulatedAnswer(
             status: status, contentType: "text/html; charset=UTF-8", body: Array(text.utf8))
     }
