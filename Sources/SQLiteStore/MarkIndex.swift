@@ -107,7 +107,8 @@ struct MarkIndex: Sendable {
     func oldest(now: UnixTime) -> UnixTime { now - span - span }
 
     private func isHeld(_ generation: Generation, now: UnixTime) -> Bool {
-        guard let ended = generation.ended else { return true }
+        // One that is still open ends by time alone, for nobody closes it while nothing is accepted.
+        let ended = generation.ended ?? generation.began + .milliseconds(span.wholeMilliseconds / 5)
         return ended + span > now
     }
 

@@ -24,7 +24,7 @@ package final class SQLiteStore: Engine {
     /// Opens or makes the file (mode 0600).
     ///
     /// - Parameter owner: this process; all other owners are dead, for only one process can open the file.
-    /// - Throws: `.unavailable` when another process holds it, `.newerSchema`, `.notDurable`, `.corrupt`.
+    /// - Throws: `.inUse` when another process holds it, `.newerSchema`, `.notDurable`, `.corrupt`.
     package init(
         path: String, owner: OwnerID, limits: SQLiteLimits = SQLiteLimits(), synchronous: Synchronous = .full,
         world: World
@@ -121,6 +121,7 @@ package final class SQLiteStore: Engine {
     package func close() throws(StoreError) {
         queue.close()
         do { try pool.close() } catch { throw SQLFault.translate(error) }
+        lock.release()
     }
 }
 
@@ -219,16 +220,25 @@ extension SQLiteStore {
 
 /// The right to open the file, held by one process at a time; the system gives it back however that ends.
 private final class FileLock: Sendable {
-    private let descriptor: Int32
+    private let descriptor: Mutex<Int32?>
 
     init(_ path: String) throws(StoreError) {
-        descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw StoreError(.unavailable) }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            close(descriptor)
-            throw StoreError(.unavailable)
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw StoreError(.unavailable) }
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
+            close(file)
+            throw StoreError(.inUse)
         }
+        descriptor = Mutex(file)
     }
 
-    deinit { close(descriptor) }
+    func release() {
+        let file = descriptor.withLock { held in
+            defer { held = nil }
+            return held
+        }
+        if let file { close(file) }
+    }
+
+    deinit { release() }
 }

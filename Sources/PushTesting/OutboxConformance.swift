@@ -1,0 +1,196 @@
+import PushModel
+
+extension EngineConformance {
+    static var outbox: [ConformanceCase] {
+        [
+            ConformanceCase("an accepted push is owed until settled, once", settling),
+            ConformanceCase("a retry waits parked until it is due", retrying),
+            ConformanceCase("claim goes by class, then round robin over origins", turns),
+            ConformanceCase("what a dead process owed is taken over, and its word no longer counts", takeover),
+            ConformanceCase("a live owner keeps its pushes", liveOwner),
+            ConformanceCase("the outbox refuses what is beyond its bound, and writes none of it", bounds),
+            ConformanceCase("custody ends for parked pushes", custody),
+        ]
+    }
+
+    static var marks: [ConformanceCase] {
+        [
+            ConformanceCase("a repeat meets the owed push, and its first outcome once settled", repeats),
+            ConformanceCase("a repeat is known after reopening", repeatsAfterReopening),
+            ConformanceCase("a mark ends after ten minutes, and at once when withdrawn", markEnds),
+        ]
+    }
+
+    private static func settling(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let push = Samples.push(1, rig)
+        let admission = try await Samples.accept([push], engine, rig)[0]
+        let step = try Samples.step(push, admission, .settle)
+        var stale = step
+        stale.epoch += 1
+        var foreign = step
+        foreign.id = PushID(Samples.digest(4242))
+        let refused = try await engine.settle([stale, foreign], feedback: [], now: rig.clock.now)
+        try expect(refused == [false, false], "another epoch or id changes nothing")
+        try expect(try await engine.load().rows == 1, "still owed")
+        try expect(try await engine.settle([step], feedback: [], now: rig.clock.now) == [true], "settled")
+        try expect(try await engine.settle([step], feedback: [], now: rig.clock.now) == [false], "only once")
+        let load = try await engine.load()
+        try expect(load.rows == 0 && load.bytes == 0, "nothing remains")
+    }
+
+    private static func retrying(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let push = Samples.push(1, rig)
+        let admission = try await Samples.accept([push], engine, rig)[0]
+        guard let lane = LaneName(Samples.lane) else { return }
+        let due = rig.clock.now + .seconds(30)
+        let retry = Settlement.Step.retry(notBefore: due, attempt: 1, lane: lane, parked: true)
+        let step = try Samples.step(push, admission, retry, first: .retry)
+        try expect(try await engine.settle([step], feedback: [], now: rig.clock.now) == [true], "ours")
+        try expect(try await engine.nextDue(Samples.lane) == due, "the lane knows when")
+        let early = try await engine.claim(Samples.lane, due: rig.clock.now, limit: 5)
+        try expect(early.isEmpty, "not before its time")
+        let claimed = try await engine.claim(Samples.lane, due: due, limit: 5)
+        try expect(claimed.map(\.id) == [push.id] && claimed[0].attempt == 1, "then it comes, once")
+        try expect(try await engine.claim(Samples.lane, due: due, limit: 5).isEmpty, "it is in memory now")
+        try expect(try await engine.nextDue(Samples.lane) == nil, "nothing waits")
+    }
+
+    private static func turns(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        var pushes = (0..<20 as Range<UInt64>).map { Samples.push($0, rig, origin: 1, parked: true) }
+        pushes += (20..<23 as Range<UInt64>).map { Samples.push($0, rig, origin: 2, parked: true) }
+        pushes.append(Samples.push(30, rig, pushClass: .urgent, origin: 1, parked: true))
+        pushes.append(Samples.push(31, rig, pushClass: .background, origin: 3, parked: true))
+        _ = try await Samples.accept(pushes, engine, rig)
+        let claimed = try await engine.claim(Samples.lane, due: rig.clock.now, limit: 7)
+        try expect(claimed.count == 7 && claimed.first?.pushClass == .urgent, "urgent first")
+        let small = claimed.count { $0.origin == pushes[20].origin }
+        try expect(small == 3, "the small origin has its turns beside the large one")
+        var total = claimed.count
+        // Ends: each round takes at least one, or is the last.
+        while true {
+            let more = try await engine.claim(Samples.lane, due: rig.clock.now, limit: 7)
+            if more.isEmpty { break }
+            total += more.count
+        }
+        try expect(total == pushes.count, "each is claimed once")
+    }
+
+    private static func takeover(_ rig: EngineRig) async throws {
+        let dead = try await rig.first(Samples.theirs)
+        try await dead.renew(for: .seconds(20))
+        let pushes = [Samples.push(1, rig), Samples.push(2, rig, parked: true)]
+        let admissions = try await Samples.accept(pushes, dead, rig)
+        let ours = try await rig.next(dead, Samples.ours)
+        try await ours.renew(for: .seconds(60))
+        rig.clock.advance(by: .seconds(21))
+        _ = try await ours.takeOver(limit: 10)
+        try expect(try await ours.takeOver(limit: 10) == 0, "taken over once")
+        let now = rig.clock.now
+        let claimed = try await ours.claim(Samples.lane, due: now, limit: 10)
+        try expect(Set(claimed.map(\.id)) == Set(pushes.map(\.id)), "both are ours now")
+        let old = try zip(pushes, admissions).map { try Samples.step($0, $1, .settle) }
+        try expect(try await ours.settle(old, feedback: [], now: now) == [false, false], "the old epoch is void")
+        if rig.isShared {
+            let late = try await dead.settle(old, feedback: [], now: now)
+            try expect(late == [false, false], "and so is the dead owner's word")
+        }
+        let new = claimed.map {
+            StoredSettlement(
+                row: $0.row, id: $0.id, epoch: $0.epoch, mark: $0.mark, step: .settle, first: .accepted)
+        }
+        try expect(try await ours.settle(new, feedback: [], now: now) == [true, true], "ours counts")
+    }
+
+    private static func liveOwner(_ rig: EngineRig) async throws {
+        guard rig.isShared else { return }
+        let other = try await rig.first(Samples.theirs)
+        try await other.renew(for: .seconds(20))
+        _ = try await Samples.accept([Samples.push(1, rig)], other, rig)
+        let ours = try await rig.next(other, Samples.ours)
+        rig.clock.advance(by: .seconds(19))
+        try expect(try await ours.takeOver(limit: 10) == 0, "alive by the engine's clock")
+        try await other.renew(for: .seconds(20))
+        rig.clock.advance(by: .seconds(5))
+        try expect(try await ours.takeOver(limit: 10) == 0, "renewed")
+    }
+
+    private static func bounds(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let many = (0..<UInt64(rowBound) + 1).map { Samples.push($0, rig) }
+        do {
+            _ = try await engine.accept(many, changes: [], now: rig.clock.now)
+            throw ConformanceFault(description: "more was taken than the bound")
+        } catch let error as StoreError {
+            try expect(error.code == .full, "full is said as full")
+        }
+        try expect(try await engine.load().rows == 0, "none of it was written")
+        _ = try await Samples.accept(Array(many.dropLast()), engine, rig)
+        try expect(try await engine.load().rows == rowBound, "up to the bound")
+    }
+
+    private static func custody(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        var brief = Samples.push(1, rig, parked: true)
+        brief.custodyEnds = rig.clock.now + .seconds(60)
+        _ = try await Samples.accept([brief, Samples.push(2, rig, parked: true)], engine, rig)
+        rig.clock.advance(by: .seconds(61))
+        let ended = try await engine.endCustody(before: rig.clock.now, limit: 10)
+        try expect(ended == [Samples.lane: 1], "the brief one ends, and is counted by lane")
+        let load = try await engine.load()
+        try expect(load.rows == 1 && load.lanes == [Samples.lane: 1], "the other stays")
+    }
+
+    private static func repeats(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let push = Samples.push(1, rig, mark: 1)
+        let admission = try await Samples.accept([push], engine, rig)[0]
+        let again = Samples.push(2, rig, mark: 1)
+        let whileOwed = try await Samples.accept([again], engine, rig)
+        try expect(whileOwed == [.repeated(of: push.id, first: nil)], "while owed, without an outcome")
+        try expect(try await engine.load().rows == 1, "the repeat is not written")
+        let step = try Samples.step(push, admission, .settle, first: .unregistered)
+        _ = try await engine.settle([step], feedback: [], now: rig.clock.now)
+        let settled = try await Samples.accept([again, Samples.push(3, rig, mark: 2)], engine, rig)
+        try expect(settled[0] == .repeated(of: push.id, first: .unregistered), "settled, with its outcome")
+        try expect(try await engine.load().rows == 1, "the other item of the call is taken")
+    }
+
+    private static func repeatsAfterReopening(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let pushes = [Samples.push(1, rig, mark: 1), Samples.push(2, rig, mark: 2)]
+        let admissions = try await Samples.accept(pushes, engine, rig)
+        let step = try Samples.step(pushes[0], admissions[0], .settle, first: .rejected)
+        _ = try await engine.settle([step], feedback: [], now: rig.clock.now)
+        let next = try await rig.next(engine, Samples.theirs)
+        let again = [Samples.push(3, rig, mark: 1), Samples.push(4, rig, mark: 2)]
+        let answers = try await Samples.accept(again, next, rig)
+        try expect(answers[0] == .repeated(of: pushes[0].id, first: .rejected), "the settled one")
+        try expect(answers[1] == .repeated(of: pushes[1].id, first: nil), "the owed one")
+    }
+
+    private static func markEnds(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let pushes = [Samples.push(1, rig, mark: 1), Samples.push(2, rig, mark: 2)]
+        let admissions = try await Samples.accept(pushes, engine, rig)
+        let steps = [
+            try Samples.step(pushes[0], admissions[0], .settle),
+            try Samples.step(pushes[1], admissions[1], .withdraw),
+        ]
+        _ = try await engine.settle(steps, feedback: [], now: rig.clock.now)
+        let withdrawn = Samples.push(3, rig, mark: 2)
+        guard case .owed = try await Samples.accept([withdrawn], engine, rig)[0] else {
+            throw ConformanceFault(description: "a withdrawn push's mark was still held")
+        }
+        rig.clock.advance(by: .seconds(599))
+        let held = try await Samples.accept([Samples.push(4, rig, mark: 1)], engine, rig)[0]
+        try expect(held == .repeated(of: pushes[0].id, first: .accepted), "held for ten minutes")
+        // Marks go in generations of two minutes.
+        rig.clock.advance(by: .seconds(180))
+        guard case .owed = try await Samples.accept([Samples.push(5, rig, mark: 1)], engine, rig)[0] else {
+            throw ConformanceFault(description: "a mark was held without end")
+        }
+    }
+}

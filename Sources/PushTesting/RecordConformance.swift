@@ -1,0 +1,123 @@
+import PushModel
+
+/// The rules of engines, each as a case.
+package enum EngineConformance {
+    /// The bound of owed pushes that a rig's engine is opened with.
+    package static let rowBound = 50
+    package static var all: [ConformanceCase] { records + outbox + marks }
+
+    static var records: [ConformanceCase] {
+        [
+            ConformanceCase("each condition decides by what stands", conditions),
+            ConformanceCase("changes are made all or none", allOrNone),
+            ConformanceCase("pages follow revisions, and revisions rise over reopening too", paging),
+            ConformanceCase("a record past its expiry is none, and purge takes a bounded number", expiry),
+            ConformanceCase("one dead address ends its older registrations only", deadAddress),
+            ConformanceCase("a setting is written once", settings),
+        ]
+    }
+
+    private static func conditions(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let now = rig.clock.now
+        func put(_ condition: Condition, version: UInt64 = 5, touched: Int64 = 1000) async throws -> Bool {
+            let record = Samples.record(1, version: version, touched: touched)
+            return try await engine.apply([.put(record, if: condition)], now: now) == .committed
+        }
+        try expect(try await !put(.revision(1)), "no revision stands yet")
+        try expect(try await put(.absent), "absent holds where nothing is")
+        try expect(try await !put(.absent), "absent fails where something is")
+        try expect(try await !put(.versionBelow(5)), "an equal version is not below")
+        try expect(try await put(.versionBelow(6)), "a lower version is below")
+        try expect(try await put(.versionBelow(.max), version: .max - 1), "versions use all 64 bits")
+        try expect(try await !put(.versionBelow(.max - 1)), "and are compared without sign")
+        try expect(try await !put(.touchedNotAfter(UnixTime(milliseconds: 999))), "touched later")
+        try expect(try await put(.touchedNotAfter(UnixTime(milliseconds: 1000))), "touched just then")
+        guard let standing = try await engine.find([Samples.digest(1)], now: now)[0] else {
+            throw ConformanceFault(description: "the record is gone")
+        }
+        try expect(try await put(.revision(standing.revision)), "the revision that stands")
+        try expect(try await !put(.revision(standing.revision)), "it stands no longer")
+        let deleted = try await engine.apply([.delete(Samples.digest(1), if: .versionBelow(1))], now: now)
+        try expect(deleted == .refused(index: 0), "delete has conditions too")
+        _ = try await engine.apply([.delete(Samples.digest(1), if: .any)], now: now)
+        try expect(try await engine.find([Samples.digest(1)], now: now) == [nil], "deleted is deleted")
+    }
+
+    private static func allOrNone(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let now = rig.clock.now
+        _ = try await engine.apply([.put(Samples.record(2), if: .any)], now: now)
+        let changes: [StoredChange] = [
+            .put(Samples.record(1), if: .absent), .put(Samples.record(2), if: .absent),
+        ]
+        try expect(try await engine.apply(changes, now: now) == .refused(index: 1), "the second is refused")
+        try expect(try await engine.find([Samples.digest(1)], now: now) == [nil], "so the first is not made")
+        let push = Samples.push(1, rig)
+        let answer = try await engine.accept([push], changes: changes, now: now)
+        try expect(answer == .refused(index: 1), "an acceptance is refused by its changes")
+        try expect(try await engine.load().rows == 0, "and writes no push")
+    }
+
+    private static func paging(_ rig: EngineRig) async throws {
+        var engine = try await rig.first(Samples.ours)
+        let now = rig.clock.now
+        for key in 1...5 as ClosedRange<UInt64> {
+            _ = try await engine.apply([.put(Samples.record(key, owner: key % 2), if: .any)], now: now)
+        }
+        let space = StoredIndex.space("zulip-main/device")
+        let head = try await engine.page(space, after: 0, limit: 3, now: now)
+        try expect(head.map(\.key) == [1, 2, 3].map(Samples.digest), "in the order of writing")
+        let rest = try await engine.page(space, after: head.last?.revision ?? 0, limit: 10, now: now)
+        try expect(rest.map(\.key) == [4, 5].map(Samples.digest), "after that revision")
+        let odd = try await engine.page(.owner(Samples.digest(1)), after: 0, limit: 10, now: now)
+        try expect(odd.count == 3, "an owner's records")
+        let last = rest.last?.revision ?? 0
+        _ = try await engine.apply([.delete(Samples.digest(5), if: .any)], now: now)
+        engine = try await rig.next(engine, Samples.ours)
+        _ = try await engine.apply([.put(Samples.record(6), if: .any)], now: now)
+        let news = try await engine.page(space, after: last, limit: 10, now: now)
+        try expect(news.map(\.key) == [Samples.digest(6)], "a revision is never given twice")
+    }
+
+    private static func expiry(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let now = rig.clock.now
+        for key in 1...4 as ClosedRange<UInt64> {
+            let record = Samples.record(key, expires: now + .seconds(1))
+            _ = try await engine.apply([.put(record, if: .any)], now: now)
+        }
+        let later = now + .seconds(2)
+        try expect(try await engine.find([Samples.digest(1)], now: later) == [nil], "past its expiry")
+        let revived = Samples.record(1)
+        let result = try await engine.apply([.put(revived, if: .absent)], now: later)
+        try expect(result == .committed, "what has expired is absent")
+        try expect(try await engine.purge(before: later, limit: 2) == 2, "purge is bounded")
+        try expect(try await engine.purge(before: later, limit: 9) == 1, "and goes on")
+        try expect(try await engine.find([Samples.digest(1)], now: later)[0] != nil, "the new one stays")
+    }
+
+    private static func deadAddress(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let now = rig.clock.now
+        _ = try await engine.apply(
+            [
+                .put(Samples.record(1, touched: 10, address: 77), if: .any),
+                .put(Samples.record(2, touched: 30, address: 77), if: .any),
+            ], now: now)
+        let dead = StoredChange.expireAddress(
+            Samples.digest(77), at: now, notTouchedAfter: UnixTime(milliseconds: 20))
+        _ = try await engine.settle([], feedback: [dead], now: now)
+        let found = try await engine.find([1, 2].map(Samples.digest), now: now)
+        try expect(found[0]?.state == .expired(at: now), "the older one ends")
+        try expect(found[1]?.state == .live, "a fresher registration survives")
+    }
+
+    private static func settings(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        try expect(try await engine.setting("check") == nil, "none at first")
+        try expect(try await engine.settle(setting: "check", to: [1]) == [1], "the first stands")
+        try expect(try await engine.settle(setting: "check", to: [2]) == [1], "and goes on standing")
+        try expect(try await engine.setting("check") == [1], "and is read")
+    }
+}
