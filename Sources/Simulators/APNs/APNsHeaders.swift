@@ -13,7 +13,7 @@ extension APNsJudge {
         func refuse(_ reason: APNsReason) -> Result<Accepted, ProviderTokens.Refusal> {
             .failure(ProviderTokens.Refusal(reason))
         }
-        var accepted = Accepted(token: "", topic: "", pushType: nil, priority: 10)
+        var accepted = Accepted(token: "", topic: "", bundle: "", pushType: nil, priority: 10)
         if let field = request[.apnsID] {
             guard let id = lowerCaseID(field) else { return refuse(.badMessageId) }
             accepted.id = id
@@ -39,9 +39,10 @@ extension APNsJudge {
         guard let topic = request[.topic] else { return refuse(.missingTopic) }
         guard isTopic(topic) else { return refuse(.badTopic) }
         accepted.topic = String(decoding: topic, as: UTF8.self)
-        let (bundle, suffix) = APNsPushType.split(accepted.topic[...])
+        let (bundle, suffix) = APNsPushType.split(topic)
+        accepted.bundle = suffix.isEmpty ? accepted.topic : String(decoding: bundle, as: UTF8.self)
         if let bundles = registration.bundles, !bundles.contains(accepted.topic),
-            !bundles.contains(String(bundle))
+            !bundles.contains(accepted.bundle)
         {
             return refuse(.topicDisallowed)
         }

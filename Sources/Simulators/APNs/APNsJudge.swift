@@ -28,6 +28,8 @@ struct APNsJudge {
         var id: PushID?
         var token: String
         var topic: String
+        /// The topic without the push type's suffix.
+        var bundle: String
         var pushType: APNsPushType?
         var priority: Int
         var expirationSeconds: Int64?
@@ -79,8 +81,7 @@ struct APNsJudge {
         }
         guard let token = Self.tokenText(address) else { return refuse(.badDeviceToken, goodToken: true) }
         accepted.token = token
-        let bundle = String(APNsPushType.split(accepted.topic[...]).bundle)
-        if let refusal = devices.fault(token: token, topic: accepted.topic, bundle: bundle) {
+        if let refusal = devices.fault(token: token, topic: accepted.topic, bundle: accepted.bundle) {
             return .refused(refusal, hasGoodToken: true)
         }
         if let reason = Self.bodyFault(request, accepted) { return refuse(reason, goodToken: true) }

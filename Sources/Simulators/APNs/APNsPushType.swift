@@ -22,16 +22,19 @@ public enum APNsPushType: String, Sendable, Hashable, CaseIterable {
     /// Most bytes of the body.
     public var payloadBytes: Int { self == .voip ? 5120 : 4096 }
 
-    /// Splits a topic into the bundle id and the suffix of a push type; the longest suffix that fits.
-    static func split(_ topic: Substring) -> (bundle: Substring, suffix: String) {
-        for suffix in suffixes where topic.utf8.count > suffix.utf8.count && topic.hasSuffix(suffix) {
-            return (topic.dropLast(suffix.count), suffix)
+    /// Splits a topic into the bundle id and the suffix of a push type (the longest one that fits), on bytes:
+    /// every push comes by here.
+    static func split(_ topic: ArraySlice<UInt8>) -> (bundle: ArraySlice<UInt8>, suffix: String) {
+        for (text, bytes) in suffixes
+        where topic.count > bytes.count && topic.suffix(bytes.count).elementsEqual(bytes) {
+            return (topic.dropLast(bytes.count), text)
         }
         return (topic, "")
     }
 
     private static let suffixes = Set(allCases.compactMap(\.topicSuffix)).subtracting([""])
         .sorted { $0.utf8.count > $1.utf8.count }
+        .map { (text: $0, bytes: Array($0.utf8)) }
 
     private static let byName = Dictionary(
         uniqueKeysWithValues: allCases.map { (Array($0.rawValue.utf8), $0) })

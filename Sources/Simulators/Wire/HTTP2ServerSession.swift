@@ -1,6 +1,7 @@
 import CNghttp2
 
-/// What a session tells its connection. All calls come from inside ``HTTP2ServerSession/receive(_:)``.
+/// What a session tells its connection. All calls come from inside ``HTTP2ServerSession/receive(_:)`` or
+/// ``HTTP2ServerSession/drain(_:)``; only `received` may ask the session to send.
 protocol HTTP2ServerSessionEvents: AnyObject {
     /// A request's header fields are complete; more than this, the body, may follow.
     func opened(_ stream: Int32)
@@ -22,6 +23,11 @@ final class HTTP2ServerSession {
     weak var events: (any HTTP2ServerSessionEvents)?
     private var session: OpaquePointer?
     fileprivate var streams: [Int32: Stream] = [:]
+    /// The stream whose header fields are being read: they come one behind the other.
+    fileprivate var current: (id: Int32, request: SimulatedRequest)?
+    /// Requests that ended in the bytes that are being read. They are reported when the library has returned:
+    /// it must not be asked to send, which may end a stream, from inside one of its own calls.
+    private var complete: [Int32] = []
     private var pool: [SimulatedRequest] = []
     /// The library is told no stream limit; what the wire says is written over its SETTINGS frames, in order.
     private var announced: [UInt32] = []
@@ -59,8 +65,13 @@ final class HTTP2ServerSession {
     /// Feeds bytes from the peer. False: the peer broke the protocol beyond repair, or the session has ended.
     func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard let base = bytes.baseAddress else { return true }
-        return nghttp2_session_mem_recv(session, base.assumingMemoryBound(to: UInt8.self), bytes.count)
-            == bytes.count
+        let count = nghttp2_session_mem_recv(session, base.assumingMemoryBound(to: UInt8.self), bytes.count)
+        for id in complete {
+            // The peer may have reset it behind its end.
+            if let stream = streams[id] { events?.received(stream.request, on: id) }
+        }
+        complete.removeAll(keepingCapacity: true)
+        return count == bytes.count
     }
 
     /// Lends what the session wants to send next, frame by frame; stops when there is nothing, or on a fault.
@@ -159,7 +170,8 @@ final class HTTP2ServerSession {
         }
         nghttp2_session_callbacks_set_on_header_callback(callbacks) {
             _, frame, name, nameCount, value, count, _, user in
-            me(user).streams[frame!.pointee.hd.stream_id]?.request.add(
+            guard let current = me(user).current, current.id == frame!.pointee.hd.stream_id else { return 0 }
+            current.request.add(
                 name: .init(start: name, count: nameCount), value: .init(start: value, count: count))
             return 0
         }
@@ -194,8 +206,9 @@ final class HTTP2ServerSession {
     }
 
     fileprivate func began(_ id: Int32) {
-        guard streams[id] == nil else { return }
-        streams[id] = Stream(pool.popLast() ?? SimulatedRequest())
+        let stream = streams[id] ?? Stream(pool.popLast() ?? SimulatedRequest())
+        streams[id] = stream
+        current = (id, stream.request)
     }
 
     fileprivate func receivedBody(_ bytes: UnsafeBufferPointer<UInt8>, on id: Int32) {
@@ -209,13 +222,9 @@ final class HTTP2ServerSession {
         switch UInt32(head.type) {
         case NGHTTP2_HEADERS.rawValue:
             if frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST { events?.opened(head.stream_id) }
-            if isEnd, let stream = streams[head.stream_id] {
-                events?.received(stream.request, on: head.stream_id)
-            }
+            if isEnd { complete.append(head.stream_id) }
         case NGHTTP2_DATA.rawValue:
-            if isEnd, let stream = streams[head.stream_id] {
-                events?.received(stream.request, on: head.stream_id)
-            }
+            if isEnd { complete.append(head.stream_id) }
         case NGHTTP2_PING.rawValue:
             guard UInt32(head.flags) & NGHTTP2_FLAG_ACK.rawValue == 0 else { return }
             events?.receivedPing(withUnsafeBytes(of: frame.pointee.ping.opaque_data) { Array($0) })
@@ -230,6 +239,7 @@ final class HTTP2ServerSession {
 
     fileprivate func closed(_ id: Int32) {
         guard let stream = streams.removeValue(forKey: id) else { return }
+        if current?.id == id { current = nil }
         if pool.count < Self.pooled {
             stream.request.reset()
             pool.append(stream.request)
