@@ -95,7 +95,7 @@ let suites: [Target] = [
     tests("WireFormatsTests", ["WireFormats", "PushModel", "PushTesting"]),
     tests("StoreTests", ["PushModel", "PushTesting", "AtRest", "Primitives", "MemoryStore", "SQLiteStore"]),
     tests("DeliveryTests", ["PushModel", "PushTesting", "Delivery", "MemoryStore", "AtRest"]),
-    tests("HTTP2ClientTests", ["PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", "WireFormats",
+    tests("HTTP2ClientTests", ["PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", "WebClient", "WireFormats",
                                nioCore, nioPosix, nioSSL, nioHTTP1, crypto, cryptoExtras, "CNghttp2"]),
     tests("SimulatorsTests", ["PushModel", "Simulators", "CNghttp2", nioCore, nioPosix, nioSSL, nioHTTP1]),
     tests("ZulipPushTests", ["PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats", "Delivery", "APNs", "FCM",

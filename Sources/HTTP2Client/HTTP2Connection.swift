@@ -14,7 +14,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    private struct Inbox {
+    struct Inbox {
         var slots: [HTTP2Slot] = []
         var closed = false
     }
@@ -22,29 +22,29 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     let pool: HTTP2Pool
     let tag: HTTP2ConnectionTag
     let eventLoop: any EventLoop
-    private let options: HTTP2Options
-    private let world: World
-    private let inbox = Mutex(Inbox())
+    let options: HTTP2Options
+    let world: World
+    let inbox = Mutex(Inbox())
 
-    private var context: ChannelHandlerContext?
-    private var session: HTTP2Session?
-    private var state: ConnectionState
-    private var arrivals: [HTTP2Slot] = []
+    var context: ChannelHandlerContext?
+    var session: HTTP2Session?
+    var state: ConnectionState
+    var arrivals: [HTTP2Slot] = []
     /// Taken from the inbox, waiting for the limit or for the socket. At most what was reserved.
-    private var pending = CircularBuffer<HTTP2Slot>()
-    private var inFlight: ContiguousArray<HTTP2Slot> = []
-    private var finished: [(UnsafeContinuation<HTTP2Answer, Never>, HTTP2Answer)] = []
-    private var unsentBytes = 0
-    private var usualBodyBytes = 1024
-    private var submittedCount = 0
-    private var closedCount = 0
-    private var drainToTell = false
-    private var turning = false
-    private var turnAgain = false
-    private var ticker: RepeatedTask?
+    var pending = CircularBuffer<HTTP2Slot>()
+    var inFlight: ContiguousArray<HTTP2Slot> = []
+    var finished: [(UnsafeContinuation<HTTP2Answer, Never>, HTTP2Answer)] = []
+    var unsentBytes = 0
+    var usualBodyBytes = 1024
+    var submittedCount = 0
+    var closedCount = 0
+    var drainToTell = false
+    var turning = false
+    var turnAgain = false
+    var ticker: RepeatedTask?
 
     /// Enough for a few dozen frames, so that a burst is one TLS write.
-    private static let writeLimitBytes = 1 << 16
+    static let writeLimitBytes = 1 << 16
 
     init(
         pool: HTTP2Pool, tag: HTTP2ConnectionTag, eventLoop: any EventLoop, options: HTTP2Options,
@@ -206,7 +206,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 // MARK: - One turn
 
 extension HTTP2Connection {
-    private func turn() {
+    func turn() {
         if turning {
             turnAgain = true
             return
@@ -226,13 +226,13 @@ extension HTTP2Connection {
         }
     }
 
-    private func takeInbox() {
+    func takeInbox() {
         inbox.withLock { swap(&$0.slots, &arrivals) }
         pending.append(contentsOf: arrivals)
         arrivals.removeAll(keepingCapacity: true)
     }
 
-    private func submitPending() {
+    func submitPending() {
         guard !pending.isEmpty else { return }
         let now = world.instant()
         let wall = world.now()
@@ -274,14 +274,14 @@ extension HTTP2Connection {
     }
 
     /// Ends a slot that never reached the session, unprocessed.
-    private func endUnsubmitted(_ slot: HTTP2Slot, _ cause: HTTP2Answer.Cause) {
+    func endUnsubmitted(_ slot: HTTP2Slot, _ cause: HTTP2Answer.Cause) {
         slot.sentAt = world.now()
         submittedCount += 1
         closedCount += 1
         finish(slot, cause, .unprocessed)
     }
 
-    private func write() {
+    func write() {
         guard let context, let session else { return }
         var more = true
         while more, context.channel.isWritable, state.phase != .ended {
@@ -294,7 +294,7 @@ extension HTTP2Connection {
         }
     }
 
-    private func report() -> PoolState<HTTP2Connection, HTTP2Pool.Waiter>.Report {
+    func report() -> PoolState<HTTP2Connection, HTTP2Pool.Waiter>.Report {
         defer { (submittedCount, closedCount) = (0, 0) }
         return .init(
             limit: state.limit, submitted: submittedCount, closed: closedCount,
@@ -303,7 +303,7 @@ extension HTTP2Connection {
     }
 
     /// Reports to the pool, then wakes callers: the streams they free are free before they ask for more.
-    private func tell() {
+    func tell() {
         if drainToTell {
             drainToTell = false
             pool.drained(tag)
@@ -312,100 +312,5 @@ extension HTTP2Connection {
         guard !finished.isEmpty else { return }
         for (continuation, answer) in finished { continuation.resume(returning: answer) }
         finished.removeAll(keepingCapacity: true)
-    }
-}
-
-// MARK: - Ends
-
-extension HTTP2Connection {
-    private func tick() {
-        guard state.phase != .ended else { return }
-        let now = world.instant()
-        expire(now)
-        let stalled = inFlight.isEmpty && (session?.sendWindowBytes ?? Int.max) < usualBodyBytes
-        switch state.tick(at: now, inFlight: inFlight.count + pending.count, stalled: stalled) {
-        case .none: break
-        case .ping: session?.ping()
-        case .fail(let code): return fail(code)
-        case .drain: drain()
-        case .leave:
-            session?.terminate()
-        }
-        turn()
-    }
-
-    /// Ends what waited too long: in the queue unprocessed; on the wire with CANCEL, its fate unknown once
-    /// the whole body had been written.
-    private func expire(_ now: ContinuousClock.Instant) {
-        if pending.contains(where: { $0.isLate(now) }) {
-            let late = pending.filter { $0.isLate(now) }
-            pending.removeAll { $0.isLate(now) }
-            for slot in late { endUnsubmitted(slot, .deadlineExceeded) }
-        }
-        for slot in inFlight where !slot.resetSent {
-            if let call = slot.call {
-                guard call.deadline <= now else { continue }
-                pool.counters.timeouts.increment()
-                finish(slot, .deadlineExceeded, slot.bodySent ? .unknown : .unprocessed)
-                reset(slot)
-            } else if slot.lateSince.map({ now - $0 >= options.requestDeadline }) ?? true {
-                if slot.lateSince == nil { slot.lateSince = now } else { reset(slot) }
-            }
-        }
-    }
-
-    private func drain() {
-        if state.drain(at: world.instant()) { drainToTell = true }
-    }
-
-    private func reset(_ slot: HTTP2Slot) {
-        slot.resetSent = true
-        session?.reset(slot.streamID)
-    }
-
-    private func finish(_ slot: HTTP2Slot, _ cause: HTTP2Answer.Cause, _ fate: Answer.Fate) {
-        guard let call = slot.call else { return }
-        slot.call = nil
-        unsentBytes -= slot.streamID == 0 ? 0 : call.request.body.count - slot.bodyOffset
-        if fate == .unknown { pool.counters.unknownFates.increment() }
-        finished.append((call.continuation, slot.answer(cause, fate)))
-    }
-
-    private func remove(_ slot: HTTP2Slot) {
-        guard slot.index >= 0, let last = inFlight.popLast() else { return }
-        if last !== slot {
-            inFlight[slot.index] = last
-            last.index = slot.index
-        }
-        slot.index = -1
-        slot.held = nil
-        closedCount += 1
-    }
-
-    func fail(_ code: HTTP2Error.Code) {
-        guard state.phase != .ended else { return }
-        end(because: code)
-        context?.close(promise: nil)
-    }
-
-    /// Ends everything on it; what was written whole has an unknown fate, the rest is unprocessed.
-    private func end(because code: HTTP2Error.Code?) {
-        guard state.phase != .ended else { return }
-        state.end()
-        ticker?.cancel()
-        ticker = nil
-        let queued = inbox.withLock { inbox in
-            inbox.closed = true
-            defer { inbox.slots = [] }
-            return inbox.slots
-        }
-        for slot in inFlight { finish(slot, .connectionLost, slot.bodySent ? .unknown : .unprocessed) }
-        for slot in Array(pending) + queued { endUnsubmitted(slot, .connectionLost) }
-        inFlight.removeAll()
-        pending.removeAll()
-        session = nil
-        pool.ended(tag, proved: state.proved, because: code)
-        for (continuation, answer) in finished { continuation.resume(returning: answer) }
-        finished.removeAll()
     }
 }

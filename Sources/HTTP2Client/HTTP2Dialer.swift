@@ -23,7 +23,7 @@ struct HTTP2Dialer: Sendable {
             throw HTTP2Error(.badCertificateFile)
         }
         self.tls = tls
-        // What does not read as an address is a name; only names are sent for SNI (RFC 6066 §3).
+        // What cannot be read as an address is a name.
         let isAddress = (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port)) != nil
         serverName = isAddress ? nil : endpoint.host
     }
@@ -75,29 +75,28 @@ struct HTTP2Dialer: Sendable {
         to channel: any Channel, _ proxy: HTTP2Endpoint.Proxy, deadline: TimeAmount,
         _ established: EventLoopPromise<Void>
     ) throws {
-        var headers = HTTPHeaders()
+        let target = endpoint.host.contains(":") ? "[\(endpoint.host)]" : endpoint.host
+        var headers = HTTPHeaders([("host", "\(target):\(endpoint.port)")])
         if let authorization = proxy.authorization {
             headers.add(name: "proxy-authorization", value: authorization)
         }
         let connect = NIOHTTP1ProxyConnectHandler(
-            targetHost: endpoint.host, targetPort: endpoint.port, headers: headers,
-            deadline: .now() + deadline,
+            targetHost: target, targetPort: endpoint.port, headers: headers, deadline: .now() + deadline,
             promise: established)
         let sync = channel.pipeline.syncOperations
         try sync.addHandler(HTTPRequestEncoder(), name: Self.encoderName)
         try sync.addHandler(
             ByteToMessageHandler(HTTPResponseDecoder(leftOverBytesStrategy: .dropBytes)),
             name: Self.decoderName)
-        try sync.addHandler(connect, name: Self.connectName)
+        try sync.addHandler(connect)
     }
 
     private func removeConnect(from channel: any Channel) -> EventLoopFuture<Void> {
-        channel.pipeline.removeHandler(name: Self.connectName)
-            .flatMap { channel.pipeline.removeHandler(name: Self.encoderName) }
+        // The CONNECT handler has gone by itself.
+        channel.pipeline.removeHandler(name: Self.encoderName)
             .flatMap { channel.pipeline.removeHandler(name: Self.decoderName) }
     }
 
     private static let encoderName = "connect-encoder"
     private static let decoderName = "connect-decoder"
-    private static let connectName = "connect"
 }

@@ -4,8 +4,7 @@ package import PushModel
 /// where they are. Built once for each kind of request and kept.
 ///
 /// A request's other fields stand in its ``HTTP2Head``, in the order of `varying`; the first of them is
-/// always
-/// `:path`.
+/// always `:path`.
 package final class HTTP2HeaderTemplate: @unchecked Sendable {
     // Safety: the memory is written in the initialiser only.
 
@@ -36,7 +35,7 @@ package final class HTTP2HeaderTemplate: @unchecked Sendable {
     ///   - authority: the value of `:authority`.
     ///   - fixed: lower-case names and their values, the same for all requests of this kind.
     ///   - varying: names of the fields that come with each request after `:path`; a length of 0 leaves one
-    ///     out.
+    /// out.
     package init(
         authority: String, fixed: [(name: String, value: String)],
         varying: [(name: String, indexing: Indexing)]

@@ -33,7 +33,7 @@ package enum SignedToken {
             let letters = Secret(raw[marks[1] + 5..<marks[2]].filter { $0 > 0x20 })
             return letters.reveal { letters -> Secret? in
                 guard let count = Base64.decodedCount(letters), count > 0 else { return nil }
-                // The fault is dropped: whatever the text is, it is no key.
+                // Broken base64 has one meaning here: no key.
                 return try? Secret(count: count) { out throws(FormatError) in
                     try Base64.decode(letters, into: out)
                 }

@@ -40,7 +40,7 @@ struct APNsOutcomeTests {
         (429, "TooManyProviderTokenUpdates", .retry(after: nil), .replaceConnection),
         (500, "InternalServerError", .retry(after: nil), .none),
         (503, "ServiceUnavailable", .retry(after: nil), .none),
-        (503, "Shutdown", .retry(after: nil), .replaceConnection),
+        (503, "Shutdown", .retry(after: nil), .replaceConnection)
     ]
 
     private func judge(_ status: Int, _ body: String, retryAfter: String = "") -> APNsOutcomeTable.Verdict {
@@ -57,12 +57,17 @@ struct APNsOutcomeTests {
     }
 
     @Test("200 is accepted, whatever stands in the body")
-    func accepted() { #expect(judge(200, "x") == judge(200, "")) ; #expect(judge(200, "").outcome == .accepted) }
+    func accepted() {
+        #expect(judge(200, "x") == judge(200, "")); #expect(judge(200, "").outcome == .accepted)
+    }
 
-    @Test("Unknown reasons, other people's pages and empty bodies are judged by class, and name nothing", arguments: [
-        (400, Outcome.rejected), (403, .misconfigured(.credential)), (404, .rejected), (410, .rejected),
-        (429, .retry(after: nil)), (500, .retry(after: nil)), (502, .retry(after: nil)), (301, .retry(after: nil)),
-    ])
+    @Test(
+        "Unknown reasons, other people's pages and empty bodies are judged by class, and name nothing",
+        arguments: [
+            (400, Outcome.rejected), (403, .misconfigured(.credential)), (404, .rejected), (410, .rejected),
+            (429, .retry(after: nil)), (500, .retry(after: nil)), (502, .retry(after: nil)),
+            (301, .retry(after: nil))
+        ])
     func unknown(status: Int, outcome: Outcome) {
         for body in ["", "<html>", "{\"reason\":\"Novel\"}", "{\"reason\":7}", "[]"] {
             #expect(judge(status, body).outcome == outcome)
@@ -77,11 +82,15 @@ struct APNsOutcomeTests {
     }
 
     @Test("410 without a time counts as of now: the table invents none")
-    func untimed() { #expect(judge(410, "{\"reason\":\"Unregistered\"}").outcome == .unregistered(since: nil)) }
+    func untimed() {
+        #expect(judge(410, "{\"reason\":\"Unregistered\"}").outcome == .unregistered(since: nil))
+    }
 
     @Test("Retry-After is a floor, in seconds or as a date")
     func retryAfter() {
-        #expect(judge(429, "{\"reason\":\"TooManyRequests\"}", retryAfter: "7").outcome == .retry(after: .seconds(7)))
+        #expect(
+            judge(429, "{\"reason\":\"TooManyRequests\"}", retryAfter: "7").outcome
+                == .retry(after: .seconds(7)))
         // 2027-01-15T08:00:00Z is 1,800,000,000.
         let date = judge(503, "", retryAfter: "Fri, 15 Jan 2027 08:00:30 GMT")
         #expect(date.outcome == .retry(after: .seconds(30)))
@@ -91,7 +100,8 @@ struct APNsOutcomeTests {
 @Suite("Requests to APNs")
 struct APNsRequestTests {
     private func message(
-        token: String = "00aaBBcc", bundle: String = "org.acme.chat", type: APNsPushType = .alert, priority: UInt8 = 10,
+        token: String = "00aaBBcc", bundle: String = "org.acme.chat", type: APNsPushType = .alert,
+        priority: UInt8 = 10,
         expiration: UnixTime? = nil, collapse: String? = nil, bytes: Int = 20
     ) -> APNsMessage {
         APNsMessage(
@@ -114,7 +124,10 @@ struct APNsRequestTests {
         }
         for (position, varying) in request.template.varying.enumerated() {
             let count = Int(request.head.lengths[position])
-            if count > 0 { fields[text(varying.name, varying.nameCount)] = text(request.head.bytes.baseAddress! + at, count) }
+            if count > 0 {
+                fields[text(varying.name, varying.nameCount)] = text(
+                    request.head.bytes.baseAddress! + at, count)
+            }
             at += count
         }
         return fields
@@ -125,12 +138,13 @@ struct APNsRequestTests {
         let request = try APNsRequest(authority: "api.push.apple.com").request(
             for: message(expiration: UnixTime(seconds: 1_800_000_060), collapse: "c-1"), id: id,
             authorization: authorization)
-        #expect(fields(request) == [
-            ":method": "POST", ":scheme": "https", ":authority": "api.push.apple.com",
-            ":path": "/3/device/00aaBBcc", "apns-topic": "org.acme.chat", "apns-push-type": "alert",
-            "apns-priority": "10", "apns-id": "01890a5d-ac96-774b-bcce-b302099a8057",
-            "apns-expiration": "1800000060", "apns-collapse-id": "c-1",
-        ])
+        #expect(
+            fields(request) == [
+                ":method": "POST", ":scheme": "https", ":authority": "api.push.apple.com",
+                ":path": "/3/device/00aaBBcc", "apns-topic": "org.acme.chat", "apns-push-type": "alert",
+                "apns-priority": "10", "apns-id": "01890a5d-ac96-774b-bcce-b302099a8057",
+                "apns-expiration": "1800000060", "apns-collapse-id": "c-1"
+            ])
     }
 
     @Test("Neither expiration nor collapse id unless the message has one; 0 is one")
@@ -143,12 +157,15 @@ struct APNsRequestTests {
         #expect(fields(once)["apns-expiration"] == "0")
     }
 
-    @Test("The topic is the bundle and the type's suffix", arguments: [
-        (APNsPushType.alert, ""), (.background, ""), (.voip, ".voip"), (.complication, ".complication"),
-        (.fileprovider, ".pushkit.fileprovider"), (.location, ".location-query"),
-        (.liveactivity, ".push-type.liveactivity"), (.pushtotalk, ".voip-ptt"), (.widgets, ".push-type.widgets"),
-        (.controls, ".push-type.controls"),
-    ])
+    @Test(
+        "The topic is the bundle and the type's suffix",
+        arguments: [
+            (APNsPushType.alert, ""), (.background, ""), (.voip, ".voip"), (.complication, ".complication"),
+            (.fileprovider, ".pushkit.fileprovider"), (.location, ".location-query"),
+            (.liveactivity, ".push-type.liveactivity"), (.pushtotalk, ".voip-ptt"),
+            (.widgets, ".push-type.widgets"),
+            (.controls, ".push-type.controls")
+        ])
     func topic(type: APNsPushType, suffix: String) throws {
         let request = try APNsRequest(authority: "a").request(
             for: message(type: type, priority: 5), id: id, authorization: authorization)
@@ -156,26 +173,34 @@ struct APNsRequestTests {
         #expect(fields(request)["apns-push-type"] == type.rawValue)
     }
 
-    @Test("Bodies up to the limit are sent, larger ones refused", arguments: [
-        (APNsPushType.alert, 4096, true), (.alert, 4097, false), (.voip, 5120, true), (.voip, 5121, false),
-        (.alert, 0, false),
-    ])
+    @Test(
+        "Bodies up to the limit are sent, larger ones refused",
+        arguments: [
+            (APNsPushType.alert, 4096, true), (.alert, 4097, false), (.voip, 5120, true),
+            (.voip, 5121, false),
+            (.alert, 0, false)
+        ])
     func sizes(type: APNsPushType, bytes: Int, fits: Bool) {
         let request = try? APNsRequest(authority: "a").request(
             for: message(type: type, bytes: bytes), id: id, authorization: authorization)
         #expect((request != nil) == fits)
     }
 
-    @Test("What Apple would refuse without doubt is not sent", arguments: [
-        ("", "org.acme.chat", UInt8(10), APNsRequest.Refusal.badDeviceToken), ("0", "org.acme.chat", 10, .badDeviceToken),
-        ("zz", "org.acme.chat", 10, .badDeviceToken), ("00/../00", "org.acme.chat", 10, .badDeviceToken),
-        (String(repeating: "a", count: 202), "org.acme.chat", 10, .badDeviceToken),
-        ("00", "", 10, .badTopic), ("00", "a\r\nb", 10, .badTopic), ("00", "org.acme.chat", 7, .badPriority),
-    ])
+    @Test(
+        "What Apple would refuse without doubt is not sent",
+        arguments: [
+            ("", "org.acme.chat", UInt8(10), APNsRequest.Refusal.badDeviceToken),
+            ("0", "org.acme.chat", 10, .badDeviceToken),
+            ("zz", "org.acme.chat", 10, .badDeviceToken), ("00/../00", "org.acme.chat", 10, .badDeviceToken),
+            (String(repeating: "a", count: 202), "org.acme.chat", 10, .badDeviceToken),
+            ("00", "", 10, .badTopic), ("00", "a\r\nb", 10, .badTopic),
+            ("00", "org.acme.chat", 7, .badPriority)
+        ])
     func refused(token: String, bundle: String, priority: UInt8, refusal: APNsRequest.Refusal) {
         #expect(throws: refusal) {
             try APNsRequest(authority: "a").request(
-                for: message(token: token, bundle: bundle, priority: priority), id: id, authorization: authorization)
+                for: message(token: token, bundle: bundle, priority: priority), id: id,
+                authorization: authorization)
         }
     }
 
@@ -187,14 +212,17 @@ struct APNsRequestTests {
         }
         #expect(throws: APNsRequest.Refusal.badCollapseID) {
             try requests.request(
-                for: message(collapse: String(repeating: "c", count: 65)), id: id, authorization: authorization)
+                for: message(collapse: String(repeating: "c", count: 65)), id: id,
+                authorization: authorization)
         }
     }
 }
 
 @Suite("The provider token")
 struct APNsCredentialTests {
-    private func text(_ token: APNsToken) -> String { String(decoding: token.authorization.bytes, as: UTF8.self) }
+    private func text(_ token: APNsToken) -> String {
+        String(decoding: token.authorization.bytes, as: UTF8.self)
+    }
 
     @Test("It is the JWT that Apple asks for, signed with the key, as openssl finds too")
     func signature() async throws {
@@ -255,7 +283,9 @@ struct APNsCredentialTests {
         #expect(await !credential.expired(credential.token()))
     }
 
-    @Test("Broken keys and ids are refused without their bytes", arguments: ["", "A1B2C3D4E", "a1b2c3d4e5", "A1B2C3D4E5F"])
+    @Test(
+        "Broken keys and ids are refused without their bytes",
+        arguments: ["", "A1B2C3D4E", "a1b2c3d4e5", "A1B2C3D4E5F"])
     func refused(team: String) {
         #expect(throws: APNsError(.badIdentifier)) {
             try APNsCredential(team: team, keyID: "F6G7H8I9J0", key: Secret([1]), world: .live)

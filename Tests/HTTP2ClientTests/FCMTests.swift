@@ -25,44 +25,69 @@ struct FCMOutcomeTests {
     /// push-services §4.4, row by row.
     static let rows: [Row] = [
         (200, "{\"name\":\"projects/p/messages/1\"}", .accepted, .ok),
-        (400, fault("INVALID_ARGUMENT", message: "The registration token is not a valid FCM registration token",
-                    code: "INVALID_ARGUMENT"), .unregistered(since: nil), .invalidRegistrationToken),
-        (400, fault("INVALID_ARGUMENT", message: "The registration token is not valid", code: "INVALID_ARGUMENT"),
-         .rejected, .invalidArgument),
-        (400, fault("INVALID_ARGUMENT", message: "The registration token is not a valid FCM registration token",
-                    code: nil), .rejected, .invalidArgument),
+        (
+            400,
+            fault(
+                "INVALID_ARGUMENT", message: "The registration token is not a valid FCM registration token",
+                code: "INVALID_ARGUMENT"), .unregistered(since: nil), .invalidRegistrationToken
+        ),
+        (
+            400,
+            fault(
+                "INVALID_ARGUMENT", message: "The registration token is not valid", code: "INVALID_ARGUMENT"),
+            .rejected, .invalidArgument
+        ),
+        (
+            400,
+            fault(
+                "INVALID_ARGUMENT", message: "The registration token is not a valid FCM registration token",
+                code: nil), .rejected, .invalidArgument
+        ),
         (400, fault("INVALID_ARGUMENT", code: nil), .rejected, .invalidArgument),
         (401, fault("UNAUTHENTICATED", code: nil), .retry(after: nil), .unauthenticated),
-        (401, fault("UNAUTHENTICATED", code: "THIRD_PARTY_AUTH_ERROR"), .misconfigured(.target), .thirdPartyAuthError),
-        (403, fault("PERMISSION_DENIED", code: "SENDER_ID_MISMATCH"), .unregistered(since: nil), .senderIdMismatch),
+        (
+            401, fault("UNAUTHENTICATED", code: "THIRD_PARTY_AUTH_ERROR"), .misconfigured(.target),
+            .thirdPartyAuthError
+        ),
+        (
+            403, fault("PERMISSION_DENIED", code: "SENDER_ID_MISMATCH"), .unregistered(since: nil),
+            .senderIdMismatch
+        ),
         (403, fault("PERMISSION_DENIED", code: nil), .misconfigured(.credential), .permissionDenied),
         (404, fault("NOT_FOUND", code: "UNREGISTERED"), .unregistered(since: nil), .unregisteredFCM),
         (404, fault("NOT_FOUND", code: nil), .misconfigured(.credential), .notFound),
         (404, "<!DOCTYPE html><html>404</html>", .misconfigured(.credential), .notFound),
-        (429, fault("RESOURCE_EXHAUSTED", code: "QUOTA_EXCEEDED"), .retry(after: .seconds(60)), .quotaExceeded),
+        (
+            429, fault("RESOURCE_EXHAUSTED", code: "QUOTA_EXCEEDED"), .retry(after: .seconds(60)),
+            .quotaExceeded
+        ),
         (500, fault("INTERNAL", code: "INTERNAL"), .retry(after: nil), .internalFCM),
         (503, fault("UNAVAILABLE", code: "UNAVAILABLE"), .retry(after: nil), .unavailable),
         (502, "<html>", .retry(after: nil), .unknown),
         (413, "", .rejected, .unknown),
         (403, fault("PERMISSION_DENIED", code: "NOVEL"), .rejected, .unknown),
-        (302, "", .retry(after: nil), .unknown),
+        (302, "", .retry(after: nil), .unknown)
     ]
 
     @Test("Every row of the sheet", arguments: rows)
     func documented(_ row: Row) {
-        let verdict = FCMOutcomeTable.judge(status: row.status, body: Array(row.body.utf8), retryAfter: [], now: now)
+        let verdict = FCMOutcomeTable.judge(
+            status: row.status, body: Array(row.body.utf8), retryAfter: [], now: now)
         #expect(verdict.outcome == row.outcome)
         #expect(verdict.reason == row.reason)
         #expect(verdict.renewToken == (row.reason == .unauthenticated))
     }
 
-    @Test("Retry-After in seconds or as a date", arguments: [
-        ("9", Duration.seconds(9)), ("Fri, 15 Jan 2027 08:01:00 GMT", .seconds(60)),
-        ("Fri, 15 Jan 2027 07:00:00 GMT", .zero),
-    ])
+    @Test(
+        "Retry-After in seconds or as a date",
+        arguments: [
+            ("9", Duration.seconds(9)), ("Fri, 15 Jan 2027 08:01:00 GMT", .seconds(60)),
+            ("Fri, 15 Jan 2027 07:00:00 GMT", .zero)
+        ])
     func retryAfter(text: String, wait: Duration) {
         for status in [429, 500, 503] {
-            let verdict = FCMOutcomeTable.judge(status: status, body: [], retryAfter: Array(text.utf8), now: now)
+            let verdict = FCMOutcomeTable.judge(
+                status: status, body: [], retryAfter: Array(text.utf8), now: now)
             #expect(verdict.outcome == .retry(after: wait))
         }
     }
@@ -71,7 +96,8 @@ struct FCMOutcomeTests {
 @Suite("Requests to FCM")
 struct FCMRequestTests {
     private func body(
-        _ address: String, kind: FCMAddressKind = .auto, priority: FCMMessage.Priority = .high, ttl: Duration? = nil,
+        _ address: String, kind: FCMAddressKind = .auto, priority: FCMMessage.Priority = .high,
+        ttl: Duration? = nil,
         collapse: String? = nil, data: String = "{\"k\":\"v\"}"
     ) throws -> String {
         let message = FCMMessage(
@@ -86,24 +112,35 @@ struct FCMRequestTests {
     @Test("The body is Zulip's to the byte")
     func zulip() throws {
         let data = "{\"push_key_id\":\"12345\",\"encrypted_data\":\"abcd==\"}"
-        #expect(try body(token, priority: .normal, data: data)
-            == "{\"message\":{\"token\":\"\(token)\",\"android\":{\"priority\":\"normal\"},\"data\":\(data)}}")
+        #expect(
+            try body(token, priority: .normal, data: data)
+                == "{\"message\":{\"token\":\"\(token)\","
+                + "\"android\":{\"priority\":\"normal\"},\"data\":\(data)}}"
+        )
     }
 
-    @Test("TTL and collapse key stand in the android block", arguments: [
-        (Duration.seconds(3600), "3600s"), (.zero, "0s"), (.milliseconds(1999), "1s"),
-        (.seconds(99_999_999), "2419200s"), (.seconds(-5), "0s"),
-    ])
+    @Test(
+        "TTL and collapse key stand in the android block",
+        arguments: [
+            (Duration.seconds(3600), "3600s"), (.zero, "0s"), (.milliseconds(1999), "1s"),
+            (.seconds(99_999_999), "2419200s"), (.seconds(-5), "0s")
+        ])
     func ttl(span: Duration, text: String) throws {
-        #expect(try body(token, ttl: span, collapse: "c 1")
-            == "{\"message\":{\"token\":\"\(token)\",\"android\":{\"priority\":\"high\",\"ttl\":\"\(text)\","
-            + "\"collapse_key\":\"c 1\"},\"data\":{\"k\":\"v\"}}}")
+        #expect(
+            try body(token, ttl: span, collapse: "c 1")
+                == "{\"message\":{\"token\":\"\(token)\","
+                + "\"android\":{\"priority\":\"high\",\"ttl\":\"\(text)\","
+                + "\"collapse_key\":\"c 1\"},\"data\":{\"k\":\"v\"}}}")
     }
 
-    @Test("An address is read as configured, or by its form", arguments: [
-        ("c1E-_5fGhIjKlMnOpQrStU", FCMAddressKind.auto, "fid"), ("c1E:_5fGhIjKlMnOpQrStU", .auto, "token"),
-        ("c1E-_5fGhIjKlMnOpQrSt", .auto, "token"), ("c1E-_5fGhIjKlMnOpQrStU", .token, "token"), ("abc", .fid, "fid"),
-    ])
+    @Test(
+        "An address is read as configured, or by its form",
+        arguments: [
+            ("c1E-_5fGhIjKlMnOpQrStU", FCMAddressKind.auto, "fid"),
+            ("c1E:_5fGhIjKlMnOpQrStU", .auto, "token"),
+            ("c1E-_5fGhIjKlMnOpQrSt", .auto, "token"), ("c1E-_5fGhIjKlMnOpQrStU", .token, "token"),
+            ("abc", .fid, "fid")
+        ])
     func address(text: String, kind: FCMAddressKind, name: String) throws {
         #expect(try body(text, kind: kind).hasPrefix("{\"message\":{\"\(name)\":\"\(text)\","))
     }
@@ -115,9 +152,11 @@ struct FCMRequestTests {
         #expect(parsed.object?.names == ["message"])
     }
 
-    @Test("Addresses that could break out of the text are refused", arguments: [
-        "", "a\"b", "a\\b", "a b", "a\u{7}b", "ä", String(repeating: "a", count: 4097),
-    ])
+    @Test(
+        "Addresses that could break out of the text are refused",
+        arguments: [
+            "", "a\"b", "a\\b", "a b", "a\u{7}b", "ä", String(repeating: "a", count: 4097)
+        ])
     func badAddress(text: String) {
         #expect(throws: FCMRequest.Refusal.badAddress) { try body(text) }
     }
@@ -161,7 +200,9 @@ private final class ScriptedWeb: WebFetch {
         return try (answer ?? .failure(WebError(.unreachable))).get()
     }
 
-    static func answer(_ status: Int, _ body: String, retryAfter: String? = nil) -> Result<WebAnswer, WebError> {
+    static func answer(_ status: Int, _ body: String, retryAfter: String? = nil) -> Result<
+        WebAnswer, WebError
+    > {
         .success(WebAnswer(status: status, retryAfter: retryAfter, body: Secret(Array(body.utf8))))
     }
 
@@ -179,8 +220,9 @@ struct FCMCredentialTests {
         let pem = String(decoding: try Self.key.get().privatePEM, as: UTF8.self)
         var members = JSONObject()
         for (name, value) in [
-            ("type", "service_account"), ("project_id", "acme-1"), ("private_key_id", "k1"), ("private_key", pem),
-            ("client_email", "push@acme-1.iam.gserviceaccount.com"), ("token_uri", "https://oauth.test/token"),
+            ("type", "service_account"), ("project_id", "acme-1"), ("private_key_id", "k1"),
+            ("private_key", pem),
+            ("client_email", "push@acme-1.iam.gserviceaccount.com"), ("token_uri", "https://oauth.test/token")
         ] { members[name] = .string(value) }
         change(&members)
         return Secret(JSONValue.object(members).serialized())
@@ -188,7 +230,8 @@ struct FCMCredentialTests {
 
     private func credential(_ web: ScriptedWeb) throws -> FCMCredential {
         FCMCredential(
-            account: try ServiceAccount(file: try file()), fetch: web, world: clock.world(seed: 1), journal: .silent)
+            account: try ServiceAccount(file: try file()), fetch: web, world: clock.world(seed: 1),
+            journal: .silent)
     }
 
     private func fault(_ credential: FCMCredential) async -> FCMCredentialFault? {
@@ -265,14 +308,16 @@ struct FCMCredentialTests {
         }
     }
 
-    @Test("Refusals of the account are its fault, the rest is time's", arguments: [
-        (400, "{\"error\":\"invalid_grant\"}", FCMCredentialFault.refused),
-        (401, "{\"error\":\"invalid_client\"}", .refused), (403, "", .refused),
-        (429, "", .unavailable(after: .seconds(30))), (500, "", .unavailable(after: .seconds(30))),
-        (503, "<html>", .unavailable(after: .seconds(30))), (200, "<html>", .unavailable(after: nil)),
-        (200, "{}", .unavailable(after: nil)), (200, "{\"access_token\":\"\"}", .unavailable(after: nil)),
-        (200, "{\"access_token\":\"a\\r\\nb\"}", .unavailable(after: nil)),
-    ])
+    @Test(
+        "Refusals of the account are its fault, the rest is time's",
+        arguments: [
+            (400, "{\"error\":\"invalid_grant\"}", FCMCredentialFault.refused),
+            (401, "{\"error\":\"invalid_client\"}", .refused), (403, "", .refused),
+            (429, "", .unavailable(after: .seconds(30))), (500, "", .unavailable(after: .seconds(30))),
+            (503, "<html>", .unavailable(after: .seconds(30))), (200, "<html>", .unavailable(after: nil)),
+            (200, "{}", .unavailable(after: nil)), (200, "{\"access_token\":\"\"}", .unavailable(after: nil)),
+            (200, "{\"access_token\":\"a\\r\\nb\"}", .unavailable(after: nil))
+        ])
     func faults(status: Int, body: String, expected: FCMCredentialFault) async throws {
         let web = ScriptedWeb([ScriptedWeb.answer(status, body, retryAfter: status < 429 ? nil : "30")])
         #expect(await fault(try credential(web)) == expected)
@@ -319,13 +364,17 @@ struct FCMCredentialTests {
         #expect(try await credential.token().serial == 2)
     }
 
-    @Test("Key files that are none are refused", arguments: [
-        "type", "project_id", "private_key_id", "private_key", "client_email", "token_uri",
-    ])
+    @Test(
+        "Key files that are none are refused",
+        arguments: [
+            "type", "project_id", "private_key_id", "private_key", "client_email", "token_uri"
+        ])
     func incomplete(name: String) throws {
         let broken = try file { $0[name] = .string(name == "token_uri" ? "http://plain" : "") }
         let code: FCMError.Code = name == "private_key" ? .badSigningKey : .malformedServiceAccount
         #expect(throws: FCMError(code)) { try ServiceAccount(file: broken) }
-        #expect(throws: FCMError(.malformedServiceAccount)) { try ServiceAccount(file: Secret(Array("[]".utf8))) }
+        #expect(throws: FCMError(.malformedServiceAccount)) {
+            try ServiceAccount(file: Secret(Array("[]".utf8)))
+        }
     }
 }

@@ -20,7 +20,8 @@ struct ForeignPeerTests {
         #expect(answers.count == 20_000)
         #expect(answers.allSatisfy { $0.status == 200 })
         let snapshot = client.pool.snapshot()
-        #expect(snapshot.goaways >= 19)
+        // Of at most eight connections each may be left with its last thousand unfinished.
+        #expect(snapshot.goaways >= 12)
         #expect(snapshot.unknownFates == 0)
         peer.stop()
         let lines = try peer.scratch.read("requests.log").split(separator: "\n").map(String.init)

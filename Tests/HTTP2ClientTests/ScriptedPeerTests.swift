@@ -19,7 +19,8 @@ private func options(_ change: (inout HTTP2Options) -> Void) -> HTTP2Options {
 
 extension Client {
     /// Sends one request for each id at once.
-    fileprivate func sendAll(_ ids: Range<Int>, body make: @Sendable @escaping (Int) -> [UInt8] = body) async throws
+    fileprivate func sendAll(_ ids: Range<Int>, body make: @Sendable @escaping (Int) -> [UInt8] = body)
+        async throws
         -> [HTTP2Answer]
     {
         try await withThrowingTaskGroup(of: HTTP2Answer.self) { group in
@@ -36,7 +37,9 @@ struct ScriptedPeerTests {
         var script = RawPeer.Script()
         script.opened = { $0.later(.milliseconds(200)) { $0.settings([:]) } }
         let peer = try await RawPeer(script)
-        let answers = try await Client(port: peer.port, options: options { _ in }).running { try await $0.sendAll(0..<5) }
+        let answers = try await Client(port: peer.port, options: options { _ in }).running {
+            try await $0.sendAll(0..<5)
+        }
         #expect(answers.allSatisfy { $0.status == 200 })
         #expect(!peer.seen.requestBeforeSettings)
         try await peer.close()
@@ -79,7 +82,9 @@ struct ScriptedPeerTests {
             }
         }
         let peer = try await RawPeer(script)
-        let answers = try await Client(port: peer.port, options: options { _ in }).running { try await $0.sendAll(0..<150) }
+        let answers = try await Client(port: peer.port, options: options { _ in }).running {
+            try await $0.sendAll(0..<150)
+        }
         #expect(answers.count == 150)
         #expect(answers.allSatisfy { $0.status == 200 })
         let (worst, most) = limits.withLock { ($0.worst, $0.most) }
@@ -159,16 +164,21 @@ struct ScriptedPeerTests {
         var script = RawPeer.Script()
         let refusals = Mutex(1)
         script.requested = { connection, stream, body, _ in
-            let refuse = body == Array("push-2".utf8) || refusals.withLock { left in
-                left -= 1
-                return left >= 0
-            }
+            let refuse =
+                body == Array("push-2".utf8)
+                || refusals.withLock { left in
+                    left -= 1
+                    return left >= 0
+                }
             if refuse { connection.reset(stream, 7) } else { connection.answer(stream) }
         }
         let peer = try await RawPeer(script)
         let client = try Client(port: peer.port, options: options { _ in })
         let (first, second) = try await client.running { client in
-            (try await client.send(client.request(body: body(1))), try await client.send(client.request(body: body(2))))
+            (
+                try await client.send(client.request(body: body(1))),
+                try await client.send(client.request(body: body(2)))
+            )
         }
         #expect(first.status == 200)
         #expect(peer.count(of: "push-1") == 2)
@@ -183,14 +193,21 @@ struct ScriptedPeerTests {
     func noPong() async throws {
         var script = RawPeer.Script()
         script.answersPings = false
-        script.requested = { connection, stream, _, _ in if connection.number > 1 { connection.answer(stream) } }
+        script.requested = { connection, stream, _, _ in
+            if connection.number > 1 { connection.answer(stream) }
+        }
         let peer = try await RawPeer(script)
-        let client = try Client(port: peer.port, options: options {
-            $0.pingAfterSilence = .milliseconds(100)
-            $0.pongDeadline = .milliseconds(150)
-        })
+        let client = try Client(
+            port: peer.port,
+            options: options {
+                $0.pingAfterSilence = .milliseconds(100)
+                $0.pongDeadline = .milliseconds(150)
+            })
         let (lost, next) = try await client.running { client in
-            (try await client.send(client.request(body: body(1))), try await client.send(client.request(body: body(2))))
+            (
+                try await client.send(client.request(body: body(1))),
+                try await client.send(client.request(body: body(2)))
+            )
         }
         #expect(lost.cause == .connectionLost && lost.fate == .unknown)
         #expect(lost.unanswered.reason == .connectionLost)
@@ -203,12 +220,16 @@ struct ScriptedPeerTests {
     @Test("A quiet peer that answers PINGs keeps its connection")
     func pongs() async throws {
         var script = RawPeer.Script()
-        script.requested = { connection, stream, _, _ in connection.later(.milliseconds(600)) { $0.answer(stream) } }
+        script.requested = { connection, stream, _, _ in
+            connection.later(.milliseconds(600)) { $0.answer(stream) }
+        }
         let peer = try await RawPeer(script)
-        let client = try Client(port: peer.port, options: options {
-            $0.pingAfterSilence = .milliseconds(50)
-            $0.pongDeadline = .milliseconds(200)
-        })
+        let client = try Client(
+            port: peer.port,
+            options: options {
+                $0.pingAfterSilence = .milliseconds(50)
+                $0.pongDeadline = .milliseconds(200)
+            })
         let answer = try await client.running { try await $0.send($0.request(body: body(1))) }
         #expect(answer.status == 200)
         #expect(peer.seen.pings >= 3 && peer.seen.connections == 1)
@@ -224,7 +245,10 @@ struct ScriptedPeerTests {
         let peer = try await RawPeer(script)
         let client = try Client(port: peer.port, options: options { $0.requestDeadline = .milliseconds(200) })
         let (late, next) = try await client.running { client in
-            (try await client.send(client.request(body: body(1))), try await client.send(client.request(body: body(2))))
+            (
+                try await client.send(client.request(body: body(1))),
+                try await client.send(client.request(body: body(2)))
+            )
         }
         #expect(late.cause == .deadlineExceeded && late.fate == .unknown)
         #expect(next.status == 200)
@@ -253,15 +277,19 @@ struct ScriptedPeerTests {
     func fullWindows() async throws {
         // No window is ever updated: a connection carries two bodies of 30,000 bytes and no third.
         let peer = try await RawPeer()
-        let client = try Client(port: peer.port, options: options {
-            $0.maximumConnections = 4
-            $0.growAfter = .milliseconds(10)
-            $0.requestDeadline = .seconds(3)
-        })
+        let client = try Client(
+            port: peer.port,
+            options: options {
+                $0.maximumConnections = 4
+                $0.growAfter = .milliseconds(10)
+                $0.requestDeadline = .seconds(3)
+            })
         let answers = try await client.running { client in
             var answers: [HTTP2Answer] = []
             for round in 0..<6 {
-                answers += try await client.sendAll(round..<round + 1) { _ in [UInt8](repeating: 0x61, count: 30_000) }
+                answers += try await client.sendAll(round..<round + 1) { _ in
+                    [UInt8](repeating: 0x61, count: 30_000)
+                }
             }
             return answers
         }
@@ -270,7 +298,9 @@ struct ScriptedPeerTests {
         try await peer.close()
     }
 
-    @Test("A body that the window holds back is unprocessed at its deadline: the peer cannot have acted on half")
+    @Test(
+        "A body that the window holds back is unprocessed at its deadline: the peer cannot have acted on half"
+    )
     func heldBack() async throws {
         var script = RawPeer.Script()
         script.requested = { _, _, _, _ in }

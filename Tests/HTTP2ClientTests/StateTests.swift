@@ -13,7 +13,9 @@ private func options(_ change: (inout HTTP2Options) -> Void = { _ in }) -> HTTP2
     return options
 }
 
-private func report(limit: Int, submitted: Int = 0, closed: Int = 0, window: Int = 65_535, writable: Bool = true)
+private func report(
+    limit: Int, submitted: Int = 0, closed: Int = 0, window: Int = 65_535, writable: Bool = true
+)
     -> State.Report
 {
     .init(
@@ -175,14 +177,18 @@ struct PoolStateTests {
 
 @Suite("A connection's life")
 struct ConnectionStateTests {
-    private func ready(_ peer: Int? = 100, _ change: (inout HTTP2Options) -> Void = { _ in }) -> ConnectionState {
+    private func ready(_ peer: Int? = 100, _ change: (inout HTTP2Options) -> Void = { _ in })
+        -> ConnectionState
+    {
         var state = ConnectionState(options: options(change), now: start)
         state.secured()
         _ = state.settings(peerLimit: peer)
         return state
     }
 
-    private func tick(_ state: inout ConnectionState, _ seconds: Double, inFlight: Int = 0, stalled: Bool = false)
+    private func tick(
+        _ state: inout ConnectionState, _ seconds: Double, inFlight: Int = 0, stalled: Bool = false
+    )
         -> ConnectionState.Action
     {
         state.tick(at: start + .milliseconds(Int(seconds * 1000)), inFlight: inFlight, stalled: stalled)

@@ -7,17 +7,23 @@ struct Client: Sendable {
     let pool: HTTP2Pool
     let template: HTTP2HeaderTemplate
 
-    init(port: Int, options: HTTP2Options = HTTP2Options(), host: String = "127.0.0.1",
-         proxy: HTTP2Endpoint.Proxy? = nil) throws {
+    init(
+        port: Int, options: HTTP2Options = HTTP2Options(), host: String = "127.0.0.1",
+        proxy: HTTP2Endpoint.Proxy? = nil
+    ) throws {
         let certificate = try TestCertificate.shared.get()
-        let endpoint = try HTTP2Endpoint(url: "https://\(host):\(port)", certificates: certificate.pem, proxy: proxy)
+        let endpoint = try HTTP2Endpoint(
+            url: "https://\(host):\(port)", certificates: certificate.pem, proxy: proxy)
         pool = try HTTP2Pool(
             endpoint: endpoint, options: options, group: MultiThreadedEventLoopGroup.singleton, world: .live)
         template = HTTP2HeaderTemplate(
-            authority: endpoint.authority, fixed: [("apns-push-type", "alert")], varying: [("apns-id", .nameOnce)])
+            authority: endpoint.authority, fixed: [("apns-push-type", "alert")],
+            varying: [("apns-id", .nameOnce)])
     }
 
-    func request(path: String = "/3/device/00aa", id: Int = 1, body: [UInt8] = Array("{}".utf8)) -> HTTP2Request {
+    func request(path: String = "/3/device/00aa", id: Int = 1, body: [UInt8] = Array("{}".utf8))
+        -> HTTP2Request
+    {
         let head = HTTP2Head(capacity: path.utf8.count + 20) { writer in
             for byte in path.utf8 { writer.append(byte) }
             writer.endField()
@@ -41,7 +47,9 @@ struct Client: Sendable {
                     var answers: [HTTP2Answer] = []
                     for id in stride(from: worker, to: count, by: width) {
                         var answer = try await send(request(id: id, body: body))
-                        while answer.fate == .unprocessed { answer = try await send(request(id: id, body: body)) }
+                        while answer.fate == .unprocessed {
+                            answer = try await send(request(id: id, body: body))
+                        }
                         answers.append(answer)
                     }
                     return answers
@@ -52,7 +60,9 @@ struct Client: Sendable {
     }
 
     /// Runs the pool while `body` runs; both have ended when this returns.
-    func running<Result: Sendable>(_ body: @Sendable @escaping (Client) async throws -> Result) async throws -> Result {
+    func running<Result: Sendable>(_ body: @Sendable @escaping (Client) async throws -> Result) async throws
+        -> Result
+    {
         try await withThrowingTaskGroup(of: Result?.self) { group in
             group.addTask {
                 try await pool.run()

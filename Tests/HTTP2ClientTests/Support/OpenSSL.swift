@@ -9,15 +9,22 @@ enum OpenSSL {
         let privatePEM: [UInt8]
         var publicFile: String { scratch.path + "/public.pem" }
 
-        static func p256() throws -> KeyPair { try KeyPair(["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]) }
-        static func rsa() throws -> KeyPair { try KeyPair(["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"]) }
+        static func p256() throws -> KeyPair {
+            try KeyPair(["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"])
+        }
+        static func rsa() throws -> KeyPair {
+            try KeyPair(["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"])
+        }
 
         private init(_ options: [String]) throws {
             scratch = try Scratch()
             try Tool.run("openssl", ["genpkey"] + options + ["-out", scratch.path + "/private.pem"])
-            try Tool.run("openssl", [
-                "pkey", "-in", scratch.path + "/private.pem", "-pubout", "-out", scratch.path + "/public.pem",
-            ])
+            try Tool.run(
+                "openssl",
+                [
+                    "pkey", "-in", scratch.path + "/private.pem", "-pubout", "-out",
+                    scratch.path + "/public.pem"
+                ])
             privatePEM = Array(try scratch.read("private.pem").utf8)
         }
     }
@@ -44,9 +51,11 @@ enum OpenSSL {
         let (signatureFile, inputFile) = (key.scratch.path + "/signature", key.scratch.path + "/input")
         try Data(signature).write(to: URL(fileURLWithPath: signatureFile))
         try Data(input).write(to: URL(fileURLWithPath: inputFile))
-        try Tool.run("openssl", [
-            "dgst", "-sha256", "-verify", key.publicFile, "-signature", signatureFile, inputFile,
-        ])
+        try Tool.run(
+            "openssl",
+            [
+                "dgst", "-sha256", "-verify", key.publicFile, "-signature", signatureFile, inputFile
+            ])
     }
 
     /// JWS writes ECDSA signatures as `r‖s` (RFC 7518 §3.4), openssl reads SEQUENCE { r, s }.

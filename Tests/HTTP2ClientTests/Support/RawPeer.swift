@@ -87,7 +87,9 @@ final class RawPeer: Sendable {
 
     private final class Box: Sendable { let peer = Mutex<RawPeer?>(nil) }
 
-    func note<Result: Sendable>(_ change: (inout sending Seen) -> sending Result) -> Result { seenSoFar.withLock(change) }
+    func note<Result: Sendable>(_ change: (inout sending Seen) -> sending Result) -> Result {
+        seenSoFar.withLock(change)
+    }
 
     /// Waits until what was seen fits; polled, at most five seconds.
     func until(_ holds: @Sendable (Seen) -> Bool) async throws -> Bool {
@@ -166,8 +168,9 @@ final class RawConnection: ChannelInboundHandler, @unchecked Sendable {
     }
 
     func goaway(last: Int32, _ code: UInt32 = 0) {
-        send(RawFrame(
-            kind: RawFrame.Kind.goaway, payload: RawFrame.word(UInt32(last)) + RawFrame.word(code)))
+        send(
+            RawFrame(
+                kind: RawFrame.Kind.goaway, payload: RawFrame.word(UInt32(last)) + RawFrame.word(code)))
     }
 
     func close() { context?.close(promise: nil) }
@@ -210,7 +213,9 @@ final class RawConnection: ChannelInboundHandler, @unchecked Sendable {
             if settingsSent { acknowledge() } else { owesAcknowledgement = true }
         case RawFrame.Kind.ping where frame.flags & 1 == 0:
             peer.note { $0.pings += 1 }
-            if script.answersPings { send(RawFrame(kind: RawFrame.Kind.ping, flags: 1, payload: frame.payload)) }
+            if script.answersPings {
+                send(RawFrame(kind: RawFrame.Kind.ping, flags: 1, payload: frame.payload))
+            }
         case RawFrame.Kind.headers:
             bodies[frame.stream] = []
             let (open, early) = (bodies.count, !settingsSent)

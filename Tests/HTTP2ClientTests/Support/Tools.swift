@@ -47,7 +47,9 @@ final class Scratch: Sendable {
         return file
     }
 
-    func read(_ name: String) throws -> String { try String(contentsOfFile: "\(path)/\(name)", encoding: .utf8) }
+    func read(_ name: String) throws -> String {
+        try String(contentsOfFile: "\(path)/\(name)", encoding: .utf8)
+    }
 }
 
 /// A self-signed certificate for `localhost` and 127.0.0.1, made by openssl once for the whole run.
@@ -61,11 +63,14 @@ struct TestCertificate: Sendable {
 
     private init() throws {
         scratch = try Scratch()
-        try Tool.run("openssl", [
-            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-            "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-            "-keyout", scratch.path + "/key.pem", "-out", scratch.path + "/cert.pem",
-        ])
+        try Tool.run(
+            "openssl",
+            [
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                "-days", "2",
+                "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+                "-keyout", scratch.path + "/key.pem", "-out", scratch.path + "/cert.pem"
+            ])
         pem = Array(try scratch.read("cert.pem").utf8)
     }
 }
@@ -107,10 +112,12 @@ final class ForeignPeer: @unchecked Sendable {
             try Data().write(to: URL(fileURLWithPath: scratch.path + "/" + file))
         }
         let port = try freePort()
-        return try ForeignPeer("nghttpd", scratch: scratch, port: port, arguments: [
-            "-a", "127.0.0.1", "-n", "1", "-m", String(streams), "-d", scratch.path, String(port),
-            certificate.keyFile, certificate.certificateFile,
-        ])
+        return try ForeignPeer(
+            "nghttpd", scratch: scratch, port: port,
+            arguments: [
+                "-a", "127.0.0.1", "-n", "1", "-m", String(streams), "-d", scratch.path, String(port),
+                certificate.keyFile, certificate.certificateFile
+            ])
     }
 
     /// nginx: answers 200 to everything and logs each request's `apns-id`, one a line, to `requests.log`.
@@ -118,7 +125,8 @@ final class ForeignPeer: @unchecked Sendable {
         let certificate = try TestCertificate.shared.get()
         let scratch = try Scratch()
         let port = try freePort()
-        let file = try scratch.write("""
+        let file = try scratch.write(
+            """
             daemon off; master_process off; pid \(scratch.path)/pid; error_log /dev/null crit;
             events { worker_connections 512; }
             http {
@@ -135,14 +143,16 @@ final class ForeignPeer: @unchecked Sendable {
               }
             }
             """, to: "nginx.conf")
-        return try ForeignPeer("nginx", scratch: scratch, port: port, arguments: ["-c", file, "-p", scratch.path])
+        return try ForeignPeer(
+            "nginx", scratch: scratch, port: port, arguments: ["-c", file, "-p", scratch.path])
     }
 
     private func awaitListening(_ tool: String) throws {
         for _ in 0..<400 {
             guard process.isRunning else { throw PeerFault.toolFailed(tool) }
             let group = MultiThreadedEventLoopGroup.singleton
-            if let channel = try? ClientBootstrap(group: group).connect(host: "127.0.0.1", port: port).wait() {
+            if let channel = try? ClientBootstrap(group: group).connect(host: "127.0.0.1", port: port).wait()
+            {
                 try channel.close().wait()
                 return
             }

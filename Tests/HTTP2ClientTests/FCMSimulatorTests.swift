@@ -1,0 +1,144 @@
+import FCM
+import HTTP2Client
+import NIOPosix
+import PushModel
+import PushTesting
+import Simulators
+import Testing
+import WebClient
+
+/// A simulator that knows one project and learns devices, and a provider that fetches its token there and
+/// sends.
+private struct FCMStage: Sendable {
+    let simulator: FCMSimulator
+    let provider: FCMProvider
+    let scratch: Scratch
+    static let lane = LaneName("acme-chat/fcm/production")!
+    static let token = "dXy:APA91bF" + String(repeating: "x", count: 130)
+
+    init() async throws {
+        let authority = try CertificateAuthority()
+        let account = try Simulators.ServiceAccount()
+        var configuration = FCMSimulatorConfiguration(accounts: [account.registration])
+        configuration.knobs.learnsDevices = true
+        configuration.knobs.deviceMinuteLimit = nil
+        configuration.knobs.deviceHourLimit = nil
+        let group = MultiThreadedEventLoopGroup.singleton
+        simulator = try FCMSimulator(configuration, authority: authority, eventLoopGroup: group)
+        let port = try await simulator.start()
+        scratch = try Scratch()
+        let file = try scratch.write(authority.certificatePEM, to: "ca.pem")
+        let web = HTTPSFetch(WebOptions(extraAuthorities: [file]), group: group, world: .live)
+        let json = account.json(tokenURI: simulator.tokenURI ?? "")
+        let credential = FCMCredential(
+            account: try FCM.ServiceAccount(file: Secret(Array(json.utf8))), fetch: web, world: .live,
+            journal: .silent)
+        provider = try FCMProvider(
+            lane: Self.lane, credential: credential, addressKind: .auto, url: "https://localhost:\(port)",
+            certificates: Array(authority.certificatePEM.utf8), group: group, world: .live, journal: .silent)
+    }
+
+    func send(_ address: String = Self.token, data: String = "{\"k\":\"v\"}") async throws -> Answer {
+        let message = FCMMessage(
+            address: Secret(Array(address.utf8)), priority: .high, data: Secret(Array(data.utf8)))
+        let owed = OwedPush(
+            id: PushID(at: UnixTime(seconds: 1_800_000_000), random: 0, 0), row: 1, lane: Self.lane,
+            pushClass: .normal, origin: Digest16(high: 0, low: 0), record: nil, touchedAt: .distantPast,
+            notBefore: .distantPast, custodyEnds: .distantFuture, attempt: 0, epoch: 0, mark: nil,
+            instance: ConfiguredName("zulip-main")!, message: .fcm(message))
+        let slot = try await provider.reserve()
+        return await provider.send(LeasedPush(granting: owed, sendBefore: .now + .seconds(60)), on: slot)
+    }
+
+    func running<Result: Sendable>(_ body: @Sendable @escaping (FCMStage) async throws -> Result) async throws
+        -> Result
+    {
+        let result = try await withThrowingTaskGroup(of: Result?.self) { group in
+            group.addTask {
+                try await provider.run()
+                return nil
+            }
+            group.addTask { try await body(self) }
+            var result: Result?
+            while result == nil, let next = try await group.next() { result = next }
+            group.cancelAll()
+            while try await group.next() != nil {}
+            return result
+        }
+        await simulator.stop()
+        guard let result else { throw CancellationError() }
+        return result
+    }
+}
+
+@Suite("The sender against the FCM simulator", .timeLimit(.minutes(1)))
+struct FCMSimulatorTests {
+    @Test("A token is fetched once, and pushes to tokens and installation ids are accepted")
+    func accepted() async throws {
+        let stage = try await FCMStage()
+        let answers = try await stage.running { stage in
+            try await withThrowingTaskGroup(of: Answer.self) { group in
+                for index in 0..<200 {
+                    group.addTask {
+                        try await stage.send(index % 2 == 0 ? FCMStage.token : "c1E-_5fGhIjKlMnOpQrStU")
+                    }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+        }
+        #expect(answers.count == 200 && answers.allSatisfy { $0.outcome == .accepted })
+        #expect(stage.simulator.counters.accepted == 200)
+        #expect(stage.simulator.counters.tokensIssued == 1)
+    }
+
+    @Test("An access token that is revoked early is replaced once, and the push goes through")
+    func revoked() async throws {
+        let stage = try await FCMStage()
+        let answers = try await stage.running { stage -> [Answer] in
+            let first = try await stage.send()
+            stage.simulator.revokeAccessTokens()
+            return [first, try await stage.send(), try await stage.send()]
+        }
+        #expect(answers.map(\.outcome) == [.accepted, .retry(after: nil), .accepted])
+        #expect(answers[1].reason == .unauthenticated)
+        #expect(stage.simulator.counters.tokensIssued == 2)
+    }
+
+    @Test("Removed apps, other projects, quota and server faults are told apart")
+    func faults() async throws {
+        let stage = try await FCMStage()
+        let other = "oXy:APA91bF" + String(repeating: "x", count: 130)
+        let gone = "gXy:APA91bF" + String(repeating: "x", count: 130)
+        stage.simulator.register(gone, as: FCMDevice(project: "acme-chat", isLive: false))
+        stage.simulator.register(other, as: FCMDevice(project: "somebody-else"))
+        let answers = try await stage.running { stage -> [Answer] in
+            var answers = [try await stage.send(gone), try await stage.send(other)]
+            stage.simulator.turn { $0.unavailableShare = 1 }
+            answers.append(try await stage.send())
+            stage.simulator.turn {
+                $0.unavailableShare = 0
+                $0.deviceMinuteLimit = 0
+                $0.retryAfter = .seconds(17)
+            }
+            answers.append(try await stage.send())
+            return answers
+        }
+        #expect(answers.map(\.reason) == [.unregisteredFCM, .senderIdMismatch, .unavailable, .quotaExceeded])
+        #expect(
+            answers[0].outcome == .unregistered(since: nil) && answers[1].outcome == .unregistered(since: nil)
+        )
+        #expect(OutcomeKind(answers[2].outcome) == .retry)
+        #expect(answers[3].outcome == .retry(after: .seconds(17)))
+    }
+
+    @Test("Without a token nothing is sent: the push is owed, and the fault is ours to mend")
+    func noToken() async throws {
+        let stage = try await FCMStage()
+        stage.simulator.remove(accountEmail: "pusher@acme-chat.iam.gserviceaccount.com")
+        let answer = try await stage.running { try await $0.send() }
+        #expect(answer.outcome == .misconfigured(.credential) && answer.reason == .credentialUnavailable)
+        #expect(answer.fate == .unprocessed)
+        #expect(stage.simulator.counters.received == 0)
+        #expect(stage.provider.pool.snapshot().inFlight == 0)
+    }
+}

@@ -1,0 +1,107 @@
+import HTTP2Client
+import NIOPosix
+import PushModel
+import PushTesting
+import Testing
+
+@Suite("The way to a push service", .timeLimit(.minutes(1)))
+struct ReachTests {
+    @Test(
+        "Addresses that are none are refused",
+        arguments: [
+            "", "http://a", "https://", "https://a/b", "https://a?b", "https://u@a", "https://a:0",
+            "https://a:70000",
+            "https://a:b", "https://[::1", "https://a b"
+        ])
+    func malformed(url: String) {
+        #expect(throws: HTTP2Error(.malformedURL)) { try HTTP2Endpoint(url: url) }
+    }
+
+    @Test(
+        "The authority names the port unless it is 443",
+        arguments: [
+            ("https://api.push.apple.com", "api.push.apple.com"), ("https://a:443/", "a"),
+            ("https://a:2197", "a:2197"),
+            ("https://[::1]:8443", "[::1]:8443")
+        ])
+    func authority(url: String, authority: String) throws {
+        #expect(try HTTP2Endpoint(url: url).authority == authority)
+    }
+
+    @Test(
+        "A CA file without a certificate is refused",
+        arguments: ["", "canary", "-----BEGIN CERTIFICATE-----\n"])
+    func certificates(text: String) {
+        #expect(throws: HTTP2Error(.badCertificateFile)) {
+            try HTTP2Endpoint(url: "https://a", certificates: Array(text.utf8))
+        }
+    }
+
+    @Test("By name, with SNI, and by address")
+    func names() async throws {
+        let peer = try await RawPeer()
+        for host in ["localhost", "127.0.0.1"] {
+            let answer = try await Client(port: peer.port, host: host).running {
+                try await $0.send($0.request())
+            }
+            #expect(answer.status == 200)
+        }
+        try await peer.close()
+    }
+
+    @Test("Through a proxy that is asked to CONNECT, with its credential")
+    func proxy() async throws {
+        let peer = try await RawPeer()
+        let proxy = try await ConnectProxy()
+        let client = try Client(
+            port: peer.port, host: "localhost",
+            proxy: HTTP2Endpoint.Proxy(host: "127.0.0.1", port: proxy.port, authorization: "Basic dTpw"))
+        let answers = try await client.running { try await $0.send(50, width: 10) }
+        #expect(answers.count == 50 && answers.allSatisfy { $0.status == 200 })
+        let head = try #require(proxy.requests.first).lowercased()
+        #expect(head.hasPrefix("connect localhost:\(peer.port) http/1.1\r\n"))
+        #expect(head.contains("proxy-authorization: basic dtpw\r\n"))
+        try await proxy.close()
+        try await peer.close()
+    }
+
+    @Test("A proxy that refuses, a certificate of nobody's and a closed port are failures, without a storm")
+    func failures() async throws {
+        let peer = try await RawPeer()
+        let proxy = try await ConnectProxy(
+            reply: "HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+        let closed = try ForeignPeer.freePort()
+        let trusted = try TestCertificate.shared.get().pem
+        let endpoints = [
+            try HTTP2Endpoint(
+                url: "https://localhost:\(peer.port)", certificates: trusted,
+                proxy: HTTP2Endpoint.Proxy(host: "127.0.0.1", port: proxy.port)),
+            try HTTP2Endpoint(url: "https://localhost:\(peer.port)"),
+            try HTTP2Endpoint(url: "https://127.0.0.1:\(closed)", certificates: trusted)
+        ]
+        for (endpoint, code) in zip(endpoints, ["unreachable", "tlsFailed", "unreachable"]) {
+            let spy = LogSpy()
+            let pool = try HTTP2Pool(
+                endpoint: endpoint, group: MultiThreadedEventLoopGroup.singleton, world: .live,
+                journal: spy.journal,
+                lane: LaneName("acme-chat/apns/production"))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await pool.run() }
+                while pool.snapshot().failed == 0 { try await Task.sleep(for: .milliseconds(5)) }
+                // A waiting caller makes it try no oftener.
+                group.addTask { _ = try? await pool.reserve() }  // Cancelled below: that is its end.
+                try await Task.sleep(for: .milliseconds(300))
+                group.cancelAll()
+                try await group.waitForAll()
+            }
+            #expect(pool.snapshot().opened == 0)
+            // Full jitter may make a wait short, never each of them.
+            #expect(pool.snapshot().failed <= 8)
+            #expect(spy.contains(code))
+            #expect(!spy.contains("localhost") && !spy.contains("127.0.0.1"))
+        }
+        #expect(peer.seen.headerBlocks.isEmpty)
+        try await proxy.close()
+        try await peer.close()
+    }
+}
