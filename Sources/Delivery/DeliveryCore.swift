@@ -44,12 +44,14 @@ final class DeliveryCore: Sendable {
         table.withLock { $0.overrides[instance] }?(answer) ?? answer.outcome
     }
 
-    func laneHalted(_ lane: LaneName, _ cause: Breaker.Cause) {
+    func laneHalted(_ lane: LaneName, _ cause: Breaker.Cause, _ reason: Reason) {
         journal.note(
             "lane halted",
-            [.lane: lane, .code: cause == .credential ? ErrorCode("credential") : ErrorCode("targets")],
-            level: .error)
-        observer.laneHalted(lane, cause)
+            [
+                .lane: lane, .reason: reason,
+                .code: cause == .credential ? ErrorCode("credential") : ErrorCode("targets"),
+            ], level: .error)
+        observer.laneHalted(lane, cause, reason)
     }
 
     func laneResumed(_ lane: LaneName) {

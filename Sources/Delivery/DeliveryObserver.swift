@@ -3,18 +3,18 @@ package import PushModel
 
 /// What the core reports beside metrics: an operator's alert port hangs here. Must not steer anything.
 package struct DeliveryObserver: Sendable {
-    package var laneHalted: @Sendable (LaneName, Breaker.Cause) -> Void
+    package var laneHalted: @Sendable (LaneName, Breaker.Cause, Reason) -> Void
     package var laneResumed: @Sendable (LaneName) -> Void
 
     package init(
-        laneHalted: @escaping @Sendable (LaneName, Breaker.Cause) -> Void,
+        laneHalted: @escaping @Sendable (LaneName, Breaker.Cause, Reason) -> Void,
         laneResumed: @escaping @Sendable (LaneName) -> Void
     ) {
         self.laneHalted = laneHalted
         self.laneResumed = laneResumed
     }
 
-    package static let none = DeliveryObserver(laneHalted: { _, _ in }, laneResumed: { _ in })
+    package static let none = DeliveryObserver(laneHalted: { _, _, _ in }, laneResumed: { _ in })
 
     func noApp(_ instance: ConfiguredName) {
         Counter(label: "sealbell_pushes_without_app_total", dimensions: [("instance", instance.text)])

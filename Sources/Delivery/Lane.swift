@@ -22,6 +22,8 @@ package struct LaneSnapshot: Sendable {
     package var lane: LaneName
     package var isHalted: Bool
     package var haltedFor: Breaker.Cause?
+    /// The literal reason of the last answer that was no acceptance, until the next one.
+    package var reason: Reason?
     package var inMemory: Int
     package var parked: Int
     package var inFlight: Int
@@ -98,7 +100,7 @@ final class Lane<P: Provider>: LaneDoor {
             var cause: Breaker.Cause?
             if case .halted(let why) = state.breaker.state { cause = why }
             return LaneSnapshot(
-                lane: name, isHalted: cause != nil, haltedFor: cause, inMemory: state.queue.count,
+                lane: name, isHalted: cause != nil, haltedFor: cause, reason: state.lastFault, inMemory: state.queue.count,
                 parked: state.parked, inFlight: state.inFlight)
         }
     }
@@ -208,6 +210,8 @@ final class Lane<P: Provider>: LaneDoor {
             state.answersInTick += 1
             var actions = LaneState.Actions()
             actions.breaker = state.breaker.note(answer, address: address)
+            actions.reason = answer.reason
+            state.lastFault = answer.outcome == .accepted ? nil : answer.reason
             if case .halted = actions.breaker { state.nextProbe = probe }
             var judged = Judgement.of(
                 entry.push, answer: answer, outcome: outcome, spares: state.breaker.sparesRegistrations,
@@ -262,7 +266,7 @@ final class Lane<P: Provider>: LaneDoor {
         switch actions.breaker {
         case .none: break
         case .halted(let cause):
-            core.laneHalted(name, cause)
+            core.laneHalted(name, cause, actions.reason)
             meter.halted(true)
             if cause == .credential { credential.set(halted: true) }
         case .resumed:

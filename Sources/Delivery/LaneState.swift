@@ -13,6 +13,7 @@ struct LaneState: Sendable {
         /// Pushes whose first outcome is now known.
         var first: [(PushID, FirstOutcome)] = []
         var breaker = Breaker.Change.none
+        var reason = Reason.ok
     }
 
     var queue: LaneQueue
@@ -25,6 +26,7 @@ struct LaneState: Sendable {
     var nextProbe: ContinuousClock.Instant?
     var inFlight = 0
     var isStopping = false
+    var lastFault: Reason?
     /// Answers per second, smoothed, for the estimate of a wait.
     var rate = 0.0
     var answersInTick = 0

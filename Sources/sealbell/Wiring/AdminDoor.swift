@@ -1,16 +1,137 @@
-import CoreMetrics
+import AdminIngress
+import AtRest
 import Delivery
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
 import HTTPIngress
 import PushModel
 
-/// The admin listener's face.
+/// The admin listener's face: metrics, health, the state of the lanes.
 struct AdminDoor: Sendable {
+    /// What share of the outbox's bound an operator must hear of.
+    private static let fullPercent = 80
+
     let delivery: DeliveryService
     let store: OpenStore
-    let metrics: any MetricsFactory
+    let metrics: PrometheusMetrics
+    let alerts: AlertPort
+    let outboxRows: Int
+    let startedAt: UnixTime
     let world: World
 
     func face(_ listener: ListenerConfiguration) throws(CommandFailure) -> any HTTPFace {
-        throw CommandFailure(.software, "no admin face")
+        var token: Secret?
+        if case .admin(let file?) = listener.purpose { token = try trimmed(CredentialShelf.read(file)) }
+        return AdminFace(
+            listener.name, token: token, metrics: metrics, samples: samples, checks: checks, status: status,
+            world: world)
+    }
+
+    private func status() async -> StatusReport {
+        let lanes = delivery.snapshot().map { lane in
+            LaneReport(
+                lane.lane, lane.isHalted ? .halted : lane.parked > 0 ? .waiting : .open, inMemory: lane.inMemory,
+                parked: lane.parked, reason: lane.reason)
+        }
+        let load = await load()
+        return StatusReport(
+            version: NoteCode("0.1.0"), startedAt: startedAt, lanes: lanes, outboxRows: load?.rows ?? 0,
+            outboxBytes: load?.bytes ?? 0)
+    }
+
+    private func samples() async -> [MetricSample] {
+        let load = await load()
+        return [
+            MetricSample("sealbell_outbox_rows", value: Double(load?.rows ?? 0)),
+            MetricSample("sealbell_outbox_bytes", value: Double(load?.bytes ?? 0)),
+            MetricSample("sealbell_settle_backlog", value: Double(delivery.settleBacklog)),
+            MetricSample("process_resident_memory_bytes", value: Double(Self.residentBytes())),
+        ]
+    }
+
+    /// Ready: the store takes commits, and the outbox has room. A halted lane is an alert, not unreadiness, for
+    /// the other apps go on.
+    private var checks: [HealthCheck] {
+        [
+            HealthCheck("store") { await load() != nil },
+            HealthCheck("outbox") {
+                guard let load = await load() else { return false }
+                return load.rows < outboxRows
+            },
+        ]
+    }
+
+    private func load() async -> OutboxLoad? {
+        do throws(StoreError) {
+            let load = try await store.sealed.load()
+            alerts.clear(Alert.storeFailing(.unavailable).subject)
+            let percent = load.rows * 100 / max(outboxRows, 1)
+            if percent >= Self.fullPercent {
+                alerts.raise(.outboxFilling(percent: percent))
+            } else {
+                alerts.clear(Alert.outboxFilling(percent: percent).subject)
+            }
+            return load
+        } catch {
+            alerts.raise(.storeFailing(error.code))
+            return nil
+        }
+    }
+
+    /// Without the line break at the end that editors leave.
+    private func trimmed(_ secret: Secret) -> Secret {
+        secret.reveal { bytes in
+            let end = bytes.count - bytes.reversed().prefix { $0 == 0x0A || $0 == 0x0D || $0 == 0x20 }.count
+            return Secret(copying: UnsafeRawBufferPointer(rebasing: bytes[..<end]))
+        }
+    }
+
+    /// `VmRSS` of this process; 0 where the system does not tell.
+    private static func residentBytes() -> Int {
+        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+        defer { fclose(file) }
+        var text = [CChar](repeating: 0, count: 128)
+        guard fgets(&text, Int32(text.count), file) != nil else { return 0 }
+        let line = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let words = line.split(separator: " ")
+        guard words.count > 1, let pages = Int(words[1]) else { return 0 }
+        return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
+    }
+}
+
+/// Where alerts go beside log and gauge.
+struct AlertSinks {
+    private let alerts: AlertsConfiguration
+    private let web: any WebFetch
+
+    init(_ configuration: RelayConfiguration, _ web: any WebFetch) {
+        alerts = configuration.alerts
+        self.web = web
+    }
+
+    func sinks(_ world: World) throws(CommandFailure) -> [any AlertSink] {
+        var sinks: [any AlertSink] = []
+        if let webhook = alerts.webhook {
+            sinks.append(
+                WebhookSink(
+                    url: webhook.url.text, key: try CredentialShelf.read(webhook.secretFile), web: web))
+        }
+        if let command = alerts.mailCommand, let program = command.first {
+            // The system's own mailbox of the operator; an alias sends it on.
+            sinks.append(
+                MailCommandSink(
+                    path: program, arguments: Array(command.dropFirst()), recipient: "root", world: world))
+        }
+        return sinks
+    }
+
+    /// The delivery core's word to the alert port.
+    static func observer(_ alerts: AlertPort) -> DeliveryObserver {
+        DeliveryObserver(
+            laneHalted: { lane, _, reason in alerts.raise(.laneHalted(lane, reason)) },
+            laneResumed: { lane in alerts.clear(Alert.laneHalted(lane, .ok).subject) })
     }
 }

@@ -1,4 +1,4 @@
-import CoreMetrics
+import AdminIngress
 import Delivery
 import HTTPIngress
 import NIOCore
@@ -25,14 +25,14 @@ final class Relay: Sendable {
     private let planning: @Sendable (RelayConfiguration) -> DeliveryPlanning
     private let makeShelf: @Sendable (CredentialShelf?) -> CredentialShelf
     private let journal: Journal
+    private let alerts: AlertPort
 
     /// What is the same before and after a reload.
     struct Surroundings: Sendable {
         var group: any EventLoopGroup
         var world: World
         var journal: Journal
-        var metrics: any MetricsFactory
-        var observer: DeliveryObserver = .none
+        var metrics: PrometheusMetrics
         var limits = DeliveryLimits()
         /// For the proof that the proof can fail.
         var synchronous: Synchronous = .full
@@ -72,12 +72,17 @@ final class Relay: Sendable {
         }
         var shelf = makeShelf(nil)
         let plan = try planning(configuration).plan(&shelf)
+        let alerts = AlertPort(
+            sinks: try AlertSinks(configuration, web).sinks(around.world), journal: around.journal,
+            metrics: around.metrics, world: around.world)
+        self.alerts = alerts
         let delivery = DeliveryService(
-            outbox: store.sealed, registry: store.sealed, plan: plan, limits: around.limits,
-            world: around.world,
-            journal: around.journal, observer: around.observer)
+            outbox: store.sealed, registry: store.sealed, plan: plan, limits: around.limits, world: around.world,
+            journal: around.journal, observer: AlertSinks.observer(alerts))
         self.delivery = delivery
-        let admin = AdminDoor(delivery: delivery, store: store, metrics: around.metrics, world: around.world)
+        let admin = AdminDoor(
+            delivery: delivery, store: store, metrics: around.metrics, alerts: alerts,
+            outboxRows: configuration.limits.outboxRows, startedAt: around.world.now(), world: around.world)
         doors = { configuration in
             Doors(
                 configuration: configuration, intake: delivery.intake, registry: store.sealed, web: web,
@@ -133,6 +138,7 @@ final class Relay: Sendable {
     var services: [any Service] {
         var services: [any Service] = []
         if let sqlite = store.sqlite { services.append(StoreService(sqlite)) }
+        services.append(alerts)
         services.append(delivery)
         services += listeners
         return services

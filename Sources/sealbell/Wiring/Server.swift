@@ -1,3 +1,4 @@
+import AdminIngress
 import CoreMetrics
 import Logging
 import NIOCore
@@ -30,6 +31,9 @@ struct Server {
         for warning in configuration.warnings { shell.err("\(warning.path): \(warning.sentence)") }
         let directory = try claim(configuration.state)
         let group = MultiThreadedEventLoopGroup.singleton
+        let metrics = PrometheusMetrics()
+        // Counters below the wiring find it by the library's own door; once in a process.
+        MetricsSystem.bootstrap(metrics)
         var configuration = configuration
         var sandbox: Sandbox?
         if configuration.isSandbox {
@@ -37,7 +41,7 @@ struct Server {
                 configuration, group: group, world: shell.world)
         }
         var around = Relay.Surroundings(
-            group: group, world: shell.world, journal: log.journal, metrics: NOOPMetricsHandler.instance)
+            group: group, world: shell.world, journal: log.journal, metrics: metrics)
         around.synchronous = synchronous
         if sandbox != nil { around.web = Self.sandboxWeb }
         let relay = try await Relay.open(configuration, around)
