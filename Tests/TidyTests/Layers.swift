@@ -54,7 +54,8 @@ enum Layers {
         ]),
         "PushTesting": ["PushModel", "WireFormats", "Primitives", "Foundation", "Testing"],
         "sealbell": nio.union(level.keys).union([
-            "ServiceLifecycle", "ArgumentParser", "Logging", "CoreMetrics", "Yams", "Crypto", "CryptoExtras",
+            "ServiceLifecycle", "UnixSignals", "ArgumentParser", "Logging", "CoreMetrics", "Yams", "Crypto",
+            "CryptoExtras",
             "X509", "Foundation", "FoundationEssentials"
         ])
     ]

@@ -34,8 +34,8 @@ struct FCMError: Error, Equatable {
         [.fcm("INVALID_ARGUMENT")])
     static let unauthenticated = FCMError(
         401, "UNAUTHENTICATED",
-        "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other "
-            + "valid authentication credential.")
+        "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or "
+            + "other valid authentication credential.")
     static let expired = FCMError(
         401, "UNAUTHENTICATED", "Request had invalid authentication credentials.",
         [.info(reason: "ACCESS_TOKEN_EXPIRED")])
