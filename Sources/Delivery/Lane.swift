@@ -100,7 +100,8 @@ final class Lane<P: Provider>: LaneDoor {
             var cause: Breaker.Cause?
             if case .halted(let why) = state.breaker.state { cause = why }
             return LaneSnapshot(
-                lane: name, isHalted: cause != nil, haltedFor: cause, reason: state.lastFault, inMemory: state.queue.count,
+                lane: name, isHalted: cause != nil, haltedFor: cause, reason: state.lastFault,
+                inMemory: state.queue.count,
                 parked: state.parked, inFlight: state.inFlight)
         }
     }

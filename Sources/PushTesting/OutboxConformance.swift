@@ -6,7 +6,8 @@ extension EngineConformance {
             ConformanceCase("an accepted push is owed until settled, once", settling),
             ConformanceCase("a retry waits parked until it is due", retrying),
             ConformanceCase("claim goes by class, then round robin over origins", turns),
-            ConformanceCase("what a dead process owed is taken over, and its word no longer counts", takeover),
+            ConformanceCase(
+                "what a dead process owed is taken over, and its word no longer counts", takeover),
             ConformanceCase("a live owner keeps its pushes", liveOwner),
             ConformanceCase("the outbox refuses what is beyond its bound, and writes none of it", bounds),
             ConformanceCase("custody ends for parked pushes", custody),
@@ -92,7 +93,8 @@ extension EngineConformance {
         let claimed = try await ours.claim(Samples.lane, due: now, limit: 10)
         try expect(Set(claimed.map(\.id)) == Set(pushes.map(\.id)), "both are ours now")
         let old = try zip(pushes, admissions).map { try Samples.step($0, $1, .settle) }
-        try expect(try await ours.settle(old, feedback: [], now: now) == [false, false], "the old epoch is void")
+        try expect(
+            try await ours.settle(old, feedback: [], now: now) == [false, false], "the old epoch is void")
         if rig.isShared {
             let late = try await dead.settle(old, feedback: [], now: now)
             try expect(late == [false, false], "and so is the dead owner's word")

@@ -70,8 +70,8 @@ final class SQLiteWriter {
         counts.finish()
         memory.nextRow = try Self.highest(db, "SELECT coalesce(max(seq), 0) FROM outbox") + 1
         memory.nextBlob = try Self.highest(db, "SELECT coalesce(max(seq), 0) FROM marks") + 1
-        // The newest record may have been deleted, and a revision must never be given twice: the clock is ahead
-        // of any count of changes below a thousand a second.
+        // The newest record may have been deleted, and a revision must never be given twice: the clock is
+        // ahead of any count of changes below a thousand a second.
         memory.revision = max(
             try Self.highest(db, "SELECT coalesce(max(revision), 0) FROM records"), now.milliseconds)
         takeOverCursor = 0

@@ -33,7 +33,8 @@ struct AdminDoor: Sendable {
     private func status() async -> StatusReport {
         let lanes = delivery.snapshot().map { lane in
             LaneReport(
-                lane.lane, lane.isHalted ? .halted : lane.parked > 0 ? .waiting : .open, inMemory: lane.inMemory,
+                lane.lane, lane.isHalted ? .halted : lane.parked > 0 ? .waiting : .open,
+                inMemory: lane.inMemory,
                 parked: lane.parked, reason: lane.reason)
         }
         let load = await load()
@@ -52,8 +53,8 @@ struct AdminDoor: Sendable {
         ]
     }
 
-    /// Ready: the store takes commits, and the outbox has room. A halted lane is an alert, not unreadiness, for
-    /// the other apps go on.
+    /// Ready: the store takes commits, and the outbox has room. A halted lane is an alert, not unreadiness,
+    /// for the other apps go on.
     private var checks: [HealthCheck] {
         [
             HealthCheck("store") { await load() != nil },

@@ -77,7 +77,8 @@ final class Relay: Sendable {
             metrics: around.metrics, world: around.world)
         self.alerts = alerts
         let delivery = DeliveryService(
-            outbox: store.sealed, registry: store.sealed, plan: plan, limits: around.limits, world: around.world,
+            outbox: store.sealed, registry: store.sealed, plan: plan, limits: around.limits,
+            world: around.world,
             journal: around.journal, observer: AlertSinks.observer(alerts))
         self.delivery = delivery
         let admin = AdminDoor(
