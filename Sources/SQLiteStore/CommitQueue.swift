@@ -46,8 +46,13 @@ final class CommitQueue: Sendable {
             add(
                 Job(
                     run: { writer, db in
-                        let value = try operation(writer, db)
-                        return { continuation.resume(returning: .success(value)) }
+                        do {
+                            let value = try operation(writer, db)
+                            return { continuation.resume(returning: .success(value)) }
+                        } catch let error as StoreError where error.code == .full {
+                            // Found before anything was written: its neighbours need not begin again.
+                            return { continuation.resume(returning: .failure(error)) }
+                        }
                     }, fail: { continuation.resume(returning: .failure($0)) }))
         }
         return try outcome.get()
@@ -56,7 +61,7 @@ final class CommitQueue: Sendable {
     private func add(_ job: Job) {
         enum Next { case refuse, wait, drain }
         let next = state.withLock { state -> Next in
-            guard !state.isClosed else { return .refuse }
+            guard !state.isClosed, state.jobs.count < limits.waitingJobs else { return .refuse }
             state.jobs.append(job)
             defer { state.isDraining = true }
             return state.isDraining ? .wait : .drain

@@ -30,10 +30,15 @@ final class FindQueue: Sendable {
     func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
         if keys.isEmpty { return [] }
         let result = await withCheckedContinuation { continuation in
-            let begins = state.withLock { state in
+            let begins = state.withLock { state -> Bool? in
+                guard state.asks.count < limits.waitingJobs else { return nil }
                 state.asks.append(Ask(keys: keys, now: now, answer: continuation))
                 defer { state.isDraining = true }
                 return !state.isDraining
+            }
+            guard let begins else {
+                continuation.resume(returning: .failure(StoreError(.unavailable)))
+                return
             }
             if begins { pool.asyncUnsafeRead { self.drain($0) } }
         }

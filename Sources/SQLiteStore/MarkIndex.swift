@@ -72,11 +72,12 @@ struct MarkIndex: Sendable {
     /// `nil` when the mark is not held.
     func place(of mark: Digest16, now: UnixTime) -> Place? {
         let fingerprint = Self.fingerprint(mark)
-        for generation in generations.reversed() where isHeld(generation, now: now) {
-            if let slot = generation.find(fingerprint) {
-                let place = generation.slots[slot].place
-                return place == Self.released ? nil : Self.read(place)
-            }
+        for generation in generations.reversed() {
+            guard let slot = generation.find(fingerprint) else { continue }
+            let place = generation.slots[slot].place
+            // The mark of an owed push is held for as long as the push is owed.
+            guard place != Self.released, isHeld(generation, now: now) || Self.isOwed(place) else { return nil }
+            return Self.read(place)
         }
         return nil
     }
@@ -120,14 +121,30 @@ struct MarkIndex: Sendable {
             return
         }
         if !generations.isEmpty { generations[generations.count - 1].ended = now }
+        var gone = generations.filter { !isHeld($0, now: now) }
         generations = generations.filter { isHeld($0, now: now) }
         var held = generations.reduce(0) { $0 + $1.count }
         while held > perGeneration * (limit - 1), let first = generations.first {
             held -= first.count
+            gone.append(first)
             generations.removeFirst()
         }
         generations.append(Generation(began: now))
+        carryOver(gone)
     }
+
+    /// Marks of pushes still owed go on into the newest generation, as far as it has room.
+    private mutating func carryOver(_ gone: [Generation]) {
+        let last = generations.count - 1
+        for generation in gone {
+            for slot in generation.slots where slot.fingerprint != 0 && Self.isOwed(slot.place) {
+                guard generations[last].count < perGeneration / 2 else { return }
+                generations[last].insert(slot.fingerprint, slot.place)
+            }
+        }
+    }
+
+    private static func isOwed(_ place: UInt64) -> Bool { place != released && place & 1 << 62 == 0 }
 
     /// Keyed digests are uniform, so half of one is a fingerprint; 0 is kept for empty slots.
     private static func fingerprint(_ mark: Digest16) -> UInt64 { mark.low == 0 ? 1 : mark.low }

@@ -41,14 +41,17 @@ extension SQLiteWriter {
             queues[index] += more
             room -= more.count
         }
-        return interleaved(queues, limit: limit)
+        let taken = interleaved(queues, limit: limit)
+        // The next claim begins behind the last origin that was served in this one.
+        memory.turns["\(lane)#\(level.rawValue)"] = origins.last { origin in taken.contains { $0.origin == origin } }
+        return taken
     }
 
     /// Distinct origins, beginning behind the last claim's, at most as many as one claim takes turns over.
     private func waitingOrigins(_ lane: String, _ level: PushClass, _ db: Database) throws -> [Digest16] {
         let key = "\(lane)#\(level.rawValue)"
         var origins: [Digest16] = []
-        let start = turns[key]
+        let start = memory.turns[key]
         var after = start
         var wrapped = start == nil
         while origins.count < limits.originsPerClaim {
@@ -63,7 +66,6 @@ extension SQLiteWriter {
                 after = nil
             }
         }
-        turns[key] = origins.last
         return origins
     }
 
@@ -169,14 +171,14 @@ extension SQLiteWriter {
 
     /// On SQLite all foreign owners are dead at start, for one process at a time opens the file (DESIGN §3).
     func takeOver(limit: Int, _ db: Database) throws -> Int {
-        guard let cursor = takeOverCursor else { return 0 }
+        guard let cursor = memory.takeOverCursor else { return 0 }
         var find = try SQL(
             db,
             "SELECT seq, lane, parked FROM outbox "
                 + "WHERE seq > ? AND seq < ? AND owner <> ? ORDER BY seq LIMIT ?"
         )
         find.bind(cursor)
-        find.bind(takeOverEnd)
+        find.bind(memory.takeOverEnd)
         find.bind(owner)
         find.bind(limit)
         var rows: [(row: Int64, lane: String, wasParked: Bool)] = []
@@ -189,7 +191,7 @@ extension SQLiteWriter {
             try sql.run()
             if !wasParked { memory.parked[lane, default: 0] += 1 }
         }
-        takeOverCursor = rows.count < limit ? nil : rows.last?.row
+        memory.takeOverCursor = rows.count < limit ? nil : rows.last?.row
         return rows.count
     }
 

@@ -7,8 +7,12 @@ package struct SQLiteLimits: Sendable {
     /// Operations joined into one commit: beyond a few hundred a commit gains nothing (TOOLCHAIN B), and the
     /// first of them waits longer.
     package var jobsPerCommit = 512
+    /// Operations, and finds, that wait. The doors let fewer requests in; beyond it a caller has lost count.
+    package var waitingJobs = 65_536
     /// Finds joined into one read.
     package var findsPerRead = 512
+    /// Revisions reserved with one write; a restart skips what is left of them.
+    package var revisionsReserved: Int64 = 10_000
     /// How long a mark is held at least.
     package var markSpan: Duration = .seconds(600)
     /// Marks of one generation in memory: sixteen bytes a slot, so 4 MiB.

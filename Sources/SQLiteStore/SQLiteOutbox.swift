@@ -10,12 +10,9 @@ extension SQLiteWriter {
         guard memory.rows + pushes.count <= limits.outboxRows else { throw StoreError(.full) }
         let bytes = pushes.reduce(0) { $0 + $1.sealed.count }
         guard memory.bytes + bytes <= limits.outboxBytes else { throw StoreError(.full) }
-        for (index, change) in changes.enumerated() where try !mayChange(change, now: now, db) {
-            return .refused(index: index)
-        }
+        if let refused = try makeAll(changes, now: now, db) { return .refused(index: refused) }
         // Looked up before any is inserted: items of one call are not compared with each other.
         let repeats = try pushes.map { try heldPush(of: $0.mark, now: now, db) }
-        for change in changes { try make(change, db) }
         var admissions: [StoredAdmission] = []
         admissions.reserveCapacity(pushes.count)
         for (push, held) in zip(pushes, repeats) {
@@ -26,6 +23,26 @@ extension SQLiteWriter {
             }
         }
         return .committed(admissions)
+    }
+
+    /// Makes the changes in order, each under its condition as the ones before it left things; the index of the
+    /// first that is refused, and then none is made.
+    private func makeAll(_ changes: [StoredChange], now: UnixTime, _ db: Database) throws -> Int? {
+        guard !changes.isEmpty else { return nil }
+        let before = memory
+        var refused: Int?
+        try db.inSavepoint {
+            for (index, change) in changes.enumerated() {
+                guard try mayChange(change, now: now, db) else {
+                    refused = index
+                    return .rollback
+                }
+                try make(change, db)
+            }
+            return .commit
+        }
+        if refused != nil { memory = before }
+        return refused
     }
 
     private func insert(_ push: StoredPush, now: UnixTime, _ db: Database) throws -> Int64 {

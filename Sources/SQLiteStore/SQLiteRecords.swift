@@ -95,7 +95,7 @@ extension SQLiteWriter {
             var sql = try SQL(
                 db, "UPDATE records SET state = 1, state_at = ?, revision = ? WHERE key = ? AND state = 0")
             sql.bind(at)
-            sql.bind(nextRevision())
+            sql.bind(try nextRevision(db))
             sql.bind(key)
             try sql.run()
         case .expireAddress(let address, let at, let limit):
@@ -131,12 +131,20 @@ extension SQLiteWriter {
         sql.bind(at)
         sql.bind(record.touchedAt)
         sql.bind(record.expiresAt)
-        sql.bind(nextRevision())
+        sql.bind(try nextRevision(db))
         sql.bind(record.body)
         try sql.run()
     }
 
-    private func nextRevision() -> Int64 {
+    /// The newest record may be deleted, and its revision must never be given again: a stretch of them is
+    /// reserved in the file before the first is used.
+    private func nextRevision(_ db: Database) throws -> Int64 {
+        if memory.revision >= memory.revisionsReserved {
+            memory.revisionsReserved = memory.revision + limits.revisionsReserved
+            var sql = try SQL(db, "INSERT OR REPLACE INTO settings (name, value) VALUES ('revisions', ?)")
+            sql.bind(String(memory.revisionsReserved))
+            try sql.run()
+        }
         memory.revision += 1
         return memory.revision
     }

@@ -10,6 +10,13 @@ final class SQLiteWriter {
         var nextRow: Int64 = 1
         var nextBlob: Int64 = 1
         var revision: Int64 = 0
+        /// Revisions up to this one may be given; written ahead, so that none is given twice after a restart.
+        var revisionsReserved: Int64 = 0
+        /// Rows up to this number may belong to dead owners; `nil` once all were looked at.
+        var takeOverCursor: Int64?
+        var takeOverEnd: Int64 = 0
+        /// Where the last claim of a lane and class ended, so that the next begins with other origins.
+        var turns: [String: Digest16] = [:]
         var rows = 0
         var bytes = 0
         var parked: [String: Int] = [:]
@@ -22,11 +29,6 @@ final class SQLiteWriter {
     /// Undoes of the mark index, newest last.
     private var markUndo: [(Digest16, MarkIndex.Place?)] = []
     private var saved = Memory()
-    /// Rows up to this number may belong to dead owners; `nil` once all were looked at.
-    var takeOverCursor: Int64?
-    var takeOverEnd: Int64 = 0
-    /// Where the last claim of a lane and class ended, so that the next begins with other origins.
-    var turns: [String: Digest16] = [:]
     var marksPurgedAt = UnixTime.distantPast
 
     init(owner: Digest16, limits: SQLiteLimits) {
@@ -70,12 +72,12 @@ final class SQLiteWriter {
         counts.finish()
         memory.nextRow = try Self.highest(db, "SELECT coalesce(max(seq), 0) FROM outbox") + 1
         memory.nextBlob = try Self.highest(db, "SELECT coalesce(max(seq), 0) FROM marks") + 1
-        // The newest record may have been deleted, and a revision must never be given twice: the clock is
-        // ahead of any count of changes below a thousand a second.
-        memory.revision = max(
-            try Self.highest(db, "SELECT coalesce(max(revision), 0) FROM records"), now.milliseconds)
-        takeOverCursor = 0
-        takeOverEnd = memory.nextRow
+        let given = try Self.highest(
+            db, "SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM settings WHERE name = 'revisions'")
+        memory.revision = max(try Self.highest(db, "SELECT coalesce(max(revision), 0) FROM records"), given)
+        memory.revisionsReserved = memory.revision
+        memory.takeOverCursor = 0
+        memory.takeOverEnd = memory.nextRow
         try loadMarks(db, now: now)
     }
 
