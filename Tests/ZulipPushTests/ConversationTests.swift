@@ -12,7 +12,9 @@ struct ConversationTests {
     private static let realm = "0ec3eedd-6233-4c5e-a000-b9942be3494e"
     private static let token = Secret("B529DD6F50CF7819418C554CB767B4AEF9111BEDEB842BC6D25312469E01E03D".utf8)
 
-    @Test("A notification goes from an origin through the relay to a device that opens it", .timeLimit(.minutes(1)))
+    @Test(
+        "A notification goes from an origin through the relay to a device that opens it",
+        .timeLimit(.minutes(1)))
     func wholeWay() async throws {
         let pair = try X25519KeyPair(privateKey: Secret((0..<32).map { UInt8($0) }))
         let relay = TestRelay(now: Self.now, pairs: [pair])
@@ -20,9 +22,12 @@ struct ConversationTests {
             var random = SeededRandom(seed: 12)
             // A server signs up and says which realm it has.
             let (origin, _) = ZulipOrigin.invent(version: "12.0", using: &random)
-            #expect(await relay.ask(origin.signUp(hostname: "chat.example.org", mail: "a@example.org")).status == 200)
+            #expect(
+                await relay.ask(origin.signUp(hostname: "chat.example.org", mail: "a@example.org")).status
+                    == 200)
             let report = ZulipRealmReport(
-                id: 1, uuid: Self.realm, ownerSecret: "s", host: "chat.example.org", url: "https://chat.example.org",
+                id: 1, uuid: Self.realm, ownerSecret: "s", host: "chat.example.org",
+                url: "https://chat.example.org",
                 name: "Chat", createdAt: 1)
             let known = await relay.ask(origin.analytics(realms: [report]))
             #expect(known.json["realms"]?[Self.realm]?["can_push"]?.bool == true)
@@ -54,7 +59,9 @@ struct ConversationTests {
 
             // Apple delivers; the phone opens.
             let sent = try #require(relay.services.sends.first)
-            #expect(sent["path"]?.string?.hasSuffix("/B529DD6F50CF7819418C554CB767B4AEF9111BEDEB842BC6D25312469E01E03D") == true)
+            #expect(
+                sent["path"]?.string?.hasSuffix(
+                    "/B529DD6F50CF7819418C554CB767B4AEF9111BEDEB842BC6D25312469E01E03D") == true)
             let opened = try device.open(
                 pushKeyID: try #require(sent["body"]?["push_key_id"]?.uint32),
                 encryptedData: Secret(try #require(sent["body"]?["encrypted_data"]?.string).utf8))
@@ -63,7 +70,9 @@ struct ConversationTests {
         }
     }
 
-    @Test("A dead token is reported once, expires, and comes back with a newer registration", .timeLimit(.minutes(1)))
+    @Test(
+        "A dead token is reported once, expires, and comes back with a newer registration",
+        .timeLimit(.minutes(1)))
     func deadToken() async throws {
         let bench = try await RelayBench(now: Self.now)
         try await bench.relay.running { relay in

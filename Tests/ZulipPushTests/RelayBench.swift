@@ -32,7 +32,8 @@ struct RelayBench: Sendable {
 
     func signUp(_ id: String, host: String, mail: String = "admin@example.org") async -> TestAnswer {
         await relay.post(
-            .signUp, [("zulip_org_id", id), ("zulip_org_key", Self.key), ("hostname", host), ("contact_email", mail)])
+            .signUp,
+            [("zulip_org_id", id), ("zulip_org_key", Self.key), ("hostname", host), ("contact_email", mail)])
     }
 
     func reportRealm(_ realm: String, by server: String) async -> TestAnswer {
@@ -40,13 +41,14 @@ struct RelayBench: Sendable {
             .analytics,
             [
                 ("realm_counts", #"[{"id":12},{"id":9}]"#), ("installation_counts", "[]"),
-                ("realms", #"[{"uuid":"\#(realm)","id":1}]"#),
+                ("realms", #"[{"uuid":"\#(realm)","id":1}]"#)
             ], authorization: Self.basic(server))
     }
 
     /// Registers an APNs token for `realm`.
     func register(
-        _ token: String, timestamp: Int64, realm: String = RelayBench.realm, by server: String = RelayBench.server
+        _ token: String, timestamp: Int64, realm: String = RelayBench.realm,
+        by server: String = RelayBench.server
     ) async throws -> TokenID {
         let plain = RegistrationPlaintext(
             kind: .apns, token: Secret(token.utf8), timestamp: timestamp, appID: "org.example.app")
@@ -58,7 +60,7 @@ struct RelayBench: Sendable {
             [
                 ("realm_uuid", realm), ("token_id", id.text),
                 ("encrypted_push_registration", sealed.reveal { String(decoding: $0, as: UTF8.self) }),
-                ("bouncer_public_key", Base64.text(pair.publicKey)),
+                ("bouncer_public_key", Base64.text(pair.publicKey))
             ], authorization: Self.basic(server))
         try #require(answer.status == 200)
         return id
@@ -83,5 +85,10 @@ struct RelayBench: Sendable {
     static func item(_ id: String, data: String = "QUJD", extra: String = "") -> String {
         #"{"token_id":"\#(id)","http_headers":{"apns_priority":10,"apns_push_type":"alert"},"#
             + #""payload":{"push_key_id":1,"encrypted_data":"\#(data)"\#(extra)}}"#
+    }
+
+    /// An FCM item of three JSON texts, right or wrong.
+    static func fcm(_ id: String, _ priority: String, _ payload: String) -> String {
+        #"{"token_id":\#(id),"fcm_priority":\#(priority),"payload":\#(payload)}"#
     }
 }

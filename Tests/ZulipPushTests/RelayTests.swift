@@ -10,7 +10,8 @@ struct RelayTests {
     private static let other = "a247ce6a-4a56-4f69-ac0e-09fe4537d3ce"
     private static let otherRealm = "a74ead24-d964-44aa-ae4e-b1114d22ffe6"
 
-    @Test("Origin B learns nothing of origin A's registrations: same answer, same look-ups, ten thousand times")
+    @Test(
+        "Origin B learns nothing of origin A's registrations: same answer, same look-ups, ten thousand times")
     func privacy() async throws {
         let bench = try await RelayBench()
         #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
@@ -56,7 +57,8 @@ struct RelayTests {
             #expect(bench.relay.store.lookups == [["zulip-main/server"]])
         }
         let items = (0..<1_000).map { RelayBench.item(TokenID(UInt64($0)).text) }
-        #expect(await bench.notify(raw: RelayBench.body(items)).json["delete_token_ids"]?.array?.count == 1_000)
+        #expect(
+            await bench.notify(raw: RelayBench.body(items)).json["delete_token_ids"]?.array?.count == 1_000)
     }
 
     @Test("A payload larger than the push service takes fails the call, and nothing is sent")
@@ -64,7 +66,9 @@ struct RelayTests {
         let bench = try await RelayBench()
         let id = try await bench.register("ab12", timestamp: bench.now.seconds)
         let answer = await bench.notify(
-            raw: RelayBench.body([RelayBench.item(id.text), RelayBench.item(id.text, data: String(repeating: "A", count: 4_096))]))
+            raw: RelayBench.body([
+                RelayBench.item(id.text), RelayBench.item(id.text, data: String(repeating: "A", count: 4_096))
+            ]))
         #expect(answer.status == 400)
         #expect(bench.relay.services.sends.isEmpty)
     }
@@ -86,18 +90,18 @@ struct RelayTests {
     @Test(
         "Items of a wrong form fail the whole call",
         arguments: [
-            #"{"token_id":"AAAAAAAAAAF=","fcm_priority":"high","payload":{"push_key_id":1,"encrypted_data":"QUJD"}}"#,
-            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","payload":{"push_key_id":-1,"encrypted_data":"QUJD"}}"#,
-            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","payload":{"push_key_id":1.0,"encrypted_data":"QUJD"}}"#,
-            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","payload":{"push_key_id":1,"encrypted_data":"QU-D"}}"#,
-            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","payload":{"push_key_id":1,"encrypted_data":"A"}}"#,
-            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","payload":{"push_key_id":1,"encrypted_data":""}}"#,
-            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":1,"payload":{"push_key_id":1,"encrypted_data":"QUJD"}}"#,
-            #"{"token_id":1,"fcm_priority":"high","payload":{"push_key_id":1,"encrypted_data":"QUJD"}}"#,
-            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","payload":[]}"#,
-            #"{"token_id":"AAAAAAAAAAE=","http_headers":{"apns_priority":10,"apns_push_type":"alert"},"payload":{"push_key_id":1,"encrypted_data":"QUJD","aps":null}}"#,
-            #"{"token_id":"AAAAAAAAAAE=","http_headers":{"apns_priority":10,"apns_push_type":"alert"},"payload":{"push_key_id":1,"encrypted_data":"QUJD","aps":{"a":{"b":{}}}}}"#,
-            "[]", "null", "7",
+            RelayBench.fcm(#""AAAAAAAAAAF=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":"QUJD"}"#),
+            RelayBench.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":-1,"encrypted_data":"QUJD"}"#),
+            RelayBench.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1.0,"encrypted_data":"QUJD"}"#),
+            RelayBench.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":"QU-D"}"#),
+            RelayBench.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":"A"}"#),
+            RelayBench.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":""}"#),
+            RelayBench.fcm(#""AAAAAAAAAAE=""#, "1", #"{"push_key_id":1,"encrypted_data":"QUJD"}"#),
+            RelayBench.fcm("1", #""high""#, #"{"push_key_id":1,"encrypted_data":"QUJD"}"#),
+            RelayBench.fcm(#""AAAAAAAAAAE=""#, #""high""#, "[]"),
+            RelayBench.item("AAAAAAAAAAE=", extra: #","aps":null"#),
+            RelayBench.item("AAAAAAAAAAE=", extra: #","aps":{"a":{"b":{}}}"#),
+            "[]", "null", "7"
         ])
     func wrongItems(item: String) async throws {
         let bench = try await RelayBench()
@@ -111,7 +115,8 @@ struct RelayTests {
         let bench = try await RelayBench()
         for path in ZulipPath.allCases where path.isLegacy {
             let answer = await bench.relay.ask(
-                "POST", path.rawValue, authorization: RelayBench.basic(RelayBench.server), body: Array("{}".utf8))
+                "POST", path.rawValue, authorization: RelayBench.basic(RelayBench.server),
+                body: Array("{}".utf8))
             #expect(answer.status == 400)
             #expect(await bench.relay.ask("POST", path.rawValue).status == 401)
         }
@@ -150,7 +155,10 @@ struct RelayTests {
         #expect(left.isLocallyDeleted)
         let extra = await bench.relay.post(
             .analytics,
-            [("realm_counts", "[]"), ("installation_counts", "[]"), ("realms", #"[{"uuid":"\#(Self.otherRealm)","x":1}]"#)],
+            [
+                ("realm_counts", "[]"), ("installation_counts", "[]"),
+                ("realms", #"[{"uuid":"\#(Self.otherRealm)","x":1}]"#)
+            ],
             authorization: RelayBench.basic(RelayBench.server))
         #expect(extra.status == 400)
     }

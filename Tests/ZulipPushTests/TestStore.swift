@@ -33,7 +33,10 @@ final class TestStore: Registry, Outbox {
         let now = now()
         let (isOut, found) = state.withLock { state in
             state.lookups.append(keys.map(\.space.text))
-            return (state.isOut, keys.map { state.records[Self.name($0)].flatMap { $0.expiresAt > now ? $0 : nil } })
+            return (
+                state.isOut,
+                keys.map { state.records[Self.name($0)].flatMap { $0.expiresAt > now ? $0 : nil } }
+            )
         }
         if isOut { throw StoreError(.unavailable) }
         return found
@@ -112,7 +115,9 @@ final class TestStore: Registry, Outbox {
 
     /// FNV-1a over the name: enough to tell a test's records apart.
     private static func digest(_ key: RecordKey) -> Digest16 {
-        let hash = name(key).utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+        let hash = name(key).utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) {
+            ($0 ^ UInt64($1)) &* 0x100_0000_01B3
+        }
         return Digest16(high: 1, low: hash)
     }
 
@@ -127,7 +132,8 @@ final class TestStore: Registry, Outbox {
             guard holds(condition, state.records[name(key)]) else { return false }
             state.records[name(key)]?.state = .expired(at: at)
         case .expireStored(let stored, let at, let limit):
-            for (name, record) in state.records where digest(record.key) == stored && record.touchedAt <= limit {
+            for (name, record) in state.records
+            where digest(record.key) == stored && record.touchedAt <= limit {
                 state.records[name]?.state = .expired(at: at)
             }
         case .expireAddress: break

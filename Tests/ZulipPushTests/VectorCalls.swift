@@ -53,7 +53,8 @@ extension VectorRunner {
     /// Exactly the listed ids are expired; those that were so before stay so.
     private func isExpired(_ devices: [JSONValue], _ listed: [String], _ relay: TestRelay) -> Bool {
         for device in devices {
-            guard let token = device["token"]?.string, let realm = UUIDText(device["realm"]?.string ?? world.realm),
+            guard let token = device["token"]?.string,
+                let realm = UUIDText(device["realm"]?.string ?? world.realm),
                 let record = relay.store.record(relay.keys.device(realm, TokenID(token: Secret(token.utf8))))
             else { return false }
             let isListed = listed.contains(TokenID(token: Secret(token.utf8)).text)
@@ -92,14 +93,17 @@ extension VectorRunner {
         try #require(row["form"]?.object).members.map { ($0.name, try #require($0.value.string)) }
     }
 
-    /// `required: true` and absent: exactly. `required: false`: never a 5xx; an expected 4xx may be any 4xx, an
-    /// expected 200 may be a 4xx.
+    /// `required: true` and absent: exactly. `required: false`: never a 5xx; an expected 4xx may be any 4xx,
+    /// an expected 200 may be a 4xx.
     private func holds(_ answer: TestAnswer, _ row: JSONValue) -> Bool {
-        guard let expect = row["expect"], let status = expect["http"]?.int64.map(Int.init) else { return false }
+        guard let expect = row["expect"], let status = expect["http"]?.int64.map(Int.init) else {
+            return false
+        }
         if row["required"]?.bool == false, (400..<500).contains(answer.status) { return true }
         guard answer.status == status else { return false }
         if let code = expect["code"], !code.isNull, answer.code != code.string { return false }
-        for (name, value) in expect.object?.members ?? [] where !["http", "code", "msg", "body"].contains(name) {
+        for (name, value) in expect.object?.members ?? []
+        where !["http", "code", "msg", "body"].contains(name) {
             if answer.json[name] != value { return false }
         }
         guard let body = expect["body"]?.object else { return true }
@@ -113,7 +117,9 @@ extension VectorRunner {
         return true
     }
 
-    private func ids(_ value: JSONValue?) -> Set<String>? { value?.array.map { Set($0.compactMap(\.string)) } }
+    private func ids(_ value: JSONValue?) -> Set<String>? {
+        value?.array.map { Set($0.compactMap(\.string)) }
+    }
 
     /// In any order, each as often as the other.
     private func same(_ left: [JSONValue], _ right: [JSONValue]) -> Bool {

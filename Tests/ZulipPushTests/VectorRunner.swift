@@ -8,11 +8,11 @@ import ZulipPush
 struct VectorRunner {
     /// Members of the file that are no sections.
     static let frame: Set<String> = [
-        "format", "set", "seed", "generator", "now", "profiles", "conventions", "constants", "keys", "world",
+        "format", "set", "seed", "generator", "now", "profiles", "conventions", "constants", "keys", "world"
     ]
     /// Sections of roles that a later step builds.
     static let notYet: Set<String> = [
-        "bouncer_register_v11", "client_register", "origin_on_bouncer_answer", "zap_content",
+        "bouncer_register_v11", "client_register", "origin_on_bouncer_answer", "zap_content"
     ]
 
     let json: JSONValue
@@ -70,7 +70,9 @@ struct VectorRunner {
     }
 
     private func note(_ holds: Bool, _ row: JSONValue, _ index: Int) throws -> Int {
-        if !holds { VectorFile.say("  differs: \(row["name"]?.string ?? row["mutation"]?.string ?? "row \(index)")") }
+        if !holds {
+            VectorFile.say("  differs: \(row["name"]?.string ?? row["mutation"]?.string ?? "row \(index)")")
+        }
         return holds ? 1 : 0
     }
 
@@ -100,10 +102,14 @@ struct VectorRunner {
 
     /// Whether a notify item with this key id, as a JSON number, is well-formed.
     private func itemIsTaken(pushKeyID value: String) -> Bool {
-        let item = #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","payload":{"push_key_id":\#(value),"encrypted_data":"QUJD"}}"#
+        let item =
+            #"{"token_id":"AAAAAAAAAAE=","fcm_priority":"high","#
+            + #""payload":{"push_key_id":\#(value),"encrypted_data":"QUJD"}}"#
         let body = #"{"realm_uuid":"\#(world.realm)","push_requests":[\#(item)]}"#
         do {
-            _ = try withBytes(Array(body.utf8)) { (bytes) throws(ZulipError) in try NotifyRequest(parsing: bytes) }
+            _ = try withBytes(Array(body.utf8)) { (bytes) throws(ZulipError) in
+                try NotifyRequest(parsing: bytes)
+            }
             return true
         } catch { return false }
     }
@@ -173,7 +179,8 @@ struct VectorRunner {
             case .test: return "test"
             }
         } catch let error as ZulipError {
-            return error.code == .foreignContent ? "reject" : error.code == .malformedContent ? "malformed" : error.codeText
+            return error.code == .foreignContent
+                ? "reject" : error.code == .malformedContent ? "malformed" : error.codeText
         } catch { return "\(error)" }
     }
 
@@ -181,8 +188,10 @@ struct VectorRunner {
     private func size(_ row: JSONValue) throws -> Bool {
         let plain = Int(try #require(row["plaintext_bytes"]?.int64))
         let characters = Base64.encode([UInt8](repeating: 0, count: plain + ContentBox.overheadBytes))
-        let item = #"{"token_id":"AAAAAAAAAAE=","http_headers":{"apns_priority":10,"apns_push_type":"alert"},"#
-            + #""payload":{"push_key_id":4294967295,"encrypted_data":"\#(String(decoding: characters, as: UTF8.self))"}}"#
+        let item =
+            #"{"token_id":"AAAAAAAAAAE=","http_headers":{"apns_priority":10,"apns_push_type":"alert"},"#
+            + #""payload":{"push_key_id":4294967295,"#
+            + #""encrypted_data":"\#(String(decoding: characters, as: UTF8.self))"}}"#
         let body = Array(#"{"realm_uuid":"\#(world.realm)","push_requests":[\#(item)]}"#.utf8)
         let request = try withBytes(body) { (bytes) throws(ZulipError) in try NotifyRequest(parsing: bytes) }
         return row["encrypted_data_chars"]?.int64 == Int64(characters.count)

@@ -47,7 +47,7 @@ struct VectorWorld: Sendable {
                 .signUp,
                 [
                     ("zulip_org_id", server.id), ("zulip_org_key", server.key),
-                    ("hostname", "world\(index).example.org"), ("contact_email", "admin@example.org"),
+                    ("hostname", "world\(index).example.org"), ("contact_email", "admin@example.org")
                 ])
             try #require(signUp.status == 200)
             let realms = server.realms.map { #"{"uuid":"\#($0)","id":1}"# }.joined(separator: ",")
@@ -58,7 +58,8 @@ struct VectorWorld: Sendable {
             try #require(analytics.status == 200)
             if server.isDeactivated {
                 let answer = await relay.ask(
-                    "POST", ZulipPath.deactivate.rawValue, authorization: server.authorization, body: Array("{}".utf8))
+                    "POST", ZulipPath.deactivate.rawValue, authorization: server.authorization,
+                    body: Array("{}".utf8))
                 try #require(answer.status == 200)
             }
         }
@@ -72,7 +73,8 @@ struct VectorWorld: Sendable {
         let realm = device["realm"]?.string ?? realm
         let owner = try #require(servers.first { $0.realms.contains(realm) })
         let plain = RegistrationPlaintext(
-            kind: kind, token: Secret(token.utf8), timestamp: now.seconds, appID: device["ios_app_id"]?.string)
+            kind: kind, token: Secret(token.utf8), timestamp: now.seconds, appID: device["ios_app_id"]?.string
+        )
         let ephemeral = try X25519KeyPair(privateKey: Secret(SHA256.hash(Array(token.utf8))))
         let sealed = try RegistrationBox.seal(plain, to: pairs[0].publicKey, ephemeral: ephemeral)
         let id = TokenID(token: Secret(token.utf8))
@@ -81,7 +83,7 @@ struct VectorWorld: Sendable {
             [
                 ("realm_uuid", realm), ("token_id", id.text),
                 ("encrypted_push_registration", sealed.reveal { String(decoding: $0, as: UTF8.self) }),
-                ("bouncer_public_key", Base64.text(pairs[0].publicKey)),
+                ("bouncer_public_key", Base64.text(pairs[0].publicKey))
             ], authorization: owner.authorization)
         try #require(answer.status == 200)
         if device["expired"]?.bool == true {

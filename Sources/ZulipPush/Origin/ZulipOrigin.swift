@@ -33,7 +33,7 @@ public struct ZulipOrigin: Sendable {
     public func signUp(hostname: String, mail: String, newKey: Secret? = nil) -> ZulipCall {
         var fields: [(name: String, value: Secret)] = [
             ("zulip_org_id", Secret(id.utf8)), ("zulip_org_key", key), ("hostname", Secret(hostname.utf8)),
-            ("contact_email", Secret(mail.utf8)),
+            ("contact_email", Secret(mail.utf8))
         ]
         if let newKey { fields.append(("new_org_key", newKey)) }
         return form(.signUp, fields, isAuthenticated: false)
@@ -61,7 +61,7 @@ public struct ZulipOrigin: Sendable {
             [
                 ("realm_counts", Secret("[]".utf8)), ("installation_counts", Secret("[]".utf8)),
                 ("realms", writer.takeSecret()), ("version", Secret("\"\(version)\"".utf8)),
-                ("api_feature_level", Secret(String(featureLevel).utf8)),
+                ("api_feature_level", Secret(String(featureLevel).utf8))
             ])
     }
 
@@ -72,7 +72,7 @@ public struct ZulipOrigin: Sendable {
             [
                 ("realm_uuid", Secret(realm.utf8)), ("token_id", Secret(token.tokenID.text.utf8)),
                 ("encrypted_push_registration", token.sealedRegistration),
-                ("bouncer_public_key", Secret(token.bouncerKey.utf8)),
+                ("bouncer_public_key", Secret(token.bouncerKey.utf8))
             ])
     }
 

@@ -38,7 +38,8 @@ extension ZulipRelay {
         server.lastRealmCount = max(known.lastRealmCount, form.lastRealmCount)
         server.lastInstallationCount = max(known.lastInstallationCount, form.lastInstallationCount)
         server.lastAuditLog = max(known.lastAuditLog, form.lastAuditLog)
-        let rose = server.lastRealmCount > known.lastRealmCount
+        let rose =
+            server.lastRealmCount > known.lastRealmCount
             || server.lastInstallationCount > known.lastInstallationCount
             || server.lastAuditLog > known.lastAuditLog
         return rose ? server : nil

@@ -11,7 +11,7 @@ extension ZulipRelay {
     {
         let tokenID = form.tokenID ?? TokenID(0)
         let found = try await find([
-            serverKey(credentials), keys.realm(form.realm), keys.device(form.realm, tokenID),
+            serverKey(credentials), keys.realm(form.realm), keys.device(form.realm, tokenID)
         ])
         let caller = try AuthorisedServer.authorise(credentials, found[0])
         let realm = try AuthorisedRealm.authorise(form.realm, found[1], for: caller)

@@ -8,7 +8,7 @@ extension ZulipRelay {
             throw ZulipError(.mailDomainRefused)
         }
         let found = try await find([
-            keys.server(form.id), keys.host(form.hostname), keys.invitation(form.hostname),
+            keys.server(form.id), keys.host(form.hostname), keys.invitation(form.hostname)
         ])
         let holder = found[1].flatMap { UUIDText(bytes: $0.body.reveal { Array($0) }) }
         guard let record = found[0], let server = ZulipServer(body: record.body) else {

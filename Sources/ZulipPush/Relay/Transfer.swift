@@ -38,7 +38,7 @@ extension ZulipRelay {
             changes: [
                 .put(server.record(keys, now: world.now()), if: .revision(record.revision)),
                 // Each secret serves once.
-                .delete(keys.challenge(form.hostname), if: .revision(challenge.revision)),
+                .delete(keys.challenge(form.hostname), if: .revision(challenge.revision))
             ],
             reply: .now(.credentials(id: id, key: key)), refusal: { _ in ZulipError(.overloaded) },
             notes: [NoteCode("zulip.host-transferred")])

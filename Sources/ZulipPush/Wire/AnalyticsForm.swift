@@ -96,6 +96,6 @@ package struct AnalyticsForm: Sendable {
 
     private static let realmMembers: Set<String> = [
         "id", "host", "url", "name", "org_type", "date_created", "deactivated", "is_system_bot_realm",
-        "authentication_methods", "uuid_owner_secret",
+        "authentication_methods", "uuid_owner_secret"
     ]
 }
