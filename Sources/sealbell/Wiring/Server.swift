@@ -53,19 +53,26 @@ struct Server {
         try write(file, state: configuration.state)
         defer { file.remove(state: configuration.state) }
         for (name, url) in urls.sorted(by: { $0.key < $1.key }) { shell.err("\(name): \(url)") }
-        let ending = await run(relay, sandbox, file, demo: demo)
+        var held: DemoService?
+        if demo, let sandbox {
+            let demo = try Demo(
+                configuration, urls: urls, keys: relay.publicKeys, sandbox: sandbox, group: group, world: shell.world)
+            held = DemoService(demo: demo, urls: file.urls, state: configuration.state, shell: shell)
+        }
+        let ending = await run(relay, sandbox, held)
         relay.close()
         await sandbox?.stop()
         withExtendedLifetime(directory) {}
         return ending
     }
 
-    private func run(_ relay: Relay, _ sandbox: Sandbox?, _ file: RunFile, demo: Bool) async -> Ending {
+    private func run(_ relay: Relay, _ sandbox: Sandbox?, _ demo: DemoService?) async -> Ending {
         var services = relay.services
         services.append(
             ReloadService(relay: relay, request: request, shell: shell, log: log) { configuration in
                 sandbox?.point(configuration) ?? configuration
             })
+        if let demo { services.append(demo) }
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
                 services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint],
@@ -101,7 +108,7 @@ struct Server {
     }
 
     /// The sandbox's own servers stand on loopback.
-    private static var sandboxWeb: WebOptions {
+    static var sandboxWeb: WebOptions {
         WebOptions(allowed: ["127.0.0.0/8", "::1/128"].compactMap { AddressBlock($0) })
     }
 

@@ -1,0 +1,155 @@
+import Bench
+import NIOCore
+import Primitives
+import PushModel
+import Simulators
+import WireFormats
+import ZulipPush
+
+/// One notification through Zulip, for a phone of each kind: device, origin and relay over real sockets, Apple and
+/// Google simulated.
+struct ZulipDemo {
+    private static let text = "see you at nine"
+    private static let patience: Duration = .seconds(10)
+
+    let host: String
+    let port: Int
+    let bouncerKey: String
+    let bundle: String
+    let sandbox: Sandbox
+    let group: any EventLoopGroup
+    let world: World
+
+    /// What a demo could not do; ends it.
+    private struct Fault: Error { let words: String }
+
+    private struct Phone {
+        let kind: TokenKind
+        let token: String
+        let name: String
+    }
+
+    func run() async -> [DemoReport] {
+        var reports: [DemoReport] = []
+        let hex = world.randomBytes(32).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        let apple = Phone(kind: .apns, token: hex, name: "zulip (APNs)")
+        let google = Phone(kind: .fcm, token: "demo-\(hex.prefix(17)):APA91b\(hex)\(hex)", name: "zulip (FCM)")
+        for phone in [apple, google] {
+            do {
+                reports.append(try await converse(phone))
+            } catch let fault as Fault {
+                reports.append(DemoReport(phone.name, [], opened: false, fault: fault.words))
+            } catch {
+                reports.append(DemoReport(phone.name, [], opened: false, fault: "the parties did not understand"))
+            }
+        }
+        return reports
+    }
+
+    private func converse(_ phone: Phone) async throws -> DemoReport {
+        var random = SystemRandomNumberGenerator()
+        let wire = try await CallConnection.connect(host: host, port: port, eventLoop: group.next())
+        defer { wire.close() }
+        let deliveries =
+            phone.kind == .apns
+            ? sandbox.production.subscribe(token: phone.token) : sandbox.fcm.subscribe(address: phone.token)
+        let (origin, _) = ZulipOrigin.invent(version: "12.0", using: &random)
+        let name = "chat-\(UInt32.random(in: .min ... .max)).example.org"
+        _ = try await ask(origin.signUp(hostname: name, mail: "admin@example.org"), wire, "sign-up")
+        let realm = UUIDText(version4From: world.random(), world.random()).text
+        let report = ZulipRealmReport(
+            id: 1, uuid: realm, ownerSecret: "demo", host: name, url: "https://\(name)", name: "Demo",
+            createdAt: world.now().seconds)
+        _ = try await ask(origin.analytics(realms: [report]), wire, "realm")
+
+        var device = ZulipDevice(account: ZulipAccount(realmURL: "https://\(name)", userID: 7))
+        device.tendKeys(now: world.now(), using: &random)
+        let push = DevicePushToken(
+            kind: phone.kind, token: Secret(phone.token.utf8), appID: phone.kind == .apns ? bundle : nil)
+        guard
+            let call = try device.register(
+                ZulipDeviceState(), token: push, bouncerKey: bouncerKey, now: world.now(), using: &random),
+            let box = call.token, let key = call.key
+        else { throw Fault(words: "the device had nothing to register") }
+        _ = try await ask(origin.register(box, realm: realm), wire, "registration")
+
+        let notification = notification(name)
+        let target = ZulipTarget(
+            kind: phone.kind, tokenID: box.tokenID, pushKeyID: key.id, key: try PushKey(base64: key.key))
+        let sealed = try origin.notify(notification, to: [target], realm: realm, using: &random)
+        guard let first = sealed.first else { throw Fault(words: "the origin sealed nothing") }
+        _ = try await ask(first, wire, "notification")
+        guard let delivery = await firstDelivery(of: deliveries) else {
+            throw Fault(words: "nothing reached the push service within \(Self.patience.wholeMilliseconds / 1000) s")
+        }
+        return try look(phone, notification, delivery, device)
+    }
+
+    /// What each of them held in its hands.
+    private func look(
+        _ phone: Phone, _ notification: ZulipNotification, _ delivery: Delivery, _ device: ZulipDevice
+    ) throws -> DemoReport {
+        let json = try JSONValue.parse(delivery.body)
+        let content = phone.kind == .apns ? json : json["message"]?["data"] ?? json
+        let keyID = content["push_key_id"]?.uint32 ?? content["push_key_id"]?.string.flatMap(UInt32.init)
+        guard let keyID, let ciphertext = content["encrypted_data"]?.string else {
+            throw Fault(words: "what arrived has another form")
+        }
+        let opened = try device.open(pushKeyID: keyID, encryptedData: Secret(ciphertext.utf8))
+        let service = phone.kind == .apns ? "APNs" : "FCM"
+        return DemoReport(
+            phone.name,
+            [
+                .init("origin", .plaintext, "“\(Self.text)”"),
+                .init("relay", .ciphertext, ciphertext),
+                .init(service, .ciphertext, ciphertext),
+                .init(service, .address, "device token \(phone.token.prefix(8))…"),
+                .init("device", .plaintext, opened == notification ? "“\(Self.text)”" : "something else"),
+            ],
+            opened: opened == notification, fault: opened == notification ? nil : "the device opened something else")
+    }
+
+    private func notification(_ host: String) -> ZulipNotification {
+        let message = ZulipMessage(
+            id: 5, time: world.now().seconds, content: Self.text, senderID: 8, senderName: "Iago",
+            senderAvatarURL: "https://\(host)/avatar.png", recipient: .direct(userIDs: [7, 8]))
+        return ZulipNotification(
+            realmURL: "https://\(host)", realmName: "Demo", userID: 7, body: .message(message))
+    }
+
+    private func ask(_ call: ZulipCall, _ wire: CallConnection, _ step: String) async throws -> HTTPReply {
+        var request = ByteBuffer()
+        request.writeString("\(call.method) \(call.path) HTTP/1.1\r\nhost: \(host):\(port)\r\n")
+        for (name, value) in call.headers {
+            request.writeString("\(name): ")
+            value.reveal { _ = request.writeBytes($0) }
+            request.writeString("\r\n")
+        }
+        request.writeString("content-length: \(call.body.count)\r\n\r\n")
+        call.body.reveal { _ = request.writeBytes($0) }
+        guard let reply = await wire.ask(request, within: Self.patience) else {
+            throw Fault(words: "the relay did not answer the \(step)")
+        }
+        guard reply.status == 200 else { throw Fault(words: "the relay refused the \(step) (\(reply.status))") }
+        return reply
+    }
+
+    /// The first delivery, or `nil` after ten seconds.
+    private func firstDelivery(of deliveries: AsyncStream<Delivery>) async -> Delivery? {
+        let end = world.instant() + Self.patience
+        return await withTaskGroup(of: Delivery?.self) { group in
+            group.addTask {
+                for await delivery in deliveries { return delivery }
+                return nil
+            }
+            group.addTask { [world] in
+                // Ends early only when the delivery has come.
+                try? await world.sleep(end)
+                return nil
+            }
+            let first = await group.next() ?? nil
+            group.cancelAll()
+            return first
+        }
+    }
+}
