@@ -49,7 +49,7 @@ final class DeliveryCore: Sendable {
             "lane halted",
             [
                 .lane: lane, .reason: reason,
-                .code: cause == .credential ? ErrorCode("credential") : ErrorCode("targets"),
+                .code: cause == .credential ? ErrorCode("credential") : ErrorCode("targets")
             ], level: .error)
         observer.laneHalted(lane, cause, reason)
     }

@@ -90,7 +90,7 @@ final class CommitQueue: Sendable {
     private func commit(_ jobs: [Job], _ db: Database) {
         do {
             for answer in try transaction(jobs, db) { answer() }
-        } catch where jobs.count > 1 {
+        } catch  where jobs.count > 1 {
             // One of them failed, and undid its neighbours. Each tries alone, so that a fault is its own.
             for job in jobs { commit([job], db) }
         } catch {

@@ -76,7 +76,9 @@ struct MarkIndex: Sendable {
             guard let slot = generation.find(fingerprint) else { continue }
             let place = generation.slots[slot].place
             // The mark of an owed push is held for as long as the push is owed.
-            guard place != Self.released, isHeld(generation, now: now) || Self.isOwed(place) else { return nil }
+            guard place != Self.released, isHeld(generation, now: now) || Self.isOwed(place) else {
+                return nil
+            }
             return Self.read(place)
         }
         return nil

@@ -43,7 +43,9 @@ extension SQLiteWriter {
         }
         let taken = interleaved(queues, limit: limit)
         // The next claim begins behind the last origin that was served in this one.
-        memory.turns["\(lane)#\(level.rawValue)"] = origins.last { origin in taken.contains { $0.origin == origin } }
+        memory.turns["\(lane)#\(level.rawValue)"] = origins.last { origin in
+            taken.contains { $0.origin == origin }
+        }
         return taken
     }
 

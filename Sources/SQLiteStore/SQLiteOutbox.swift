@@ -25,8 +25,8 @@ extension SQLiteWriter {
         return .committed(admissions)
     }
 
-    /// Makes the changes in order, each under its condition as the ones before it left things; the index of the
-    /// first that is refused, and then none is made.
+    /// Makes the changes in order, each under its condition as the ones before it left things; the index of
+    /// the first that is refused, and then none is made.
     private func makeAll(_ changes: [StoredChange], now: UnixTime, _ db: Database) throws -> Int? {
         guard !changes.isEmpty else { return nil }
         let before = memory

@@ -16,7 +16,8 @@ struct Sealbell: AsyncParsableCommand {
         abstract: "A push relay that cannot read what it delivers.",
         version: version,
         subcommands: [
-            ServeCommand.self, DemoCommand.self, BenchCommand.self, ConfigCommand.self, DoctorCommand.self, KeysCommand.self,
+            ServeCommand.self, DemoCommand.self, BenchCommand.self, ConfigCommand.self, DoctorCommand.self,
+            KeysCommand.self,
             VersionCommand.self
         ])
 

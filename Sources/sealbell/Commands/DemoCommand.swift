@@ -39,7 +39,8 @@ struct DemoCommand: SealbellCommand {
         var configuration = try shell.load(request)
         // Any free ports, so that a relay on the usual ones is not in the way.
         for index in configuration.listeners.indices {
-            configuration.listeners[index].bind = BindAddress("127.0.0.1:0") ?? configuration.listeners[index].bind
+            configuration.listeners[index].bind =
+                BindAddress("127.0.0.1:0") ?? configuration.listeners[index].bind
         }
         let reports = try await hold(configuration, shell)
         if json {
@@ -62,7 +63,8 @@ struct DemoCommand: SealbellCommand {
         defer { relay.close() }
         let urls = try await relay.listen()
         let demo = try Demo(
-            configuration, urls: urls, keys: relay.publicKeys, sandbox: sandbox, group: group, world: shell.world)
+            configuration, urls: urls, keys: relay.publicKeys, sandbox: sandbox, group: group,
+            world: shell.world)
         let names = protocols.compactMap(Demo.Name.init)
         let reports = await withTaskGroup(of: Void.self) { running in
             for service in relay.services {

@@ -49,7 +49,7 @@ struct AdminDoor: Sendable {
             MetricSample("sealbell_outbox_rows", value: Double(load?.rows ?? 0)),
             MetricSample("sealbell_outbox_bytes", value: Double(load?.bytes ?? 0)),
             MetricSample("sealbell_settle_backlog", value: Double(delivery.settleBacklog)),
-            MetricSample("process_resident_memory_bytes", value: Double(Self.residentBytes())),
+            MetricSample("process_resident_memory_bytes", value: Double(Self.residentBytes()))
         ]
     }
 
@@ -61,7 +61,7 @@ struct AdminDoor: Sendable {
             HealthCheck("outbox") {
                 guard let load = await load() else { return false }
                 return load.rows < outboxRows
-            },
+            }
         ]
     }
 

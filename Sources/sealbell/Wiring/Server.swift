@@ -56,7 +56,8 @@ struct Server {
         var held: DemoService?
         if demo, let sandbox {
             let demo = try Demo(
-                configuration, urls: urls, keys: relay.publicKeys, sandbox: sandbox, group: group, world: shell.world)
+                configuration, urls: urls, keys: relay.publicKeys, sandbox: sandbox, group: group,
+                world: shell.world)
             held = DemoService(demo: demo, urls: file.urls, state: configuration.state, shell: shell)
         }
         let ending = await run(relay, sandbox, held)
@@ -117,7 +118,7 @@ struct Server {
         let ports = [
             ("sandbox-apns", sandbox.production.port, "https"),
             ("sandbox-apns-development", sandbox.development.port, "https"),
-            ("sandbox-fcm", sandbox.fcm.port, "https"), ("sandbox-control", sandbox.control.port, "http"),
+            ("sandbox-fcm", sandbox.fcm.port, "https"), ("sandbox-control", sandbox.control.port, "http")
         ]
         return Dictionary(
             ports.compactMap { name, port, scheme in port.map { (name, "\(scheme)://127.0.0.1:\($0)") } },

@@ -37,9 +37,13 @@ struct DemoReport: Encodable, Sendable {
         var rows = [["PROTOCOL", "PARTY", "FORM", "SAW"]]
         for report in reports {
             for (index, sight) in report.sights.enumerated() {
-                rows.append([index == 0 ? report.conversation : "", sight.party, sight.form.rawValue, sight.saw])
+                rows.append([
+                    index == 0 ? report.conversation : "", sight.party, sight.form.rawValue, sight.saw
+                ])
             }
-            rows.append(["", "result", "", report.opened ? "opened by the device" : report.fault ?? "not opened"])
+            rows.append([
+                "", "result", "", report.opened ? "opened by the device" : report.fault ?? "not opened"
+            ])
         }
         let widths = (0..<3).map { column in rows.map { $0[column].count }.max() ?? 0 }
         return rows.map { row in

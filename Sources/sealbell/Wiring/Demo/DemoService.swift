@@ -43,20 +43,24 @@ struct Demo: Sendable {
 
     /// - Throws: `CommandFailure` when the configuration has nothing to show.
     init(
-        _ configuration: RelayConfiguration, urls: [String: String], keys: [String: [String]], sandbox: Sandbox,
+        _ configuration: RelayConfiguration, urls: [String: String], keys: [String: [String]],
+        sandbox: Sandbox,
         group: any EventLoopGroup, world: World
     ) throws(CommandFailure) {
         guard
             let listener = configuration.listeners.first(where: { !$0.isAdmin && $0.tls == nil }),
-            let url = urls[listener.name.text], let port = url.split(separator: ":").last.flatMap({ Int($0) }),
+            let url = urls[listener.name.text],
+            let port = url.split(separator: ":").last.flatMap({ Int($0) }),
             let instance = listener.serves.first, let key = keys[instance.text]?.first,
             let bundle = configuration.apps.compactMap(\.apns?.bundles.first).first
         else {
             throw CommandFailure(
-                .configuration, "A demo needs a listener without TLS that serves an instance with a key and an app.")
+                .configuration,
+                "A demo needs a listener without TLS that serves an instance with a key and an app.")
         }
         zulip = ZulipDemo(
-            host: listener.bind.host, port: port, bouncerKey: key, bundle: bundle, sandbox: sandbox, group: group,
+            host: listener.bind.host, port: port, bouncerKey: key, bundle: bundle, sandbox: sandbox,
+            group: group,
             world: world)
     }
 }

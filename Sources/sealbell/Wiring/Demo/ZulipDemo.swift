@@ -6,8 +6,8 @@ import Simulators
 import WireFormats
 import ZulipPush
 
-/// One notification through Zulip, for a phone of each kind: device, origin and relay over real sockets, Apple and
-/// Google simulated.
+/// One notification through Zulip, for a phone of each kind: device, origin and relay over real sockets,
+/// Apple and Google simulated.
 struct ZulipDemo {
     private static let text = "see you at nine"
     private static let patience: Duration = .seconds(10)
@@ -31,16 +31,19 @@ struct ZulipDemo {
 
     func run() async -> [DemoReport] {
         var reports: [DemoReport] = []
-        let hex = world.randomBytes(32).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        let hex = world.randomBytes(32).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
+            .joined()
         let apple = Phone(kind: .apns, token: hex, name: "zulip (APNs)")
-        let google = Phone(kind: .fcm, token: "demo-\(hex.prefix(17)):APA91b\(hex)\(hex)", name: "zulip (FCM)")
+        let google = Phone(
+            kind: .fcm, token: "demo-\(hex.prefix(17)):APA91b\(hex)\(hex)", name: "zulip (FCM)")
         for phone in [apple, google] {
             do {
                 reports.append(try await converse(phone))
             } catch let fault as Fault {
                 reports.append(DemoReport(phone.name, [], opened: false, fault: fault.words))
             } catch {
-                reports.append(DemoReport(phone.name, [], opened: false, fault: "the parties did not understand"))
+                reports.append(
+                    DemoReport(phone.name, [], opened: false, fault: "the parties did not understand"))
             }
         }
         return reports
@@ -80,7 +83,8 @@ struct ZulipDemo {
         guard let first = sealed.first else { throw Fault(words: "the origin sealed nothing") }
         _ = try await ask(first, wire, "notification")
         guard let delivery = await firstDelivery(of: deliveries) else {
-            throw Fault(words: "nothing reached the push service within \(Self.patience.wholeMilliseconds / 1000) s")
+            throw Fault(
+                words: "nothing reached the push service within \(Self.patience.wholeMilliseconds / 1000) s")
         }
         return try look(phone, notification, delivery, device)
     }
@@ -104,9 +108,10 @@ struct ZulipDemo {
                 .init("relay", .ciphertext, ciphertext),
                 .init(service, .ciphertext, ciphertext),
                 .init(service, .address, "device token \(phone.token.prefix(8))…"),
-                .init("device", .plaintext, opened == notification ? "“\(Self.text)”" : "something else"),
+                .init("device", .plaintext, opened == notification ? "“\(Self.text)”" : "something else")
             ],
-            opened: opened == notification, fault: opened == notification ? nil : "the device opened something else")
+            opened: opened == notification,
+            fault: opened == notification ? nil : "the device opened something else")
     }
 
     private func notification(_ host: String) -> ZulipNotification {
@@ -130,7 +135,9 @@ struct ZulipDemo {
         guard let reply = await wire.ask(request, within: Self.patience) else {
             throw Fault(words: "the relay did not answer the \(step)")
         }
-        guard reply.status == 200 else { throw Fault(words: "the relay refused the \(step) (\(reply.status))") }
+        guard reply.status == 200 else {
+            throw Fault(words: "the relay refused the \(step) (\(reply.status))")
+        }
         return reply
     }
 
