@@ -58,9 +58,9 @@ extension SealedStore: Outbox {
                 parked: item.parked, mark: mark(push, from, &occurrences, acceptance.items.count), sealed: [])
             row.sealed = Self.withPlace(row) { place in
                 sealer.seal(
-                    atMost: StoredCodec.size(push.message, instance: acceptance.instance), with: place
+                    atMost: StoredCodec.size(push, instance: acceptance.instance), with: place
                 ) {
-                    StoredCodec.write(push.message, instance: acceptance.instance, to: $0)
+                    StoredCodec.write(push, instance: acceptance.instance, to: $0)
                 }
             }
             rows.append(row)

@@ -60,9 +60,10 @@ enum StoredCodec {
     // MARK: pushes
 
     /// Bytes that ``write(_:instance:to:)`` needs.
-    static func size(_ message: ProviderMessage, instance: ConfiguredName) -> Int {
-        let head = 2 + 4 + instance.text.utf8.count
-        switch message {
+    static func size(_ push: Push, instance: ConfiguredName) -> Int {
+        let record = 9 + (push.record.map { $0.space.text.utf8.count + $0.name.count } ?? 0)
+        let head = 2 + 4 + instance.text.utf8.count + 4 + push.origin.count + record
+        switch push.message {
         case .apns(let push):
             return head + 1 + 4 + push.token.count + 4 + push.bundle.utf8.count + 4
                 + push.pushType.rawValue.utf8.count + 1 + 9 + 5 + (push.collapseID?.count ?? 0) + 4
@@ -73,14 +74,18 @@ enum StoredCodec {
         }
     }
 
-    /// Returns the bytes used: exactly the size, less the optional fields that are absent.
+    /// The push's own names first, so that they can be digested anew under another lookup key.
+    ///
+    /// - Returns: the bytes used: exactly the size, less the optional fields that are absent.
     static func write(
-        _ message: ProviderMessage, instance: ConfiguredName, to out: UnsafeMutableRawBufferPointer
+        _ push: Push, instance: ConfiguredName, to out: UnsafeMutableRawBufferPointer
     ) -> Int {
         var writer = Writer(out: out)
         writer.put(version)
         writer.put(instance.text)
-        switch message {
+        writer.put(push.origin)
+        put(push.record, to: &writer)
+        switch push.message {
         case .apns(let push):
             writer.put(1)
             writer.put(push.token)
@@ -115,7 +120,7 @@ enum StoredCodec {
     static func readPush(_ bytes: UnsafeRawBufferPointer) -> (ConfiguredName, ProviderMessage)? {
         var reader = Reader(bytes: bytes)
         guard reader.byte() == version, let instance = reader.text().flatMap({ ConfiguredName($0) }),
-            let kind = reader.byte()
+            reader.field() != nil, key(&reader) != nil, let kind = reader.byte()
         else { return nil }
         let message: ProviderMessage? =
             switch kind {
@@ -182,14 +187,17 @@ enum StoredCodec {
         var writer = Writer(out: out)
         writer.put(version)
         writer.put(record.key.name)
-        for key in [record.owner, record.address] {
-            writer.put(key == nil ? 0 : 1)
-            guard let key else { continue }
-            writer.put(key.space.text)
-            writer.put(key.name)
-        }
+        put(record.owner, to: &writer)
+        put(record.address, to: &writer)
         writer.put(record.body)
         return writer.at
+    }
+
+    private static func put(_ key: RecordKey?, to writer: inout Writer) {
+        writer.put(key == nil ? 0 : 1)
+        guard let key else { return }
+        writer.put(key.space.text)
+        writer.put(key.name)
     }
 
     struct RecordBody {
