@@ -281,33 +281,37 @@ final class Lane<P: Provider>: LaneDoor {
 
     private func refillLoop() async {
         while !isStopping, !Task.isCancelled {
-            let room = state.withLock { $0.isClaiming ? $0.queue.limit - $0.queue.count : nil }
+            let (room, known) = state.withLock { state in
+                (state.isClaiming ? state.queue.limit - state.queue.count : nil, state.parked)
+            }
             guard let room else {
                 await refill.wait()
                 continue
             }
-            await claim(room)
+            await claim(room, known: known)
         }
     }
 
     /// Asks the store for what is due; when nothing is, asks again when something will be.
-    private func claim(_ room: Int) async {
+    private func claim(_ room: Int, known: Int) async {
         let now = core.world.now()
         do {
             let pushes = try await core.outbox.claim(name, due: now, limit: max(room, 1))
             var claimNotBefore = now
-            var remaining: Int?
+            var isLast = false
             if pushes.count < room {
                 let due = try await core.outbox.nextDue(name)
                 claimNotBefore = due ?? now
-                if due == nil { remaining = 0 }
+                isLast = due == nil
             }
             let entries = pushes.map {
                 LaneQueue.Entry(push: $0, isFirst: $0.attempt == 0, environmentKnown: false)
             }
             let actions = state.withLock { state in
                 state.isClaiming = false
-                state.parked = remaining ?? max(state.parked - pushes.count, 0)
+                // Pushes may have been parked, and the store's own count taken in, while we asked: what we do not
+                // know to be gone is asked for once more.
+                state.parked = isLast ? max(state.parked - known, 0) : max(state.parked - pushes.count, 1)
                 state.claimNotBefore = claimNotBefore
                 return state.admit(entries, now: now)
             }
