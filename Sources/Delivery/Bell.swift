@@ -24,20 +24,27 @@ final class Bell: Sendable {
     /// Returns when rung, or when the task is cancelled. One loop only may wait.
     func wait() async {
         await withTaskCancellationHandler {
-            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-                let goesOn = state.withLock { state -> Bool in
-                    if state.rung || Task.isCancelled {
-                        state.rung = false
-                        return true
-                    }
-                    precondition(state.waiter == nil, "one loop waits at a bell")
-                    state.waiter = continuation
-                    return false
-                }
-                if goesOn { continuation.resume() }
-            }
+            await pause { Task.isCancelled }
         } onCancel: {
             ring()
+        }
+    }
+
+    /// Returns when rung, and not before: for a loop that still has a duty in a cancelled task.
+    func waitThroughCancellation() async { await pause { false } }
+
+    private func pause(unless goesOnAnyway: () -> Bool) async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let goesOn = state.withLock { state -> Bool in
+                if state.rung || goesOnAnyway() {
+                    state.rung = false
+                    return true
+                }
+                precondition(state.waiter == nil, "one loop waits at a bell")
+                state.waiter = continuation
+                return false
+            }
+            if goesOn { continuation.resume() }
         }
     }
 }

@@ -4,25 +4,34 @@ import Synchronization
 /// The lanes that one credential (an APNs team key, a service account) stands behind. A fault of the
 /// credential halts them all at once, and one acceptance lets them all go.
 package final class Credential: Sendable {
+    /// Held weakly: lanes come and go with reloads, while a credential stays as long as its key file does.
+    private struct Member: Sendable { weak let lane: (any LaneDoor)? }
+
     private struct State {
-        var members: [@Sendable (Bool) -> Void] = []
-        var isHalted = false
+        var members: [Member] = []
+        var fault: Reason?
     }
 
     private let state = Mutex(State())
     package init() {}
 
-    var isHalted: Bool { state.withLock(\.isHalted) }
+    /// From now on the lane hears of halts and resumptions; of a halt that stands, at once.
+    func join(_ lane: any LaneDoor) {
+        let fault = state.withLock { state in
+            state.members.removeAll { $0.lane == nil }
+            state.members.append(Member(lane: lane))
+            return state.fault
+        }
+        if let fault { lane.setCredential(fault: fault) }
+    }
 
-    /// `told` hears true at a halt and false at a resumption.
-    func join(_ told: @escaping @Sendable (Bool) -> Void) { state.withLock { $0.members.append(told) } }
-
-    func set(halted: Bool) {
-        let members = state.withLock { state -> [@Sendable (Bool) -> Void] in
-            guard state.isHalted != halted else { return [] }
-            state.isHalted = halted
+    /// Halts every lane for that fault, or lets them go; told once for each change.
+    func set(fault: Reason?) {
+        let members = state.withLock { state -> [Member] in
+            guard (state.fault == nil) != (fault == nil) else { return [] }
+            state.fault = fault
             return state.members
         }
-        for told in members { told(halted) }
+        for member in members { member.lane?.setCredential(fault: fault) }
     }
 }

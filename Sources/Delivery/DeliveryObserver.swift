@@ -6,12 +6,17 @@ package struct DeliveryObserver: Sendable {
     package var laneHalted: @Sendable (LaneName, Breaker.Cause, Reason) -> Void
     package var laneResumed: @Sendable (LaneName) -> Void
 
+    /// Pushes that a lane never sent, for their custody had ended.
+    package var custodyEnds: @Sendable (LaneName, Int) -> Void
+
     package init(
         laneHalted: @escaping @Sendable (LaneName, Breaker.Cause, Reason) -> Void,
-        laneResumed: @escaping @Sendable (LaneName) -> Void
+        laneResumed: @escaping @Sendable (LaneName) -> Void,
+        custodyEnds: @escaping @Sendable (LaneName, Int) -> Void = { _, _ in }
     ) {
         self.laneHalted = laneHalted
         self.laneResumed = laneResumed
+        self.custodyEnds = custodyEnds
     }
 
     package static let none = DeliveryObserver(laneHalted: { _, _, _ in }, laneResumed: { _ in })
@@ -33,5 +38,6 @@ package struct DeliveryObserver: Sendable {
     func custodyEnded(_ lane: LaneName, _ count: Int) {
         Counter(label: "sealbell_custody_ended_total", dimensions: [("lane", lane.description)]).increment(
             by: count)
+        custodyEnds(lane, count)
     }
 }

@@ -63,18 +63,18 @@ package final class DeliveryService: Service {
     /// Puts a new plan in force: new lanes start, lanes no longer named stop and leave their pushes to the
     /// store, lanes named again with the same stamp keep running.
     package func adopt(_ plan: Plan) {
-        let (fresh, gone) = core.table.withLock { table -> ([any LaneDoor], [any LaneDoor]) in
+        typealias Fresh = (lane: any LaneDoor, credential: Credential)
+        let (fresh, gone) = core.table.withLock { table -> ([Fresh], [any LaneDoor]) in
             var lanes: [LaneName: any LaneDoor] = [:]
-            var fresh: [any LaneDoor] = []
+            var fresh: [Fresh] = []
             for route in plan.routes {
                 if let kept = table.lanes[route.name], table.stamps[route.name] == route.stamp {
                     lanes[route.name] = kept
                     continue
                 }
                 let lane = route.make(core)
-                route.credential.join { [weak lane] in lane?.setCredential(halted: $0) }
                 lanes[route.name] = lane
-                fresh.append(lane)
+                fresh.append((lane, route.credential))
             }
             let gone = table.lanes.filter { lanes[$0.key] !== $0.value }.map(\.value)
             table = DeliveryCore.Table(
@@ -84,7 +84,10 @@ package final class DeliveryService: Service {
             return (fresh, gone)
         }
         for lane in gone { lane.stop() }
-        for lane in fresh { startLane.yield(lane) }
+        for (lane, credential) in fresh {
+            credential.join(lane)
+            startLane.yield(lane)
+        }
     }
 
     package func snapshot() -> [LaneSnapshot] {
@@ -99,7 +102,7 @@ package final class DeliveryService: Service {
         try await core.lease.renew()
         try await takeOver()
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.core.settler.run() }
+            group.addTask { await self.core.settler.run { self.core.lane($0)?.landed($1) } }
             group.addTask { await self.core.lease.run() }
             group.addTask { await self.tickLoop() }
             group.addTask { await self.sweepLoop() }
@@ -109,6 +112,7 @@ package final class DeliveryService: Service {
             await group.next()
             group.cancelAll()
         }
+        core.firstAttempts.close()
     }
 
     /// Lanes run until a graceful stop, and end when what they sent is answered.
@@ -173,16 +177,21 @@ package final class DeliveryService: Service {
             do { try await core.world.sleep(core.world.instant() + .seconds(60)) } catch { return }
             let now = core.world.now()
             do throws(StoreError) {
-                for (name, count) in try await core.outbox.endCustody(
-                    before: now, limit: core.limits.sweepRows)
-                {
-                    core.observer.custodyEnded(name, count)
-                }
+                try await endCustody(before: now)
                 _ = try await core.registry.purge(before: now, limit: core.limits.sweepRows)
                 try await takeOver()
             } catch {
                 core.journal.note("sweep failed", [.code: ErrorCode(error)], level: .warning)
             }
+        }
+    }
+
+    private func endCustody(before now: UnixTime) async throws(StoreError) {
+        // Ends: each round removes what it counts.
+        while true {
+            let ended = try await core.outbox.endCustody(before: now, limit: core.limits.sweepRows)
+            for (name, count) in ended { core.observer.custodyEnded(name, count) }
+            if ended.values.reduce(0, +) < core.limits.sweepRows { break }
         }
     }
 }

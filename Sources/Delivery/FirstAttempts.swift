@@ -67,6 +67,7 @@ final class FirstAttempts: Sendable {
         /// The last outcomes, for a repeat that asks in the moment between the settling and its own answer.
         var recent: [PushID: FirstOutcome] = [:]
         var recentOrder = Fifo<PushID>()
+        var isClosed = false
     }
 
     private let state = Mutex(State())
@@ -74,10 +75,10 @@ final class FirstAttempts: Sendable {
 
     init(limits: DeliveryLimits) { self.limits = limits }
 
-    /// `nil` when too many replies wait already.
+    /// `nil` when too many replies wait already, or nobody is left who could answer them.
     func group(count: Int, deadline: ContinuousClock.Instant) -> Group? {
         state.withLock { state in
-            guard state.groups.count < limits.waitingReplies else { return nil }
+            guard !state.isClosed, state.groups.count < limits.waitingReplies else { return nil }
             let group = Group(count: count, deadline: deadline)
             state.groups.append(group)
             return group
@@ -97,7 +98,11 @@ final class FirstAttempts: Sendable {
     /// The first outcome of a push is known.
     func resolve(_ id: PushID, _ outcome: FirstOutcome) {
         let waiting = state.withLock { state -> [(group: Group, index: Int)] in
-            state.recent[id] = outcome
+            switch state.recent[id] {
+            // A push that was given up waiting for may still have its first attempt.
+            case nil, .pending?: state.recent[id] = outcome
+            case .known?, .dropped?: break
+            }
             state.recentOrder.append(id)
             if state.recentOrder.count > limits.recentOutcomes, let oldest = state.recentOrder.popFirst() {
                 state.recent[oldest] = nil
@@ -105,6 +110,20 @@ final class FirstAttempts: Sendable {
             return state.waiting.removeValue(forKey: id) ?? []
         }
         for (group, index) in waiting { group.note(outcome, at: index) }
+    }
+
+    /// What was the first outcome of that push, if it is not long ago.
+    func known(_ id: PushID) -> FirstOutcome? { state.withLock { $0.recent[id] } }
+
+    /// Lets every reply go: nothing will be sent any more.
+    func close() {
+        let groups = state.withLock { state in
+            state.isClosed = true
+            state.waiting = [:]
+            defer { state.groups = [] }
+            return state.groups
+        }
+        for group in groups { group.expire() }
     }
 
     /// Lets go of replies whose deadline has come, and of groups that are done.

@@ -142,22 +142,35 @@ package struct Intake: Sendable {
         switch admission {
         case nil: group.note(.dropped, at: index)
         case .repeated(_, let first?)?: group.note(.known(first), at: index)
-        case .repeated(let id, nil)?: core.firstAttempts.watch(id, for: group, at: index)
-        case .owed(let push)?:
-            // Nobody waits for a lane that is halted or too far behind.
-            let wait = route.parked ? nil : route.lane?.expectedWait()
-            if let wait, wait < deadline {
-                core.firstAttempts.watch(push.id, for: group, at: index)
+        case .repeated(let id, nil)?:
+            if let known = core.firstAttempts.known(id) {
+                group.note(known, at: index)
             } else {
-                group.note(.pending, at: index)
+                watch(id, in: route.lane?.expectedWait(), at: index, group, deadline)
             }
+        case .owed(let push)?:
+            let wait = route.parked ? nil : route.lane?.expectedWait()
+            watch(push.id, in: wait, at: index, group, deadline)
+        }
+    }
+
+    /// Nobody waits for a lane that is halted or too far behind.
+    private func watch(
+        _ id: PushID, in wait: Duration?, at index: Int, _ group: FirstAttempts.Group, _ deadline: Duration
+    ) {
+        if let wait, wait < deadline {
+            core.firstAttempts.watch(id, for: group, at: index)
+        } else {
+            group.note(.pending, at: index)
         }
     }
 
     private func handOver(_ taken: [(Route, Admission?)]) {
         var entries: [LaneName: (lane: any LaneDoor, held: [LaneQueue.Entry], parked: Int)] = [:]
         for (route, admission) in taken {
-            guard let lane = route.lane, let admission else { continue }
+            guard let routed = route.lane, let admission else { continue }
+            // A reload may have replaced the lane while the commit was made.
+            let lane = core.lane(routed.name) ?? routed
             switch admission {
             case .repeated: core.observer.repeated(lane.name)
             case .owed(let push):

@@ -8,7 +8,8 @@ struct Judgement: Sendable {
     var feedback: [Change] = []
     /// The word of the first attempt; `nil` for a push that goes on in the other environment as part of it.
     var first: OutcomeKind?
-    var isRetry = false
+    /// Another attempt would come too late.
+    var custodyEnds = false
 
     /// - Parameter outcome: the answer's outcome after the protocol's override.
     /// - Parameter spares: the lane meets so many target faults that no registration may be blamed.
@@ -23,7 +24,7 @@ struct Judgement: Sendable {
         case .misconfigured(.target): return Judgement(step: .settle, first: .misconfigured)
         case .misconfigured(.credential):
             // Nobody's push is lost to our own fault: it waits where it is until the credential works again.
-            return Judgement(step: nil, first: .misconfigured, isRetry: true)
+            return Judgement(step: nil, first: .misconfigured)
         case .unregistered(let since):
             if spares, Breaker.isTargetFault(answer) {
                 return Judgement(step: .settle, first: .misconfigured)
@@ -43,7 +44,9 @@ struct Judgement: Sendable {
             let attempt = answer.fate == .unprocessed ? push.attempt : push.attempt + 1
             let delay = backoff.delay(afterAttempt: max(attempt, 1), asked: after, random: random)
             let notBefore = now + delay
-            guard notBefore < push.custodyEnds else { return Judgement(step: .settle, first: .retry) }
+            guard notBefore < push.custodyEnds else {
+                return Judgement(step: .settle, first: .retry, custodyEnds: true)
+            }
             return retry(push, attempt: attempt, at: notBefore, now: now, first: .retry, limits: limits)
         }
     }
@@ -55,7 +58,6 @@ struct Judgement: Sendable {
         let parked = notBefore.since(now) > limits.keepRetryWithin
         return Judgement(
             step: .retry(notBefore: notBefore, attempt: attempt, lane: push.lane, parked: parked),
-            first: first,
-            isRetry: true)
+            first: first)
     }
 }

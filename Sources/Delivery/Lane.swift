@@ -9,9 +9,12 @@ protocol LaneDoor: AnyObject, Sendable {
     func expectedWait() -> Duration?
     func admit(_ entries: [LaneQueue.Entry], parked: Int)
     func tick(seconds: Double)
+    /// The store now holds one more push of this lane as parked.
+    func landed(_ due: UnixTime)
     /// The store's own count of this lane's parked pushes.
     func correct(parked: Int)
-    func setCredential(halted: Bool)
+    /// The fault that halted the lane's credential; `nil` when it works again.
+    func setCredential(fault: Reason?)
     func snapshot() -> LaneSnapshot
     func run() async
     func stop()
@@ -49,13 +52,11 @@ final class Lane<P: Provider>: LaneDoor {
         self.core = core
         self.credential = credential
         meter = LaneMeter(provider.lane)
-        var initial = LaneState(limits: core.limits)
-        if credential.isHalted { initial.breaker.haltForCredential() }
-        state = Mutex(initial)
+        state = Mutex(LaneState(limits: core.limits))
     }
 
     func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool {
-        state.withLock { $0.queue.wouldHold(pushClass, origin: origin) }
+        state.withLock { !$0.isStopping && $0.queue.wouldHold(pushClass, origin: origin) }
     }
 
     func expectedWait() -> Duration? { state.withLock { $0.expectedWait() } }
@@ -64,34 +65,44 @@ final class Lane<P: Provider>: LaneDoor {
         let now = core.world.now()
         carryOut(
             state.withLock { state in
-                state.noteParked(parked)
+                state.noteParked(parked, due: now)
                 return state.admit(entries, now: now)
             })
     }
 
     func tick(seconds: Double) {
         let (now, instant) = (core.world.now(), core.world.instant())
+        let isLeased = core.lease.grant() != nil
         let (actions, snapshot) = state.withLock { state in
-            (state.tick(now: now, instant: instant, seconds: seconds), (state.queue.count, state.parked))
+            let actions = state.tick(now: now, instant: instant, seconds: seconds, isLeased: isLeased)
+            return (actions, (state.queue.count, state.parked))
         }
         meter.backlog(inMemory: snapshot.0, parked: snapshot.1)
         carryOut(actions)
     }
 
-    func correct(parked: Int) { state.withLock { $0.parked = parked } }
+    func correct(parked: Int) { state.withLock { $0.correct(parked: parked) } }
 
-    func setCredential(halted: Bool) {
+    func landed(_ due: UnixTime) { state.withLock { $0.noteParked(1, due: due) } }
+
+    func setCredential(fault: Reason?) {
         let probe = core.world.instant() + core.limits.probeEvery
-        state.withLock { state in
-            if halted {
+        let changed = state.withLock { state in
+            let before = state.breaker.state
+            if fault != nil {
                 state.breaker.haltForCredential()
                 state.nextProbe = state.nextProbe ?? probe
             } else {
                 state.breaker.resumeFromCredential()
-                state.nextProbe = nil
+                // A lane that its own target faults halted goes on probing.
+                if !state.isHalted { state.nextProbe = nil }
             }
+            return state.breaker.state != before
         }
-        meter.halted(halted)
+        if changed {
+            meter.halted(fault != nil)
+            if let fault { core.laneHalted(name, .credential, fault) } else { core.laneResumed(name) }
+        }
         sender.ring()
     }
 
@@ -116,19 +127,24 @@ final class Lane<P: Provider>: LaneDoor {
     /// Sends until stopped, then waits for what is under way (each request has its own deadline), and leaves
     /// the rest to the store.
     func run() async {
+        state.withLock { $0.term = core.lease.term }
         await withTaskGroup(of: Void.self) { support in
             support.addTask { await self.runProvider() }
             support.addTask { await self.refillLoop() }
             await withTaskGroup(of: Void.self) { sending in
                 sending.addTask { await withDiscardingTaskGroup { sends in await self.sendLoop(&sends) } }
                 await self.stopped.wait()
+                // At once, so that a lane that takes this one's place need not wait for our last answers.
+                self.giveBack()
                 // Ends a wait for a stream; requests under way do not end by cancellation (see `Provider`).
                 sending.cancelAll()
             }
             support.cancelAll()
         }
-        carryOut(state.withLock { $0.dropMemory() })
+        giveBack()
     }
+
+    private func giveBack() { carryOut(state.withLock { $0.dropMemory() }) }
 
     private func runProvider() async {
         do { try await provider.run() } catch is CancellationError {
@@ -162,7 +178,7 @@ final class Lane<P: Provider>: LaneDoor {
 
     /// The most urgent push, with the lease checked at this moment.
     private func next() -> (entry: LaneQueue.Entry, lease: LeasedPush)? {
-        guard let sendBefore = core.lease.sendBefore() else {
+        guard let grant = core.lease.grant() else {
             let actions = state.withLock { $0.dropMemory() }
             if !actions.settle.isEmpty {
                 core.journal.note(
@@ -172,11 +188,16 @@ final class Lane<P: Provider>: LaneDoor {
             return nil
         }
         let (now, instant) = (core.world.now(), core.world.instant())
-        let (entry, actions) = state.withLock { state in
-            state.take(now: now, instant: instant, probeEvery: core.limits.probeEvery)
+        let (entry, actions) = state.withLock { state -> (LaneQueue.Entry?, LaneState.Actions) in
+            // The lease ran out and was renewed since: what stands here may have been given to another.
+            guard state.term == grant.term else {
+                state.term = grant.term
+                return (nil, state.dropMemory())
+            }
+            return state.take(now: now, instant: instant, probeEvery: core.limits.probeEvery)
         }
         carryOut(actions)
-        return entry.map { ($0, LeasedPush(granting: $0.push, sendBefore: sendBefore)) }
+        return entry.map { ($0, LeasedPush(granting: $0.push, sendBefore: grant.sendBefore)) }
     }
 
     private func send(_ entry: LaneQueue.Entry, _ lease: LeasedPush, on slot: P.Slot) async {
@@ -192,6 +213,7 @@ final class Lane<P: Provider>: LaneDoor {
             }
             var moved = entry
             moved.push.lane = other.name
+            moved.isMoved = true
             other.admit([moved], parked: 0)
         }
     }
@@ -213,7 +235,11 @@ final class Lane<P: Provider>: LaneDoor {
             actions.breaker = state.breaker.note(answer, address: address)
             actions.reason = answer.reason
             state.lastFault = answer.outcome == .accepted ? nil : answer.reason
-            if case .halted = actions.breaker { state.nextProbe = probe }
+            switch actions.breaker {
+            case .halted: state.nextProbe = probe
+            case .resumed: state.nextProbe = nil
+            case .none: break
+            }
             var judged = Judgement.of(
                 entry.push, answer: answer, outcome: outcome, spares: state.breaker.sparesRegistrations,
                 now: now,
@@ -235,28 +261,30 @@ final class Lane<P: Provider>: LaneDoor {
         if let first, !waitsForCommit { actions.first.append((entry.push.id, .known(first))) }
         var again = entry
         again.isFirst = false
-        guard let step = judged.step else {
-            state.queue.putBack(again)
+        guard var step = judged.step else {
+            again.unwritten = first ?? entry.unwritten
+            state.putBack(again, &actions)
             return
         }
+        again.unwritten = nil
+        if judged.custodyEnds { actions.custodyEnded += 1 }
+        if case .retry(let notBefore, let attempt, let lane, _) = step, state.isStopping {
+            step = .retry(notBefore: notBefore, attempt: attempt, lane: lane, parked: true)
+        }
         var item = Settler.Item(
-            settlement: Settlement(entry.push, step, first: first), feedback: judged.feedback)
+            settlement: Settlement(entry.push, step, first: first ?? entry.unwritten),
+            feedback: judged.feedback)
         if let first, waitsForCommit {
             // Feedback reaches the registry before the reply leaves.
             let (id, core) = (entry.push.id, core)
             item.committed = { core.firstAttempts.resolve(id, .known(first)) }
         }
-        if case .retry(let notBefore, let attempt, _, let parked) = step {
+        if case .retry(let notBefore, let attempt, _, parked: false) = step {
             again.push.notBefore = notBefore
             again.push.attempt = attempt
-            if parked || state.isStopping {
-                state.parked += 1
-                state.claimNotBefore = min(state.claimNotBefore, notBefore)
-            } else {
-                let admitted = state.admit([again], now: now)
-                actions.settle += admitted.settle
-                actions.first += admitted.first
-            }
+            let admitted = state.admit([again], now: now)
+            actions.settle += admitted.settle
+            actions.first += admitted.first
         }
         actions.settle.insert(item, at: 0)
     }
@@ -269,59 +297,52 @@ final class Lane<P: Provider>: LaneDoor {
         case .halted(let cause):
             core.laneHalted(name, cause, actions.reason)
             meter.halted(true)
-            if cause == .credential { credential.set(halted: true) }
+            if cause == .credential { credential.set(fault: actions.reason) }
         case .resumed:
             core.laneResumed(name)
             meter.halted(false)
-            credential.set(halted: false)
+            credential.set(fault: nil)
         }
+        if actions.custodyEnded > 0 { core.observer.custodyEnded(name, actions.custodyEnded) }
         if actions.wakesRefill { refill.ring() }
         if actions.wakesSender { sender.ring() }
     }
 
     private func refillLoop() async {
         while !isStopping, !Task.isCancelled {
-            let (room, known) = state.withLock { state in
-                (state.isClaiming ? state.queue.limit - state.queue.count : nil, state.parked)
-            }
+            let room = state.withLock { $0.beginClaim() }
             guard let room else {
                 await refill.wait()
                 continue
             }
-            await claim(room, known: known)
+            await claim(room)
         }
     }
 
     /// Asks the store for what is due; when nothing is, asks again when something will be.
-    private func claim(_ room: Int, known: Int) async {
+    private func claim(_ room: Int) async {
         let now = core.world.now()
         do {
-            let pushes = try await core.outbox.claim(name, due: now, limit: max(room, 1))
-            var claimNotBefore = now
+            let pushes = try await core.outbox.claim(name, due: now, limit: room)
+            var next = now
             var isLast = false
             if pushes.count < room {
                 let due = try await core.outbox.nextDue(name)
-                claimNotBefore = due ?? now
+                next = due ?? now
                 isLast = due == nil
             }
             let entries = pushes.map {
                 LaneQueue.Entry(push: $0, isFirst: $0.attempt == 0, environmentKnown: false)
             }
             let actions = state.withLock { state in
-                state.isClaiming = false
-                // Pushes may have been parked, and the store's own count taken in, while we asked: what we do not
-                // know to be gone is asked for once more.
-                state.parked = isLast ? max(state.parked - known, 0) : max(state.parked - pushes.count, 1)
-                state.claimNotBefore = claimNotBefore
+                state.endClaim(of: pushes.count, next: next, isLast: isLast)
                 return state.admit(entries, now: now)
             }
             carryOut(actions)
         } catch {
             core.journal.note("claim failed", [.lane: name, .code: ErrorCode(error)], level: .error)
-            state.withLock { state in
-                state.isClaiming = false
-                state.claimNotBefore = now + core.limits.backoffBase
-            }
+            let next = now + core.limits.backoffBase
+            state.withLock { $0.endClaim(of: 0, next: next, isLast: false) }
         }
     }
 }

@@ -11,6 +11,10 @@ package struct LaneQueue: Sendable {
         package var isFirst: Bool
         /// The environment of its address is on record, or needs no record.
         package var environmentKnown: Bool
+        /// A first outcome that the peer knows and the store does not yet.
+        package var unwritten: OutcomeKind?
+        /// It goes on in another lane than the one that its row names.
+        package var isMoved = false
 
         package init(push: OwedPush, isFirst: Bool, environmentKnown: Bool) {
             self.push = push
@@ -41,22 +45,35 @@ package struct LaneQueue: Sendable {
 
     /// Whether a push of that class and origin would be held now. The answer may age; `admit` decides.
     package func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool {
-        count < limit || victim(for: pushClass, origin: origin) != nil
+        count < limit || victim(for: pushClass, origin: origin) != nil || sleeperYields(to: pushClass)
     }
 
-    /// Takes an entry in, in the place of another when full: of a lower class, or of the origin that holds
-    /// most.
+    /// A retry that sleeps waits in the store as well as here. Any late one will do, so the last of the heap.
+    private func sleeperYields(to pushClass: PushClass) -> Bool {
+        sleeping.last.map { $0.push.pushClass >= pushClass } ?? false
+    }
+
+    /// Takes an entry in, in the place of another when full: of a lower class, of the origin that holds most,
+    /// or of a retry that sleeps.
     package mutating func admit(_ entry: Entry, now: UnixTime) -> Admission {
         if count < limit {
             insert(entry, now: now)
             return .held
         }
-        guard let (level, origin) = victim(for: entry.push.pushClass, origin: entry.push.origin),
-            let displaced = rounds[level].removeNewest(of: origin)
-        else { return .parked(entry) }
+        guard let displaced = displace(for: entry, now: now) else { return .parked(entry) }
         count -= 1
         insert(entry, now: now)
         return .displaced(displaced)
+    }
+
+    private mutating func displace(for entry: Entry, now: UnixTime) -> Entry? {
+        if let (level, origin) = victim(for: entry.push.pushClass, origin: entry.push.origin),
+            let displaced = rounds[level].removeNewest(of: origin)
+        {
+            return displaced
+        }
+        guard entry.push.notBefore <= now, sleeperYields(to: entry.push.pushClass) else { return nil }
+        return sleeping.removeLast()
     }
 
     /// Puts back what was taken, at the front of its origin's row; it was counted before, so there is room.
@@ -195,6 +212,10 @@ extension LaneQueue {
         private var items: [Entry] = []
         var count: Int { items.count }
         var first: Entry? { items.first }
+        var last: Entry? { items.last }
+
+        /// The last of the array is a leaf: without it the rest is a heap still.
+        mutating func removeLast() -> Entry? { items.popLast() }
 
         mutating func insert(_ entry: Entry) {
             items.append(entry)

@@ -14,6 +14,8 @@ struct LaneState: Sendable {
         var first: [(PushID, FirstOutcome)] = []
         var breaker = Breaker.Change.none
         var reason = Reason.ok
+        /// Pushes whose custody ended unsent.
+        var custodyEnded = 0
     }
 
     var queue: LaneQueue
@@ -23,6 +25,10 @@ struct LaneState: Sendable {
     /// Not before then is the store asked again for parked pushes.
     var claimNotBefore: UnixTime = .distantPast
     var isClaiming = false
+    /// Rows that were parked since the claim under way began.
+    private var parkedSinceClaim = 0
+    /// The lease's term that the queue was filled in.
+    var term = 0
     var nextProbe: ContinuousClock.Instant?
     var inFlight = 0
     var isStopping = false
@@ -41,7 +47,7 @@ struct LaneState: Sendable {
 
     /// How long a push that comes now would wait; `nil` when nobody can say.
     func expectedWait() -> Duration? {
-        guard !isHalted else { return nil }
+        guard !isHalted, !isStopping else { return nil }
         let ahead = queue.readyCount + parked
         if ahead <= 1_000 { return .zero }
         guard rate > 0 else { return nil }
@@ -51,6 +57,11 @@ struct LaneState: Sendable {
     /// Takes pushes in. What finds no room goes back to the store, which has it already.
     mutating func admit(_ entries: [LaneQueue.Entry], now: UnixTime) -> Actions {
         var actions = Actions()
+        guard !isStopping else {
+            // Nobody sends here any more; whoever takes this lane's place finds them in the store.
+            for entry in entries { park(entry, &actions) }
+            return actions
+        }
         for entry in entries {
             switch queue.admit(entry, now: now) {
             case .held: break
@@ -62,8 +73,37 @@ struct LaneState: Sendable {
         return actions
     }
 
-    /// Pushes that the store wrote as parked.
-    mutating func noteParked(_ count: Int) { parked += count }
+    /// Pushes that the store holds as parked, the first of them due then.
+    mutating func noteParked(_ count: Int, due: UnixTime) {
+        guard count > 0 else { return }
+        parked += count
+        parkedSinceClaim += count
+        claimNotBefore = min(claimNotBefore, due)
+    }
+
+    /// The store's own count.
+    mutating func correct(parked count: Int) {
+        // More than we know of came by another way: from a dead process, or from a lane before this one.
+        if count > parked { claimNotBefore = .distantPast }
+        parked = count
+    }
+
+    /// How many pushes a claim may bring now; `nil` unless one was called for.
+    mutating func beginClaim() -> Int? {
+        guard isClaiming else { return nil }
+        parkedSinceClaim = 0
+        claimNotBefore = .distantFuture
+        return max(queue.limit - queue.count, 1)
+    }
+
+    /// - Parameter next: when the store may be asked again.
+    /// - Parameter isLast: nothing is parked beside what was claimed and what came meanwhile. What we do not
+    ///   know to be gone is asked for once more.
+    mutating func endClaim(of count: Int, next: UnixTime, isLast: Bool) {
+        isClaiming = false
+        parked = isLast ? parkedSinceClaim : max(parked - count, 1)
+        claimNotBefore = min(claimNotBefore, next)
+    }
 
     /// The next push to send, if the lane may send; custody that has ended is settled on the way.
     mutating func take(now: UnixTime, instant: ContinuousClock.Instant, probeEvery: Duration)
@@ -97,10 +137,15 @@ struct LaneState: Sendable {
     }
 
     /// The tick: retries that are due, custody that has ended, the store's parked pushes.
-    mutating func tick(now: UnixTime, instant: ContinuousClock.Instant, seconds: Double) -> Actions {
-        var actions = Actions()
+    ///
+    /// - Parameter isLeased: false gives all memory back, for by now the rows may be another's.
+    mutating func tick(
+        now: UnixTime, instant: ContinuousClock.Instant, seconds: Double, isLeased: Bool
+    ) -> Actions {
         rate = rate * 0.8 + Double(answersInTick) / seconds * 0.2
         answersInTick = 0
+        guard isLeased else { return dropMemory() }
+        var actions = Actions()
         queue.wake(now: now)
         for entry in queue.remove(where: { $0.push.custodyEnds <= now }) {
             end(entry, reason: .rejected, &actions)
@@ -127,16 +172,29 @@ struct LaneState: Sendable {
         actions.wakesRefill = true
     }
 
+    /// Gives a push back to the store. It counts as parked once the store has said so (`noteParked`).
     mutating func park(_ entry: LaneQueue.Entry, _ actions: inout Actions) {
-        parked += 1
-        claimNotBefore = min(claimNotBefore, entry.push.notBefore)
         if entry.isFirst { actions.first.append((entry.push.id, .pending)) }
-        actions.settle.append(Settler.Item(settlement: Settlement(entry.push, .park, first: nil)))
+        let push = entry.push
+        let step: Settlement.Step =
+            entry.isMoved || entry.unwritten != nil
+            ? .retry(notBefore: push.notBefore, attempt: push.attempt, lane: push.lane, parked: true) : .park
+        actions.settle.append(Settler.Item(settlement: Settlement(push, step, first: entry.unwritten)))
+    }
+
+    /// Back to its place at the front, or to the store when others have filled the room meanwhile.
+    mutating func putBack(_ entry: LaneQueue.Entry, _ actions: inout Actions) {
+        if isStopping || queue.count >= queue.limit {
+            park(entry, &actions)
+        } else {
+            queue.putBack(entry)
+        }
     }
 
     private mutating func end(_ entry: LaneQueue.Entry, reason: OutcomeKind, _ actions: inout Actions) {
+        actions.custodyEnded += 1
         if entry.isFirst { actions.first.append((entry.push.id, .known(reason))) }
-        actions.settle.append(
-            Settler.Item(settlement: Settlement(entry.push, .settle, first: entry.isFirst ? reason : nil)))
+        let first = entry.isFirst ? reason : entry.unwritten
+        actions.settle.append(Settler.Item(settlement: Settlement(entry.push, .settle, first: first)))
     }
 }

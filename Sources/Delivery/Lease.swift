@@ -6,7 +6,12 @@ import Synchronization
 /// The process counts its twenty seconds from *before* it sent the renewal, on a clock that counts
 /// suspension, so it always gives up earlier than the store believes.
 final class Lease: Sendable {
-    private let aliveUntil: Mutex<ContinuousClock.Instant>
+    private struct State {
+        var aliveUntil: ContinuousClock.Instant
+        var term = 0
+    }
+
+    private let state: Mutex<State>
     private let outbox: any Outbox
     private let limits: DeliveryLimits
     private let world: World
@@ -17,19 +22,29 @@ final class Lease: Sendable {
         self.limits = limits
         self.world = world
         self.journal = journal
-        aliveUntil = Mutex(world.instant())
+        state = Mutex(State(aliveUntil: world.instant()))
     }
 
-    /// After this moment no bytes of a push may reach a socket; `nil` when it has passed.
-    func sendBefore() -> ContinuousClock.Instant? {
-        let latest = aliveUntil.withLock { $0 } - limits.requestDeadline
-        return latest > world.instant() ? latest : nil
+    /// Which unbroken run of renewals this is. What a lane holds from an earlier one may be another's by now.
+    var term: Int { state.withLock(\.term) }
+
+    /// After `sendBefore` no bytes of a push may reach a socket; `nil` when that moment has passed.
+    func grant() -> (sendBefore: ContinuousClock.Instant, term: Int)? {
+        let standing = state.withLock { $0 }
+        let latest = standing.aliveUntil - limits.requestDeadline
+        return latest > world.instant() ? (latest, standing.term) : nil
     }
 
     func renew() async throws(StoreError) {
         let began = world.instant()
         try await outbox.renew(for: limits.aliveFor)
-        aliveUntil.withLock { $0 = max($0, began + limits.aliveFor) }
+        let ended = world.instant()
+        state.withLock { state in
+            // Between the old end and this renewal we were dead to the store, which may have given our rows
+            // away.
+            if ended > state.aliveUntil { state.term += 1 }
+            state.aliveUntil = max(state.aliveUntil, began + limits.aliveFor)
+        }
     }
 
     /// Renews until cancelled. A failure is tried again at the next beat: three fit before the lease ends.

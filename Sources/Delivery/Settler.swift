@@ -57,20 +57,27 @@ final class Settler: Sendable {
         bell.ring()
     }
 
-    func run() async {
+    /// Settles until closed, in a cancelled task too: answers are owed to their pushes.
+    ///
+    /// - Parameter landed: told of each push that the store now holds as parked.
+    func run(landed: (LaneName, UnixTime) -> Void) async {
         var failures = 0
         while true {
             let batch = state.withLock { Array($0.items.prefix(limits.settleBatch)) }
             if batch.isEmpty {
-                if state.withLock({ $0.isClosed && $0.items.isEmpty }) || Task.isCancelled { return }
-                await bell.wait()
+                if state.withLock({ $0.isClosed && $0.items.isEmpty }) { return }
+                await bell.waitThroughCancellation()
                 continue
             }
             do {
-                _ = try await outbox.settle(batch.map(\.settlement), feedback: batch.flatMap(\.feedback))
+                let ours = try await outbox.settle(
+                    batch.map(\.settlement), feedback: batch.flatMap(\.feedback))
                 failures = 0
                 state.withLock { $0.items.removeFirst(batch.count) }
-                for item in batch { item.committed?() }
+                for (item, isOurs) in zip(batch, ours) {
+                    item.committed?()
+                    if isOurs, let (lane, due) = item.settlement.parks { landed(lane, due) }
+                }
             } catch {
                 failures += 1
                 journal.note("settling failed", [.code: ErrorCode(error), .rows: batch.count], level: .error)
@@ -81,6 +88,17 @@ final class Settler: Sendable {
                 if state.withLock(\.isClosed), failures > 3 { return }
                 do { try await world.sleep(world.instant() + wait) } catch { return }
             }
+        }
+    }
+}
+
+extension Settlement {
+    /// Where and from when the store may hand the push out again, if this step gives it back.
+    fileprivate var parks: (lane: LaneName, due: UnixTime)? {
+        switch step {
+        case .park: (push.lane, push.notBefore)
+        case .retry(let notBefore, _, let lane, parked: true): (lane, notBefore)
+        case .retry, .settle, .withdraw: nil
         }
     }
 }

@@ -27,6 +27,12 @@ final class ScriptedProvider: Provider {
         state = Mutex(State(free: slots))
     }
 
+    /// Lets that many more requests be under way at once.
+    func grant(_ slots: Int) { for _ in 0..<slots { giveBack() } }
+
+    /// The addresses of what was sent, in order.
+    var addresses: [String] { sent.map(\.address) }
+
     /// What was sent, in order.
     var sent: [OwedPush] { state.withLock(\.sent) }
 

@@ -1,0 +1,144 @@
+import AtRest
+import Delivery
+import PushModel
+import PushTesting
+import Testing
+
+@Suite("When a sender hears back", .timeLimit(.minutes(1)))
+struct ReplyTests {
+    @Test(
+        "A push is committed before it is sent, and sent before its sender hears back",
+        arguments: EngineKind.allCases)
+    func order(_ kind: EngineKind) async throws {
+        let trace = Trace()
+        let depot = Depot(kind)
+        let provider = ScriptedProvider(Names.fcm) { _ in
+            trace.add("sent")
+            return .accepted
+        }
+        try await Rig.run(depot, .of(provider), trace: trace) { rig in
+            try await rig.expect([.accepted], of: [push(1)])
+            trace.add("replied")
+            #expect(trace.text.filter { $0 != "settled" } == ["accepted", "sent", "replied"])
+            await rig.outbox.ended.wait(for: 1)
+            try await rig.expectRows(0)
+        }
+    }
+
+    @Test("When all first outcomes are known the reply leaves at once, in the order of its pushes")
+    func allKnown() async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 4) { push in
+            switch push.address {
+            case "t1": .accepted
+            case "t2": .rejected
+            case "t3": .badTopic
+            default: .busy()
+            }
+        }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            let outcomes = try await rig.admit([push(1), push(2), push(3), push(4)])
+            #expect(outcomes == [.accepted, .known(.rejected), .known(.misconfigured), .known(.retry)])
+            // The clock never moved.
+            #expect(rig.depot.clock.now == UnixTime(seconds: 1_800_000_000))
+        }
+    }
+
+    @Test("At the deadline the reply leaves, and what has no answer yet counts as pending")
+    func deadline() async throws {
+        let answers = Watch()
+        let provider = ScriptedProvider(Names.fcm, slots: 2) { push in
+            if push.address == "t2" { await answers.wait(for: 1) }
+            return .accepted
+        }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            async let reply = rig.admit([push(1), push(2)])
+            await provider.waitForSent(2)
+            await rig.outbox.ended.wait(for: 1)
+            await rig.pass(.milliseconds(2_900))
+            #expect(rig.service.snapshot()[0].inFlight == 1)
+            await rig.pass(.milliseconds(200))
+            let outcomes = try await reply
+            #expect(outcomes == [.accepted, .pending])
+            try await rig.expectRows(1)
+            answers.add()
+            await rig.outbox.ended.wait(for: 2)
+        }
+    }
+
+    @Test("Nobody waits for a halted lane")
+    func halted() async throws {
+        let provider = ScriptedProvider(Names.fcm) { _ in .badCredential }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            try await rig.expect([.known(.misconfigured)], of: [push(1)])
+            try await rig.expect([.pending, .pending], of: [push(2), push(3)])
+            try await rig.expectRows(3)
+        }
+    }
+
+    @Test("Nobody waits for a lane whose backlog exceeds the deadline")
+    func backlog() async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            try await rig.owe((1...1_001).map { push($0) })
+            try await rig.expect([.pending], of: [push(2_000)])
+            provider.grant(1)
+            await rig.outbox.ended.wait(for: 1_002)
+        }
+    }
+
+    @Test("A dead registration is expired when the reply leaves", arguments: EngineKind.allCases)
+    func feedback(_ kind: EngineKind) async throws {
+        let trace = Trace()
+        let depot = Depot(kind)
+        let provider = ScriptedProvider(Names.fcm) { _ in .gone(at: depot.clock.now) }
+        try await Rig.run(depot, .of(provider), trace: trace) { rig in
+            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let touched = depot.clock.now - .seconds(60)
+            _ = try await rig.store.apply([
+                .put(Record(key: key, touchedAt: touched, body: Secret([1])), if: .any)
+            ])
+            let reply = try await rig.admit([push(1, record: key, touchedAt: touched)])
+            trace.add("replied")
+            #expect(reply == [.known(.unregistered)])
+            #expect(trace.text == ["accepted", "settled", "replied"])
+            let record = try #require(try await rig.store.find([key])[0])
+            #expect(record.state == .expired(at: depot.clock.now))
+        }
+    }
+
+    @Test("While the store cannot settle, nobody hears of a dead registration")
+    func feedbackWaits() async throws {
+        let depot = Depot()
+        let provider = ScriptedProvider(Names.fcm) { _ in .gone(at: depot.clock.now) }
+        try await Rig.run(depot, .of(provider)) { rig in
+            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let touched = depot.clock.now - .seconds(60)
+            _ = try await rig.store.apply([
+                .put(Record(key: key, touchedAt: touched, body: Secret([1])), if: .any)
+            ])
+            rig.outbox.set { $0.settle = .unavailable }
+            async let reply = rig.admit([push(1, record: key, touchedAt: touched)])
+            await provider.waitForSent(1)
+            await depot.clock.sleepers(atLeast: 4)
+            rig.outbox.set { $0.settle = nil }
+            await rig.pass(.milliseconds(200))
+            let outcomes = try await reply
+            #expect(outcomes == [.known(.unregistered)])
+            #expect(
+                try await rig.store.find([key])[0]?.state
+                    == .expired(at: depot.clock.now - .milliseconds(200)))
+        }
+    }
+
+    @Test("A push that no app serves is dropped, the reply says so, and nothing is owed")
+    func dropped() async throws {
+        let provider = ScriptedProvider(Names.fcm) { _ in .accepted }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            let reply = try await rig.admit([push(1, bundle: "org.nobody"), push(2)])
+            #expect(reply == [.dropped, .accepted])
+            await rig.outbox.ended.wait(for: 1)
+            try await rig.expectRows(0)
+            #expect(provider.addresses == ["t2"])
+        }
+    }
+}

@@ -1,0 +1,100 @@
+import PushModel
+import Synchronization
+
+/// An outbox with a switch on each of its doors.
+final class GatedOutbox: Outbox {
+    struct Faults: Sendable {
+        var accept: StoreError.Code?
+        var settle: StoreError.Code?
+        var renew: StoreError.Code?
+        var claim: StoreError.Code?
+    }
+
+    private let inner: any Outbox
+    private let faults = Mutex(Faults())
+    let trace: Trace
+    /// Pushes that have ended.
+    let ended = Watch()
+    /// Pushes given back, or put off into the store.
+    let parked = Watch()
+    /// Retries that stay in memory.
+    let retried = Watch()
+    /// Settlements that changed nothing, for the push was no longer ours.
+    let foreign = Watch()
+    let claims = Watch()
+    let refusals = Watch()
+
+    init(_ inner: any Outbox, trace: Trace) {
+        self.inner = inner
+        self.trace = trace
+    }
+
+    func set(_ change: (inout Faults) -> Void) { faults.withLock { change(&$0) } }
+
+    /// As if the process had been killed: nothing reaches the store any more.
+    func cut() {
+        set {
+            $0 = Faults(accept: .unavailable, settle: .unavailable, renew: .unavailable, claim: .unavailable)
+        }
+    }
+
+    private func check(_ door: KeyPath<Faults, StoreError.Code?>) throws(StoreError) {
+        guard let code = faults.withLock({ $0[keyPath: door] }) else { return }
+        refusals.add()
+        throw StoreError(code)
+    }
+
+    func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16 {
+        inner.digest(ofOrigin: origin, at: instance)
+    }
+
+    func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
+        try check(\.accept)
+        let accepted = try await inner.accept(acceptance)
+        trace.add("accepted")
+        return accepted
+    }
+
+    func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool] {
+        try check(\.settle)
+        let ours = try await inner.settle(settlements, feedback: feedback)
+        trace.add("settled")
+        for (settlement, isOurs) in zip(settlements, ours) {
+            guard isOurs else {
+                foreign.add()
+                continue
+            }
+            switch settlement.step {
+            case .settle, .withdraw: ended.add()
+            case .park, .retry(_, _, _, parked: true): parked.add()
+            case .retry: retried.add()
+            }
+        }
+        return ours
+    }
+
+    func claim(_ lane: LaneName, due: UnixTime, limit: Int) async throws(StoreError) -> [OwedPush] {
+        try check(\.claim)
+        defer { claims.add() }
+        return try await inner.claim(lane, due: due, limit: limit)
+    }
+
+    func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? { try await inner.nextDue(lane) }
+
+    func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int] {
+        try check(\.settle)
+        return try await inner.endCustody(before: before, limit: limit)
+    }
+
+    func renew(for span: Duration) async throws(StoreError) {
+        try check(\.renew)
+        try await inner.renew(for: span)
+    }
+
+    func takeOver(limit: Int) async throws(StoreError) -> Int {
+        try check(\.claim)
+        return try await inner.takeOver(limit: limit)
+    }
+
+    func load() async throws(StoreError) -> OutboxLoad { try await inner.load() }
+}

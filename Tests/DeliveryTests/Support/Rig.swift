@@ -1,0 +1,150 @@
+import AtRest
+@testable import Delivery
+import Logging
+import PushModel
+import PushTesting
+import ServiceLifecycle
+import Synchronization
+import Testing
+
+/// One process of a relay: the core over a store, with providers that answer as the test says.
+struct Rig: Sendable {
+    let depot: Depot
+    let store: SealedStore
+    let outbox: GatedOutbox
+    let service: DeliveryService
+    let journal: LogSpy
+    let events: Trace
+    /// Pushes whose custody ended unsent, as an operator counts them.
+    let custodyEnded: Watch
+    private let stopping: ServiceGroup
+
+    /// Runs a core until `body` ends; then it is stopped as an operator would.
+    static func run(
+        _ depot: Depot, _ plan: DeliveryService.Plan, limits: DeliveryLimits = DeliveryLimits(),
+        trace: Trace = Trace(), _ body: (Rig) async throws -> Void
+    ) async throws {
+        let store = try await depot.open()
+        let outbox = GatedOutbox(store, trace: trace)
+        let journal = LogSpy()
+        let events = Trace()
+        let custodyEnded = Watch()
+        let service = DeliveryService(
+            outbox: outbox, registry: store, plan: plan, limits: limits, world: depot.world,
+            journal: journal.journal,
+            observer: DeliveryObserver(
+                laneHalted: { lane, cause, _ in events.add("\(lane) halted \(cause)") },
+                laneResumed: { lane in events.add("\(lane) resumed") },
+                custodyEnds: { _, count in custodyEnded.add(count) }))
+        let group = ServiceGroup(
+            services: [service], gracefulShutdownSignals: [], logger: Logger(label: "test"))
+        let rig = Rig(
+            depot: depot, store: store, outbox: outbox, service: service, journal: journal, events: events,
+            custodyEnded: custodyEnded, stopping: group)
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            await depot.clock.sleepers(atLeast: 3)
+            try await body(rig)
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+        try depot.close()
+    }
+
+    func stop() async { await stopping.triggerGracefulShutdown() }
+
+    /// Lets time pass in steps; after each the core has seen its tick.
+    ///
+    /// - Parameter sleepers: lease, tick and sweep sleep always; a settler that waits for the store sleeps
+    ///   too.
+    func pass(_ span: Duration, step: Duration = .milliseconds(100), sleepers: Int = 3) async {
+        var left = span
+        while left > .zero {
+            depot.clock.advance(by: min(step, left))
+            left -= step
+            await depot.clock.sleepers(atLeast: sleepers)
+        }
+    }
+
+    /// Takes pushes in and answers with their first outcomes.
+    func admit(
+        _ pushes: [Push], within deadline: Duration = .seconds(3), changes: [Change] = []
+    ) async throws -> [FirstOutcome] {
+        let verdict = Verdict<[FirstOutcome], SampleError>(
+            pushes: pushes, changes: changes, reply: .afterFirstAttempt(deadline: deadline) { $0 },
+            refusal: { _ in SampleError() })
+        return try await service.intake.admit(verdict, instance: Names.instance)
+    }
+
+    /// Takes pushes in, and nobody waits for them.
+    func owe(_ pushes: [Push]) async throws {
+        let verdict = Verdict<Void, SampleError>(pushes: pushes, reply: .now(()))
+        for start in stride(from: 0, to: pushes.count, by: 500) {
+            var part = verdict
+            part.pushes = Array(pushes[start..<min(start + 500, pushes.count)])
+            try await service.intake.admit(part, instance: Names.instance)
+        }
+    }
+
+    func lane(_ name: LaneName = Names.fcm) throws -> LaneSnapshot {
+        try #require(service.snapshot().first { $0.lane == name })
+    }
+
+    /// Takes pushes in and judges the outcomes that their reply would name.
+    func expect(
+        _ outcomes: [FirstOutcome], of pushes: [Push], at place: SourceLocation = #_sourceLocation
+    ) async throws {
+        let answered = try await admit(pushes)
+        #expect(answered == outcomes, sourceLocation: place)
+    }
+
+    /// How many pushes the store still owes.
+    func expectRows(_ count: Int, at place: SourceLocation = #_sourceLocation) async throws {
+        let rows = try await store.load().rows
+        #expect(rows == count, sourceLocation: place)
+    }
+}
+
+struct SampleError: PushError {
+    var codeText: String { "sample" }
+    var sentence: String { "A condition was not met." }
+    var blame: Blame { .peer }
+    var retry: RetryAdvice { .never }
+}
+
+enum Names {
+    static let instance = ConfiguredName("zulip-main")!
+    static let acme = ConfiguredName("acme")!
+    static let other = ConfiguredName("other")!
+    static let fcm = LaneName(app: acme, service: .fcm, environment: .production)
+    static let apns = LaneName(app: acme, service: .apns, environment: .production)
+    static let sandbox = LaneName(app: acme, service: .apns, environment: .sandbox)
+    static let otherAPNs = LaneName(app: other, service: .apns, environment: .production)
+}
+
+extension DeliveryService.Plan {
+    /// Two apps on one instance: `acme` (bundle org.acme, FCM) and `other` (bundle org.other).
+    static func of(
+        _ providers: [(ScriptedProvider, Credential)], environment: EnvironmentPolicy = .fixed(.production),
+        stamp: Int = 0, hasFCM: Bool = true
+    ) -> DeliveryService.Plan {
+        let apps = [
+            AppDirectory.App(
+                name: Names.acme, bundles: .listed(["org.acme"]), environment: environment, hasFCM: hasFCM),
+            AppDirectory.App(
+                name: Names.other, bundles: .listed(["org.other"]), environment: .fixed(.production),
+                hasFCM: false)
+        ]
+        return DeliveryService.Plan(
+            apps: AppDirectory([AppDirectory.Instance(name: Names.instance, apps: apps, fcmApp: Names.acme)]),
+            routes: providers.map { DeliveryService.Route($0.0, credential: $0.1, stamp: stamp) },
+            overrides: [:])
+    }
+
+    static func of(_ providers: ScriptedProvider..., environment: EnvironmentPolicy = .fixed(.production))
+        -> DeliveryService.Plan
+    {
+        let credential = Credential()
+        return of(providers.map { ($0, credential) }, environment: environment)
+    }
+}

@@ -1,0 +1,42 @@
+import Synchronization
+
+/// A count that a test can wait for.
+final class Watch: Sendable {
+    private struct State {
+        var count = 0
+        var waiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let state = Mutex(State())
+
+    var count: Int { state.withLock(\.count) }
+
+    func add(_ number: Int = 1) {
+        let reached = state.withLock { state in
+            state.count += number
+            let reached = state.waiters.filter { $0.count <= state.count }
+            state.waiters.removeAll { $0.count <= state.count }
+            return reached
+        }
+        for waiter in reached { waiter.continuation.resume() }
+    }
+
+    /// Returns once the count has reached that number.
+    func wait(for count: Int) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                if state.count >= count { return true }
+                state.waiters.append((count, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+}
+
+/// What happened, in order.
+final class Trace: Sendable {
+    private let words = Mutex<[String]>([])
+    var text: [String] { words.withLock { $0 } }
+    func add(_ word: String) { words.withLock { $0.append(word) } }
+}
