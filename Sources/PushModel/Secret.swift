@@ -1,3 +1,9 @@
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#endif
+
 /// Bytes that must not be seen: keys, device tokens, ciphertexts, names of people.
 ///
 /// The storage is owned, never shared with a `String` or an array, and wiped when the last holder lets go.
@@ -65,10 +71,15 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// Overwrites memory with zeros in a way that the optimiser keeps.
-@_optimize(none) @inline(never)
+/// Overwrites memory with zeros, by the C library's call that no optimiser takes out. (A loop of ours that the
+/// optimiser may not touch cost more than all the rest of a send.)
 public func wipe(_ memory: UnsafeMutableRawBufferPointer) {
-    for index in 0..<memory.count { memory[index] = 0 }
+    guard let base = memory.baseAddress, memory.count > 0 else { return }
+    #if canImport(Darwin)
+    memset_s(base, memory.count, 0, memory.count)
+    #else
+    explicit_bzero(base, memory.count)
+    #endif
 }
 
 /// Equality of two byte strings in time that depends on their lengths alone.
