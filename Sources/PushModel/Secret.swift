@@ -71,8 +71,8 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// Overwrites memory with zeros, by the C library's call that no optimiser takes out. (A loop of ours that the
-/// optimiser may not touch cost more than all the rest of a send.)
+/// Overwrites memory with zeros, by the C library's call that no optimiser takes out. (A loop of ours that
+/// the optimiser may not touch cost more than all the rest of a send.)
 public func wipe(_ memory: UnsafeMutableRawBufferPointer) {
     guard let base = memory.baseAddress, memory.count > 0 else { return }
     #if canImport(Darwin)
