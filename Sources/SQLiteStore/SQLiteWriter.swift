@@ -97,7 +97,8 @@ final class SQLiteWriter {
             blobs.withBytes(1) { bytes in
                 for entry in 0..<bytes.count / MarkBlob.entryBytes {
                     let start = entry * MarkBlob.entryBytes
-                    guard let mark = Digest16(bytes[start..<start + 16]) else { continue }
+                    guard let mark = Digest16(UnsafeRawBufferPointer(rebasing: bytes[start..<start + 16]))
+                    else { continue }
                     marks.insert(mark, .settled(blob: blob, entry: entry), now: now)
                     left -= 1
                 }
@@ -127,7 +128,9 @@ enum MarkBlob {
     /// The push and outcome of one entry.
     static func read(_ entry: Int, of bytes: UnsafeRawBufferPointer) -> (id: PushID, first: OutcomeKind?)? {
         let start = entry * entryBytes
-        guard start + entryBytes <= bytes.count, let id = Digest16(bytes[start + 16..<start + 32]) else {
+        guard start + entryBytes <= bytes.count,
+            let id = Digest16(UnsafeRawBufferPointer(rebasing: bytes[start + 16..<start + 32]))
+        else {
             return nil
         }
         return (PushID(id), OutcomeKind(rawValue: bytes[start + 32]))
