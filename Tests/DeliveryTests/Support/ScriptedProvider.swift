@@ -1,7 +1,7 @@
 import PushModel
 import Synchronization
 
-/// A push service in one value: answers as the test says, in the order of asking, and remembers what it was sent.
+/// A push service in one value: answers as the test says and remembers what it was sent.
 final class ScriptedProvider: Provider {
     struct Slot: SendSlot {
         let provider: ScriptedProvider

@@ -1,0 +1,132 @@
+import AtRest
+@testable import Delivery
+import PushModel
+import PushTesting
+import Testing
+
+@Suite("Learning an address's environment", .timeLimit(.minutes(1)))
+struct LearningTests {
+    private func plan(_ production: ScriptedProvider, _ sandbox: ScriptedProvider) -> DeliveryService.Plan {
+        .of(production, sandbox, environment: .learn)
+    }
+
+    @Test(
+        "Refused in production, a new address is tried in the sandbox as part of the first attempt, and remembered",
+        arguments: EngineKind.allCases)
+    func learns(_ kind: EngineKind) async throws {
+        let depot = Depot(kind)
+        let production = ScriptedProvider(Names.apns) { _ in .badDeviceToken }
+        let sandbox = ScriptedProvider(Names.sandbox) { _ in .accepted }
+        try await Rig.run(depot, plan(production, sandbox)) { rig in
+            try await rig.expect([.accepted], of: [push(1, bundle: "org.acme", address: "phone")])
+            #expect(production.sent.count == 1)
+            #expect(sandbox.sent.map(\.id) == production.sent.map(\.id))
+            await rig.outbox.ended.wait(for: 1)
+            try await rig.expect([.accepted], of: [push(2, bundle: "org.acme", address: "phone")])
+            #expect(production.sent.count == 1)
+            #expect(sandbox.sent.count == 2)
+            await rig.outbox.ended.wait(for: 2)
+        }
+        let later = ScriptedProvider(Names.sandbox) { _ in .accepted }
+        depot.clock.advance(by: .seconds(30))
+        try await Rig.run(depot, plan(ScriptedProvider(Names.apns) { _ in .badDeviceToken }, later)) { rig in
+            try await rig.expect([.accepted], of: [push(3, bundle: "org.acme", address: "phone")])
+            #expect(later.sent.count == 1)
+        }
+    }
+
+    @Test("An address accepted in production before never tries the sandbox")
+    func known() async throws {
+        let depot = Depot()
+        let production = ScriptedProvider(Names.apns) { push in
+            push.address == "phone" && push.pushClass == .normal ? .accepted : .badDeviceToken
+        }
+        let sandbox = ScriptedProvider(Names.sandbox) { _ in .accepted }
+        try await Rig.run(depot, plan(production, sandbox)) { rig in
+            try await rig.expect([.accepted], of: [push(1, bundle: "org.acme", address: "phone")])
+            await rig.outbox.ended.wait(for: 1)
+            try await rig.expect(
+                [.known(.unregistered)], of: [push(2, .urgent, bundle: "org.acme", address: "phone")])
+            #expect(sandbox.sent.isEmpty)
+        }
+    }
+
+    @Test("Nor does one that was parked before it was accepted, and so comes from the store unknown")
+    func knownFromStore() async throws {
+        let depot = Depot()
+        let production = ScriptedProvider(Names.apns, slots: 0) { push in
+            push.pushClass == .urgent ? .accepted : .badDeviceToken
+        }
+        let sandbox = ScriptedProvider(Names.sandbox) { _ in .accepted }
+        var limits = DeliveryLimits()
+        limits.lanePushes = 1
+        try await Rig.run(depot, plan(production, sandbox), limits: limits) { rig in
+            try await rig.owe([push(1, bundle: "org.acme", address: "phone")])
+            try await rig.owe([push(2, .urgent, bundle: "org.acme", address: "phone")])
+            await rig.outbox.parked.wait(for: 1)
+            production.grant(1)
+            await production.waitForSent(1)
+            await rig.outbox.ended.wait(for: 1)
+            await rig.pass(.milliseconds(500))
+            await rig.outbox.ended.wait(for: 2)
+            #expect(production.addresses == ["phone", "phone"])
+            #expect(sandbox.sent.isEmpty)
+        }
+    }
+
+    @Test("Refused by both, an address is unregistered")
+    func bothRefuse() async throws {
+        let depot = Depot()
+        let production = ScriptedProvider(Names.apns) { _ in .badDeviceToken }
+        let sandbox = ScriptedProvider(Names.sandbox) { _ in .badDeviceToken }
+        try await Rig.run(depot, plan(production, sandbox)) { rig in
+            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let touched = depot.clock.now - .seconds(60)
+            _ = try await rig.store.apply([
+                .put(Record(key: key, touchedAt: touched, body: Secret([1])), if: .any)
+            ])
+            try await rig.expect(
+                [.known(.unregistered)], of: [push(1, bundle: "org.acme", record: key, touchedAt: touched)])
+            #expect(production.sent.count == 1)
+            #expect(sandbox.sent.count == 1)
+            let record = try await rig.store.find([key])[0]
+            #expect(record?.state != .live)
+        }
+    }
+
+    @Test("An accepted push from production leaves no trace of the sandbox, and a retry there stays there")
+    func retryInSandbox() async throws {
+        let depot = Depot()
+        let production = ScriptedProvider(Names.apns) { _ in .badDeviceToken }
+        let sandbox = ScriptedProvider(Names.sandbox) { push in
+            push.attempt == 0 ? .busy(.seconds(30)) : .accepted
+        }
+        try await Rig.run(depot, plan(production, sandbox)) { rig in
+            try await rig.expect([.known(.retry)], of: [push(1, bundle: "org.acme")])
+            await rig.outbox.parked.wait(for: 1)
+            await rig.pass(.seconds(33), step: .seconds(1))
+            await rig.outbox.ended.wait(for: 1)
+            #expect(production.sent.count == 1)
+            #expect(sandbox.sent.map(\.attempt) == [0, 1])
+        }
+    }
+
+    @Test("Parked on its way to a sandbox lane that is full, a push goes on there")
+    func parkedBetween() async throws {
+        let production = ScriptedProvider(Names.apns) { _ in .badDeviceToken }
+        let sandbox = ScriptedProvider(Names.sandbox, slots: 0) { _ in .accepted }
+        var limits = DeliveryLimits()
+        limits.lanePushes = 2
+        try await Rig.run(Depot(), plan(production, sandbox), limits: limits) { rig in
+            try await rig.owe((1...2).map { push($0, bundle: "org.acme") })
+            await production.waitForSent(2)
+            try await rig.owe([push(3, bundle: "org.acme")])
+            await rig.outbox.parked.wait(for: 1)
+            sandbox.grant(1)
+            await rig.pass(.seconds(1))
+            await rig.outbox.ended.wait(for: 3)
+            #expect(production.sent.count == 3)
+            #expect(sandbox.sent.count == 3)
+        }
+    }
+}
