@@ -6,6 +6,7 @@
  * its file returns. After SIGKILL the caller replaces FORGET_DIR by FORGET_SHADOW/names (scripts/powercut/cut).
  *
  *   data/<identity>  contents as of the last sync; what is unsynced is remembered as ranges in this process only
+ *   adopted          there once the image of the beginning is whole
  *   names/<path>     hard links into data/: the directory entries that are on the disk for certain
  *
  * Directory entries (creation, rename, unlink) become durable by fsync of their directory only, as POSIX reads;
@@ -571,6 +572,9 @@ __attribute__((constructor)) static void start(void) {
     snprintf(path, sizeof path, "%s/names", shadow);
     if (mkdir(path, 0700)) stop("FORGET_SHADOW must be empty");
     adopt(root);
+    /* Before this mark the process has written nothing: killed earlier, it leaves the disk as it was. */
+    snprintf(path, sizeof path, "%s/adopted", shadow);
+    REAL(close)(REAL(open)(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     /* Programs that this process starts are not watched: two writers of one shadow would undo each other. */
     unsetenv("LD_PRELOAD");
     unsetenv("FORGET_DIR");

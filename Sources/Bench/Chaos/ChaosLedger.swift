@@ -9,6 +9,14 @@ struct ChaosLedger: Sendable {
         var deliveries: [(id: String, at: UnixTime)] = []
     }
 
+    /// The end of one relay.
+    struct Kill: Sendable {
+        /// Just before the signal was sent.
+        var began: UnixTime
+        /// The process is gone, and the push service has read all that it had sent.
+        var ended: UnixTime
+    }
+
     /// One answered request, for the trace's reader.
     struct Answered: Sendable {
         var port: Int
@@ -18,7 +26,7 @@ struct ChaosLedger: Sendable {
     }
 
     private(set) var items: [String: Item] = [:]
-    private(set) var kills: [UnixTime] = []
+    private(set) var kills: [Kill] = []
     private(set) var requests = 0
     private(set) var acknowledgedRequests = 0
     private(set) var unanswered = 0
@@ -44,7 +52,7 @@ struct ChaosLedger: Sendable {
     mutating func wasUnanswered() { unanswered += 1 }
     mutating func wasRefusedForNow() { refusedForNow += 1 }
     mutating func unexpected(_ status: Int) { unexpectedStatuses.append(status) }
-    mutating func killed(at moment: UnixTime) { kills.append(moment) }
+    mutating func killed(_ kill: Kill) { kills.append(kill) }
 
     mutating func delivered(_ mark: String, id: String, at moment: UnixTime) {
         guard items[mark] != nil else {
@@ -76,7 +84,7 @@ struct ChaosVerdict: Sendable {
     var oldestDouble = Duration.zero
 
     init(_ ledger: ChaosLedger) {
-        let kills = ledger.kills.sorted()
+        let kills = ledger.kills.sorted { $0.began < $1.began }
         for item in ledger.items.values {
             pushes += 1
             if item.isAcknowledged {
@@ -89,19 +97,19 @@ struct ChaosVerdict: Sendable {
         }
     }
 
-    private mutating func judgeDouble(_ item: ChaosLedger.Item, _ kills: [UnixTime]) {
+    private mutating func judgeDouble(_ item: ChaosLedger.Item, _ kills: [ChaosLedger.Kill]) {
         doubled += 1
         if item.kind == .apns, Set(item.deliveries.map(\.id)).count > 1 { doubledUnderTwoNames += 1 }
         let moments = item.deliveries.map(\.at).sorted()
         for (first, second) in zip(moments, moments.dropFirst()) {
-            // Arrivals and kills are stamped by one clock, in whole milliseconds.
-            guard let kill = kills.first(where: { $0 >= first }), kill <= second,
-                kill.since(first) <= ChaosPlan.inFlightSpan
+            // Sent by one relay, and again by a later one. Stamps are of one clock, in whole milliseconds.
+            guard let kill = kills.first(where: { $0.ended >= first }), kill.ended <= second,
+                kill.began.since(first) <= ChaosPlan.inFlightSpan
             else {
                 doubledWithoutCause += 1
                 return
             }
-            oldestDouble = max(oldestDouble, kill.since(first))
+            oldestDouble = max(oldestDouble, kill.began.since(first))
         }
     }
 

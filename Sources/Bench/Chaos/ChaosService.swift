@@ -7,7 +7,9 @@ final class ChaosService: Sendable {
     let apnsKey: APNsKey
     let authorityPEM: String
     let apnsURL: String
+    let fcm: RelayPlan.FCM
     private let apns: APNsSimulator
+    private let google: FCMSimulator
 
     init(authority: CertificateAuthority, group: any EventLoopGroup) async throws {
         apnsKey = APNsKey()
@@ -20,48 +22,90 @@ final class ChaosService: Sendable {
         configuration.rememberedIDs = 1 << 20
         apns = try APNsSimulator(configuration, authority: authority, eventLoopGroup: group)
         apnsURL = "https://127.0.0.1:\(try await apns.start())"
+        let account = try ServiceAccount()
+        var other = FCMSimulatorConfiguration(accounts: [account.registration])
+        other.keptDeliveries = 1 << 18
+        other.keptBodyBytes = 1 << 29
+        other.knobs.projectMinuteLimit = nil
+        other.knobs.deviceMinuteLimit = nil
+        other.knobs.deviceHourLimit = nil
+        google = try FCMSimulator(other, authority: authority, eventLoopGroup: group)
+        let port = try await google.start()
+        // The host names that the simulator's assertions may be made for are its own two.
+        fcm = RelayPlan.FCM(
+            url: "https://localhost:\(port)", tokenURL: "https://localhost:\(port)/token",
+            serviceAccount: account.json(tokenURI: "https://localhost:\(port)/token"))
+        project = account.project
     }
 
-    func stop() async { await apns.stop() }
+    private let project: String
+
+    func stop() async {
+        await apns.stop()
+        await google.stop()
+    }
 
     func register(_ device: LoadDevice, bundle: String) {
-        apns.register(device.token, as: APNsDevice(topics: [bundle]))
+        switch device.kind {
+        case .apns: apns.register(device.token, as: APNsDevice(topics: [bundle]))
+        case .fcm: google.register(device.token, as: FCMDevice(project: project))
+        }
     }
 
     /// Turns the service to one of its moods: well, failing now and then, slow, or failing altogether. What
     /// it fails at stays owed, so that there is something to lose.
     func misbehave(_ random: ChaosRandom) {
         let mood = random.below(4)
-        apns.turn { $0.errorShare = [0, 0.3, 0, 1][mood] }
-        apns.turnConnections { $0.answerDelay = mood == 2 ? .exponential(mean: .milliseconds(40)) : .none }
+        turn(
+            errorShare: [0, 0.3, 0, 1][mood], delay: mood == 2 ? .exponential(mean: .milliseconds(40)) : .none
+        )
     }
 
-    func answerWell() {
-        apns.turn { $0.errorShare = 0 }
-        apns.turnConnections { $0.answerDelay = .none }
+    func answerWell() { turn(errorShare: 0, delay: .none) }
+
+    private func turn(errorShare: Double, delay: AnswerDelay) {
+        apns.turn { $0.errorShare = errorShare }
+        google.turn { $0.errorShare = errorShare }
+        apns.turnConnections { $0.answerDelay = delay }
+        google.turnConnections { $0.answerDelay = delay }
     }
 
     /// Moves deliveries into the ledger until cancelled.
     func collect(into shared: ChaosTrial.Shared, world: World) async throws {
-        var last = 0
+        var (lastAPNs, lastFCM) = (0, 0)
         while true {
-            let deliveries = apns.deliveries(after: last, limit: 4096)
-            if let newest = deliveries.last {
-                last = newest.number
-                shared.ledger { ledger in
-                    for delivery in deliveries {
-                        ledger.delivered(Self.mark(delivery.body), id: delivery.id, at: delivery.receivedAt)
-                    }
-                }
-            } else {
+            let apple = apns.deliveries(after: lastAPNs, limit: 4096)
+            let google = google.deliveries(after: lastFCM, limit: 4096)
+            lastAPNs = apple.last?.number ?? lastAPNs
+            lastFCM = google.last?.number ?? lastFCM
+            if apple.isEmpty, google.isEmpty {
                 try await world.sleep(world.instant() + .milliseconds(10))
+                continue
             }
+            shared.ledger { ledger in
+                for delivery in apple {
+                    ledger.delivered(Self.mark(delivery.body), id: delivery.id, at: delivery.receivedAt)
+                }
+                // FCM names messages itself: its names say nothing about ours.
+                for delivery in google {
+                    ledger.delivered(Self.mark(delivery.body), id: "", at: delivery.receivedAt)
+                }
+            }
+        }
+    }
+
+    /// Waits until everything that a dead relay had sent has been read, so that what arrives later is its
+    /// successor's.
+    func untilQuiet(_ trial: ChaosTrial) async throws {
+        let until = trial.world.instant() + .seconds(5)
+        while apns.openConnections + google.openConnections > 0, trial.world.instant() < until {
+            try await trial.pause(milliseconds: 1)
         }
     }
 
     /// Waits until so many requests were answered; in the meantime a third of the sends fail once.
     func untilEnough(_ trial: ChaosTrial) async throws {
-        apns.turn { $0.errorShare = 0.3 }
+        turn(errorShare: 0.3, delay: .none)
         let wanted = trial.plan.trace?.requests ?? 0
         while trial.shared.ledger({ $0.acknowledgedRequests }) < wanted {
             try await trial.pause(milliseconds: 20)

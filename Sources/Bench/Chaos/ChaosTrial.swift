@@ -73,6 +73,8 @@ package final class ChaosTrial: Sendable {
             authority: service.authorityPEM, apnsKey: service.apnsKey.privateKeyPEM)
         relay.team = service.apnsKey.team
         relay.keyID = service.apnsKey.keyID
+        // FCM knows no id of ours, so a traced run, which joins pushes by it, does without.
+        relay.fcm = plan.trace == nil ? service.fcm : nil
         relay.store = plan.withoutSync ? .sqliteWithoutSync : .sqlite
         if let cuts = plan.powerCuts {
             try makeDirectory("\(plan.directory)/shadow")
@@ -96,6 +98,7 @@ package final class ChaosTrial: Sendable {
         try stage.launch()
         shared.address = try await stage.ready(within: ChaosPlan.startSpan)
         let origin = try await makeOrigin(stage, service, group)
+        if let cuts = plan.powerCuts { try await restart(stage, cuts) }
         if plan.trace != nil { shared.ledger { $0.keepsAnswers = true } }
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await service.collect(into: self.shared, world: self.world) }
@@ -125,6 +128,16 @@ package final class ChaosTrial: Sendable {
         }
     }
 
+    /// Ends the relay in order and starts it again: the set-up is on the disk then, whatever the relay
+    /// syncs, so that what a cut loses is pushes.
+    private func restart(_ stage: RelayStage, _ cuts: ChaosPlan.PowerCuts) async throws {
+        shared.address = nil
+        guard await stage.stop(within: .seconds(30)) == 0 else { throw BenchError(.relayNotReady) }
+        try await cut(cuts, stage)
+        try stage.launch()
+        shared.address = try await stage.ready(within: ChaosPlan.startSpan)
+    }
+
     /// Signs up and registers the devices, at the relay and at the push service.
     private func makeOrigin(
         _ stage: RelayStage, _ service: ChaosService, _ group: any EventLoopGroup
@@ -133,7 +146,8 @@ package final class ChaosTrial: Sendable {
         var origin = LoadOrigin(
             host: "\(address.host):\(address.port)", bouncerKey: stage.bouncerKey, bundle: stage.plan.bundle,
             world: world)
-        let books = try origin.signUp() + [origin.addDevices(plan.devices, .apns)]
+        var books = try origin.signUp() + [origin.addDevices(plan.devices, .apns)]
+        if stage.plan.fcm != nil { books.append(try origin.addDevices(plan.devices / 2, .fcm)) }
         for book in books {
             try await LoadOrigin.drive(book, host: address.host, port: address.port, group.next())
         }
@@ -153,10 +167,11 @@ package final class ChaosTrial: Sendable {
             } else {
                 try await pause(milliseconds: random.below(120))
             }
-            // The moment is noted before: what arrives after it was in flight at it.
-            shared.ledger { $0.killed(at: world.now()) }
+            let began = world.now()
             await stage.kill()
             shared.address = nil
+            try await service.untilQuiet(self)
+            shared.ledger { $0.killed(.init(began: began, ended: world.now())) }
             if let cuts = plan.powerCuts { try await cut(cuts, stage) }
             try stage.launch()
             if number % 50 == 0 { say("\(number) kills, \(shared.ledger { $0.items.count }) pushes") }
@@ -176,8 +191,10 @@ package final class ChaosTrial: Sendable {
     /// - Returns: how long that took; `nil` when something is still missing at the end of the span.
     private func drain() async throws -> Duration? {
         let began = world.instant()
+        // Where losing is what is to be shown, there is no use in waiting for what will not come.
+        let span: Duration = plan.withoutSync ? .seconds(15) : ChaosPlan.drainSpan
         while shared.ledger({ $0.missing }) > 0 {
-            guard world.instant() - began < ChaosPlan.drainSpan else { return nil }
+            guard world.instant() - began < span else { return nil }
             try await pause(milliseconds: 50)
         }
         // A double that is still under way would be seen now.

@@ -52,8 +52,8 @@ package final class CallConnection: @unchecked Sendable {
     package func ask(_ request: ByteBuffer, within patience: Duration) async -> HTTPReply? {
         let loop = channel.eventLoop
         let future: EventLoopFuture<HTTPReply?> = loop.flatSubmit {
-            let promise = loop.makePromise(of: HTTPReply?.self)
             guard !self.caller.hasEnded, self.waiting == nil else { return loop.makeSucceededFuture(nil) }
+            let promise = loop.makePromise(of: HTTPReply?.self)
             self.waiting = promise
             self.caller.ask(request)
             let late = loop.scheduleTask(in: .nanoseconds(Int64(patience.inSeconds * 1e9))) {

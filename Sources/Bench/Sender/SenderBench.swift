@@ -139,8 +139,10 @@ package struct SenderBench: Sendable {
         let frame = plan.service == .apns ? #"{"aps":{},"x":""}"# : #"{"x":""}"#
         let filler = String(repeating: "x", count: max(0, plan.bodyBytes - frame.utf8.count))
         let payload = Secret(Array((frame.dropLast(2) + filler + #""}"#).utf8))
-        return (0..<SenderPlan.addresses).map { _ in
-            let token = Hex.encode(world.randomBytes(32))
+        let tokens =
+            plan.tokens.isEmpty
+            ? (0..<SenderPlan.addresses).map { _ in Hex.encode(world.randomBytes(32)) } : plan.tokens
+        return tokens.map { token in
             switch plan.service {
             case .apns:
                 return .apns(

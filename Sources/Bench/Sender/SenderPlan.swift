@@ -17,6 +17,9 @@ package struct SenderPlan: Sendable {
     /// The `.p8` text, or the service account's JSON; `nil`: made on the spot.
     package var key: Secret?
 
+    /// Device tokens that take turns; empty: made on the spot. For sinks that answer only paths they know.
+    package var tokens: [String] = []
+
     package init(host: String, port: Int) {
         self.host = host
         self.port = port

@@ -18,7 +18,7 @@ package struct RelayPlan: Sendable {
         /// A store that does not sync: for showing that a proof fails without
         /// (`--danger-synchronous-normal`).
         case sqliteWithoutSync
-        /// Gone with the process.
+        /// Gone with the process (`--danger-volatile-store`).
         case memory
     }
 
@@ -67,10 +67,9 @@ package struct RelayPlan: Sendable {
                       ca: \(directory)/ca.pem
                 """
             } ?? ""
-        let storeURL = if case .memory = store { "memory:" } else { "sqlite:relay.sqlite" }
         return """
             state: \(stateDirectory)
-            store: { url: "\(storeURL)", keys: \(directory)/storage.keys }
+            store: { url: "sqlite:relay.sqlite", keys: \(directory)/storage.keys }
             listeners:
               public: { bind: "127.0.0.1:0", serves: [\(Self.instance)] }
             log: { level: warning, format: json }

@@ -51,7 +51,7 @@ package final class RelayStage: Sendable {
         switch plan.store {
         case .sqlite: break
         case .sqliteWithoutSync: arguments.append("--danger-synchronous-normal")
-        case .memory: arguments.append("--sandbox")
+        case .memory: arguments.append("--danger-volatile-store")
         }
         let command = plan.wrapper + [plan.executable] + arguments
         var environment = plan.environment
@@ -131,6 +131,15 @@ package final class RelayStage: Sendable {
             // A key that is no base64 is no key of ours.
             key.string.flatMap { try? Base64.decode($0) }
         }
+    }
+
+    /// The bundle ids that a running server's `run.json` tells.
+    package static func bundles(state: String) -> [String] {
+        guard let data = FileManager.default.contents(atPath: "\(state)/run.json"),
+            // As above.
+            let file = try? JSONValue.parse(Array(data)), let apps = file["apps"]?.object
+        else { return [] }
+        return apps.members.flatMap { $0.value.array ?? [] }.compactMap(\.string)
     }
 
     private func runs(_ pid: Int32, under process: ChildProcess) -> Bool {

@@ -115,6 +115,9 @@ package struct LoadOrigin: Sendable {
         return book
     }
 
+    /// Lets go of the devices' tokens; the relay keeps them.
+    package mutating func forgetDevices() { devices = [] }
+
     /// One `push/e2ee/notify` for these devices, each with a ciphertext that exists once (zulip.md §5.5).
     ///
     /// - Parameter contentBytes: size of the plaintext before it is sealed.

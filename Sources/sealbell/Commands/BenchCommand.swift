@@ -6,7 +6,7 @@ import PushModel
 struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench", abstract: "Measures parts of the relay, and tries to break it.",
-        subcommands: [BenchSenderCommand.self])
+        subcommands: [BenchSenderCommand.self, BenchRelayCommand.self, BenchChaosCommand.self])
 }
 
 /// Prints what a measurement or a trial found: a JSON object or a table.
@@ -18,9 +18,10 @@ func tell(_ report: BenchReport, json: Bool, _ shell: Shell) {
 func failure(_ error: BenchError) -> CommandFailure {
     let ending: Ending =
         switch error.code {
-        case .unreachable: .unavailable
+        // Not `.failed`: that is the word for what was measured and found wanting.
+        case .unreachable, .relayNotReady, .malformedAnswer, .setUpRefused, .fileFault, .processFault:
+            .unavailable
         case .badPlan: .usage
-        case .relayNotReady, .malformedAnswer, .setUpRefused, .fileFault, .processFault: .failed
         }
     return CommandFailure(ending, "\(error.sentence) [\(error.codeText)]")
 }
@@ -72,6 +73,13 @@ struct BenchSenderCommand: SealbellCommand {
             valueName: "file"))
     var keyFile: String?
 
+    @Option(
+        name: .customLong("tokens"),
+        help: ArgumentHelp(
+            "Device tokens, one a line, for sinks that know paths; else made on the spot.", valueName: "file")
+    )
+    var tokenFile: String?
+
     @Flag(help: "Answer in JSON.")
     var json = false
 
@@ -85,6 +93,10 @@ struct BenchSenderCommand: SealbellCommand {
         plan.bodyBytes = bodyBytes
         plan.authority = try authority.map { try secret($0, shell).reveal { Array($0) } }
         plan.key = try keyFile.map { try secret($0, shell) }
+        if let tokenFile {
+            let text = String(decoding: try secret(tokenFile, shell).reveal { Array($0) }, as: UTF8.self)
+            plan.tokens = text.split(separator: "\n").map(String.init)
+        }
         do {
             let (report, hasPassed) = try await SenderBench(plan, world: shell.world).run()
             tell(report, json: json, shell)

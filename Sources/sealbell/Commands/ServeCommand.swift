@@ -24,13 +24,17 @@ struct ServeCommand: SealbellCommand {
     @Flag(name: .customLong("danger-synchronous-normal"), help: .hidden)
     var losesInPowerCuts = false
 
+    @Flag(name: .customLong("danger-volatile-store"), help: .hidden)
+    var losesAtTheEnd = false
+
     func validate() throws {
         if demo, !sandbox { throw ValidationError("--demo needs --sandbox: it speaks to simulated devices.") }
     }
 
     func run(_ shell: Shell) async throws -> Ending {
         let request = options.request(isSandbox: sandbox)
-        let configuration = try shell.load(request)
+        var configuration = try shell.load(request)
+        if losesAtTheEnd { configuration.store.engine = .memory }
         _ = ProcessLimits.forbidCoreDumps()
         let files = ProcessLimits.raiseOpenFiles()
         let log = LogSink(configuration.log, shell.facts, shell.world)

@@ -1,0 +1,277 @@
+"""Runs the measurements and prints the table. See `run`, which prepares what this needs.
+
+Every figure is one run; the machine is shared by sink, relay and driver, so ratios say more than figures. A run
+that fails is a row that says so, and the status is 1 then.
+"""
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+SEALBELL = os.environ["SEALBELL_BIN"]
+OPTIONS = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
+SECONDS = float(OPTIONS.get("SECONDS", "10"))
+REQUESTS = int(OPTIONS.get("REQUESTS", "400000"))
+ONLY = OPTIONS.get("ONLY", "")
+DEADLINE_SECONDS = 900
+
+TOKENS = [os.urandom(32).hex() for _ in range(512)]
+rows, raw, failed = [], {}, []
+
+
+def row(goal, name, ratio, note, met=None):
+    """One line of the table: what the goal is, what came out."""
+    verdict = "" if met is None else ("met" if met else "missed")
+    rows.append((ratio, goal, verdict, name, note))
+    print(f"  {name}: {ratio} {verdict} ({note})", file=sys.stderr, flush=True)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def certificates(folder):
+    """A CA and a leaf for 127.0.0.1 and localhost, made on the spot."""
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=bench CA")
+    openssl("req", *key, "-keyout", "leaf.key", "-out", "leaf.csr", "-subj", "/CN=localhost")
+    (folder / "leaf.ext").write_text(
+        "subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\nbasicConstraints=CA:FALSE\n")
+    openssl("x509", "-req", "-in", "leaf.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
+            "-extfile", "leaf.ext", "-out", "leaf.pem")
+
+
+@contextlib.contextmanager
+def server(command, port, folder):
+    """Starts a server, waits until its port answers, and ends it by its own process id."""
+    log = open(folder / "server.log", "ab")
+    process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+    try:
+        ends = time.monotonic() + 20
+        while True:
+            if process.poll() is not None:
+                raise RuntimeError(f"{command[0]} ended at once: " + (folder / "server.log").read_text()[-300:])
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                break
+            if time.monotonic() > ends:
+                raise RuntimeError(f"{command[0]} does not answer")
+            time.sleep(0.05)
+        yield worker(process.pid)
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        log.close()
+
+
+def worker(pid):
+    """The process that does the work: the only child, if there is one (nginx's worker)."""
+    for _ in range(50):
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        if children:
+            return int(children[0])
+        time.sleep(0.01)
+    return pid
+
+
+def nginx(folder):
+    port = free_port()
+    text = (HERE / "nginx.conf").read_text().replace("@PORT@", str(port))
+    (folder / "nginx.conf").write_text(text)
+    return port, ["nginx", "-p", str(folder), "-e", "error.log", "-c", str(folder / "nginx.conf")]
+
+
+def nghttpd(folder):
+    port = free_port()
+    htdocs = folder / "htdocs" / "3" / "device"
+    htdocs.mkdir(parents=True, exist_ok=True)
+    for token in TOKENS:
+        (htdocs / token).touch()
+    return port, ["nghttpd", "-n", "1", "-m", "1000", "-d", "htdocs", "-a", "127.0.0.1", str(port), "leaf.key",
+                  "leaf.pem"]
+
+
+def run(name, *arguments, environment=None):
+    """One run of `sealbell bench …`; its report, or None."""
+    command = [SEALBELL, "bench", *map(str, arguments), "--json"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECONDS,
+                              stdin=subprocess.DEVNULL, env={**os.environ, **(environment or {})})
+    except subprocess.TimeoutExpired:
+        failed.append(f"{name}: not done after {DEADLINE_SECONDS} s")
+        return None
+    lines = [line for line in told.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        failed.append(f"{name}: ended with {told.returncode}: {told.stderr.strip()[-300:]}")
+        return None
+    report = json.loads(lines[-1])
+    raw.setdefault(name, []).append(report)
+    if told.returncode != 0:
+        failed.append(f"{name}: {json.dumps(report)}")
+    return report
+
+
+def h2load(name, port, connections, streams, folder):
+    """Requests a second of h2load with what a push carries, and its CPU time a request in microseconds."""
+    body = folder / "body"
+    body.write_bytes(b"x" * 400)
+    paths = folder / "paths"
+    paths.write_text("".join(f"https://127.0.0.1:{port}/3/device/{token}\n" for token in TOKENS))
+    headers = {"apns-topic": "org.example.bench", "apns-push-type": "alert", "apns-priority": "10",
+               "apns-id": "01900000-0000-7000-8000-000000000000", "authorization": "bearer " + "x" * 200}
+    command = ["h2load", "-n", str(REQUESTS), "-c", str(connections), "-m", str(streams), "-t", "1", "-d", str(body),
+               "-i", str(paths)]
+    for key, value in headers.items():
+        command += ["-H", f"{key}: {value}"]
+    before = os.times()
+    told = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECONDS)
+    after = os.times()
+    found = re.search(r"finished in ([\d.]+)(us|ms|s), ([\d.]+) req/s", told.stdout)
+    if not found or f"{REQUESTS} succeeded" not in told.stdout:
+        failed.append(f"h2load {name}: {told.stdout[-300:]}")
+        return None
+    cpu = after.children_user - before.children_user + after.children_system - before.children_system
+    report = {"requests_per_second": float(found.group(3)), "cpu_microseconds_per_request": cpu * 1e6 / REQUESTS}
+    raw.setdefault(f"h2load {name}", []).append(report)
+    return report
+
+
+def sender(folder):
+    """The sender alone, turn by turn with h2load: the median of three ratios."""
+    for title, make, goal in [("nginx", nginx, 0.8), ("nghttpd", nghttpd, None)]:
+        port, command = make(folder)
+        with server(command, port, folder):
+            for connections, streams in [(1, 100), (8, 100)]:
+                ratios, best = [], ""
+                for _ in range(3):
+                    theirs = h2load(f"{title} {connections}x{streams}", port, connections, streams, folder)
+                    ours = run(f"sender {title} {connections}x{streams}", "sender", "--host", "127.0.0.1", "--port",
+                               port, "--ca", folder / "ca.pem", "--tokens", folder / "tokens", "--requests", REQUESTS, "--connections", connections,
+                               "--streams", streams)
+                    if theirs and ours:
+                        ratios.append(ours["requests_per_second"] / theirs["requests_per_second"])
+                        best = (f"{ours['requests_per_second']:.0f}/s at "
+                                f"{ours['cpu_microseconds_per_request']} us, h2load "
+                                f"{theirs['requests_per_second']:.0f}/s at "
+                                f"{theirs['cpu_microseconds_per_request']:.2f} us")
+                if ratios:
+                    ratio = statistics.median(ratios)
+                    row(f">= {goal}" if goal else "", f"sender / h2load, {title} {connections}x{streams}",
+                        f"{ratio:.2f}", best, ratio >= goal if goal else None)
+
+
+def relay(folder):
+    """The whole relay in front of nginx."""
+    port, command = nginx(folder)
+    with server(command, port, folder) as pid:
+        common = ["relay", "--sink", f"https://127.0.0.1:{port}", "--ca", folder / "ca.pem", "--sink-pid", pid,
+                  "--seconds", SECONDS]
+        for devices, goal in [(10, 28_000), (1, 15_000)]:
+            most = run(f"relay max x{devices}", *common, "--devices-per-request", devices, "--connections", 64)
+            if not most:
+                continue
+            rate = most["pushes_per_second"]
+            row(f">= {goal}", f"relay, pushes/s, {devices} a request", f"{rate / goal:.2f} of goal",
+                f"{rate:.0f}/s; CPU us a push: relay {most['relay_cpu_microseconds_per_push']}, driver "
+                f"{most['driver_cpu_microseconds_per_push']}, nginx {most.get('sink_cpu_microseconds_per_push', '?')}",
+                rate >= goal)
+            row("<= 64 MiB", f"relay, resident, {devices} a request", f"{most['relay_resident_mib_peak']:.0f} MiB",
+                "peak under full load", most["relay_resident_mib_peak"] <= 64)
+            half = run(f"relay half x{devices}", *common, "--devices-per-request", devices, "--connections", 128,
+                       "--rate", int(min(rate, goal) / 2))
+            if half:
+                row("<= 20 ms", f"relay, p99 at half load, {devices} a request", f"{half['p99_milliseconds']:.1f} ms",
+                    f"{half['pushes_per_second']:.0f}/s, p50 {half['p50_milliseconds']}, max "
+                    f"{half['max_milliseconds']}", half["p99_milliseconds"] <= 20)
+            volatile = run(f"relay volatile x{devices}", *common, "--devices-per-request", devices, "--connections", 64,
+                           "--volatile")
+            if volatile:
+                ratio = rate / volatile["pushes_per_second"]
+                row(">= 0.8", f"durable / volatile, {devices} a request", f"{ratio:.2f}",
+                    f"volatile {volatile['pushes_per_second']:.0f}/s", ratio >= 0.8)
+            slow = run(f"relay slow sync x{devices}", *common, "--devices-per-request", devices, "--connections", 256,
+                       "--preload", folder / "slowsync.so")
+            if slow and volatile:
+                row("", f"durable with 5 ms a sync / volatile, {devices} a request",
+                    f"{slow['pushes_per_second'] / volatile['pushes_per_second']:.2f}",
+                    f"{slow['pushes_per_second']:.0f}/s")
+
+
+def round_trip():
+    far = run("relay far away", "relay", "--round-trip", 80, "--seconds", max(20, SECONDS), "--connections", 512,
+              "--devices-per-request", 10)
+    if far:
+        ratio = far["ratio_to_allowed"]
+        row(">= 0.9", "80 ms round trip / connections x window / round trip", f"{ratio:.2f}",
+            f"{far['pushes_per_second']:.0f}/s over {far['connections']} connections, {far['allowed_per_second']}/s "
+            "allowed", ratio >= 0.9)
+
+
+def memory(folder):
+    port, command = nginx(folder)
+    with server(command, port, folder):
+        count = int(OPTIONS.get("REGISTRATIONS", "1000000"))
+        many = run("relay registrations", "relay", "--sink", f"https://127.0.0.1:{port}", "--ca", folder / "ca.pem",
+                   "--seconds", 2, "--rate", 1000, "--registrations", count)
+    if many:
+        more = many["resident_mib_after_them"] - many["resident_mib_before_them"]
+        row("<= 16 MiB", f"{count} registrations, resident", f"{more:+.1f} MiB",
+            f"{many['resident_mib_before_them']} to {many['resident_mib_after_them']} MiB", more <= 16)
+
+
+def machine():
+    model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    return f"{os.cpu_count()} x {model.group(1) if model else platform.machine()}, {platform.release()}"
+
+
+def main():
+    parts = {"sender": sender, "relay": relay, "far": lambda _: round_trip(), "memory": memory}
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        folder = pathlib.Path(name)
+        certificates(folder)
+        (folder / "tokens").write_text("\n".join(TOKENS))
+        subprocess.run(["gcc", "-O2", "-fPIC", "-shared", "-o", folder / "slowsync.so", HERE / "slowsync.c", "-ldl"],
+                       check=True)
+        for part, measure in parts.items():
+            if ONLY and part not in ONLY.split(","):
+                continue
+            try:
+                measure(folder)
+            except (RuntimeError, subprocess.SubprocessError, OSError) as why:
+                failed.append(f"{part}: {why}")
+    now = datetime.datetime.now(datetime.timezone.utc)
+    print(f"bench, {now:%Y-%m-%d %H:%M} UTC, {machine()}")
+    print("load before: " + " ".join(f"{value:.2f}" for value in os.getloadavg()))
+    print(f"{'result':>16}  {'goal':<11} {'':<7} what")
+    for ratio, goal, verdict, title, note in rows:
+        print(f"{ratio:>16}  {goal:<11} {verdict:<7} {title}: {note}")
+    for line in failed:
+        print(f"{'failed':>16}  {'':<11} {'':<7} {line}")
+    if "OUT" in OPTIONS:
+        pathlib.Path(OPTIONS["OUT"]).write_text(json.dumps(raw, indent=1) + "\n")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    for tool in ["nginx", "nghttpd", "h2load", "openssl", "gcc"]:
+        if shutil.which(tool) is None:
+            sys.exit(f"bench: no {tool} on this machine")
+    main()
