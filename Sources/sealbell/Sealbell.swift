@@ -22,6 +22,7 @@ struct Sealbell: AsyncParsableCommand {
         ])
 
     static func main() async {
+        letSignalsThrough()
         let shell = Shell.live(.current())
         end(await run(Array(CommandLine.arguments.dropFirst()), shell))
     }
