@@ -57,7 +57,7 @@ struct WebFetchTests {
         _ test: (_ port: Int, _ authority: String) async throws -> Void
     ) async throws {
         let folder = try Scratch()
-        try folder.writeCertificate(named: "web")
+        _ = try folder.writeCertificate()
         let files = TLSFiles(certificateChain: folder.path("chain.pem"), privateKey: folder.path("key.pem"))
         let face = ProbeFace("web", [HTTPRoute(.prefix("/"), bodyLimitBytes: 1000)], body)
         try await withListener([face], tls: files) { _, port in try await test(port, folder.path("chain.pem"))

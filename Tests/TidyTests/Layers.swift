@@ -28,10 +28,10 @@ enum Layers {
         "ZulipPush": ["PushModel", "Primitives", "WireFormats"],
         "Delivery": ["PushModel", "ServiceLifecycle", "CoreMetrics"],
         "HTTP2Client": nio.union(["PushModel", "WireFormats", "CNghttp2", "ServiceLifecycle", "Foundation"]),
-        "WebClient": nio.union(["PushModel", "AsyncHTTPClient", "Foundation"]),
-        "APNs": nio.union(["PushModel", "WireFormats", "HTTP2Client", "JWTKit", "Crypto", "Foundation"]),
+        "WebClient": nio.union(["PushModel", "WireFormats", "AsyncHTTPClient", "Foundation"]),
+        "APNs": nio.union(["PushModel", "WireFormats", "HTTP2Client", "Crypto", "Foundation"]),
         "FCM": nio.union([
-            "PushModel", "WireFormats", "HTTP2Client", "JWTKit", "Crypto", "CryptoExtras", "Foundation"
+            "PushModel", "WireFormats", "HTTP2Client", "Crypto", "CryptoExtras", "Foundation"
         ]),
         "MemoryStore": ["PushModel"],
         "SQLiteStore": ["PushModel", "GRDB", "GRDBSQLite", "ServiceLifecycle", "Foundation"],
@@ -45,8 +45,8 @@ enum Layers {
             "Foundation"
         ]),
         "Simulators": nio.union([
-            "PushModel", "Primitives", "WireFormats", "CNghttp2", "X509", "SwiftASN1", "Crypto",
-            "CryptoExtras", "JWTKit", "ServiceLifecycle", "Foundation"
+            "PushModel", "Primitives", "WireFormats", "CNghttp2", "Crypto",
+            "CryptoExtras", "ServiceLifecycle", "Foundation"
         ]),
         "Bench": nio.union([
             "PushModel", "WireFormats", "Primitives", "HTTP2Client", "APNs", "FCM", "ZulipPush", "Delivery",
@@ -56,7 +56,7 @@ enum Layers {
         "sealbell": nio.union(level.keys).union([
             "ServiceLifecycle", "UnixSignals", "ArgumentParser", "Logging", "CoreMetrics", "Yams", "Crypto",
             "CryptoExtras",
-            "X509", "Foundation", "FoundationEssentials"
+            "Foundation", "FoundationEssentials"
         ])
     ]
 

@@ -1,7 +1,6 @@
 /// The few forms of DER (ITU-T X.690) that a certificate is made of.
 ///
-/// swift-certificates would do, but its PEM form and IP names are members of a package that this one does not
-/// depend on; a dozen lines of DER need no package at all.
+/// A certificate package would do too; a dozen lines need none, and building one takes minutes.
 enum DistinguishedEncoding {
     static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
         var length: [UInt8] = []
