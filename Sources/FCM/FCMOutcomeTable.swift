@@ -19,6 +19,7 @@ package enum FCMOutcomeTable {
     /// The one text that tells a malformed token from every other bad argument.
     private static let invalidToken = "The registration token is not a valid FCM registration token"
     private static let faultType = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
+    private static let retryType = "type.googleapis.com/google.rpc.RetryInfo"
     /// What Google asks to wait where a 429 names no time.
     private static let quotaWait: Duration = .seconds(60)
 
@@ -32,7 +33,10 @@ package enum FCMOutcomeTable {
         let error = (try? JSONValue.parse(body))?["error"]
         let code = error?["details"]?.array?.lazy.filter { $0["@type"]?.string == faultType }
             .compactMap { $0["errorCode"]?.string }.first
-        let wait = RetryAfter.parse(String(decoding: retryAfter, as: UTF8.self), now: now)
+        let wait =
+            RetryAfter.parse(String(decoding: retryAfter, as: UTF8.self), now: now)
+            ?? error?["details"]?.array?.lazy.filter { $0["@type"]?.string == retryType }
+            .compactMap { $0["retryDelay"]?.string.flatMap(retryDelay) }.first
         switch (status, code) {
         case (400, "INVALID_ARGUMENT") where error?["message"]?.string == invalidToken:
             return Verdict(.unregistered(since: nil), .invalidRegistrationToken)
@@ -62,5 +66,23 @@ package enum FCMOutcomeTable {
         default:
             return Verdict(.retry(after: wait), .unknown)
         }
+    }
+
+    /// A duration in protocol buffers' JSON form: `30s`, `1.5s`, up to nine decimals. Rounded up to a
+    /// millisecond, at most ``RetryAfter/limit``; `nil` for any other text and for negative spans.
+    private static func retryDelay(_ text: String) -> Duration? {
+        guard text.utf8.last == UInt8(ascii: "s") else { return nil }
+        let parts = text.dropLast().split(separator: ".", omittingEmptySubsequences: false)
+        func digits(_ part: Substring) -> Bool {
+            !part.isEmpty && part.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        }
+        guard (1...2).contains(parts.count), parts.allSatisfy(digits) else { return nil }
+        guard let seconds = Int64(parts[0]), seconds < RetryAfter.limit.components.seconds else {
+            return RetryAfter.limit
+        }
+        guard parts.count == 2 else { return .seconds(seconds) }
+        guard parts[1].utf8.count <= 9, let fraction = Int64(parts[1]) else { return nil }
+        let milliseconds = (0..<parts[1].utf8.count).reduce(fraction * 1000) { left, _ in (left + 9) / 10 }
+        return .seconds(seconds) + .milliseconds(milliseconds)
     }
 }

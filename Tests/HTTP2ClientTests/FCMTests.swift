@@ -93,6 +93,40 @@ struct FCMOutcomeTests {
     }
 }
 
+@Suite("How long FCM asks to wait in the body")
+struct FCMRetryInfoTests {
+    private func judge(_ status: Int, _ delay: String, header: String = "") -> Outcome {
+        let body = #"{"error":{"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"#
+            + delay + "}]}}"
+        return FCMOutcomeTable.judge(
+            status: status, body: Array(body.utf8), retryAfter: Array(header.utf8), now: now
+        ).outcome
+    }
+
+    @Test(
+        "RetryInfo's delay is the wait where no Retry-After is given",
+        arguments: [
+            ("30s", Duration.seconds(30)), ("0s", .zero), ("1.5s", .milliseconds(1500)),
+            ("0.000000001s", .milliseconds(1)), ("7.0s", .seconds(7)), ("2.999999999s", .seconds(3)),
+            ("86400s", .seconds(86_400)), ("99999999999999999999s", .seconds(86_400))
+        ])
+    func delay(text: String, wait: Duration) {
+        for status in [429, 500, 503] { #expect(judge(status, "\"\(text)\"") == .retry(after: wait)) }
+        #expect(judge(503, "\"\(text)\"", header: "11") == .retry(after: .seconds(11)))
+    }
+
+    @Test(
+        "A delay in no known form counts as none",
+        arguments: [
+            "\"\"", "\"s\"", "\"30\"", "\"-1s\"", "\"+1s\"", "\"1.s\"", "\".5s\"", "\"1.2.3s\"",
+            "\"1.0123456789s\"", "\"1 s\"", "\"1e3s\"", "30", "null", "{}"
+        ])
+    func malformed(delay: String) {
+        #expect(judge(503, delay) == .retry(after: nil))
+        #expect(judge(429, delay) == .retry(after: .seconds(60)))
+    }
+}
+
 @Suite("Requests to FCM")
 struct FCMRequestTests {
     private func body(
@@ -211,7 +245,7 @@ private final class ScriptedWeb: WebFetch {
     }
 }
 
-@Suite("The service account's token", .timeLimit(.minutes(1)))
+@Suite("The service account's token", .timeLimit(.minutes(5)))
 struct FCMCredentialTests {
     private static let key = Result { try OpenSSL.KeyPair.rsa() }
     private let clock = ManualClock(start: now)
