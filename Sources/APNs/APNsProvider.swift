@@ -44,6 +44,8 @@ package struct APNsProvider: Provider {
 
     package func reserve() async throws(CancellationError) -> HTTP2Slot { try await pool.reserve() }
 
+    package func figures() -> [ProviderFigure] { pool.snapshot().figures }
+
     package func send(_ leased: LeasedPush, on slot: HTTP2Slot) async -> Answer {
         guard case .apns(let message) = leased.push.message else {
             slot.release()

@@ -30,6 +30,8 @@ package struct LaneSnapshot: Sendable {
     package var inMemory: Int
     package var parked: Int
     package var inFlight: Int
+    /// What the provider has counted.
+    package var figures: [ProviderFigure] = []
 }
 
 /// One way out: queue, breaker, sender and refill loops over one provider.
@@ -107,13 +109,14 @@ final class Lane<P: Provider>: LaneDoor {
     }
 
     func snapshot() -> LaneSnapshot {
-        state.withLock { state in
+        let figures = provider.figures()
+        return state.withLock { state in
             var cause: Breaker.Cause?
             if case .halted(let why) = state.breaker.state { cause = why }
             return LaneSnapshot(
                 lane: name, isHalted: cause != nil, haltedFor: cause, reason: state.lastFault,
                 inMemory: state.queue.count,
-                parked: state.parked, inFlight: state.inFlight)
+                parked: state.parked, inFlight: state.inFlight, figures: figures)
         }
     }
 

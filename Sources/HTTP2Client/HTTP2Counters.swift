@@ -1,3 +1,4 @@
+package import PushModel
 import Synchronization
 
 /// What a pool has counted since it was made.
@@ -58,4 +59,22 @@ package struct HTTP2Snapshot: Sendable, Hashable {
     package var connections = 0
     package var inFlight = 0
     package var waiting = 0
+
+    /// The same under the names that an operator reads them by.
+    package var figures: [ProviderFigure] {
+        [
+            .gauge("sealbell_push_connections", connections),
+            .gauge("sealbell_push_streams_in_use", inFlight),
+            .gauge("sealbell_push_streams_wanted", waiting),
+            .total("sealbell_push_connections_opened_total", opened),
+            .total("sealbell_push_connections_closed_total", closed),
+            .total("sealbell_push_connections_failed_total", failed),
+            .total("sealbell_push_goaways_total", goaways),
+            .total("sealbell_push_requests_total", requests),
+            .total("sealbell_push_requests_resent_total", resent),
+            .total("sealbell_push_requests_refused_total", refused),
+            .total("sealbell_push_requests_timed_out_total", timeouts),
+            .total("sealbell_push_requests_unknown_total", unknownFates)
+        ]
+    }
 }

@@ -30,4 +30,27 @@ package protocol Provider: Sendable {
     /// Sends once. Every fault comes back as an answer; the request's deadline bounds the wait. Cancelling
     /// the task does not end a request under way: its answer is still owed to the push.
     func send(_ leased: LeasedPush, on slot: Slot) async -> Answer
+    /// What the provider has counted so far, for the operator. Nothing is decided by it.
+    func figures() -> [ProviderFigure]
+}
+
+extension Provider {
+    /// None: counting is no duty.
+    package func figures() -> [ProviderFigure] { [] }
+}
+
+/// One figure of a provider.
+package struct ProviderFigure: Sendable {
+    /// Letters, digits and underscores; a total ends in `_total`. Unique among the provider's figures.
+    package let name: StaticString
+    package let value: Int
+    /// Whether it only grows; otherwise it is the state of the moment.
+    package let isTotal: Bool
+
+    package static func total(_ name: StaticString, _ value: Int) -> ProviderFigure {
+        ProviderFigure(name: name, value: value, isTotal: true)
+    }
+    package static func gauge(_ name: StaticString, _ value: Int) -> ProviderFigure {
+        ProviderFigure(name: name, value: value, isTotal: false)
+    }
 }

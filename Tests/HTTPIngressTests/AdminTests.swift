@@ -105,7 +105,11 @@ struct MetricsTests {
         timer.recordSeconds(1000)
         Recorder(label: "sizes", dimensions: [], aggregate: true, factory: metrics).record(3)
         let (types, values) = try readMetrics(
-            metrics.text([MetricSample("now_value", labels: [("k", "v")], value: 1.25)]))
+            metrics.text([
+                MetricSample("now_value", labels: [("k", "v")], value: 1.25),
+                MetricSample("so_far_total", value: 4, isTotal: true)
+            ]))
+        #expect(types["now_value"] == "gauge" && types["so_far_total"] == "counter")
         #expect(types["a_total"] == "counter" && types["g"] == "gauge" && types["t_seconds"] == "histogram")
         #expect(values[Series(name: "a_total", labels: ["x": "1"])] == 7)
         #expect(values[Series(name: "a_total", labels: ["x": "2"])] == 1)

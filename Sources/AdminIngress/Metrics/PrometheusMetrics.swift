@@ -6,12 +6,17 @@ package struct MetricSample: Sendable {
     package var name: String
     package var labels: [(String, String)]
     package var value: Double
+    /// Whether it only grows.
+    package var isTotal: Bool
 
     /// - Parameter name: static text, as every metric's name is.
-    package init(_ name: StaticString, labels: [(String, String)] = [], value: Double) {
+    package init(
+        _ name: StaticString, labels: [(String, String)] = [], value: Double, isTotal: Bool = false
+    ) {
         self.name = "\(name)"
         self.labels = labels
         self.value = value
+        self.isTotal = isTotal
     }
 }
 
@@ -99,7 +104,8 @@ package final class PrometheusMetrics: MetricsFactory {
         var seen = Set(kinds.keys)
         let groups = Dictionary(grouping: samples) { metricName($0.name) }.sorted { $0.key < $1.key }
         for (name, group) in groups where seen.insert(name).inserted {
-            text += "# TYPE \(name) gauge\n"
+            let kind: MetricKind = group[0].isTotal ? .counter : .gauge
+            text += "# TYPE \(name) \(kind.rawValue)\n"
             for sample in group {
                 text += seriesLine(name, metricLabels(sample.labels), metricNumber(sample.value))
             }

@@ -50,7 +50,17 @@ struct AdminDoor: Sendable {
             MetricSample("sealbell_outbox_bytes", value: Double(load?.bytes ?? 0)),
             MetricSample("sealbell_settle_backlog", value: Double(delivery.settleBacklog)),
             MetricSample("process_resident_memory_bytes", value: Double(Self.residentBytes()))
-        ]
+        ] + laneSamples
+    }
+
+    /// What each lane's provider has counted. The only label is the lane's configured name.
+    private var laneSamples: [MetricSample] {
+        delivery.snapshot().flatMap { lane in
+            let labels = [("lane", lane.lane.description)]
+            return lane.figures.map {
+                MetricSample($0.name, labels: labels, value: Double($0.value), isTotal: $0.isTotal)
+            }
+        }
     }
 
     /// Ready: the store takes commits, and the outbox has room. A halted lane is an alert, not unreadiness,
