@@ -2,7 +2,7 @@ import HTTP2Client
 import PushModel
 import Testing
 
-@Suite("The client against foreign servers", .timeLimit(.minutes(2)))
+@Suite("The client against foreign servers", .timeLimit(.minutes(5)))
 struct ForeignPeerTests {
     @Test("nghttpd answers every request, at any width")
     func nghttpd() async throws {
@@ -20,8 +20,8 @@ struct ForeignPeerTests {
         #expect(answers.count == 20_000)
         #expect(answers.allSatisfy { $0.status == 200 })
         let snapshot = client.pool.snapshot()
-        // Of at most eight connections each may be left with its last thousand unfinished.
-        #expect(snapshot.goaways >= 12)
+        // About twenty; of the connections that stood at the end none need have finished its thousand.
+        #expect(snapshot.goaways >= 10)
         #expect(snapshot.unknownFates == 0)
         peer.stop()
         let lines = try peer.scratch.read("requests.log").split(separator: "\n").map(String.init)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Simulators
 
-@Suite("The simulated APNs over TLS", .timeLimit(.minutes(1)))
+@Suite("The simulated APNs over TLS", .timeLimit(.minutes(5)))
 struct APNsConversationTests {
     @Test("A push is accepted, recorded and told to who waits for its device")
     func acceptance() async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Simulators
 
-@Suite("The control endpoint", .timeLimit(.minutes(1)))
+@Suite("The control endpoint", .timeLimit(.minutes(5)))
 struct ControlTests {
     @Test("Another process reads deliveries and counters, turns knobs and sets devices")
     func control() async throws {
@@ -125,7 +125,7 @@ struct BoundTests {
     }
 }
 
-@Suite("The bare sink", .timeLimit(.minutes(1)))
+@Suite("The bare sink", .timeLimit(.minutes(5)))
 struct BareSinkTests {
     @Test("It answers 200 to everything and counts doubles")
     func sink() async throws {

@@ -2,18 +2,38 @@ import HTTP2Client
 import NIOPosix
 import PushModel
 
+extension HTTP2Options {
+    /// Deadlines that only a peer that does not answer at all can miss, however loaded the machine is. A test
+    /// of a deadline sets that one by itself.
+    static var patient: HTTP2Options {
+        var options = HTTP2Options()
+        options.requestDeadline = .seconds(60)
+        options.connectDeadline = .seconds(60)
+        options.pingAfterSilence = .seconds(60)
+        options.pongDeadline = .seconds(60)
+        options.backoffBase = .milliseconds(10)
+        options.backoffCap = .milliseconds(100)
+        return options
+    }
+}
+
 /// A pool that runs for the length of a test, and requests to send through it.
 struct Client: Sendable {
     let pool: HTTP2Pool
     let template: HTTP2HeaderTemplate
 
     init(
-        port: Int, options: HTTP2Options = HTTP2Options(), host: String = "127.0.0.1",
+        port: Int, options: HTTP2Options = .patient, host: String = "127.0.0.1",
         proxy: HTTP2Endpoint.Proxy? = nil
     ) throws {
         let certificate = try TestCertificate.shared.get()
-        let endpoint = try HTTP2Endpoint(
-            url: "https://\(host):\(port)", certificates: certificate.pem, proxy: proxy)
+        try self.init(
+            endpoint: try HTTP2Endpoint(
+                url: "https://\(host):\(port)", certificates: certificate.pem, proxy: proxy),
+            options: options)
+    }
+
+    init(endpoint: HTTP2Endpoint, options: HTTP2Options = .patient) throws {
         pool = try HTTP2Pool(
             endpoint: endpoint, options: options, group: MultiThreadedEventLoopGroup.singleton, world: .live)
         template = HTTP2HeaderTemplate(
@@ -37,6 +57,14 @@ struct Client: Sendable {
     func send(_ request: HTTP2Request) async throws -> HTTP2Answer {
         let slot = try await pool.reserve()
         return await pool.request(request, on: slot, sendBefore: .now + .seconds(600))
+    }
+
+    /// Sends until it is answered: for requests after a fault, which a loaded machine may let meet it too.
+    func sendUntilAnswered(_ request: HTTP2Request) async throws -> HTTP2Answer {
+        while true {
+            let answer = try await send(request)
+            if answer.cause == .answered { return answer }
+        }
     }
 
     /// Sends `count` requests, `width` at a time, each until it is not left unprocessed, as a lane would.

@@ -33,7 +33,12 @@ final class RawPeer: Sendable {
         }
         /// The fields of a request came.
         var began: @Sendable (RawConnection, _ stream: Int32) -> Void = { _, _ in }
-        var answersPings = true
+        /// Whether a connection answers PINGs, by its number, from 1.
+        var answersPings: @Sendable (Int) -> Bool = { _ in true }
+        /// A PING came, the so-many-th of this peer.
+        var pinged: @Sendable (RawConnection, Int) -> Void = { _, _ in }
+        /// Our SETTINGS were acknowledged.
+        var acknowledged: @Sendable (RawConnection) -> Void = { _ in }
     }
 
     struct Seen: Sendable {
@@ -58,8 +63,10 @@ final class RawPeer: Sendable {
     /// How many whole requests carried that body.
     func count(of body: String) -> Int { seen.bodies.filter { $0 == body }.count }
 
-    init(_ script: Script = Script()) async throws {
-        let certificate = try TestCertificate.shared.get()
+    init(
+        _ script: Script = Script(), certificate: Result<TestCertificate, any Error> = TestCertificate.shared
+    ) async throws {
+        let certificate = try certificate.get()
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: try NIOSSLCertificate.fromPEMBytes(certificate.pem).map { .certificate($0) },
             privateKey: .privateKey(try NIOSSLPrivateKey(file: certificate.keyFile, format: .pem)))
@@ -91,9 +98,9 @@ final class RawPeer: Sendable {
         seenSoFar.withLock(change)
     }
 
-    /// Waits until what was seen fits; polled, at most five seconds.
+    /// Waits until what was seen fits; polled, at most a minute.
     func until(_ holds: @Sendable (Seen) -> Bool) async throws -> Bool {
-        for _ in 0..<500 {
+        for _ in 0..<6000 {
             if holds(seen) { return true }
             try await Task.sleep(for: .milliseconds(10))
         }
@@ -208,12 +215,18 @@ final class RawConnection: ChannelInboundHandler, @unchecked Sendable {
 
     private func receive(_ frame: RawFrame) {
         switch frame.kind {
-        case RawFrame.Kind.settings where frame.flags & 1 == 0:
+        case RawFrame.Kind.settings where frame.flags & 1 == 1:
+            script.acknowledged(self)
+        case RawFrame.Kind.settings:
             // A server's first frame is SETTINGS, not the acknowledgement of the client's (RFC 9113 §3.4).
             if settingsSent { acknowledge() } else { owesAcknowledgement = true }
         case RawFrame.Kind.ping where frame.flags & 1 == 0:
-            peer.note { $0.pings += 1 }
-            if script.answersPings {
+            let count = peer.note { seen -> Int in
+                seen.pings += 1
+                return seen.pings
+            }
+            script.pinged(self, count)
+            if script.answersPings(number) {
                 send(RawFrame(kind: RawFrame.Kind.ping, flags: 1, payload: frame.payload))
             }
         case RawFrame.Kind.headers:

@@ -52,7 +52,7 @@ final class Scratch: Sendable {
     }
 }
 
-/// A self-signed certificate for `localhost` and 127.0.0.1, made by openssl once for the whole run.
+/// A self-signed certificate for a name and 127.0.0.1, made by openssl once for the whole run.
 struct TestCertificate: Sendable {
     let scratch: Scratch
     var certificateFile: String { scratch.path + "/cert.pem" }
@@ -60,15 +60,17 @@ struct TestCertificate: Sendable {
     let pem: [UInt8]
 
     static let shared = Result { try TestCertificate() }
+    /// Carries 127.0.0.1 too, but another host's name.
+    static let otherName = Result { try TestCertificate(name: "other.example") }
 
-    private init() throws {
+    private init(name: String = "localhost") throws {
         scratch = try Scratch()
         try Tool.run(
             "openssl",
             [
                 "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                 "-days", "2",
-                "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+                "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:\(name),IP:127.0.0.1",
                 "-keyout", scratch.path + "/key.pem", "-out", scratch.path + "/cert.pem"
             ])
         pem = Array(try scratch.read("cert.pem").utf8)
@@ -148,7 +150,7 @@ final class ForeignPeer: @unchecked Sendable {
     }
 
     private func awaitListening(_ tool: String) throws {
-        for _ in 0..<400 {
+        for _ in 0..<6000 {
             guard process.isRunning else { throw PeerFault.toolFailed(tool) }
             let group = MultiThreadedEventLoopGroup.singleton
             if let channel = try? ClientBootstrap(group: group).connect(host: "127.0.0.1", port: port).wait()
