@@ -1,7 +1,9 @@
 import NIOCore
+import NIOSSL
 import NIOTLS
 import PushModel
 import Synchronization
+import WireFormats
 
 /// One HTTP/2 connection: owns the session on its event loop and carries out what ``ConnectionState``
 /// decides.
@@ -24,6 +26,8 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     let eventLoop: any EventLoop
     let options: HTTP2Options
     let world: World
+    /// The name that the certificate must carry; `nil` where the host is an address.
+    let serverName: String?
     let inbox = Mutex(Inbox())
 
     var context: ChannelHandlerContext?
@@ -48,13 +52,14 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 
     init(
         pool: HTTP2Pool, tag: HTTP2ConnectionTag, eventLoop: any EventLoop, options: HTTP2Options,
-        world: World
+        world: World, serverName: String?
     ) {
         self.pool = pool
         self.tag = tag
         self.eventLoop = eventLoop
         self.options = options
         self.world = world
+        self.serverName = serverName
         state = ConnectionState(options: options, now: world.instant())
     }
 
@@ -91,6 +96,19 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
         }
     }
 
+    /// Whether the leaf carries the host's name. NIOSSL also takes a certificate for the address connected
+    /// to, whatever name was asked for; public authorities issue such certificates, so whoever bends DNS
+    /// could answer for a push service. An address as host was checked by NIOSSL.
+    private func hasRightName(_ context: ChannelHandlerContext) -> Bool {
+        guard let serverName else { return true }
+        // Without a certificate there is no name.
+        guard let leaf = try? context.pipeline.syncOperations.nioSSL_peerCertificate() else { return false }
+        return leaf._subjectAlternativeNames().contains {
+            $0.nameType == .dnsName
+                && HostName.fits(serverName, String(decoding: $0.contents, as: UTF8.self))
+        }
+    }
+
     // MARK: The channel's events
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -114,6 +132,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
             // Apple's hosts speak HTTP/2 without choosing it; all others must choose `h2` (push-services
             // §2.1).
             guard chosen == nil || chosen == "h2" else { return fail(.notHTTP2) }
+            guard hasRightName(context) else { return fail(.tlsFailed) }
             session = HTTP2Session(owner: self)
             state.secured()
             turn()

@@ -12,7 +12,7 @@ struct HTTP2Dialer: Sendable {
     private let tls: NIOSSLContext
     /// `nil` when the host is an address: SNI names hosts only (RFC 6066 §3), and the certificate is then
     /// checked against the address.
-    private let serverName: String?
+    let serverName: String?
 
     /// - Throws: `.badCertificateFile` when TLS cannot be set up from the endpoint's trust.
     init(endpoint: HTTP2Endpoint, options: HTTP2Options) throws(HTTP2Error) {

@@ -232,7 +232,8 @@ extension HTTP2Pool {
 
     private func open(_ tag: HTTP2ConnectionTag) {
         let connection = HTTP2Connection(
-            pool: self, tag: tag, eventLoop: group.next(), options: options, world: world)
+            pool: self, tag: tag, eventLoop: group.next(), options: options, world: world,
+            serverName: dialer.serverName)
         let stopping = state.withLock { state in
             state.dialing(tag.number, connection)
             return state.stopping

@@ -1,6 +1,6 @@
 import NIOCore
 import NIOSSL
-import PushModel
+import WireFormats
 
 /// Whether the certificate of a standing connection carries the host's name.
 ///
@@ -14,18 +14,8 @@ enum CertificateName {
         channel.nioSSL_peerCertificate().flatMapThrowing { leaf in
             guard let leaf else { throw ExchangeFault.unreachable }
             let names = leaf._subjectAlternativeNames().filter { $0.nameType == .dnsName }
-            guard names.contains(where: { fits(host, String(decoding: $0.contents, as: UTF8.self)) }) else {
-                throw ExchangeFault.unreachable
-            }
+            let fits = names.contains { HostName.fits(host, String(decoding: $0.contents, as: UTF8.self)) }
+            guard fits else { throw ExchangeFault.unreachable }
         }
-    }
-
-    /// RFC 6125 §6.4: equal but for case, or a wildcard for exactly the leftmost label.
-    static func fits(_ host: String, _ pattern: String) -> Bool {
-        let host = host.lowercased()
-        let pattern = pattern.lowercased()
-        guard pattern.hasPrefix("*.") else { return host == pattern }
-        guard let dot = host.firstIndex(of: ".") else { return false }
-        return host[dot...] == pattern.dropFirst() && pattern.dropFirst(2).contains(".")
     }
 }
