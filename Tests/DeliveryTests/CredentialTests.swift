@@ -59,7 +59,7 @@ struct CredentialTests {
             }
             key.mend()
             await rig.pass(.seconds(61), step: .seconds(1))
-            await rig.outbox.ended.wait(for: 6)
+            await rig.pass(until: rig.outbox.ended, reaches: 6)
             try await rig.expectRows(0)
             #expect(rig.service.snapshot().allSatisfy { !$0.isHalted })
             #expect(
@@ -84,14 +84,14 @@ struct CredentialTests {
             try await rig.expect([.known(.misconfigured)], of: [push(1)])
             key.mend()
             await rig.pass(.seconds(61), step: .seconds(1))
-            await rig.outbox.ended.wait(for: 1)
+            await rig.pass(until: rig.outbox.ended, reaches: 1)
             try await rig.expect([.known(.misconfigured)], of: [push(1)])
             #expect(provider.sent.count == 2)
         }
     }
 
     @Test(
-        "Twenty distinct addresses with target faults halt the lane and spare the registrations; a true 410 does not count"
+        "Target faults of twenty addresses halt the lane and spare registrations; a true 410 still expires"
     )
     func targets() async throws {
         let depot = Depot()
@@ -118,7 +118,7 @@ struct CredentialTests {
             await provider.waitForSent(21)
             try await rig.owe([push(25, record: key(25), touchedAt: touched)])
             await rig.pass(.seconds(60), step: .seconds(1))
-            await rig.outbox.ended.wait(for: 22)
+            await rig.pass(until: rig.outbox.ended, reaches: 22)
             let records = try await rig.store.find([key(19), key(20), key(21), key(25)])
             #expect(records.map { $0?.state == .live } == [false, true, true, false])
         }
@@ -152,7 +152,7 @@ struct CredentialTests {
             // Mended at once: the sibling's probe comes no later than the halted lane's own.
             key.mend()
             await rig.pass(.seconds(121), step: .seconds(1))
-            await rig.outbox.ended.wait(for: 22)
+            await rig.pass(until: rig.outbox.ended, reaches: 22)
             #expect(rig.service.snapshot().allSatisfy { !$0.isHalted })
         }
     }
@@ -170,7 +170,7 @@ struct CredentialTests {
             try await rig.expect([.pending], of: [push(2)])
             key.mend()
             await rig.pass(.seconds(70), step: .seconds(1))
-            await rig.outbox.ended.wait(for: 2)
+            await rig.pass(until: rig.outbox.ended, reaches: 2)
             #expect(new.sent.count == 2)
             #expect(old.sent.count == 1)
         }

@@ -72,7 +72,7 @@ struct JudgementTests {
     }
 
     @Test(
-        "While a lane meets target faults only, no registration is blamed for them, but a true 410 still counts"
+        "While a lane meets target faults only, they blame no registration, but a true 410 still counts"
     )
     func spares() {
         let bad = judge(samplePush(1), .unregistered(since: nil), .badDeviceToken, spares: true)

@@ -11,7 +11,7 @@ struct LearningTests {
     }
 
     @Test(
-        "Refused in production, a new address is tried in the sandbox as part of the first attempt, and remembered",
+        "Refused in production, a new address tries the sandbox in its first attempt, and is remembered",
         arguments: EngineKind.allCases)
     func learns(_ kind: EngineKind) async throws {
         let depot = Depot(kind)
@@ -68,7 +68,7 @@ struct LearningTests {
             await production.waitForSent(1)
             await rig.outbox.ended.wait(for: 1)
             await rig.pass(.milliseconds(500))
-            await rig.outbox.ended.wait(for: 2)
+            await rig.pass(until: rig.outbox.ended, reaches: 2)
             #expect(production.addresses == ["phone", "phone"])
             #expect(sandbox.sent.isEmpty)
         }
@@ -105,7 +105,7 @@ struct LearningTests {
             try await rig.expect([.known(.retry)], of: [push(1, bundle: "org.acme")])
             await rig.outbox.parked.wait(for: 1)
             await rig.pass(.seconds(33), step: .seconds(1))
-            await rig.outbox.ended.wait(for: 1)
+            await rig.pass(until: rig.outbox.ended, reaches: 1)
             #expect(production.sent.count == 1)
             #expect(sandbox.sent.map(\.attempt) == [0, 1])
         }
@@ -124,7 +124,7 @@ struct LearningTests {
             await rig.outbox.parked.wait(for: 1)
             sandbox.grant(1)
             await rig.pass(.seconds(1))
-            await rig.outbox.ended.wait(for: 3)
+            await rig.pass(until: rig.outbox.ended, reaches: 3)
             #expect(production.sent.count == 3)
             #expect(sandbox.sent.count == 3)
         }

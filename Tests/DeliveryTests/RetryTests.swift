@@ -41,7 +41,7 @@ struct RetryTests {
             // The first step's jitter is at most one second.
             await rig.pass(.milliseconds(1_200))
             await provider.waitForSent(2)
-            await rig.outbox.ended.wait(for: 1)
+            await rig.pass(until: rig.outbox.ended, reaches: 1)
         }
     }
 
@@ -57,7 +57,7 @@ struct RetryTests {
             try await rig.owe([push(1)])
             // One, two, four … 32 seconds at most: 63 in all, and a tick for each.
             await rig.pass(.seconds(66), step: .milliseconds(500))
-            await rig.outbox.ended.wait(for: 1)
+            await rig.pass(until: rig.outbox.ended, reaches: 1)
             #expect(times.text == ["0", "1", "2", "3", "4", "5", "6"])
         }
     }
@@ -90,7 +90,7 @@ struct RetryTests {
             await rig.custodyEnded.wait(for: 10)
             provider.grant(1)
             await rig.pass(.seconds(1))
-            await rig.outbox.ended.wait(for: 10)
+            await rig.pass(until: rig.outbox.ended, reaches: 10)
             #expect(provider.sent.isEmpty)
             try await rig.expectRows(0)
         }
@@ -130,7 +130,7 @@ struct RetryTests {
             await provider.waitForSent(3)
             #expect(provider.sent.map(\.attempt) == [0, 0, 1])
             await rig.pass(.seconds(6), step: .milliseconds(500))
-            await rig.outbox.ended.wait(for: 2)
+            await rig.pass(until: rig.outbox.ended, reaches: 2)
             #expect(provider.sent.map(\.attempt) == [0, 0, 1, 2])
             try await rig.expect([.known(.retry)], of: [push(1)])
             #expect(Set(provider.sent.map(\.id)).count == 2)
@@ -153,7 +153,7 @@ struct RetryTests {
             await rig.outbox.claims.wait(for: 1)
             try await rig.owe((2...40).map { push($0) })
             await rig.pass(.seconds(3))
-            await rig.outbox.ended.wait(for: 39)
+            await rig.pass(until: rig.outbox.ended, reaches: 39)
             #expect(provider.sent.count == 40)
         }
     }

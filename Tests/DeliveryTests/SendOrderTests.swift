@@ -83,7 +83,7 @@ struct SendOrderTests {
             await rig.outbox.claims.wait(for: 1)
             provider.grant(1)
             await rig.pass(.seconds(3))
-            await rig.outbox.ended.wait(for: 600)
+            await rig.pass(until: rig.outbox.ended, reaches: 600)
             try await rig.expectRows(0)
         }
         let sent = provider.sent
@@ -93,7 +93,7 @@ struct SendOrderTests {
             [PushClass.urgent, .normal, .background], [0..<200, 200..<400, 400..<600])
         {
             #expect(sent[part].allSatisfy { $0.pushClass == pushClass })
-            // Nobody waits behind another's row: half way every origin has had its half, but for a turn or two.
+            // Nobody waits behind another's row: half way each has had its half, but for a turn.
             let half = Dictionary(grouping: sent[part].prefix(100), by: \.origin).mapValues(\.count)
             #expect(half.count == 5)
             #expect(half.values.allSatisfy { (16...24).contains($0) }, "\(half.values)")

@@ -38,7 +38,7 @@ final class Depot: Sendable {
     }
 
     /// The store as the next process opens it, under an owner of its own.
-    func open() async throws -> SealedStore {
+    func open(_ world: World) async throws -> SealedStore {
         try await SealedStore(engine: try engine(), keys: keys, world: world)
     }
 

@@ -12,6 +12,7 @@ final class GatedOutbox: Outbox {
 
     private let inner: any Outbox
     private let faults = Mutex(Faults())
+    let isCut = Mutex(false)
     let trace: Trace
     /// Pushes that have ended.
     let ended = Watch()
@@ -33,6 +34,7 @@ final class GatedOutbox: Outbox {
 
     /// As if the process had been killed: nothing reaches the store any more.
     func cut() {
+        isCut.withLock { $0 = true }
         set {
             $0 = Faults(accept: .unavailable, settle: .unavailable, renew: .unavailable, claim: .unavailable)
         }

@@ -10,6 +10,8 @@ import Testing
 /// One process of a relay: the core over a store, with providers that answer as the test says.
 struct Rig: Sendable {
     let depot: Depot
+    /// The process's own clock; mostly the store's too.
+    let clock: ManualClock
     let store: SealedStore
     let outbox: GatedOutbox
     let service: DeliveryService
@@ -19,18 +21,23 @@ struct Rig: Sendable {
     let custodyEnded: Watch
     private let stopping: ServiceGroup
 
-    /// Runs a core until `body` ends; then it is stopped as an operator would.
+    /// Runs a core until `body` ends; then it is stopped as an operator would,
+    /// or killed if its outbox was cut.
+    ///
+    /// - Parameter own: a clock of this process alone, when it sleeps while the world goes on.
     static func run(
         _ depot: Depot, _ plan: DeliveryService.Plan, limits: DeliveryLimits = DeliveryLimits(),
-        trace: Trace = Trace(), _ body: (Rig) async throws -> Void
+        trace: Trace = Trace(), own: ManualClock? = nil, _ body: (Rig) async throws -> Void
     ) async throws {
-        let store = try await depot.open()
+        let clock = own ?? depot.clock
+        let world = clock.world(seed: depot.world.random())
+        let store = try await depot.open(world)
         let outbox = GatedOutbox(store, trace: trace)
         let journal = LogSpy()
         let events = Trace()
         let custodyEnded = Watch()
         let service = DeliveryService(
-            outbox: outbox, registry: store, plan: plan, limits: limits, world: depot.world,
+            outbox: outbox, registry: store, plan: plan, limits: limits, world: world,
             journal: journal.journal,
             observer: DeliveryObserver(
                 laneHalted: { lane, cause, _ in events.add("\(lane) halted \(cause)") },
@@ -39,14 +46,21 @@ struct Rig: Sendable {
         let group = ServiceGroup(
             services: [service], gracefulShutdownSignals: [], logger: Logger(label: "test"))
         let rig = Rig(
-            depot: depot, store: store, outbox: outbox, service: service, journal: journal, events: events,
+            depot: depot, clock: clock, store: store, outbox: outbox, service: service, journal: journal,
+            events: events,
             custodyEnded: custodyEnded, stopping: group)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
-            await depot.clock.sleepers(atLeast: 3)
+            await clock.sleepers(atLeast: 3)
             try await body(rig)
-            await group.triggerGracefulShutdown()
-            try await tasks.waitForAll()
+            if outbox.isCut.withLock(\.self) {
+                tasks.cancelAll()
+                // It ends by being cancelled, which is no fault.
+                try? await tasks.waitForAll()
+            } else {
+                await group.triggerGracefulShutdown()
+                try await tasks.waitForAll()
+            }
         }
         try depot.close()
     }
@@ -60,9 +74,17 @@ struct Rig: Sendable {
     func pass(_ span: Duration, step: Duration = .milliseconds(100), sleepers: Int = 3) async {
         var left = span
         while left > .zero {
-            depot.clock.advance(by: min(step, left))
+            clock.advance(by: min(step, left))
             left -= step
-            await depot.clock.sleepers(atLeast: sleepers)
+            await clock.sleepers(atLeast: sleepers)
+        }
+    }
+
+    /// Lets time pass until the count is reached, however long the store takes to get there.
+    func pass(until watch: Watch, reaches count: Int, step: Duration = .milliseconds(100)) async {
+        while watch.count < count, !Task.isCancelled {
+            await pass(step, step: step)
+            for _ in 0..<50 where watch.count < count { await Task.yield() }
         }
     }
 

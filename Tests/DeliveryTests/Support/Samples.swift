@@ -27,7 +27,7 @@ func entry(_ push: OwedPush) -> LaneQueue.Entry {
 func push(
     _ number: Int, origin: String = "one", _ pushClass: PushClass = .normal, bundle: String? = nil,
     address: String? = nil, record: RecordKey? = nil, touchedAt: UnixTime = .distantPast,
-    custodyEnds: UnixTime = UnixTime(seconds: 1_800_086_400)
+    custodyEnds: UnixTime = UnixTime(seconds: 1_801_000_000)
 ) -> Push {
     let token = Secret((address ?? "t\(number)").utf8)
     let message: ProviderMessage =

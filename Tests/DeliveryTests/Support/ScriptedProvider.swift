@@ -13,11 +13,13 @@ final class ScriptedProvider: Provider {
         var waiters: [(id: Int, continuation: CheckedContinuation<Bool, Never>)] = []
         var nextWaiter = 0
         var sent: [OwedPush] = []
-        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+        var leases: [ContinuousClock.Instant] = []
     }
 
     let lane: LaneName
     private let state: Mutex<State>
+    private let reservations = Watch()
+    private let requests = Watch()
     private let answer: @Sendable (OwedPush) async -> Answer
 
     /// `slots`: requests that may be under way at once.
@@ -27,26 +29,23 @@ final class ScriptedProvider: Provider {
         state = Mutex(State(free: slots))
     }
 
+    /// Returns once a lane has waited for a slot: it has something to send.
+    func waitForReservation() async { await reservations.wait(for: 1) }
+
     /// Lets that many more requests be under way at once.
     func grant(_ slots: Int) { for _ in 0..<slots { giveBack() } }
 
     /// The addresses of what was sent, in order.
     var addresses: [String] { sent.map(\.address) }
 
+    /// Until when each might have been sent, in the same order.
+    var leases: [ContinuousClock.Instant] { state.withLock(\.leases) }
+
     /// What was sent, in order.
     var sent: [OwedPush] { state.withLock(\.sent) }
 
     /// Returns once that many requests have been sent.
-    func waitForSent(_ count: Int) async {
-        await withCheckedContinuation { continuation in
-            let reached = state.withLock { state in
-                if state.sent.count >= count { return true }
-                state.watchers.append((count, continuation))
-                return false
-            }
-            if reached { continuation.resume() }
-        }
-    }
+    func waitForSent(_ count: Int) async { await requests.wait(for: count) }
 
     func run() async throws {}
 
@@ -64,6 +63,7 @@ final class ScriptedProvider: Provider {
                         return true
                     }
                     state.waiters.append((id, continuation))
+                    reservations.add()
                     return nil
                 }
                 if let now { continuation.resume(returning: now) }
@@ -80,13 +80,11 @@ final class ScriptedProvider: Provider {
     }
 
     func send(_ leased: LeasedPush, on slot: Slot) async -> Answer {
-        let reached = state.withLock { state in
+        state.withLock { state in
             state.sent.append(leased.push)
-            let reached = state.watchers.filter { $0.count <= state.sent.count }
-            state.watchers.removeAll { $0.count <= state.sent.count }
-            return reached
+            state.leases.append(leased.sendBefore)
         }
-        for watcher in reached { watcher.continuation.resume() }
+        requests.add()
         let answer = await self.answer(leased.push)
         giveBack()
         return answer

@@ -1,0 +1,100 @@
+import AtRest
+import Delivery
+import PushModel
+import PushTesting
+import Testing
+
+@Suite("When the store fails", .timeLimit(.minutes(1)))
+struct StoreFaultTests {
+    @Test(
+        "A full outbox refuses the whole call, says when to come again, and writes nothing",
+        arguments: EngineKind.allCases)
+    func full(_ kind: EngineKind) async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
+        try await Rig.run(Depot(kind, rows: 4), .of(provider)) { rig in
+            try await rig.owe((1...3).map { push($0) })
+            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let record = Record(key: key, touchedAt: rig.clock.now, body: Secret([1]))
+            do {
+                _ = try await rig.admit([push(4), push(5)], changes: [.put(record, if: .any)])
+                Issue.record("a full outbox took pushes in")
+            } catch {
+                guard case .overloaded(let after) = error as? IntakeRefusal<SampleError> else {
+                    Issue.record("another refusal")
+                    return
+                }
+                #expect(after == .seconds(5))
+            }
+            try await rig.expectRows(3)
+            let found = try await rig.store.find([key])[0]
+            #expect(found == nil)
+            provider.grant(1)
+            await rig.outbox.ended.wait(for: 3)
+            try await rig.expect([.accepted, .accepted], of: [push(4), push(5)])
+        }
+    }
+
+    @Test(
+        "While the store cannot settle, lanes stop at the backlog's bound; nothing is lost or doubled"
+    )
+    func congestion() async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 2) { _ in .accepted }
+        var limits = DeliveryLimits()
+        limits.settleBacklog = 10
+        try await Rig.run(Depot(), .of(provider), limits: limits) { rig in
+            rig.outbox.set { $0.settle = .unavailable }
+            try await rig.owe((1...50).map { push($0) })
+            await provider.waitForSent(10)
+            await rig.pass(.seconds(2), sleepers: 3)
+            // Ten answers wait; what was under way beside the last of them comes on top.
+            #expect((10...12).contains(provider.sent.count))
+            #expect(rig.service.settleBacklog == provider.sent.count)
+            rig.outbox.set { $0.settle = nil }
+            await rig.pass(.seconds(6), sleepers: 3)
+            await rig.pass(until: rig.outbox.ended, reaches: 50)
+            try await rig.expectRows(0)
+            #expect(provider.sent.count == 50)
+        }
+    }
+
+    @Test("A claim that fails is made again")
+    func claims() async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
+        var limits = DeliveryLimits()
+        limits.lanePushes = 4
+        try await Rig.run(Depot(), .of(provider), limits: limits) { rig in
+            try await rig.owe((1...20).map { push($0) })
+            rig.outbox.set { $0.claim = .unavailable }
+            provider.grant(1)
+            await rig.outbox.ended.wait(for: 4)
+            await rig.outbox.refusals.wait(for: 1)
+            rig.outbox.set { $0.claim = nil }
+            await rig.pass(.seconds(4))
+            await rig.pass(until: rig.outbox.ended, reaches: 20)
+            #expect(provider.sent.count == 20)
+        }
+    }
+
+    @Test(
+        "A change that does not meet its condition is the role's own refusal, and nothing is owed",
+        arguments: EngineKind.allCases)
+    func refused(_ kind: EngineKind) async throws {
+        let provider = ScriptedProvider(Names.fcm) { _ in .accepted }
+        try await Rig.run(Depot(kind), .of(provider)) { rig in
+            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let change = Change.put(
+                Record(key: key, touchedAt: rig.clock.now, body: Secret([1])), if: .revision(77))
+            do {
+                _ = try await rig.admit([push(1)], changes: [change])
+                Issue.record("the condition was not met")
+            } catch {
+                guard case .refused = error as? IntakeRefusal<SampleError> else {
+                    Issue.record("another refusal")
+                    return
+                }
+            }
+            try await rig.expectRows(0)
+            #expect(provider.sent.isEmpty)
+        }
+    }
+}
