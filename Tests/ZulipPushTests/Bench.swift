@@ -16,7 +16,8 @@ struct TestAnswer {
     var code: String? { json["code"]?.string }
 }
 
-/// A relay with delivery and push services that answer as the test says. Time stands still.
+/// A relay with delivery and push services that answer as the test says. The wall clock stands still, and the
+/// other goes at a twentieth of its pace: three seconds for a first attempt are a minute to a loaded machine.
 final class TestRelay: Sendable {
     static let instance = ConfiguredName("zulip-main")!
     static let app = ConfiguredName("acme")!
@@ -32,8 +33,10 @@ final class TestRelay: Sendable {
         mailDomains: (any MailDomains)? = nil, seed: UInt64 = 1
     ) {
         let random = Mutex(SeededRandom(seed: seed))
+        let (live, start) = (World.live, World.live.instant())
+        let instant = { @Sendable in start + (live.instant() - start) / 20 }
         let world = World(
-            now: { now }, instant: World.live.instant, sleep: World.live.sleep,
+            now: { now }, instant: instant, sleep: { try await live.sleep(live.instant() + ($0 - instant())) },
             random: { random.withLock { $0.next() } })
         store = TestStore(now: { now })
         services = StubServices(now: now)
