@@ -102,7 +102,8 @@ let suites: [Target] = [
     tests("HTTPIngressTests", ["PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats",
                                "Delivery", "Simulators", nioCore, nioPosix, nioHTTP1, nioSSL, metrics, logging, lifecycle]),
     tests("SealbellTests", ["sealbell", "PushModel", "Primitives", "PushTesting", "Simulators", "WireFormats", "ZulipPush",
-                            "SQLiteStore", "AtRest", nioCore, nioPosix, nioSSL, crypto, cryptoExtras]),
+                            "SQLiteStore", "MemoryStore", "AtRest", "AdminIngress", "Delivery", "WebClient", lifecycle,
+                            logging, metrics, nioCore, nioPosix, nioSSL, crypto, cryptoExtras]),
     tests("TidyTests"),
 ]
 

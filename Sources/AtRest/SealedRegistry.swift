@@ -6,11 +6,14 @@ extension SealedStore: Registry {
         let rows = try await engine.find(keys.map(digests.digest), now: world.now())
         var found: [Record?] = []
         found.reserveCapacity(rows.count)
-        for row in rows { found.append(try row.flatMap { row throws(StoreError) in try open(row) }) }
+        for (key, row) in zip(keys, rows) {
+            found.append(try row.flatMap { row throws(StoreError) in try open(row, asked: key) })
+        }
         return found
     }
 
-    /// A record that does not open is left out, and said in the journal.
+    /// A record that does not open is left out, and said in the journal; one that has expired has no names
+    /// any more, and is left out too.
     package func page(
         _ index: RecordIndex, after revision: UInt64, limit: Int
     ) async throws(StoreError) -> [Record] {
@@ -22,7 +25,7 @@ extension SealedStore: Registry {
             }
         let rows = try await engine.page(stored, after: revision, limit: limit, now: world.now())
         var records: [Record] = []
-        for row in rows { if let record = try open(row) { records.append(record) } }
+        for row in rows { if let record = try open(row, asked: nil) { records.append(record) } }
         return records
     }
 
@@ -60,7 +63,16 @@ extension SealedStore: Registry {
     }
 
     /// `nil` for a row whose bytes were changed; the next registration writes it anew.
-    private func open(_ row: StoredRecord) throws(StoreError) -> Record? {
+    ///
+    /// - Parameter key: by which it was asked for.
+    private func open(_ row: StoredRecord, asked key: RecordKey?) throws(StoreError) -> Record? {
+        if case .expired = row.state, row.body.isEmpty {
+            return key.map { key in
+                Record(
+                    key: key, version: row.version, state: row.state, touchedAt: row.touchedAt,
+                    expiresAt: row.expiresAt, revision: row.revision, body: Secret([]))
+            }
+        }
         let body: Secret
         do {
             let place = Self.place(row.space, row.key)

@@ -113,6 +113,8 @@ struct MemoryState {
         guard var standing = record(key, now), standing.state == .live else { return }
         revision += 1
         standing.state = .expired(at: at)
+        // As in every engine: what has expired is only known to be so.
+        standing.body = []
         standing.revision = revision
         records[key] = standing
     }

@@ -76,6 +76,7 @@ package enum Condition: Sendable, Hashable {
 /// One change of the registry.
 package enum Change: Sendable {
     case put(Record, if: Condition)
+    /// A live record's content is forgotten; that it has expired, and when, stays known.
     case expire(RecordKey, at: UnixTime, if: Condition)
     /// The same by the digest that an owed push carries; only the store knows such digests.
     case expireStored(Digest16, at: UnixTime, notTouchedAfter: UnixTime)

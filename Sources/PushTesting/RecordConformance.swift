@@ -110,6 +110,7 @@ package enum EngineConformance {
         _ = try await engine.settle([], feedback: [dead], now: now)
         let found = try await engine.find([1, 2].map(Samples.digest), now: now)
         try expect(found[0]?.state == .expired(at: now), "the older one ends")
+        try expect(found[0]?.body.isEmpty == true, "and its content is forgotten")
         try expect(found[1]?.state == .live, "a fresher registration survives")
     }
 

@@ -92,8 +92,13 @@ extension SQLiteWriter {
         switch change {
         case .put(let record, _): try put(record, db)
         case .expire(let key, let at, _):
+            // What has expired is only known to be so: its content is forgotten.
             var sql = try SQL(
-                db, "UPDATE records SET state = 1, state_at = ?, revision = ? WHERE key = ? AND state = 0")
+                db,
+                """
+                UPDATE records SET state = 1, state_at = ?, revision = ?, body = x''
+                WHERE key = ? AND state = 0
+                """)
             sql.bind(at)
             sql.bind(try nextRevision(db))
             sql.bind(key)

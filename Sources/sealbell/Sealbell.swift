@@ -17,7 +17,7 @@ struct Sealbell: AsyncParsableCommand {
         version: version,
         subcommands: [
             ServeCommand.self, DemoCommand.self, BenchCommand.self, ConfigCommand.self, DoctorCommand.self,
-            KeysCommand.self,
+            KeysCommand.self, OriginsCommand.self,
             VersionCommand.self
         ])
 

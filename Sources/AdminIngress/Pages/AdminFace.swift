@@ -32,6 +32,8 @@ package struct AdminFace: HTTPFace {
     private let samples: @Sendable () async -> [MetricSample]
     private let checks: [HealthCheck]
     private let status: @Sendable () async -> StatusReport
+    /// Further calls; their tags stand behind those of the pages.
+    private let calls: [AdminCall]
     private let world: World
     private let failures: RateLimiter<ClientKey>
 
@@ -39,7 +41,7 @@ package struct AdminFace: HTTPFace {
     package init(
         _ name: ConfiguredName, token: Secret?, metrics: PrometheusMetrics,
         samples: @escaping @Sendable () async -> [MetricSample] = { [] }, checks: [HealthCheck],
-        status: @escaping @Sendable () async -> StatusReport, world: World
+        status: @escaping @Sendable () async -> StatusReport, calls: [AdminCall] = [], world: World
     ) {
         self.name = name
         self.token = token
@@ -47,16 +49,38 @@ package struct AdminFace: HTTPFace {
         self.samples = samples
         self.checks = checks
         self.status = status
+        self.calls = calls
         self.world = world
         failures = RateLimiter(perMinute: Self.failuresPerMinute, capacity: 1000, world: world)
     }
 
     package var routes: [HTTPRoute] {
         Page.allCases.map { HTTPRoute(.exact($0.path), bodyLimitBytes: 0, tag: $0.rawValue) }
+            + calls.enumerated().map { index, call in
+                HTTPRoute(
+                    .exact(call.path), bodyLimitBytes: call.changes ? AdminCall.bodyLimitBytes : 0,
+                    tag: Page.allCases.count + index)
+            }
     }
 
     package func respond(to inbound: HTTPInbound) async -> HTTPOutbound {
         if let refusal = refusal(of: inbound) { return refusal }
+        guard Page(rawValue: inbound.tag) == nil, calls.indices.contains(inbound.tag - Page.allCases.count)
+        else { return guarded(await page(inbound)) }
+        let call = calls[inbound.tag - Page.allCases.count]
+        if let refusal = call.refusal(of: inbound) { return refusal }
+        return guarded(await call.answer(inbound))
+    }
+
+    /// What no cache keeps and no browser takes for something else.
+    private func guarded(_ outbound: HTTPOutbound) -> HTTPOutbound {
+        var answer = outbound
+        answer.headers.append((name: "cache-control", value: "no-store"))
+        answer.headers.append((name: "x-content-type-options", value: "nosniff"))
+        return answer
+    }
+
+    private func page(_ inbound: HTTPInbound) async -> HTTPOutbound {
         guard inbound.method == .get || inbound.method == .head else {
             var answer = HTTPOutbound.text(405, "Only GET is answered here.")
             answer.headers = [(name: "allow", value: "GET, HEAD")]
@@ -76,8 +100,6 @@ package struct AdminFace: HTTPFace {
                 (name: "content-security-policy", value: "default-src 'none'; style-src 'unsafe-inline'")
             ]
         }
-        answer.headers.append((name: "cache-control", value: "no-store"))
-        answer.headers.append((name: "x-content-type-options", value: "nosniff"))
         return answer
     }
 

@@ -31,7 +31,7 @@ package final class HTTPListener: Service, Sendable {
 
     package let name: ConfiguredName
     private let address: Address
-    private let tls: TLSFiles?
+    private let tls: Mutex<TLSFiles?>
     private let factory: any MetricsFactory
     private let journal: Journal
     private let group: any EventLoopGroup
@@ -50,15 +50,15 @@ package final class HTTPListener: Service, Sendable {
     ) throws(IngressError) {
         self.name = name
         self.address = address
-        self.tls = tls
+        self.tls = Mutex(tls)
         self.journal = journal
         self.group = group
         factory = metrics
         let secured = try tls?.context(of: name)
         context = Mutex(secured)
         core = ListenerCore(
-            limits: limits, proxies: proxies, world: world, metrics: IngressMetrics(listener: name, metrics),
-            router: InstalledRouter(router, listener: name, metrics))
+            limits: limits, world: world, metrics: IngressMetrics(listener: name, metrics),
+            router: InstalledRouter(router, proxies, listener: name, metrics))
         var registers: [ObjectIdentifier: LoopRegister] = [:]
         for loop in group.makeIterator() { registers[ObjectIdentifier(loop)] = LoopRegister(loop) }
         self.registers = registers
@@ -70,15 +70,26 @@ package final class HTTPListener: Service, Sendable {
     }
 
     /// Puts another router in force for every request whose head has not been read yet.
-    package func install(_ router: HTTPRouter) {
-        core.install(InstalledRouter(router, listener: name, factory))
+    ///
+    /// - Parameter proxies: who is believed from then on; `nil`: as before.
+    package func install(_ router: HTTPRouter, proxies: TrustedProxies? = nil) {
+        core.install(InstalledRouter(router, proxies ?? core.router.proxies, listener: name, factory))
     }
 
     /// Reads certificate and key again, for new connections. On a fault the old ones stay in force.
-    package func reloadTLS() throws(IngressError) {
-        guard let tls else { return }
-        let fresh = try tls.context(of: name)
-        context.withLock { $0 = fresh }
+    package func reloadTLS() throws(IngressError) { try prepareTLS(tls.withLock { $0 })() }
+
+    /// Reads certificate and key, of other files perhaps, and leaves what is in force alone.
+    ///
+    /// - Parameter files: `nil`: no TLS any more.
+    /// - Returns: puts them in force, for new connections; cannot fail.
+    /// - Throws: `.tlsUnusable`.
+    package func prepareTLS(_ files: TLSFiles?) throws(IngressError) -> @Sendable () -> Void {
+        let fresh = try files?.context(of: name)
+        return { [self] in
+            tls.withLock { $0 = files }
+            context.withLock { $0 = fresh }
+        }
     }
 
     /// Takes the address and begins to accept. Later calls return the same port.

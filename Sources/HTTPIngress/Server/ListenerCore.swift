@@ -3,13 +3,18 @@ import NIOCore
 import PushModel
 import Synchronization
 
-/// A router in force, with the counters of its faces.
+/// A router in force, with the counters of its faces, and the proxies that are believed with it.
 final class InstalledRouter: Sendable {
     let router: HTTPRouter
+    let proxies: TrustedProxies
     let entries: [FaceEntry]
 
-    init(_ router: HTTPRouter, listener: ConfiguredName, _ factory: any MetricsFactory) {
+    init(
+        _ router: HTTPRouter, _ proxies: TrustedProxies, listener: ConfiguredName,
+        _ factory: any MetricsFactory
+    ) {
         self.router = router
+        self.proxies = proxies
         entries = router.faces.map { FaceEntry($0, listener: listener, factory) }
     }
 }
@@ -35,7 +40,6 @@ struct IngressReply: Sendable {
 /// What all connections of a listener share: bounds in force, totals, the router, the way to the consumer.
 final class ListenerCore: Sendable {
     let limits: IngressLimits
-    let proxies: TrustedProxies
     let world: World
     let metrics: IngressMetrics
     let mailbox: Mailbox<IngressJob>
@@ -47,11 +51,9 @@ final class ListenerCore: Sendable {
     private let draining = Atomic<Bool>(false)
 
     init(
-        limits: IngressLimits, proxies: TrustedProxies, world: World, metrics: IngressMetrics,
-        router: InstalledRouter
+        limits: IngressLimits, world: World, metrics: IngressMetrics, router: InstalledRouter
     ) {
         self.limits = limits
-        self.proxies = proxies
         self.world = world
         self.metrics = metrics
         mailbox = Mailbox(capacity: limits.inFlight)

@@ -16,6 +16,7 @@ struct RequestAssembly {
     let entry: FaceEntry?
     let tag: Int
     let startedAt: ContinuousClock.Instant
+    private let proxies: TrustedProxies
     private let bodyLimitBytes: Int
     /// Bytes held, each reserved with the listener.
     private(set) var received = 0
@@ -24,6 +25,7 @@ struct RequestAssembly {
     init(_ head: CheckedHead, _ installed: InstalledRouter, at now: ContinuousClock.Instant) {
         self.head = head
         startedAt = now
+        proxies = installed.proxies
         let target = installed.router.match(head.path)
         entry = target.map { installed.entries[$0.face] }
         tag = target?.tag ?? 0
@@ -60,7 +62,7 @@ struct RequestAssembly {
 
     /// The finished request; `nil` where no face has the path.
     func inbound(socket: IPAddress, isTLS: Bool, _ core: ListenerCore) -> HTTPInbound {
-        let (client, wasSecure) = core.proxies.client(behind: socket, head.fields)
+        let (client, wasSecure) = proxies.client(behind: socket, head.fields)
         return HTTPInbound(
             head.verb, path: head.path, query: head.query, fields: head.fields, body: body ?? ByteBuffer(),
             client: core.key(of: client), isLoopback: socket.isLoopback && client.isLoopback,

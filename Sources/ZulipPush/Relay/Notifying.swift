@@ -3,18 +3,24 @@ import WireFormats
 
 /// `push/e2ee/notify` (§5.5, §6).
 extension ZulipRelay {
-    /// One look-up for the server, the realm and all devices, so that a call takes the same steps whether the
-    /// ids are known or not, and whose they are.
+    /// Devices are looked up for the realm's owner alone: in the same look-up where the caller is known to be
+    /// that, else in a second one.
     func notify(
         _ request: NotifyRequest, _ credentials: ServerCredentials
     ) async throws(ZulipError) -> ZulipVerdict {
         var names = [serverKey(credentials), keys.realm(request.realm)]
         names.reserveCapacity(request.items.count + 2)
+        let isKnown = memory.knows(request.realm, of: credentials)
+        var found: [Record?] = []
+        if !isKnown {
+            found = try await find(names)
+            _ = try authorise(request.realm, credentials, found)
+        }
         for item in request.items { names.append(keys.device(request.realm, item.tokenID)) }
-        let found = try await find(names)
-        let caller = try AuthorisedServer.authorise(credentials, found[0])
-        let realm = try AuthorisedRealm.authorise(request.realm, found[1], for: caller)
-        return try pushes(request.items, found, names, realm)
+        // Who was known is judged by what is stored now, like everybody.
+        found += try await find(isKnown ? names : Array(names[2...]))
+        return try pushes(
+            request.items, found, names, try authorise(request.realm, credentials, found))
     }
 
     private func pushes(

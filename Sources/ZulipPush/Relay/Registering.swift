@@ -4,23 +4,21 @@ import WireFormats
 
 /// `push/e2ee/register` (§5.4).
 extension ZulipRelay {
-    /// Steps in the deployed order: who, realm, key, box, token id, age; one look-up, before any public-key
-    /// operation.
+    /// Steps in the deployed order: who, realm, key, box, token id, age. Who asks is looked up before any
+    /// public-key operation, and the device only for the realm's owner.
     func register(_ form: RegisterForm, _ credentials: ServerCredentials) async throws(ZulipError)
         -> ZulipVerdict
     {
-        let tokenID = form.tokenID ?? TokenID(0)
-        let found = try await find([
-            serverKey(credentials), keys.realm(form.realm), keys.device(form.realm, tokenID)
-        ])
-        let caller = try AuthorisedServer.authorise(credentials, found[0])
-        let realm = try AuthorisedRealm.authorise(form.realm, found[1], for: caller)
+        let found = try await find([serverKey(credentials), keys.realm(form.realm)])
+        let realm = try authorise(form.realm, credentials, found)
         guard let pair = bouncerKeys[form.bouncerKey] else { throw ZulipError(.unknownBouncerKey) }
         let plain = try RegistrationBox.open(form.sealed, with: pair)
-        guard form.tokenID == TokenID(token: plain.token) else { throw ZulipError(.invalidRegistration) }
+        let tokenID = TokenID(token: plain.token)
+        guard form.tokenID == tokenID else { throw ZulipError(.invalidRegistration) }
         let now = world.now()
         try checkAge(plain.timestamp, now)
-        return verdict(plain, realm, tokenID, found[2], form, now)
+        let known = try await find([keys.device(form.realm, tokenID)])[0]
+        return verdict(plain, realm, tokenID, known, form, now)
     }
 
     /// Exactly 86,400 s pass, one more does not (§5.4 step 6). The future is bounded generously (§10).

@@ -34,6 +34,7 @@ package struct ZulipRelay: RelayRole {
     let web: (any WebFetch)?
     let mailDomains: (any MailDomains)?
     let world: World
+    let memory = RealmMemory()
 
     /// - Parameter web: for transfers of a host name; without it they are refused.
     /// - Parameter mailDomains: `nil`: contact addresses are checked by their syntax only.
@@ -99,6 +100,16 @@ package struct ZulipRelay: RelayRole {
         let credentials = try credentials(inbound)
         let found = try await find([serverKey(credentials)])
         return try AuthorisedServer.authorise(credentials, found[0])
+    }
+
+    /// Judges the caller and the realm, whose records stand first in `found`.
+    func authorise(
+        _ realm: UUIDText, _ credentials: ServerCredentials, _ found: [Record?]
+    ) throws(ZulipError) -> AuthorisedRealm {
+        let caller = try AuthorisedServer.authorise(credentials, found[0])
+        let owned = try AuthorisedRealm.authorise(realm, found[1], for: caller)
+        memory.note(realm, of: credentials)
+        return owned
     }
 
     /// A malformed id is looked up too, under a name that no server can have, so that it costs the same.

@@ -22,12 +22,14 @@ struct AdminDoor: Sendable {
     let startedAt: UnixTime
     let world: World
 
-    func face(_ listener: ListenerConfiguration) throws(CommandFailure) -> any HTTPFace {
+    func face(
+        _ listener: ListenerConfiguration, of configuration: RelayConfiguration
+    ) throws(CommandFailure) -> any HTTPFace {
         var token: Secret?
         if case .admin(let file?) = listener.purpose { token = try trimmed(CredentialShelf.read(file)) }
         return AdminFace(
             listener.name, token: token, metrics: metrics, samples: samples, checks: checks, status: status,
-            world: world)
+            calls: OriginsDesk(configuration, store.sealed, world: world).calls, world: world)
     }
 
     private func status() async -> StatusReport {

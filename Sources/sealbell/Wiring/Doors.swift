@@ -55,15 +55,18 @@ struct Doors {
         do throws(IngressError) {
             return try HTTPListener(
                 listener.name, at: .init(host: listener.bind.host, port: listener.bind.port),
-                tls: listener.tls.map {
-                    TLSFiles(certificateChain: $0.certificateFile, privateKey: $0.keyFile)
-                },
+                tls: Self.files(listener),
                 proxies: TrustedProxies(listener.trustedProxies), router: router, limits: limits,
                 group: group,
                 world: world, journal: journal, metrics: metrics)
         } catch {
             throw CommandFailure(.configuration, "listeners.\(listener.name.text): \(error.sentence)")
         }
+    }
+
+    /// The certificate's files; `nil` without TLS.
+    static func files(_ listener: ListenerConfiguration) -> TLSFiles? {
+        listener.tls.map { TLSFiles(certificateChain: $0.certificateFile, privateKey: $0.keyFile) }
     }
 
     private func face(

@@ -38,6 +38,8 @@ final class Relay: Sendable {
         var synchronous: Synchronous = .full
         /// Addresses that a peer's URL may reach although they are not public: for tests and the sandbox.
         var web = WebOptions()
+        /// Stands between the sealed store and its engine: for tests that watch what is asked of it.
+        var engine: @Sendable (any Engine) -> any Engine = { $0 }
     }
 
     /// Opens the store and wires everything; nothing listens yet.
@@ -46,7 +48,7 @@ final class Relay: Sendable {
     ) async throws(CommandFailure) -> Relay {
         let store = try await OpenStore.open(
             configuration.store, limits: configuration.limits, synchronous: around.synchronous,
-            world: around.world, journal: around.journal)
+            world: around.world, journal: around.journal, engine: around.engine)
         return try Relay(configuration, store, around)
     }
 
@@ -88,7 +90,7 @@ final class Relay: Sendable {
             Doors(
                 configuration: configuration, intake: delivery.intake, registry: store.sealed, web: web,
                 group: around.group, world: around.world, journal: around.journal, metrics: around.metrics,
-                admin: { listener throws(CommandFailure) in try admin.face(listener) })
+                admin: { listener throws(CommandFailure) in try admin.face(listener, of: configuration) })
         }
         let doors = doors(configuration)
         let faces = try doors.faces()
@@ -157,14 +159,17 @@ final class Relay: Sendable {
         let doors = doors(new)
         let faces = try doors.faces()
         // Everything that can fail is made before anything is exchanged.
-        var routers: [(HTTPListener, HTTPRouter)] = []
+        var exchanges: [() -> Void] = []
         for listener in listeners {
             guard let facts = new.listener(listener.name) else { continue }
-            routers.append((listener, try doors.router(facts, faces)))
+            let router = try doors.router(facts, faces)
+            exchanges.append(try listener.prepareTLS(Doors.files(facts)))
+            exchanges.append {
+                listener.install(router, proxies: TrustedProxies(facts.trustedProxies))
+            }
         }
-        for listener in listeners { try listener.reloadTLS() }
         delivery.adopt(delivering)
-        for (listener, router) in routers { listener.install(router) }
+        for exchange in exchanges { exchange() }
         standing.withLock {
             $0 = Standing(configuration: new, shelf: shelf, publicKeys: Self.publicKeys(faces))
         }

@@ -45,6 +45,8 @@ struct Server {
         around.synchronous = synchronous
         if sandbox != nil { around.web = Self.sandboxWeb }
         let relay = try await Relay.open(configuration, around)
+        // Before anybody can learn whom to signal: untrapped, a SIGHUP would end the process.
+        let hangups = await UnixSignalsSequence(trapping: .sighup)
         let urls = try await relay.listen()
         let file = RunFile(
             urls: urls.merging(Self.urls(of: sandbox), uniquingKeysWith: { $1 }),
@@ -60,17 +62,21 @@ struct Server {
                 world: shell.world)
             held = DemoService(demo: demo, urls: file.urls, state: configuration.state, shell: shell)
         }
-        let ending = await run(relay, sandbox, held)
+        let ending = await run(relay, sandbox, held, hangups)
         relay.close()
         await sandbox?.stop()
         withExtendedLifetime(directory) {}
         return ending
     }
 
-    private func run(_ relay: Relay, _ sandbox: Sandbox?, _ demo: DemoService?) async -> Ending {
+    private func run(
+        _ relay: Relay, _ sandbox: Sandbox?, _ demo: DemoService?, _ hangups: UnixSignalsSequence
+    ) async -> Ending {
         var services = relay.services
         services.append(
-            ReloadService(relay: relay, request: request, shell: shell, log: log) { configuration in
+            ReloadService(
+                relay: relay, request: request, shell: shell, log: log, hangups: hangups
+            ) { configuration in
                 sandbox?.point(configuration) ?? configuration
             })
         if let demo { services.append(demo) }
@@ -137,12 +143,12 @@ struct ReloadService: Service {
     let request: ConfigurationRequest
     let shell: Shell
     let log: LogSink
+    let hangups: UnixSignalsSequence
     /// Points apps at the sandbox, where there is one.
     let adapt: @Sendable (RelayConfiguration) -> RelayConfiguration
 
     func run() async throws {
-        let signals = await UnixSignalsSequence(trapping: .sighup)
-        for await _ in signals.cancelOnGracefulShutdown() { reload() }
+        for await _ in hangups.cancelOnGracefulShutdown() { reload() }
     }
 
     private func reload() {

@@ -18,13 +18,13 @@ struct OpenStore {
     /// - Throws: `CommandFailure` that says what to do.
     static func open(
         _ store: StoreConfiguration, limits: LimitsConfiguration, synchronous: Synchronous, world: World,
-        journal: Journal
+        journal: Journal, engine watch: (any Engine) -> any Engine = { $0 }
     ) async throws(CommandFailure) -> OpenStore {
         let owner = OwnerID(Digest16(high: world.random(), low: world.random()))
         switch store.engine {
         case .memory:
             let engine = MemoryStore(owner: owner, clock: world.now)
-            return try await seal(engine, nil, AtRestKeys.generate(world), world, journal)
+            return try await seal(watch(engine), nil, AtRestKeys.generate(world), world, journal)
         case .sqlite(let path):
             let keys = try keys(store.keysFile, database: path, world)
             var bounds = SQLiteLimits()
@@ -37,7 +37,7 @@ struct OpenStore {
             } catch {
                 throw failure(error, path)
             }
-            return try await seal(engine, engine, keys, world, journal)
+            return try await seal(watch(engine), engine, keys, world, journal)
         }
     }
 

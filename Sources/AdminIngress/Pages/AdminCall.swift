@@ -1,0 +1,42 @@
+package import HTTPIngress
+
+/// One call of an operator beyond the pages: a path of the admin face and what answers it.
+///
+/// The face has checked who asks before `answer` sees anything. A call that changes something is a POST with
+/// a JSON body, and comes from no web page: a browser adds `Origin` to what a page sends, and asks before it
+/// sends JSON to another site, which is never allowed here.
+package struct AdminCall: Sendable {
+    /// Largest body of a call: an instance's name and a host name or an id.
+    package static let bodyLimitBytes = 4096
+
+    /// Begins with `/`.
+    package let path: String
+    /// Whether it is asked by POST; else by GET.
+    package let changes: Bool
+    package let answer: @Sendable (HTTPInbound) async -> HTTPOutbound
+
+    package init(
+        _ path: String, changes: Bool, answer: @escaping @Sendable (HTTPInbound) async -> HTTPOutbound
+    ) {
+        self.path = path
+        self.changes = changes
+        self.answer = answer
+    }
+
+    /// Why the call is refused before it is looked at; `nil` when it is not.
+    func refusal(of inbound: HTTPInbound) -> HTTPOutbound? {
+        guard inbound.method == (changes ? .post : .get) else {
+            var answer = HTTPOutbound.text(405, "Only \(changes ? "POST" : "GET") is answered here.")
+            answer.headers = [(name: "allow", value: changes ? "POST" : "GET")]
+            return answer
+        }
+        guard changes else { return nil }
+        guard inbound.header("origin") == nil else {
+            return .text(403, "Calls of web pages are not answered here.")
+        }
+        guard inbound.header("content-type")?.lowercased() == "application/json" else {
+            return .text(415, "Only application/json is understood here.")
+        }
+        return nil
+    }
+}

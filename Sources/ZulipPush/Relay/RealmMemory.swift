@@ -1,0 +1,36 @@
+import PushModel
+import Synchronization
+import WireFormats
+
+/// Which realms lately proved to be whose.
+///
+/// Devices of a realm are looked up, and their records opened, only for a caller who has shown that server's
+/// key before: else the time of a refusal would tell a stranger which token ids are registered there. It
+/// spares the owner a second look-up, and decides nothing: what the store says is checked every time.
+final class RealmMemory: Sendable {
+    /// Realms remembered; about 200 bytes each. When there are more, all are forgotten, and each owner's next
+    /// call takes two look-ups.
+    private static let limit = 4_096
+
+    private struct Owner {
+        let server: UUIDText
+        let keyHash: Secret
+    }
+
+    private let owners = Mutex<[UUIDText: Owner]>([:])
+
+    /// Whether these credentials were good for this realm when they were last shown.
+    func knows(_ realm: UUIDText, of credentials: ServerCredentials) -> Bool {
+        guard let owner = owners.withLock({ $0[realm] }) else { return false }
+        return owner.keyHash == credentials.keyHash && owner.server == credentials.id
+    }
+
+    /// Remembers credentials that the store has confirmed.
+    func note(_ realm: UUIDText, of credentials: ServerCredentials) {
+        guard let server = credentials.id, !knows(realm, of: credentials) else { return }
+        owners.withLock { owners in
+            if owners.count >= Self.limit { owners.removeAll(keepingCapacity: true) }
+            owners[realm] = Owner(server: server, keyHash: credentials.keyHash)
+        }
+    }
+}

@@ -1,0 +1,72 @@
+package import PushModel
+package import WireFormats
+
+/// The servers of one instance, in the hands of whoever runs the relay: who has signed up, who may, who is
+/// suspended (`sealbell origins`). No peer reaches it.
+package struct ZulipServers: Sendable {
+    /// What came of a suspension or its end.
+    package enum Change: Sendable, Hashable {
+        case done
+        /// No server of that id has signed up.
+        case unknown
+        /// It has ended its registration itself, which is for good.
+        case deactivated
+    }
+
+    /// How often a change is tried again when the server's own calls write the same record in between.
+    private static let tries = 4
+
+    private let instance: ConfiguredName
+    private let registry: any Registry
+    private let keys: ZulipKeys
+    private let world: World
+
+    package init(_ instance: ConfiguredName, _ registry: any Registry, world: World) {
+        self.instance = instance
+        self.registry = registry
+        keys = ZulipKeys(instance)
+        self.world = world
+    }
+
+    /// Servers in the order in which their records were last written, after the given revision.
+    ///
+    /// - Returns: at most `limit`, and the revision to go on after; `nil` at the end.
+    package func page(
+        after revision: UInt64, limit: Int
+    ) async throws(StoreError) -> (servers: [ZulipServer], next: UInt64?) {
+        let records = try await registry.page(.space(keys.serverSpace), after: revision, limit: limit)
+        return (
+            records.compactMap { ZulipServer(body: $0.body) },
+            records.count < limit ? nil : records.last?.revision
+        )
+    }
+
+    /// Suspends a server or lifts that. It keeps its host name, realms and devices; to the server itself it
+    /// looks deactivated.
+    ///
+    /// - Throws: what the store says; `.unavailable` when the record never stood still.
+    package func set(suspended: Bool, _ id: UUIDText) async throws(StoreError) -> Change {
+        for _ in 0..<Self.tries {
+            guard let record = try await registry.find([keys.server(id)])[0],
+                var server = ZulipServer(body: record.body)
+            else { return .unknown }
+            guard server.standing != .deactivated else { return .deactivated }
+            server.standing = suspended ? .suspended : .active
+            let put = server.record(keys, now: world.now())
+            if try await registry.apply([.put(put, if: .revision(record.revision))]) == .committed {
+                return .done
+            }
+        }
+        throw StoreError(.unavailable)
+    }
+
+    /// Admits one sign-up of a host within ``ZulipLimits/invitationLife``.
+    ///
+    /// - Returns: the end of the invitation; `nil` when the text is no host name.
+    package func invite(_ host: String) async throws(StoreError) -> UnixTime? {
+        let now = world.now()
+        guard let change = ZulipInvitation.change(host, instance: instance, now: now) else { return nil }
+        _ = try await registry.apply([change])
+        return now + ZulipLimits.invitationLife
+    }
+}

@@ -1,0 +1,188 @@
+import NIOCore
+import NIOPosix
+import NIOSSL
+import PushModel
+
+/// One HTTP/1.1 call to a running relay, on a connection of its own (RFC 9112).
+///
+/// For commands that speak to the admin door, and for tests. It follows no redirection and takes no chunks:
+/// the relay sends neither.
+struct LocalCall: Sendable {
+    struct Answer: Sendable {
+        var status: Int
+        /// Names in small letters.
+        var headers: [(name: String, value: String)]
+        var body: [UInt8]
+
+        func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
+        var text: String { String(decoding: body, as: UTF8.self) }
+    }
+
+    enum Fault: Error, Sendable {
+        /// Nobody answers at the address, or TLS fails.
+        case unreachable
+        /// The connection ended, or the deadline passed, before a whole answer was there.
+        case noAnswer
+        case malformed
+    }
+
+    /// A page of origins is some 100 KB.
+    static let answerLimitBytes = 4 << 20
+    /// Longer than the relay's own bound of an answer.
+    static let deadline = TimeAmount.seconds(30)
+
+    let host: String
+    let port: Int
+    /// PEM authorities to trust instead of the system's; `nil`: plain HTTP.
+    private let trust: NIOSSLContext?
+
+    /// - Parameter url: a base URL as `run.json` has it: scheme, address, port.
+    /// - Parameter authority: PEM; for https alone; `nil`: the system's.
+    /// - Returns: `nil` when the URL has another form, or the authority is none.
+    init?(url: String, authority: [UInt8]? = nil) {
+        let isSecure = url.hasPrefix("https://")
+        guard isSecure || url.hasPrefix("http://") else { return nil }
+        let place = url.dropFirst(isSecure ? 8 : 7)
+        guard let colon = place.lastIndex(of: ":"), let port = Int(place[place.index(after: colon)...]) else {
+            return nil
+        }
+        host = place[..<colon].filter { $0 != "[" && $0 != "]" }
+        self.port = port
+        guard isSecure else {
+            trust = nil
+            return
+        }
+        var configuration = TLSConfiguration.makeClientConfiguration()
+        do {
+            if let authority {
+                configuration.trustRoots = .certificates(try NIOSSLCertificate.fromPEMBytes(authority))
+            }
+            trust = try NIOSSLContext(configuration: configuration)
+        } catch {
+            return nil
+        }
+    }
+
+    /// Asks with a method, a path and perhaps a body; the connection ends behind the answer.
+    func ask(
+        _ method: String, _ path: String, headers: [(name: String, value: Secret)] = [], body: Secret? = nil
+    ) async throws(Fault) -> Answer {
+        let place = host.contains(":") ? "[\(host)]" : host
+        var bytes = Array("\(method) \(path) HTTP/1.1\r\nHost: \(place):\(port)\r\nConnection: close\r\n".utf8)
+        defer { bytes.withUnsafeMutableBytes { wipe($0) } }
+        for header in headers {
+            bytes += Array("\(header.name): ".utf8)
+            header.value.reveal { bytes += $0 }
+            bytes += [0x0D, 0x0A]
+        }
+        if let body { bytes += Array("Content-Length: \(body.count)\r\n".utf8) }
+        bytes += [0x0D, 0x0A]
+        body?.reveal { bytes += $0 }
+        return try await send(bytes)
+    }
+
+    /// Sends bytes as they are, and waits for one answer.
+    func send(_ bytes: [UInt8]) async throws(Fault) -> Answer {
+        let loop = MultiThreadedEventLoopGroup.singleton.next()
+        let answer = loop.makePromise(of: Answer.self)
+        let (trust, host) = (trust, host)
+        let channel: any Channel
+        do {
+            channel = try await ClientBootstrap(group: loop)
+                .connectTimeout(.seconds(5))
+                .channelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        let pipeline = channel.pipeline.syncOperations
+                        if let trust {
+                            let name = IPAddress(host) == nil ? host : nil
+                            try pipeline.addHandler(NIOSSLClientHandler(context: trust, serverHostname: name))
+                        }
+                        try pipeline.addHandler(AnswerReader(answer))
+                    }
+                }
+                .connect(host: host, port: port).get()
+        } catch {
+            answer.fail(Fault.unreachable)
+            throw .unreachable
+        }
+        let timer = loop.scheduleTask(in: Self.deadline) { channel.close(promise: nil) }
+        defer {
+            timer.cancel()
+            channel.close(promise: nil)
+        }
+        // A peer that has refused a long body may have closed already; its answer is read all the same.
+        channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil)
+        do {
+            return try await answer.futureResult.get()
+        } catch {
+            throw error as? Fault ?? .unreachable
+        }
+    }
+}
+
+/// Gathers one answer. Belongs to its event loop.
+private final class AnswerReader: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    private let answer: EventLoopPromise<LocalCall.Answer>
+    private var bytes: [UInt8] = []
+    private var isDone = false
+
+    init(_ answer: EventLoopPromise<LocalCall.Answer>) { self.answer = answer }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        guard !isDone else { return }
+        bytes += unwrapInboundIn(data).readableBytesView
+        switch Self.parse(bytes) {
+        case .unfinished where bytes.count <= LocalCall.answerLimitBytes: break
+        case .unfinished, .malformed: end(context, .failure(.malformed))
+        case .whole(let whole): end(context, .success(whole))
+        }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) { end(context, .failure(.noAnswer)) }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // A reset behind the answer is no fault; before it the reset ends the channel.
+        if error is NIOSSLError || error is NIOSSLExtraError || error is BoringSSLError {
+            end(context, .failure(.unreachable))
+        }
+        context.close(promise: nil)
+    }
+
+    private func end(_ context: ChannelHandlerContext, _ result: Result<LocalCall.Answer, LocalCall.Fault>) {
+        guard !isDone else { return }
+        isDone = true
+        switch result {
+        case .success(let whole): answer.succeed(whole)
+        case .failure(let fault): answer.fail(fault)
+        }
+        context.close(promise: nil)
+    }
+
+    private enum Parsed {
+        case unfinished, malformed
+        case whole(LocalCall.Answer)
+    }
+
+    private static func parse(_ bytes: [UInt8]) -> Parsed {
+        let mark: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A]
+        guard let end = bytes.firstRange(of: mark) else { return .unfinished }
+        let lines = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n")
+        let words = lines[0].split(separator: " ", maxSplits: 2)
+        guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]) else {
+            return .malformed
+        }
+        // An interim answer only says that another one comes.
+        if status == 100 { return parse(Array(bytes[end.upperBound...])) }
+        var answer = LocalCall.Answer(status: status, headers: [], body: [])
+        for line in lines.dropFirst() {
+            guard let colon = line.firstIndex(of: ":") else { return .malformed }
+            let value = line[line.index(after: colon)...].drop { $0 == " " }
+            answer.headers.append((line[..<colon].lowercased(), String(value)))
+        }
+        guard let length = Int(answer.header("content-length") ?? "0") else { return .malformed }
+        guard bytes.count - end.upperBound >= length else { return .unfinished }
+        answer.body = Array(bytes[end.upperBound..<(end.upperBound + length)])
+        return .whole(answer)
+    }
+}

@@ -1,0 +1,178 @@
+import PushModel
+import Simulators
+import Testing
+import ZulipPush
+
+@testable import sealbell
+
+/// A push service in trouble, and what may then arrive twice.
+struct Trouble: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    /// Deliveries under an id that was accepted before: only where an answer was lost on its way.
+    let doubles: ClosedRange<Int>
+    let begin: @Sendable (APNsSimulator) -> Void
+
+    init(
+        _ name: String, doubles: ClosedRange<Int> = 0...0, _ begin: @escaping @Sendable (APNsSimulator) -> Void
+    ) {
+        testDescription = name
+        self.doubles = doubles
+        self.begin = begin
+    }
+}
+
+private let troubles = [
+    Trouble("one stream, and never more") { apns in
+        apns.turnConnections {
+            $0.streams = 1
+            $0.excess = .refuse
+        }
+    },
+    Trouble("503 for half a second") { apns in
+        apns.turn { $0.shutdownUntil = World.live.now() + .milliseconds(500) }
+    },
+    Trouble("500 to every second request") { apns in apns.turn { $0.errorShare = 0.5 } },
+    Trouble("429: two pushes to a device in a second") { apns in
+        apns.turn {
+            $0.deviceLimit = 2
+            $0.deviceSpan = .seconds(1)
+        }
+    },
+    Trouble("GOAWAY after every seventh request, two of them unprocessed") { apns in
+        apns.turnConnections { $0.goAway = GoAwayPlan(afterRequests: 7, lastStream: .below(count: 2)) }
+    },
+    Trouble("every fifth stream refused") { apns in
+        apns.turnConnections { $0.faults = [RequestFault(.reset(code: 7), on: .every(5), isJudged: false)] }
+    },
+    Trouble("an answer behind which the stream is reset") { apns in
+        apns.turnConnections { $0.faults = [RequestFault(.resetAfterAnswer, on: .every(2), isJudged: true)] }
+    },
+    Trouble("connections that break in the middle of an answer", doubles: 0...60) { apns in
+        apns.turnConnections { $0.faults = [RequestFault(.killedMidFrame, on: .number(9), isJudged: true)] }
+    },
+    Trouble("a long way there and back, and a small window") { apns in
+        apns.turnConnections {
+            $0.roundTrip = .milliseconds(40)
+            $0.initialWindowBytes = 2048
+        }
+    },
+]
+
+@Suite("A push service in trouble", .timeLimit(.minutes(1)))
+struct FaultTests {
+    private static let phones = 10
+    private static let messages: Int64 = 6
+
+    @Test("Each push arrives, and twice only where an answer was lost", arguments: troubles)
+    func everyPushArrives(_ trouble: Trouble) async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let server = try await relay.server()
+                var phones: [TestPhone] = []
+                for _ in 0..<Self.phones { phones.append(try await relay.phone(.apns, of: server)) }
+                var arrivals = stage.apns.subscribe(token: "").makeAsyncIterator()
+                trouble.begin(stage.apns)
+                let all = phones
+                try await withThrowingTaskGroup(of: Void.self) { calls in
+                    for id in 1...Self.messages {
+                        calls.addTask {
+                            let answer = try await server.notify(TestPhone.message(id, "m"), all, relay)
+                            #expect(answer.status == 200 && answer.dead.isEmpty)
+                        }
+                    }
+                    try await calls.waitForAll()
+                }
+                var found: [String: [Int64: String]] = [:]
+                var distinct = 0
+                while distinct < Self.phones * Int(Self.messages), let delivery = await arrivals.next() {
+                    let phone = try #require(phones.first { $0.token == delivery.token })
+                    guard case .message(let message) = try phone.open(delivery).body else {
+                        Issue.record("a message was sent, and something else arrived")
+                        return
+                    }
+                    // One push has one name, however often it is tried.
+                    let known = found[phone.token]?[message.id]
+                    #expect(known == nil || known == delivery.id)
+                    if known == nil { distinct += 1 }
+                    found[phone.token, default: [:]][message.id] = delivery.id
+                }
+                try await relay.drained()
+                #expect(trouble.doubles.contains(stage.apns.counters.doubles))
+                #expect(
+                    stage.apns.counters.accepted - stage.apns.counters.doubles
+                        == Self.phones * Int(Self.messages))
+            }
+        }
+    }
+
+    @Test("A service that has fallen silent holds up its own pushes alone")
+    func silence() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let server = try await relay.server()
+                let apple = try await relay.phone(.apns, of: server)
+                let google = try await relay.phone(.fcm, of: server)
+                stage.apns.turnConnections {
+                    $0.faults = [RequestFault(.neverAnswered, on: .every(1), isJudged: true)]
+                    $0.ignoresPing = true
+                }
+                async let slow = server.notify(.test(time: 1), [apple], relay)
+                let fast = try await server.notify(.test(time: 2), [google], relay)
+                #expect(fast.android == 1)
+                // Not yet answered counts as sent.
+                #expect(try await slow.apple == 1)
+                var arrivals = stage.apns.subscribe(token: apple.token).makeAsyncIterator()
+                let first = try #require(stage.apns.deliveries().first)
+                stage.apns.turnConnections {
+                    $0.faults = []
+                    $0.ignoresPing = false
+                }
+                stage.apns.killConnections()
+                let second = try #require(await arrivals.next())
+                #expect(second.id == first.id && second.isDouble)
+                try await relay.drained()
+            }
+        }
+    }
+
+    @Test("What is owed when a relay stops leaves when the next one starts, under the same id")
+    func restart() async throws {
+        try await RelayStage.with { stage in
+            stage.apns.turnConnections {
+                $0.faults = [RequestFault(.neverAnswered, on: .every(1), isJudged: true)]
+            }
+            var sent: [String: TestPhone] = [:]
+            try await stage.run { relay in
+                let server = try await relay.server()
+                var phones: [TestPhone] = []
+                for _ in 0..<5 { phones.append(try await relay.phone(.apns, of: server)) }
+                var arrivals = stage.apns.subscribe(token: "").makeAsyncIterator()
+                for phone in phones {
+                    // One at a time: Apple allows one stream until a first good answer.
+                    async let answer = server.notify(TestPhone.message(9, "owed"), [phone], relay)
+                    // Those before it are tried again meanwhile.
+                    while sent.values.allSatisfy({ $0.token != phone.token }) {
+                        let delivery = try #require(await arrivals.next())
+                        if delivery.token == phone.token { sent[delivery.id] = phone }
+                    }
+                    stage.apns.killConnections()
+                    #expect(try await answer.status == 200)
+                }
+                #expect(try await relay.owed() == 5)
+            }
+            stage.apns.turnConnections { $0.faults = [] }
+            let stream = stage.apns.subscribe(token: "")
+            try await stage.run { relay in
+                var arrivals = stream.makeAsyncIterator()
+                var owed = sent
+                while !owed.isEmpty, let delivery = await arrivals.next() {
+                    let expected = owed.removeValue(forKey: delivery.id)
+                    let phone = try #require(expected)
+                    #expect(phone.token == delivery.token)
+                    #expect(try phone.open(delivery).body == TestPhone.message(9, "owed"))
+                }
+                try await relay.drained()
+            }
+        }
+    }
+}

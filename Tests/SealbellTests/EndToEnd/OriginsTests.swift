@@ -1,0 +1,142 @@
+import PushModel
+import Testing
+import WireFormats
+import ZulipPush
+
+@testable import sealbell
+
+@Suite("Who may sign up, and who is suspended", .timeLimit(.minutes(1)))
+struct OriginsTests {
+    /// Runs a command line as an operator beside the relay would.
+    private func operate(
+        _ relay: RunningRelay, _ arguments: String...
+    ) async -> (status: Ending, out: [String], err: [String]) {
+        let out = Lines()
+        let err = Lines()
+        var facts = facts()
+        facts.workingDirectory = relay.stage.folder.path
+        let shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { err.add($0) })
+        let status = await Sealbell.run(["origins"] + arguments + ["--at", "state"], shell)
+        return (status, out.all, err.all)
+    }
+
+    private func written(_ relay: RunningRelay) throws {
+        let file = RunFile(urls: relay.urls, ca: nil, publicKeys: relay.relay.publicKeys, apps: [:])
+        try file.write(state: relay.stage.state)
+    }
+
+    @Test("An invitation lets one host in, once; a suspension keeps it out until it is lifted")
+    func life() async throws {
+        let text = RelayStage.text.replacing("sign_up: open", with: "sign_up: invite")
+        try await RelayStage.with(text) { stage in
+            try await stage.run { relay in
+                try written(relay)
+                let server = TestServer()
+                let uninvited = try await relay.ask(
+                    server.origin.signUp(hostname: server.host, mail: server.mail))
+                #expect(uninvited.status == 400)
+                #expect(await operate(relay, "list").out.isEmpty)
+                let invited = await operate(relay, "invite", server.host)
+                #expect(invited.status == .done && invited.out.count == 1)
+                try await server.join(relay)
+                // The invitation is used up.
+                let second = TestServer()
+                let late = try await relay.ask(
+                    second.origin.signUp(hostname: "\(server.host):444", mail: second.mail))
+                #expect(late.status == 400)
+
+                let listed = await operate(relay, "list", "--json")
+                let rows = try #require(try JSONValue.parse(Array(listed.out.joined().utf8)).array)
+                #expect(rows.count == 1 && rows[0]["id"]?.string == server.origin.id)
+                #expect(rows[0]["host"]?.string == server.host && rows[0]["standing"]?.string == "active")
+
+                let phone = try await relay.phone(.apns, of: server)
+                #expect(await operate(relay, "suspend", server.origin.id).status == .done)
+                let body = TestPhone.message(1, "hello")
+                #expect(try await server.notify(body, [phone], relay).status == 401)
+                #expect(await operate(relay, "list").out.first?.contains("suspended") == true)
+                #expect(await operate(relay, "resume", server.origin.id).status == .done)
+                #expect(try await server.notify(body, [phone], relay).apple == 1)
+            }
+        }
+    }
+
+    @Test("What cannot be done is said, and ends with 1; without a relay it is 69")
+    func refusals() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                #expect(await operate(relay, "list").status == .unavailable)
+                try written(relay)
+                let unknown = await operate(relay, "suspend", "0ec3eedd-6233-4c5e-a000-b9942be3494e")
+                #expect(unknown.status == .failed && unknown.err == ["No origin of this id has signed up."])
+                #expect(await operate(relay, "suspend", "nobody").status == .failed)
+                #expect(await operate(relay, "invite", "https://x").status == .failed)
+                #expect(await operate(relay, "list", "--instance", "zulip-other").status == .failed)
+                let server = try await relay.server()
+                #expect(try await relay.ask(server.origin.deactivate()).status == 200)
+                let gone = await operate(relay, "resume", server.origin.id)
+                #expect(gone.status == .failed && gone.err == ["This origin has ended its registration itself."])
+            }
+        }
+    }
+
+    @Test("Web pages, other methods and other bodies change nothing at the admin door")
+    func foreign() async throws {
+        let text = RelayStage.text.replacing("sign_up: open", with: "sign_up: invite")
+        try await RelayStage.with(text) { stage in
+            try await stage.run { relay in
+                let door = try relay.door("admin")
+                let good = Secret("{\"host\":\"chat.acme.example\"}".utf8)
+                let json: (name: String, value: Secret) = ("Content-Type", Secret("application/json".utf8))
+                func status(
+                    _ method: String, _ headers: [(name: String, value: Secret)], _ body: Secret
+                ) async throws -> Int {
+                    try await door.ask(method, "/origins/invite", headers: headers, body: body).status
+                }
+                let page: (name: String, value: Secret) = ("Origin", Secret("https://evil.example".utf8))
+                #expect(try await status("POST", [json, page], good) == 403)
+                #expect(try await status("POST", [("Content-Type", Secret("text/plain".utf8))], good) == 415)
+                #expect(try await status("GET", [json], good) == 405)
+                for body in ["", "{", "[]", "{}", "{\"host\":1}", "{\"host\":\"a b\"}"] {
+                    #expect(try await status("POST", [json], Secret(body.utf8)) == 400)
+                }
+                let long = Secret(Array(repeating: UInt8(ascii: " "), count: 5000))
+                #expect((400..<500).contains(try await status("POST", [json], long)))
+                let server = TestServer()
+                let call = server.origin.signUp(hostname: server.host, mail: server.mail)
+                #expect(try await relay.ask(call).status == 400)
+                #expect(try await status("POST", [json], good) == 200)
+                #expect(try await relay.ask(call).status == 200)
+            }
+        }
+    }
+
+    @Test("Where the admin door has a token, calls need it")
+    func token() async throws {
+        let text = RelayStage.text.replacing(
+            "admin: { bind: \"127.0.0.1:0\" }", with: "admin: { bind: \"0.0.0.0:0\", token_file: admin.token }")
+        func prepare(_ folder: String) throws {
+            try writeFile(folder + "/admin.token", Array("open-sesame\n".utf8), replacing: true)
+            try writeFile(folder + "/other.token", Array("sesame\n".utf8), replacing: true)
+        }
+        try await RelayStage.with(text, prepare: prepare) { stage in
+            try await stage.run { relay in
+                let door = try relay.door("admin")
+                // Behind a proxy nobody is local.
+                let forwarded: (name: String, value: Secret) = ("X-Forwarded-For", Secret("192.0.2.1".utf8))
+                func status(_ token: String?) async throws -> Int {
+                    let bearer = token.map { ("Authorization", Secret("Bearer \($0)".utf8)) }
+                    return try await door.ask(
+                        "GET", "/origins", headers: [forwarded] + (bearer.map { [$0] } ?? [])
+                    ).status
+                }
+                #expect(try await status(nil) == 401)
+                #expect(try await status("sesame") == 401)
+                #expect(try await status("open-sesame") == 200)
+                try written(relay)
+                #expect(await operate(relay, "list", "--token-file", "admin.token").status == .done)
+                #expect(await operate(relay, "list", "--token-file", "missing").status == .configuration)
+            }
+        }
+    }
+}

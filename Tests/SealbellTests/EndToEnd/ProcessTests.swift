@@ -1,0 +1,177 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import Foundation
+import PushModel
+import Testing
+import WireFormats
+import ZulipPush
+
+@testable import sealbell
+
+/// The built program, started as a process of its own.
+private final class Program: Sendable {
+    let pid: Int32
+    private let process: Process
+    /// Lines of standard error.
+    private let stream: AsyncStream<String>
+    private let ended: AsyncStream<Int32>
+
+    /// The program lies beside the bundle that holds these tests.
+    static let path: String? = {
+        let folder = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().path
+        let place = ["/proc/self/exe"].compactMap {
+            try? FileManager.default.destinationOfSymbolicLink(atPath: $0)
+        }.map { URL(filePath: $0).deletingLastPathComponent().path }
+        return ([folder] + place).map { $0 + "/sealbell" }
+            .first { FileManager.default.isExecutableFile(atPath: $0) }
+    }()
+
+    init(_ arguments: [String], in folder: String) throws {
+        let process = Process()
+        process.executableURL = URL(filePath: try #require(Self.path))
+        process.arguments = arguments
+        process.currentDirectoryURL = URL(filePath: folder)
+        process.environment = ["PATH": "/usr/bin:/bin", "HOME": folder]
+        let pipe = Pipe()
+        process.standardError = pipe
+        process.standardOutput = FileHandle.nullDevice
+        let (stream, continuation) = AsyncStream.makeStream(of: String.self)
+        self.stream = stream
+        pipe.fileHandleForReading.readabilityHandler = { handle in
+            let data = handle.availableData
+            guard !data.isEmpty else {
+                handle.readabilityHandler = nil
+                continuation.finish()
+                return
+            }
+            continuation.yield(String(decoding: data, as: UTF8.self))
+        }
+        let (ended, end) = AsyncStream.makeStream(of: Int32.self)
+        self.ended = ended
+        process.terminationHandler = { process in
+            end.yield(
+                process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus)
+            end.finish()
+        }
+        try process.run()
+        pid = process.processIdentifier
+        self.process = process
+    }
+
+    /// Reads standard error until it has said `words`; false when it ended first.
+    func says(_ words: String) async -> Bool {
+        var text = ""
+        for await piece in stream {
+            text += piece
+            if text.contains(words) { return true }
+        }
+        return false
+    }
+
+    func signal(_ number: Int32) { kill(pid, number) }
+
+    /// How it ended: its exit status, or less than 0 for a signal.
+    func status() async -> Int32? {
+        for await status in ended { return status }
+        return nil
+    }
+}
+
+@Suite("The program as a process", .timeLimit(.minutes(1)), .serialized)
+struct ProcessTests {
+    private static let text = RelayStage.text.replacing("level: debug", with: "level: info")
+
+    private func folder() throws -> TemporaryFolder {
+        let folder = try TemporaryFolder()
+        try writeFile(folder.path + "/sealbell.yaml", Array(Self.text.utf8), replacing: true)
+        return folder
+    }
+
+    private func serve(_ folder: TemporaryFolder) throws -> Program {
+        try Program(
+            ["serve", "--sandbox", "--config", "sealbell.yaml", "--state", "state"], in: folder.path)
+    }
+
+    private func runFile(_ folder: TemporaryFolder) throws -> RunFile {
+        guard case .running(let file) = try RunFile.find(state: folder.path + "/state") else {
+            throw FileFault.missing
+        }
+        return file
+    }
+
+    @Test("It says where it is, keeps a second one out, drains at SIGTERM and ends with 0")
+    func life() async throws {
+        let folder = try folder()
+        let program = try serve(folder)
+        // Printed behind `run.json`, which is therefore there.
+        #expect(await program.says("public: http://"))
+        let file = try runFile(folder)
+        #expect(file.pid == program.pid && file.publicKeys["zulip-main"]?.count == 1)
+        let door = try #require(LocalCall(url: file.urls["public"] ?? ""))
+        #expect(try await door.ask("GET", "/api/v1/remotes/server/analytics/status").status == 401)
+        let admin = try #require(LocalCall(url: file.urls["admin"] ?? ""))
+        #expect(try await admin.ask("GET", "/health/ready").status == 200)
+
+        let second = try serve(folder)
+        #expect(await second.status() == 69)
+        // The second one has left the first one's file alone.
+        #expect(try runFile(folder) == file)
+
+        program.signal(SIGTERM)
+        #expect(await program.status() == 0)
+        #expect(try RunFile.find(state: folder.path + "/state") == .none)
+        let third = try serve(folder)
+        #expect(await third.says("public: http://"))
+        third.signal(SIGINT)
+        #expect(await third.status() == 0)
+    }
+
+    @Test("SIGHUP reads the configuration again; a broken one leaves the old in force")
+    func reload() async throws {
+        let folder = try folder()
+        let program = try serve(folder)
+        #expect(await program.says("public: http://"))
+        let file = try runFile(folder)
+        let door = try #require(LocalCall(url: file.urls["public"] ?? ""))
+        func signUp(_ host: String) async throws -> Int {
+            let call = TestServer(host).origin.signUp(hostname: host, mail: "ops@acme.example")
+            return try await door.ask(call.method, call.path, headers: call.headers, body: call.body).status
+        }
+        #expect(try await signUp("one.acme.example") == 200)
+        let broken = Self.text.replacing("sign_up: open", with: "sign_up: perhaps")
+        try writeFile(folder.path + "/sealbell.yaml", Array(broken.utf8), replacing: true)
+        program.signal(SIGHUP)
+        #expect(await program.says("reload refused"))
+        #expect(try await signUp("two.acme.example") == 200)
+        let closed = Self.text.replacing("sign_up: open", with: "sign_up: invite")
+        try writeFile(folder.path + "/sealbell.yaml", Array(closed.utf8), replacing: true)
+        program.signal(SIGHUP)
+        #expect(await program.says("configuration reloaded"))
+        #expect(try await signUp("three.acme.example") == 400)
+        program.signal(SIGTERM)
+        #expect(await program.status() == 0)
+    }
+
+    @Test("A configuration that cannot be used ends with 78, an address that is taken with 69")
+    func refusals() async throws {
+        let folder = try folder()
+        let path = folder.path + "/sealbell.yaml"
+        try writeFile(path, Array("apps: [".utf8), replacing: true)
+        #expect(try await serve(folder).status() == 78)
+        #expect(try await Program(["serve", "--config", "none.yaml"], in: folder.path).status() == 78)
+        #expect(try await Program(["serve", "--nonsense"], in: folder.path).status() == 64)
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let port = try relay.door().port
+                let taken = Self.text.replacing(
+                    "public: { bind: \"127.0.0.1:0\"", with: "public: { bind: \"127.0.0.1:\(port)\"")
+                try writeFile(path, Array(taken.utf8), replacing: true)
+                #expect(try await serve(folder).status() == 69)
+            }
+        }
+        #expect(try RunFile.find(state: folder.path + "/state") == .none)
+    }
+}

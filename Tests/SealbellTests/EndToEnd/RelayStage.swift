@@ -1,0 +1,153 @@
+import AdminIngress
+import CoreMetrics
+import Foundation
+import Logging
+import NIOPosix
+import PushModel
+import ServiceLifecycle
+import Simulators
+import Testing
+import WebClient
+import WireFormats
+
+@testable import sealbell
+
+/// What all relays of this process count into: the library can be told once only.
+let sharedMetrics: PrometheusMetrics = {
+    let metrics = PrometheusMetrics()
+    MetricsSystem.bootstrap(metrics)
+    return metrics
+}()
+
+/// A state directory, a configuration and simulated push services, on which relays can be started one after
+/// the other.
+final class RelayStage: Sendable {
+    /// The apps and instances of most tests. `learn`, so that both of Apple's worlds are there.
+    static let text = """
+        listeners:
+          public: { bind: "127.0.0.1:0", serves: [zulip-main], trusted_proxies: [127.0.0.1] }
+          admin: { bind: "127.0.0.1:0" }
+        log: { level: debug }
+        apps:
+          acme:
+            apns:
+              { team: A1B2C3D4E5, key_id: F6G7H8I9J0, key_file: apns.p8, bundles: [org.acme.chat],
+                environment: learn }
+            fcm: { service_account: fcm.json }
+        instances:
+          zulip-main: { protocol: zulip, apps: [acme], keys: bouncer.keys, sign_up: open }
+
+        """
+
+    let folder: TemporaryFolder
+    let sandbox: Sandbox
+    let log = Lines()
+    private let text: String
+
+    var state: String { folder.path + "/state" }
+    var apns: APNsSimulator { sandbox.production }
+    var sandboxAPNs: APNsSimulator { sandbox.development }
+    var fcm: FCMSimulator { sandbox.fcm }
+
+    /// - Parameter prepare: puts files into the folder first.
+    init(_ text: String = RelayStage.text, prepare: (String) throws -> Void = { _ in }) async throws {
+        let folder = try TemporaryFolder()
+        try FileManager.default.createDirectory(
+            atPath: folder.path + "/state", withIntermediateDirectories: true)
+        try prepare(folder.path)
+        self.folder = folder
+        self.text = text
+        sandbox = try await Sandbox.start(
+            Self.read(text, folder.path), group: MultiThreadedEventLoopGroup.singleton, world: .live
+        ).0
+    }
+
+    /// Runs `body` with a stage, which is cleared away afterwards.
+    static func with(
+        _ text: String = RelayStage.text, prepare: (String) throws -> Void = { _ in },
+        _ body: (RelayStage) async throws -> Void
+    ) async throws {
+        let stage = try await RelayStage(text, prepare: prepare)
+        do {
+            try await body(stage)
+        } catch {
+            await stage.sandbox.stop()
+            throw error
+        }
+        await stage.sandbox.stop()
+    }
+
+    private static func read(_ text: String, _ folder: String) throws -> RelayConfiguration {
+        try ConfigurationLoader.read(
+            text, file: folder + "/sealbell.yaml",
+            ConfigurationRequest(state: folder + "/state", isSandbox: true), facts(home: folder))
+    }
+
+    /// A configuration of this stage, pointed at its push services.
+    func configuration(_ changed: String? = nil) throws -> RelayConfiguration {
+        sandbox.point(try Self.read(changed ?? text, folder.path))
+    }
+
+    /// Starts a relay, lets `body` use it, and stops it as SIGTERM would.
+    func run(
+        engine: @escaping @Sendable (any Engine) -> any Engine = { $0 },
+        _ body: (RunningRelay) async throws -> Void
+    ) async throws {
+        let log = log
+        let sink = LogSink(level: .debug, form: .json, now: World.live.now, write: { log.add($0) })
+        var around = Relay.Surroundings(
+            group: MultiThreadedEventLoopGroup.singleton, world: .live, journal: sink.journal,
+            metrics: sharedMetrics)
+        around.web = WebOptions(allowed: ["127.0.0.0/8"].compactMap { AddressBlock($0) })
+        around.engine = engine
+        let relay = try await Relay.open(configuration(), around)
+        let urls = try await relay.listen()
+        let running = RunningRelay(stage: self, relay: relay, urls: urls)
+        let group = ServiceGroup(services: relay.services, logger: Logger(label: "stage") { _ in
+            SwiftLogNoOpLogHandler()
+        })
+        let result: Result<Void, any Error>
+        do {
+            result = try await withThrowingTaskGroup(of: Void.self) { tasks in
+                tasks.addTask { try await group.run() }
+                let outcome: Result<Void, any Error>
+                do { outcome = .success(try await body(running)) } catch { outcome = .failure(error) }
+                await group.triggerGracefulShutdown()
+                try await tasks.waitForAll()
+                return outcome
+            }
+        } catch {
+            result = .failure(error)
+        }
+        relay.close()
+        try result.get()
+    }
+}
+
+/// A relay that serves, and the ways to speak to it.
+struct RunningRelay: Sendable {
+    let stage: RelayStage
+    let relay: Relay
+    let urls: [String: String]
+
+    var bouncerKey: String { relay.publicKeys["zulip-main"]?.first ?? "" }
+
+    func door(_ listener: String = "public", authority: String? = nil) throws -> LocalCall {
+        try #require(LocalCall(url: urls[listener] ?? "", authority: authority.map { Array($0.utf8) }))
+    }
+
+    func admin(_ path: String) async throws -> LocalCall.Answer {
+        try await door("admin").ask("GET", path)
+    }
+
+    /// Owed pushes, as the admin door tells.
+    func owed() async throws -> Int64 {
+        let status = try JSONValue.parse(try await admin("/status").body)
+        return try #require(status["outbox"]?["rows"]?.int64)
+    }
+
+    /// Returns when nothing is owed any more. Each look is a request of its own, so nothing spins.
+    func drained() async throws {
+        while try await owed() > 0 { try Task.checkCancellation() }
+    }
+}

@@ -1,0 +1,129 @@
+import PushModel
+import Simulators
+import Testing
+import WireFormats
+import ZulipPush
+
+@testable import sealbell
+
+@Suite("From a Zulip server to a phone, over real sockets", .timeLimit(.minutes(1)))
+struct WholeWayTests {
+    @Test("Messages, removals and tests arrive through Apple and Google, and only the phone can read them")
+    func allKinds() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let server = try await relay.server()
+                for kind in [TokenKind.apns, .fcm] {
+                    let phone = try await relay.phone(kind, of: server)
+                    let stream =
+                        kind == .apns
+                        ? stage.apns.subscribe(token: phone.token)
+                        : stage.fcm.subscribe(address: phone.token)
+                    var arrivals = stream.makeAsyncIterator()
+                    for body in [
+                        TestPhone.message(5, "see you at nine"), .remove([5, 6]), .test(time: 1_800_000_000),
+                    ] {
+                        let answer = try await server.notify(body, [phone], relay)
+                        #expect(answer.status == 200 && answer.dead.isEmpty)
+                        #expect(answer.apple == (kind == .apns ? 1 : 0))
+                        #expect(answer.android == (kind == .fcm ? 1 : 0))
+                        let delivery = try #require(await arrivals.next())
+                        #expect(try phone.open(delivery) == TestPhone.notification(body, phone.account))
+                        #expect(!String(decoding: delivery.body, as: UTF8.self).contains("nine"))
+                        if kind == .apns {
+                            #expect(delivery.topic == "org.acme.chat")
+                            let isRemoval = body == .remove([5, 6])
+                            #expect(delivery.pushType == (isRemoval ? .background : .alert))
+                            #expect(delivery.priority == (isRemoval ? 5 : 10))
+                            #expect(PushID(text: delivery.id) != nil)
+                        }
+                    }
+                }
+                try await relay.drained()
+            }
+        }
+    }
+
+    @Test("One call reaches many phones of both kinds, each once")
+    func many() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let server = try await relay.server()
+                var phones: [TestPhone] = []
+                for index in 0..<12 {
+                    phones.append(try await relay.phone(index.isMultiple(of: 3) ? .fcm : .apns, of: server))
+                }
+                let answer = try await server.notify(TestPhone.message(1, "all"), phones, relay)
+                #expect(answer.apple == 8 && answer.android == 4)
+                try await relay.drained()
+                #expect(Set(stage.apns.deliveries().map(\.token)).count == 8)
+                #expect(Set(stage.fcm.deliveries().map(\.token)).count == 4)
+                #expect(stage.apns.counters.doubles == 0)
+            }
+        }
+    }
+
+    @Test("A phone of Apple's sandbox is found there, under the same id, and remembered")
+    func learns() async throws {
+        try await RelayStage.with { stage in
+            stage.apns.turn { $0.learnsDevices = false }
+            try await stage.run { relay in
+                let server = try await relay.server()
+                let phone = try await relay.phone(.apns, of: server)
+                stage.sandboxAPNs.register(phone.token, as: APNsDevice(topics: ["org.acme.chat"]))
+                for id in 1...2 as ClosedRange<Int64> {
+                    let answer = try await server.notify(TestPhone.message(id, "hi"), [phone], relay)
+                    #expect(answer.apple == 1 && answer.dead.isEmpty)
+                }
+                let deliveries = stage.sandboxAPNs.deliveries()
+                #expect(deliveries.count == 2)
+                for delivery in deliveries { _ = try phone.open(delivery) }
+                // Asked once in the wrong world, and never again.
+                #expect(stage.apns.counters.received == 1)
+                #expect(stage.apns.counters.byReason["BadDeviceToken"] == 1)
+                try await relay.drained()
+            }
+        }
+    }
+
+    @Test("A device that is gone is named in the answer, once at the service and always to the server")
+    func gone() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let server = try await relay.server()
+                let phone = try await relay.phone(.apns, of: server)
+                let other = try await relay.phone(.fcm, of: server)
+                #expect(try await server.notify(.test(time: 1), [phone, other], relay).dead.isEmpty)
+                stage.apns.unregister(phone.token, since: World.live.now())
+                stage.fcm.register(other.token, as: FCMDevice(project: "acme", isLive: false))
+                let both = Set([phone, other].map(\.group.tokenID.text))
+                let answer = try await server.notify(.test(time: 2), [phone, other], relay)
+                #expect(Set(answer.dead) == both && answer.apple == 0 && answer.android == 0)
+                let asked = stage.apns.counters.received + stage.fcm.counters.received
+                let again = try await server.notify(.test(time: 3), [phone, other], relay)
+                #expect(Set(again.dead) == both)
+                #expect(stage.apns.counters.received + stage.fcm.counters.received == asked)
+                try await relay.drained()
+            }
+        }
+    }
+
+    @Test("A repeated call is answered as the first was, and sends nothing")
+    func repeated() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let server = try await relay.server()
+                let phone = try await relay.phone(.apns, of: server)
+                var random = SystemRandomNumberGenerator()
+                let call = try #require(
+                    try server.origin.notify(
+                        TestPhone.notification(.test(time: 1), phone.account), to: [phone.target],
+                        realm: server.realm.uuid, using: &random
+                    ).first)
+                #expect(try await relay.ask(call).apple == 1)
+                #expect(try await relay.ask(call).apple == 1)
+                #expect(stage.apns.counters.received == 1)
+            }
+        }
+    }
+}
