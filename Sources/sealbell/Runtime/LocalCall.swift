@@ -68,7 +68,8 @@ struct LocalCall: Sendable {
         _ method: String, _ path: String, headers: [(name: String, value: Secret)] = [], body: Secret? = nil
     ) async throws(Fault) -> Answer {
         let place = host.contains(":") ? "[\(host)]" : host
-        var bytes = Array("\(method) \(path) HTTP/1.1\r\nHost: \(place):\(port)\r\nConnection: close\r\n".utf8)
+        var bytes = Array("\(method) \(path) HTTP/1.1\r\nHost: \(place):\(port)\r\n".utf8)
+        bytes += Array("Connection: close\r\n".utf8)
         defer { bytes.withUnsafeMutableBytes { wipe($0) } }
         for header in headers {
             bytes += Array("\(header.name): ".utf8)

@@ -125,6 +125,9 @@ struct ProcessTests {
         #expect(try RunFile.find(state: folder.path + "/state") == .none)
         let third = try serve(folder)
         #expect(await third.says("public: http://"))
+        // Once it answers, its signals are trapped.
+        let again = try #require(LocalCall(url: try runFile(folder).urls["public"] ?? ""))
+        #expect(try await again.ask("GET", "/api/v1/remotes/").status == 404)
         third.signal(SIGINT)
         #expect(await third.status() == 0)
     }
