@@ -115,6 +115,7 @@ struct MemoryState {
         standing.state = .expired(at: at)
         // As in every engine: what has expired is only known to be so.
         standing.body = []
+        standing.expiresAt = min(standing.expiresAt, at + Record.expiredLife)
         standing.revision = revision
         records[key] = standing
     }

@@ -60,6 +60,13 @@ package struct Record: Sendable {
     }
 }
 
+extension Record {
+    /// How long an expired record stays. It lets a late repeat of an old registration be told from a newer
+    /// one, so it must outlast the day that a registration stays fresh; and it spares a phone that was away
+    /// for a month its place until it registers anew. A record that is gone gives an origin the same answer.
+    package static let expiredLife = Duration.seconds(42 * 86_400)
+}
+
 /// When a change may be made. Data, not a closure, so that an engine may batch and pipeline.
 package enum Condition: Sendable, Hashable {
     case any
@@ -76,7 +83,8 @@ package enum Condition: Sendable, Hashable {
 /// One change of the registry.
 package enum Change: Sendable {
     case put(Record, if: Condition)
-    /// A live record's content is forgotten; that it has expired, and when, stays known.
+    /// A live record expires: its content is forgotten, its state says since when, and its `expiresAt` becomes at
+    /// most ``Record/expiredLife`` after that. One that has expired already, or is a tombstone, stays as it is.
     case expire(RecordKey, at: UnixTime, if: Condition)
     /// The same by the digest that an owed push carries; only the store knows such digests.
     case expireStored(Digest16, at: UnixTime, notTouchedAfter: UnixTime)

@@ -12,6 +12,7 @@ package enum EngineConformance {
             ConformanceCase("changes are made all or none", allOrNone),
             ConformanceCase("pages follow revisions, and revisions rise over reopening too", paging),
             ConformanceCase("a record past its expiry is none, and purge takes a bounded number", expiry),
+            ConformanceCase("an expired record stays 42 days, and may be put anew before", expiredLife),
             ConformanceCase("one dead address ends its older registrations only", deadAddress),
             ConformanceCase("a setting is written once", settings),
         ]
@@ -95,6 +96,38 @@ package enum EngineConformance {
         try expect(try await engine.purge(before: later, limit: 2) == 2, "purge is bounded")
         try expect(try await engine.purge(before: later, limit: 9) == 1, "and goes on")
         try expect(try await engine.find([Samples.digest(1)], now: later)[0] != nil, "the new one stays")
+    }
+
+    private static func expiredLife(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let now = rig.clock.now
+        let end = now + .seconds(42 * 86_400)
+        let soon = now + .seconds(60)
+        let records = [
+            Samples.record(1), Samples.record(2, address: 77), Samples.record(3, expires: soon),
+            Samples.record(4), Samples.record(5)
+        ]
+        _ = try await engine.apply(records.map { .put($0, if: .any) }, now: now)
+        let dead = StoredChange.expireAddress(Samples.digest(77), at: now, notTouchedAfter: now)
+        let changes = [1, 3, 4].map { StoredChange.expire(Samples.digest($0), at: now, if: .any) } + [dead]
+        _ = try await engine.settle([], feedback: changes, now: now)
+        let found = try await engine.find([1, 2, 3, 5].map(Samples.digest), now: now)
+        try expect(found[0]?.expiresAt == end && found[1]?.expiresAt == end, "42 days from then")
+        try expect(found[2]?.expiresAt == soon, "never later than before")
+        try expect(found[3]?.expiresAt == .distantFuture, "others as they were")
+        // Expiring again does not begin the span anew.
+        let again = StoredChange.expire(Samples.digest(1), at: now + .seconds(86_400), if: .any)
+        _ = try await engine.apply([again], now: now + .seconds(86_400))
+        // One of them comes back in its last millisecond.
+        let last = end - .milliseconds(1)
+        try expect(try await engine.purge(before: last, limit: 9) == 1, "only the one that was to go anyway")
+        try expect(try await engine.find([Samples.digest(1)], now: last)[0] != nil, "it still stands")
+        _ = try await engine.apply([.put(Samples.record(4), if: .any)], now: last)
+        try expect(try await engine.find([Samples.digest(1)], now: end) == [nil], "then it is none")
+        try expect(try await engine.purge(before: end + .milliseconds(1), limit: 9) == 2, "and is purged")
+        let left = try await engine.find([4, 5].map(Samples.digest), now: end)
+        try expect(left[0]?.state == .live && left[0]?.expiresAt == .distantFuture, "what came back stays")
+        try expect(left[1]?.state == .live, "what never expired stays")
     }
 
     private static func deadAddress(_ rig: EngineRig) async throws {

@@ -96,10 +96,12 @@ extension SQLiteWriter {
             var sql = try SQL(
                 db,
                 """
-                UPDATE records SET state = 1, state_at = ?, revision = ?, body = x''
+                UPDATE records SET state = 1, state_at = ?, expires_at = min(expires_at, ?), revision = ?,
+                body = x''
                 WHERE key = ? AND state = 0
                 """)
             sql.bind(at)
+            sql.bind(at + PushModel.Record.expiredLife)
             sql.bind(try nextRevision(db))
             sql.bind(key)
             try sql.run()
