@@ -26,8 +26,9 @@ public struct ZulipError: PushError {
     public let code: Code
     /// The parameter that is missing or wrong; static text.
     package var parameter: String?
-    /// The server that a refused key was meant for.
-    package var server: String?
+    /// The server id that a refused key was sent with. It goes back to its sender as `role`, and nowhere
+    /// else: no text of this error has it.
+    package var role: Secret?
     /// Methods that the path has.
     package var allowedMethods: [String] = []
     /// How long to wait.
@@ -85,7 +86,7 @@ public struct ZulipError: PushError {
         case .invalidHostname: "The hostname is not valid: it is a host with at most a port."
         case .invalidMail: "Enter a valid email address."
         case .mailDomainRefused: "The domain of the email address does not take mail."
-        case .keyOfOtherServer: "Zulip server auth failure: key does not match role \(server ?? "")"
+        case .keyOfOtherServer: "Zulip server auth failure: key does not match role"
         case .hostnameTaken: "A server with this hostname already exists"
         case .notAdmitted: "This relay does not admit this hostname. Ask whoever runs it."
         case .unknownHostname: "This hostname is not yet registered"

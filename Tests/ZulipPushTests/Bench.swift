@@ -1,6 +1,8 @@
 import APNs
+import AtRest
 import Delivery
 import FCM
+import MemoryStore
 import Primitives
 import PushModel
 import PushTesting
@@ -16,30 +18,44 @@ struct TestAnswer {
     var code: String? { json["code"]?.string }
 }
 
-/// A relay with delivery and push services that answer as the test says. The wall clock stands still, and the
-/// other goes at a twentieth of its pace: three seconds for a first attempt are a minute to a loaded machine.
+/// A relay over a real store, with delivery and push services that answer as the test says.
+///
+/// The wall clock moves when a test moves it. The monotonic clock stands still, so that no deadline can come
+/// and every reply waits for real first outcomes, however busy the machine is; only sleeps take their time.
 final class TestRelay: Sendable {
     static let instance = ConfiguredName("zulip-main")!
     static let app = ConfiguredName("acme")!
 
-    let store: TestStore
+    let store: StoreSpy
     let services: StubServices
     let relay: ZulipRelay
     let delivery: DeliveryService
     let keys = ZulipKeys(instance)
+    private let clock: WallClock
 
+    private final class WallClock: Sendable {
+        let now: Mutex<UnixTime>
+        init(_ now: UnixTime) { self.now = Mutex(now) }
+    }
+
+    /// - Parameter rows: bound of the outbox.
     init(
         now: UnixTime, pairs: [X25519KeyPair], admission: ZulipAdmission = .open, web: (any WebFetch)? = nil,
-        mailDomains: (any MailDomains)? = nil, seed: UInt64 = 1
-    ) {
+        mailDomains: (any MailDomains)? = nil, seed: UInt64 = 1, rows: Int = 10_000
+    ) async throws {
+        let clock = WallClock(now)
+        self.clock = clock
         let random = Mutex(SeededRandom(seed: seed))
-        let (live, start) = (World.live, World.live.instant())
-        let instant = { @Sendable in start + (live.instant() - start) / 20 }
+        let instant = ContinuousClock.now
         let world = World(
-            now: { now }, instant: instant, sleep: { try await live.sleep(live.instant() + ($0 - instant())) },
+            now: { clock.now.withLock { $0 } }, instant: { instant },
+            sleep: { try await Task.sleep(for: instant.duration(to: $0), clock: .continuous) },
             random: { random.withLock { $0.next() } })
-        store = TestStore(now: { now })
-        services = StubServices(now: now)
+        let owner = OwnerID(Digest16(high: 1, low: seed))
+        let engine = MemoryStore(owner: owner, sharing: MemoryStore.Shared(rows: rows), clock: world.now)
+        store = StoreSpy(
+            try await SealedStore(engine: engine, keys: AtRestKeys.generate(world), world: world))
+        services = StubServices(now: world.now)
         relay = ZulipRelay(
             instance: Self.instance, bouncerKeys: BouncerKeys(pairs), admission: admission, registry: store,
             web: web, mailDomains: mailDomains, world: world)
@@ -57,8 +73,19 @@ final class TestRelay: Sendable {
         }
         delivery = DeliveryService(
             outbox: store, registry: store,
-            plan: DeliveryService.Plan(apps: directory, routes: routes, overrides: [Self.instance: ZulipRelay.override]),
+            plan: DeliveryService.Plan(
+                apps: directory, routes: routes, overrides: [Self.instance: ZulipRelay.override]),
             world: world, journal: .silent)
+    }
+
+    func advance(by span: Duration) { clock.now.withLock { $0 = $0 + span } }
+
+    /// What stands under a name now.
+    func record(_ key: RecordKey) async throws -> Record? { try await store.find([key])[0] }
+
+    /// Revisions of all devices' records: unchanged when nothing was written.
+    func deviceRevisions() async throws -> [UInt64] {
+        try await store.page(.space(Space(Self.instance, "device")), after: 0, limit: 1_000).map(\.revision)
     }
 
     /// Runs the delivery while `body` runs.
@@ -131,25 +158,68 @@ final class StubServices: Sendable {
     private struct State {
         var upstream: [String: Upstream] = [:]
         var sends: [JSONValue] = []
+        var isHeld = false
+        var held: [CheckedContinuation<Void, Never>] = []
+        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
     private let state = Mutex(State())
-    private let now: UnixTime
+    private let now: @Sendable () -> UnixTime
 
-    init(now: UnixTime) { self.now = now }
+    init(now: @escaping @Sendable () -> UnixTime) { self.now = now }
 
     /// What was sent, as vectors write it.
     var sends: [JSONValue] { state.withLock(\.sends) }
-    func answer(_ token: String, with upstream: Upstream) { state.withLock { $0.upstream[token] = upstream } }
+    /// `nil`: accepted, as at first.
+    func answer(_ token: String, with upstream: Upstream?) { state.withLock { $0.upstream[token] = upstream } }
     func provider(_ kind: ProviderKind) -> StubProvider { StubProvider(kind, self) }
 
-    fileprivate func send(_ push: OwedPush) -> Answer {
-        let token = push.message.address.reveal { String(decoding: $0, as: UTF8.self) }
-        let seen = Self.describe(push.message, token)
-        let upstream = state.withLock { state in
-            state.sends.append(seen)
-            return state.upstream[token]
+    /// From now on requests arrive and are not answered before ``release()``.
+    func hold() { state.withLock { $0.isHeld = true } }
+
+    func release() {
+        let held = state.withLock { state in
+            state.isHeld = false
+            defer { state.held = [] }
+            return state.held
         }
+        for continuation in held { continuation.resume() }
+    }
+
+    /// Returns once so many requests have arrived.
+    func sends(atLeast count: Int) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                if state.sends.count >= count { return true }
+                state.watchers.append((count, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+
+    private func arrive(_ seen: JSONValue) async {
+        let watchers = state.withLock { state in
+            state.sends.append(seen)
+            let count = state.sends.count
+            defer { state.watchers.removeAll { $0.count <= count } }
+            return state.watchers.filter { $0.count <= count }
+        }
+        for watcher in watchers { watcher.continuation.resume() }
+        await withCheckedContinuation { continuation in
+            let isHeld = state.withLock { state in
+                if state.isHeld { state.held.append(continuation) }
+                return state.isHeld
+            }
+            if !isHeld { continuation.resume() }
+        }
+    }
+
+    fileprivate func send(_ push: OwedPush) async -> Answer {
+        let token = push.message.address.reveal { String(decoding: $0, as: UTF8.self) }
+        await arrive(Self.describe(push.message, token))
+        let upstream = state.withLock { $0.upstream[token] }
+        let now = now()
         guard let upstream else { return Answer(.accepted, .ok, sentAt: now) }
         switch push.message.kind {
         case .apns:
@@ -158,7 +228,8 @@ final class StubServices: Sendable {
                 now: now)
             return Answer(verdict.outcome, verdict.reason, sentAt: now)
         case .fcm:
-            let detail = #"{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"\#(upstream.word)"}"#
+            let type = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
+            let detail = #"{"@type":"\#(type)","errorCode":"\#(upstream.word)"}"#
             let verdict = FCMOutcomeTable.judge(
                 status: upstream.status,
                 body: Array(#"{"error":{"code":\#(upstream.status),"details":[\#(detail)]}}"#.utf8), retryAfter: [],
@@ -210,5 +281,5 @@ struct StubProvider: Provider {
         if Task.isCancelled { throw CancellationError() }
         return Slot()
     }
-    func send(_ leased: LeasedPush, on slot: Slot) async -> Answer { services.send(leased.push) }
+    func send(_ leased: LeasedPush, on slot: Slot) async -> Answer { await services.send(leased.push) }
 }

@@ -16,11 +16,12 @@ struct RelayBench: Sendable {
 
     init(
         now: UnixTime = UnixTime(seconds: 1_800_000_000), admission: ZulipAdmission = .open,
-        web: (any WebFetch)? = nil, mailDomains: (any MailDomains)? = nil
+        web: (any WebFetch)? = nil, mailDomains: (any MailDomains)? = nil, rows: Int = 10_000
     ) async throws {
         self.now = now
         pair = try X25519KeyPair(privateKey: Secret((0..<32).map { UInt8($0) }))
-        relay = TestRelay(now: now, pairs: [pair], admission: admission, web: web, mailDomains: mailDomains)
+        relay = try await TestRelay(
+            now: now, pairs: [pair], admission: admission, web: web, mailDomains: mailDomains, rows: rows)
         guard admission == .open, mailDomains == nil else { return }
         try #require(await signUp(Self.server, host: "chat.example.org").status == 200)
         try #require(await reportRealm(Self.realm, by: Self.server).status == 200)

@@ -20,7 +20,7 @@ struct RelayTests {
         let unknown = TokenID(token: Secret("cd34".utf8))
         // Whoever is known to own a realm needs one look-up; the first call made it known.
         _ = await bench.notify([unknown], realm: Self.otherRealm, by: Self.other)
-        bench.relay.store.forgetLookups()
+        bench.relay.store.forget()
         let hit = await bench.notify([known], realm: Self.otherRealm, by: Self.other)
         let miss = await bench.notify([unknown], realm: Self.otherRealm, by: Self.other)
         #expect(hit.status == miss.status)
@@ -53,7 +53,7 @@ struct RelayTests {
         let bench = try await RelayBench()
         for count in [1_001, 10_000] {
             let items = Array(repeating: RelayBench.item("AAAAAAAAAAE="), count: count)
-            bench.relay.store.forgetLookups()
+            bench.relay.store.forget()
             let answer = await bench.notify(raw: RelayBench.body(items))
             #expect(answer.status == 400)
             #expect(bench.relay.store.lookups == [["zulip-main/server"]])
@@ -153,7 +153,7 @@ struct RelayTests {
         let next = await bench.reportRealm(Self.otherRealm, by: RelayBench.server)
         #expect(next.json["realms"]?.object?.names == [Self.otherRealm])
         let key = bench.relay.keys.realm(try #require(UUIDText(RelayBench.realm)))
-        let left = try #require(bench.relay.store.record(key).flatMap { ZulipRealm(body: $0.body) })
+        let left = try #require(try await bench.relay.record(key).flatMap { ZulipRealm(body: $0.body) })
         #expect(left.isLocallyDeleted)
         let extra = await bench.relay.post(
             .analytics,

@@ -1,4 +1,5 @@
 import PushModel
+import Synchronization
 import Testing
 import WireFormats
 import ZulipPush
@@ -8,16 +9,31 @@ import ZulipPush
 struct SignUpTests {
     private static let now = UnixTime(seconds: 1_800_000_000)
 
-    /// A host that shows one secret to whoever asks.
-    private struct Host: WebFetch {
-        let secret: String
+    /// A host that shows what the test gives it under one access token.
+    private final class Host: WebFetch {
+        private let shown = Mutex<Secret?>(nil)
+        private let asked = Mutex(0)
+
+        func show(_ secret: String?) { shown.withLock { $0 = secret.map { Secret($0.utf8) } } }
+        var requests: Int { asked.withLock { $0 } }
 
         func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
+            asked.withLock { $0 += 1 }
             guard request.url == "https://chat.example.org/api/v1/zulip-services/verify/tok-1/",
-                request.publicAddressesOnly
+                request.method == .get, request.publicAddressesOnly, request.answerLimitBytes <= 4_096,
+                request.deadline <= .seconds(5)
             else { throw WebError(.unreachable) }
-            let body = #"{"result":"success","msg":"","verification_secret":"\#(secret)"}"#
-            return WebAnswer(status: 200, retryAfter: nil, body: Secret(body.utf8))
+            guard let secret = shown.withLock({ $0 }) else {
+                return WebAnswer(status: 404, retryAfter: nil, body: Secret([]))
+            }
+            var writer = JSONWriter()
+            writer.beginObject()
+            writer.key("result")
+            writer.string("success")
+            writer.key("verification_secret")
+            secret.reveal { writer.string(utf8: $0) }
+            writer.endObject()
+            return WebAnswer(status: 200, retryAfter: nil, body: writer.takeSecret())
         }
     }
 
@@ -64,19 +80,128 @@ struct SignUpTests {
         #expect(await bench.signUp(RelayBench.server, host: "chat.example.org").status == 400)
     }
 
-    @Test("A host that shows the secret gets a new key, and the old key dies")
+    private static let verification = [("hostname", "chat.example.org"), ("access_token", "tok-1")]
+
+    /// Asks for a transfer of the bench's own host.
+    private func challenge(_ bench: RelayBench) async throws -> String {
+        let answer = await bench.relay.post(.transfer, [("hostname", "chat.example.org")])
+        #expect(answer.status == 200)
+        let secret = try #require(answer.json["verification_secret"]?.string)
+        #expect(secret.utf8.count == 64)
+        return secret
+    }
+
+    private func status(_ bench: RelayBench, key: String) async -> Int {
+        await bench.relay.ask(
+            "GET", ZulipPath.analyticsStatus.rawValue,
+            authorization: RelayBench.basic(RelayBench.server, key)
+        ).status
+    }
+
+    @Test("A host that shows the secret gets a new key once, and the old key dies")
     func transfer() async throws {
-        let bench = try await RelayBench(now: Self.now, web: Host(secret: "wrong"))
-        let fields = [("hostname", "chat.example.org"), ("access_token", "tok-1")]
-        #expect(await bench.relay.post(.verifyChallenge, fields).status == 400)
-        let challenge = await bench.relay.post(.transfer, [("hostname", "chat.example.org")])
-        #expect(challenge.json["verification_secret"]?.string?.utf8.count == 64)
-        #expect(await bench.relay.post(.verifyChallenge, fields).status == 400)
+        let host = Host()
+        let bench = try await RelayBench(now: Self.now, web: host)
+        host.show(try await challenge(bench))
+        let answer = await bench.relay.post(.verifyChallenge, Self.verification)
+        #expect(answer.status == 200)
+        #expect(answer.json["zulip_org_id"]?.string == RelayBench.server)
+        let key = try #require(answer.json["zulip_org_key"]?.string)
+        #expect(key.utf8.count == 64 && key != RelayBench.key)
+        #expect(await status(bench, key: RelayBench.key) == 401)
+        #expect(await status(bench, key: key) == 200)
+        // The realms stayed with the server.
+        let call = RelayBench.body([RelayBench.item("AAAAAAAAAAE=")])
+        let notify = await bench.relay.ask(
+            "POST", ZulipPath.notify.rawValue, authorization: RelayBench.basic(RelayBench.server, key),
+            body: Array(call.utf8))
+        #expect(notify.status == 200)
+        // Each secret serves once, though the host still shows it.
+        #expect(await bench.relay.post(.verifyChallenge, Self.verification).status == 400)
+        #expect(await status(bench, key: key) == 200)
+    }
+
+    @Test("A host that shows another secret, none, or nothing at all changes no key")
+    func wrongSecret() async throws {
+        let host = Host()
+        let bench = try await RelayBench(now: Self.now, web: host)
+        let secret = try await challenge(bench)
+        for shown in [String(repeating: "0", count: 64), String(secret.dropLast()), secret + "0", "", nil] {
+            host.show(shown)
+            let answer = await bench.relay.post(.verifyChallenge, Self.verification)
+            #expect(answer.status == 400)
+            #expect(answer.json["zulip_org_key"] == nil)
+            #expect(await status(bench, key: RelayBench.key) == 200)
+        }
+        // A second challenge replaces the first.
+        let next = try await challenge(bench)
+        host.show(secret)
+        #expect(await bench.relay.post(.verifyChallenge, Self.verification).status == 400)
+        host.show(next)
+        #expect(await bench.relay.post(.verifyChallenge, Self.verification).status == 200)
+    }
+
+    @Test("A transfer ends after ten minutes")
+    func lateTransfer() async throws {
+        let host = Host()
+        let bench = try await RelayBench(now: Self.now, web: host)
+        host.show(try await challenge(bench))
+        bench.relay.advance(by: .seconds(600))
+        #expect(await bench.relay.post(.verifyChallenge, Self.verification).status == 400)
+        #expect(host.requests == 0)
+        host.show(try await challenge(bench))
+        bench.relay.advance(by: .seconds(599))
+        #expect(await bench.relay.post(.verifyChallenge, Self.verification).status == 200)
+    }
+
+    @Test("Without a challenge, a known host or a harmless access token nobody is asked for a secret")
+    func unaskedTransfer() async throws {
+        let host = Host()
+        let bench = try await RelayBench(now: Self.now, web: host)
+        host.show("x")
+        #expect(await bench.relay.post(.verifyChallenge, Self.verification).status == 400)
         #expect(await bench.relay.post(.transfer, [("hostname", "nobody.example.org")]).status == 400)
+        let stranger = [("hostname", "nobody.example.org"), ("access_token", "tok-1")]
+        #expect(await bench.relay.post(.verifyChallenge, stranger).status == 400)
+        _ = try await challenge(bench)
         for token in ["", "../x", "a/b", "a?b", "a%2F", String(repeating: "a", count: 129)] {
             let answer = await bench.relay.post(
                 .verifyChallenge, [("hostname", "chat.example.org"), ("access_token", token)])
             #expect(answer.status == 400)
+        }
+        #expect(host.requests == 0)
+    }
+
+    @Test("A relay that may fetch nothing gives out no challenge")
+    func noWeb() async throws {
+        let bench = try await RelayBench(now: Self.now)
+        #expect(await bench.relay.post(.transfer, [("hostname", "chat.example.org")]).status == 400)
+    }
+
+    @Test("A wrong key for a known server is answered with the role, which no text of the error has")
+    func roleStaysOut() async throws {
+        let bench = try await RelayBench(now: Self.now)
+        let answer = await bench.relay.post(
+            .signUp,
+            [
+                ("zulip_org_id", RelayBench.server), ("zulip_org_key", String(repeating: "x", count: 64)),
+                ("hostname", "chat.example.org"), ("contact_email", "admin@example.org")
+            ])
+        #expect(answer.status == 400)
+        #expect(answer.code == "INVALID_ZULIP_SERVER")
+        #expect(answer.json["role"]?.string == RelayBench.server)
+        #expect(
+            answer.json["msg"]?.string
+                == "Zulip server auth failure: key does not match role \(RelayBench.server)")
+        var error = ZulipError(.keyOfOtherServer)
+        error.role = Secret(RelayBench.server.utf8)
+        var dumped = ""
+        dump(error, to: &dumped)
+        for text in [
+            error.description, error.sentence, error.codeText, "\(error)", String(reflecting: error),
+            "\(error as any Error)", dumped
+        ] {
+            #expect(!text.contains(RelayBench.server))
         }
     }
 }

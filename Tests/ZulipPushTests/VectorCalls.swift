@@ -8,19 +8,21 @@ extension VectorRunner {
     func register(_ row: JSONValue) async throws -> Bool {
         let fields = try form(row)
         return try await world.relay().running { relay in
-            let before = relay.store.count
+            let before = try await relay.deviceRevisions()
             let answer = await relay.post(.register, fields, authorization: world.authorization)
             guard holds(answer, row) else { return false }
-            guard answer.status == 200 else { return relay.store.count == before }
-            return try stores(row, fields, relay)
+            guard answer.status == 200 else { return try await relay.deviceRevisions() == before }
+            return try await stores(row, fields, relay)
         }
     }
 
-    private func stores(_ row: JSONValue, _ fields: [(String, String)], _ relay: TestRelay) throws -> Bool {
+    private func stores(
+        _ row: JSONValue, _ fields: [(String, String)], _ relay: TestRelay
+    ) async throws -> Bool {
         let expected = try #require(row["stores"])
         let id = try #require(fields.first { $0.0 == "token_id" }.flatMap { TokenID($0.1) })
         let realm = try #require(UUIDText(world.realm))
-        guard let record = relay.store.record(relay.keys.device(realm, id)),
+        guard let record = try await relay.record(relay.keys.device(realm, id)),
             let registration = ZulipRegistration(body: record.body)
         else { return false }
         return registration.kind.rawValue == expected["token_kind"]?.string
@@ -45,17 +47,20 @@ extension VectorRunner {
             let answer = await relay.ask(
                 "POST", ZulipPath.notify.rawValue, authorization: world.authorization, body: body)
             let sends = try #require(row["sends"]?.array)
-            return holds(answer, row) && same(relay.services.sends, sends)
-                && isExpired(devices, expired, relay)
+            guard holds(answer, row), same(relay.services.sends, sends) else { return false }
+            return try await isExpired(devices, expired, relay)
         }
     }
 
     /// Exactly the listed ids are expired; those that were so before stay so.
-    private func isExpired(_ devices: [JSONValue], _ listed: [String], _ relay: TestRelay) -> Bool {
+    private func isExpired(
+        _ devices: [JSONValue], _ listed: [String], _ relay: TestRelay
+    ) async throws -> Bool {
         for device in devices {
             guard let token = device["token"]?.string,
                 let realm = UUIDText(device["realm"]?.string ?? world.realm),
-                let record = relay.store.record(relay.keys.device(realm, TokenID(token: Secret(token.utf8))))
+                let record = try await relay.record(
+                    relay.keys.device(realm, TokenID(token: Secret(token.utf8))))
             else { return false }
             let isListed = listed.contains(TokenID(token: Secret(token.utf8)).text)
             let wasExpired = device["expired"]?.bool == true
@@ -74,7 +79,7 @@ extension VectorRunner {
     /// The steps share one relay.
     func signUp(_ section: JSONValue) async throws -> (passed: Int, total: Int) {
         let steps = try #require(section["steps"]?.array)
-        let relay = TestRelay(now: now, pairs: world.pairs)
+        let relay = try await TestRelay(now: now, pairs: world.pairs)
         var passed = 0
         for step in steps {
             let answer = await relay.post(.signUp, try form(step))

@@ -41,7 +41,7 @@ struct VectorWorld: Sendable {
 
     /// A relay with the servers signed up and their realms known.
     func relay() async throws -> TestRelay {
-        let relay = TestRelay(now: now, pairs: pairs)
+        let relay = try await TestRelay(now: now, pairs: pairs)
         for (index, server) in servers.enumerated() {
             let signUp = await relay.post(
                 .signUp,

@@ -16,7 +16,7 @@ extension ZulipRelay {
         }
         guard server.keyHash == form.keyHash else {
             var error = ZulipError(.keyOfOtherServer)
-            error.server = form.id.text
+            error.role = Secret(form.id.text.utf8)
             throw error
         }
         guard server.standing == .active else { throw ZulipError(.serverIsDeactivated) }

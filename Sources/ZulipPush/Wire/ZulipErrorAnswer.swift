@@ -18,7 +18,7 @@ package struct ZulipErrorAnswer: Sendable {
         writer.key("result")
         writer.string("error")
         writer.key("msg")
-        writer.string(error.sentence)
+        Self.message(error, &writer)
         writer.key("code")
         writer.string(wireCode)
         Self.extras(error, &writer)
@@ -77,6 +77,13 @@ package struct ZulipErrorAnswer: Sendable {
         }
     }
 
+    /// The sentence; deployed relays name the role at its end.
+    private static func message(_ error: ZulipError, _ writer: inout JSONWriter) {
+        guard let role = error.role else { return writer.string(error.sentence) }
+        let text = role.reveal { Array(error.sentence.utf8) + [0x20] + $0 }
+        withBytes(text) { writer.string(utf8: $0) }
+    }
+
     private static func headers(_ error: ZulipError) -> [(name: StaticString, value: String)] {
         switch error.code {
         case .missingAuthorization, .malformedAuthorization, .unknownServer, .wrongServerKey,
@@ -95,7 +102,7 @@ package struct ZulipErrorAnswer: Sendable {
             writer.string(error.parameter ?? "")
         case .keyOfOtherServer:
             writer.key("role")
-            writer.string(error.server ?? "")
+            (error.role ?? Secret([])).reveal { writer.string(utf8: $0) }
         case .wrongMethod:
             writer.key("allowed_methods")
             writer.beginArray()

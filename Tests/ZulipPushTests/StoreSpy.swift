@@ -1,0 +1,102 @@
+import PushModel
+import Synchronization
+
+/// A store that notes which look-ups and repeats there were, and can be made to fail.
+final class StoreSpy: Registry, Outbox {
+    private struct State {
+        var lookups: [[String]] = []
+        var isOut = false
+        var repeats = 0
+        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let state = Mutex(State())
+    private let base: any Registry & Outbox
+
+    init(_ base: any Registry & Outbox) { self.base = base }
+
+    /// Spaces of the keys of each look-up so far, one list for each call.
+    var lookups: [[String]] { state.withLock(\.lookups) }
+    func forget() { state.withLock { $0.lookups = [] } }
+    /// From now on every call fails.
+    func goOut() { state.withLock { $0.isOut = true } }
+
+    /// Pushes that the outbox had met before.
+    var repeats: Int { state.withLock(\.repeats) }
+
+    /// Returns once the outbox has met so many repeats.
+    func repeats(atLeast count: Int) async {
+        await withCheckedContinuation { continuation in
+            let isThere = state.withLock { state in
+                if state.repeats >= count { return true }
+                state.watchers.append((count, continuation))
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+    }
+
+    private func note(_ accepted: Accepted) {
+        guard case .committed(let admissions) = accepted else { return }
+        let new = admissions.count { if case .repeated = $0 { true } else { false } }
+        let watchers = state.withLock { state in
+            state.repeats += new
+            let count = state.repeats
+            defer { state.watchers.removeAll { $0.count <= count } }
+            return state.watchers.filter { $0.count <= count }
+        }
+        for watcher in watchers { watcher.continuation.resume() }
+    }
+
+    private func check() throws(StoreError) {
+        if state.withLock(\.isOut) { throw StoreError(.unavailable) }
+    }
+
+    func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
+        state.withLock { $0.lookups.append(keys.map(\.space.text)) }
+        try check()
+        return try await base.find(keys)
+    }
+
+    func page(_ index: RecordIndex, after revision: UInt64, limit: Int) async throws(StoreError) -> [Record] {
+        try check()
+        return try await base.page(index, after: revision, limit: limit)
+    }
+
+    func apply(_ changes: [Change]) async throws(StoreError) -> Applied {
+        try check()
+        return try await base.apply(changes)
+    }
+
+    func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
+        try check()
+        return try await base.purge(before: before, limit: limit)
+    }
+
+    // MARK: outbox
+
+    func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
+        try check()
+        let accepted = try await base.accept(acceptance)
+        note(accepted)
+        return accepted
+    }
+
+    func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool] {
+        try await base.settle(settlements, feedback: feedback)
+    }
+
+    func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16 {
+        base.digest(ofOrigin: origin, at: instance)
+    }
+    func claim(_ lane: LaneName, due: UnixTime, limit: Int) async throws(StoreError) -> [OwedPush] {
+        try await base.claim(lane, due: due, limit: limit)
+    }
+    func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? { try await base.nextDue(lane) }
+    func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int] {
+        try await base.endCustody(before: before, limit: limit)
+    }
+    func renew(for span: Duration) async throws(StoreError) { try await base.renew(for: span) }
+    func takeOver(limit: Int) async throws(StoreError) -> Int { try await base.takeOver(limit: limit) }
+    func load() async throws(StoreError) -> OutboxLoad { try await base.load() }
+}
