@@ -165,6 +165,37 @@ struct RelayTests {
         #expect(extra.status == 400)
     }
 
+    @Test("An answer waits three seconds at most, and counts by first outcomes")
+    func plan() async throws {
+        let bench = try await RelayBench()
+        let id = try await bench.register("ab12", timestamp: bench.now.seconds)
+        let body = Array(RelayBench.body([RelayBench.item(id.text), RelayBench.item("AAAAAAAAAAE=")]).utf8)
+        let inbound = try withBytes(body) { (bytes) throws(ZulipError) in
+            try ZulipInbound.parse(
+                method: "POST", path: ZulipPath.notify.rawValue,
+                authorization: RelayBench.basic(RelayBench.server), contentType: nil, body: bytes)
+        }
+        let verdict = try await bench.relay.relay.receive(inbound)
+        guard case .afterFirstAttempt(let deadline, let compose) = verdict.reply else {
+            Issue.record("the answer does not wait")
+            return
+        }
+        #expect(deadline == .seconds(3))
+        #expect(verdict.pushes.count == 1 && verdict.pushes[0].custodyEnds == bench.now + .seconds(86_400))
+        let rows: [(FirstOutcome, sent: Int64, dead: Int)] = [
+            (.known(.accepted), 1, 1), (.pending, 1, 1), (.known(.unregistered), 0, 2),
+            (.known(.retry), 0, 1), (.known(.rejected), 0, 1), (.known(.misconfigured), 0, 1),
+            (.dropped, 0, 1)
+        ]
+        for (outcome, sent, dead) in rows {
+            let json = try JSONValue.parse(compose([outcome]).body())
+            #expect(json["apple_successfully_sent_count"]?.int64 == sent)
+            #expect(json["android_successfully_sent_count"]?.int64 == 0)
+            #expect(json["delete_token_ids"]?.array?.count == dead)
+            #expect(json["realm_push_status"]?["can_push"]?.bool == true)
+        }
+    }
+
     @Test("A provider's word is read as this protocol reads it")
     func overrides() {
         let at = UnixTime(seconds: 1)

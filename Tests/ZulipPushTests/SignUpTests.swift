@@ -172,6 +172,25 @@ struct SignUpTests {
         #expect(host.requests == 0)
     }
 
+    @Test("A server that deactivates itself is refused everywhere from then on, by key and by transfer")
+    func deactivated() async throws {
+        let host = Host()
+        let bench = try await RelayBench(now: Self.now, web: host)
+        host.show(try await challenge(bench))
+        let caller = RelayBench.basic(RelayBench.server)
+        let done = await bench.relay.ask(
+            "POST", ZulipPath.deactivate.rawValue, authorization: caller, body: Array("{}".utf8))
+        #expect(done.status == 200)
+        for path in ZulipPath.allCases where path.isAuthenticated {
+            let answer = await bench.relay.ask(path.method, path.rawValue, authorization: caller)
+            #expect(answer.status == 401, "\(path)")
+        }
+        let again = await bench.signUp(RelayBench.server, host: "chat.example.org")
+        #expect(again.status == 401)
+        #expect(again.code == "REALM_DEACTIVATED")
+        #expect(await bench.relay.post(.verifyChallenge, Self.verification).status == 401)
+    }
+
     @Test("A relay that may fetch nothing gives out no challenge")
     func noWeb() async throws {
         let bench = try await RelayBench(now: Self.now)

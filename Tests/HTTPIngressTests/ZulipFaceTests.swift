@@ -1,0 +1,287 @@
+import AtRest
+import Delivery
+import HTTPIngress
+import MemoryStore
+import NIOCore
+import Primitives
+import PushModel
+import PushTesting
+import Synchronization
+import Testing
+import WireFormats
+import ZulipPush
+
+/// The Zulip relay behind HTTP: who is let in, how often, and what a relay says that cannot take more.
+@Suite("Zulip over HTTP", .timeLimit(.minutes(1)))
+struct ZulipFaceTests {
+    private static let server = "1c29d774-2414-40cc-a7d1-4fb445cf9726"
+    private static let other = "a247ce6a-4a56-4f69-ac0e-09fe4537d3ce"
+    private static let realm = "0ec3eedd-6233-4c5e-a000-b9942be3494e"
+    private static let key = String(repeating: "k", count: 64)
+
+    private static func basic(_ id: String, _ key: String = ZulipFaceTests.key) -> (String, String) {
+        ("Authorization", "Basic " + Base64.text(Array("\(id):\(key)".utf8)))
+    }
+
+    private static func json(_ outbound: HTTPOutbound) throws -> JSONValue {
+        #expect(outbound.type == .json)
+        return try JSONValue.parse(outbound.body)
+    }
+
+    private static func field(_ outbound: HTTPOutbound, _ name: String) -> String? {
+        outbound.headers.first { "\($0.name)" == name }?.value
+    }
+
+    /// A provider that is never run: its lane takes pushes and sends none.
+    private struct Idle: Provider {
+        struct Slot: SendSlot { func release() {} }
+        let lane: LaneName
+        func run() async throws {}
+        func reserve() async throws(CancellationError) -> Slot { throw CancellationError() }
+        func send(_ leased: LeasedPush, on slot: Slot) async -> Answer {
+            Answer(.accepted, .ok, sentAt: .distantPast)
+        }
+    }
+
+    /// A face over a relay in memory, with short ways to ask it.
+    private final class Bench: Sendable {
+        let face: ZulipFace
+        let clock = ManualClock()
+        let pair: X25519KeyPair
+        /// What the role counted.
+        let seen: Notes
+
+        final class Notes: Sendable {
+            private let list = Mutex<[NoteCode]>([])
+            func add(_ note: NoteCode) { list.withLock { $0.append(note) } }
+            var all: [NoteCode] { list.withLock { $0 } }
+        }
+
+        /// - Parameter rows: bound of the outbox.
+        /// - Parameter hasApp: without one every push is dropped at once, and the answer waits for nobody.
+        init(pushes: Int = 0, signUps: Int = 60, rows: Int = 100, hasApp: Bool = false) async throws {
+            let world = clock.world(seed: 1)
+            pair = try X25519KeyPair(privateKey: Secret((0..<32).map { UInt8($0) }))
+            let engine = MemoryStore(
+                owner: OwnerID(Digest16(high: 1, low: 1)), sharing: MemoryStore.Shared(rows: rows),
+                clock: world.now)
+            let store = try await SealedStore(
+                engine: engine, keys: AtRestKeys.generate(world), world: world)
+            let name = configured("zulip-main")
+            let app = configured("acme")
+            let apps = AppDirectory.App(
+                name: app, bundles: .any, environment: .fixed(.production), hasFCM: true)
+            let lane = LaneName(app: app, service: .apns, environment: .production)
+            let delivery = DeliveryService(
+                outbox: store, registry: store,
+                plan: DeliveryService.Plan(
+                    apps: AppDirectory([
+                        AppDirectory.Instance(name: name, apps: hasApp ? [apps] : [], fcmApp: nil)
+                    ]),
+                    routes: hasApp ? [DeliveryService.Route(Idle(lane: lane), credential: Credential())] : [],
+                    overrides: [name: ZulipRelay.override]), world: world, journal: .silent)
+            let relay = ZulipRelay(
+                instance: name, bouncerKeys: BouncerKeys([pair]), admission: .open, registry: store,
+                web: nil, world: world)
+            let notes = Notes()
+            face = ZulipFace(
+                name: name, relay: relay, intake: delivery.intake, pushesPerMinute: pushes, world: world,
+                signUpsPerMinute: signUps, observe: { notes.add($0) })
+            seen = notes
+        }
+
+        func ask(
+            _ path: ZulipPath, _ body: [UInt8], by: [(String, String)] = [], method: HTTPVerb = .post
+        ) async -> HTTPOutbound {
+            await face.respond(
+                to: HTTPInbound(method, path: path.rawValue, headers: by, body: ByteBuffer(bytes: body)))
+        }
+
+        func post(
+            _ path: ZulipPath, _ fields: [(String, String)], by: [(String, String)] = []
+        ) async -> HTTPOutbound {
+            await ask(path, Form(fields.map { ($0.0, Array($0.1.utf8)) }).encoded(), by: by)
+        }
+
+        func signUp(_ id: String, host: String) async -> HTTPOutbound {
+            await post(
+                .signUp,
+                [
+                    ("zulip_org_id", id), ("zulip_org_key", ZulipFaceTests.key), ("hostname", host),
+                    ("contact_email", "admin@example.org")
+                ])
+        }
+
+        func status(by: [(String, String)]) async -> HTTPOutbound {
+            await ask(.analyticsStatus, [], by: by, method: .get)
+        }
+
+        /// Signs up the server with its realm and registers one device.
+        func registered() async throws -> TokenID {
+            try #require(await signUp(ZulipFaceTests.server, host: "chat.example.org").status == 200)
+            let caller = [ZulipFaceTests.basic(ZulipFaceTests.server)]
+            let realms = #"[{"uuid":"\#(ZulipFaceTests.realm)","id":1}]"#
+            let analytics = await post(
+                .analytics, [("realm_counts", "[]"), ("installation_counts", "[]"), ("realms", realms)],
+                by: caller)
+            try #require(analytics.status == 200)
+            let token = Secret("ab12".utf8)
+            let plain = RegistrationPlaintext(
+                kind: .apns, token: token, timestamp: clock.now.seconds, appID: "org.example.app")
+            let sealed = try RegistrationBox.seal(
+                plain, to: pair.publicKey,
+                ephemeral: try X25519KeyPair(privateKey: Secret((1..<33).map { UInt8($0) })))
+            let id = TokenID(token: token)
+            let answer = await post(
+                .register,
+                [
+                    ("realm_uuid", ZulipFaceTests.realm), ("token_id", id.text),
+                    ("encrypted_push_registration", sealed.reveal { String(decoding: $0, as: UTF8.self) }),
+                    ("bouncer_public_key", Base64.text(pair.publicKey))
+                ], by: caller)
+            try #require(answer.status == 200)
+            return id
+        }
+
+        /// So many alerts to the device, each with a ciphertext of its own.
+        func notify(_ id: TokenID, count: Int = 1, from first: Int = 0) async -> HTTPOutbound {
+            let items = (first..<first + count).map { number in
+                let data = Base64.text(Array("message \(number)".utf8))
+                return #"{"token_id":"\#(id.text)","http_headers":{"apns_priority":10,"apns_push_type":"#
+                    + #""alert"},"payload":{"push_key_id":1,"encrypted_data":"\#(data)"}}"#
+            }
+            let body =
+                #"{"realm_uuid":"\#(ZulipFaceTests.realm)","push_requests":["#
+                + items.joined(separator: ",") + "]}"
+            return await ask(.notify, Array(body.utf8), by: [ZulipFaceTests.basic(ZulipFaceTests.server)])
+        }
+    }
+
+    @Test("A server is let in by its id and key, given once, and nobody else is")
+    func authentication() async throws {
+        let bench = try await Bench()
+        #expect(await bench.signUp(Self.server, host: "chat.example.org").status == 200)
+        let right = Self.basic(Self.server)
+        let allowed = await bench.status(by: [right])
+        #expect(allowed.status == 200)
+        #expect(try Self.json(allowed)["result"]?.string == "success")
+        let refused: [[(String, String)]] = [
+            [], [Self.basic(Self.other)], [Self.basic(Self.server, String(repeating: "x", count: 64))],
+            [("Authorization", "Basic !")], [right, right], [right, Self.basic(Self.other)]
+        ]
+        for headers in refused {
+            let answer = await bench.status(by: headers)
+            #expect(answer.status == 401)
+            #expect(Self.field(answer, "www-authenticate") == "Basic realm=\"zulip\"")
+            #expect(try Self.json(answer)["code"]?.string == "UNAUTHORIZED")
+        }
+        let wrongMethod = await bench.ask(.analyticsStatus, [], by: [right])
+        #expect(wrongMethod.status == 405)
+        #expect(Self.field(wrongMethod, "allow") == "GET")
+    }
+
+    @Test("Beyond an origin's pushes a minute it gets 429 with when to come back, and then is let in")
+    func pushRate() async throws {
+        let bench = try await Bench(pushes: 4)
+        let id = try await bench.registered()
+        #expect(await bench.notify(id, count: 3).status == 200)
+        let refused = await bench.notify(id, count: 3, from: 3)
+        #expect(refused.status == 429)
+        // Two of three units are missing, at a unit each 15 s.
+        #expect(Self.field(refused, "retry-after") == "30")
+        let json = try Self.json(refused)
+        #expect(json["code"]?.string == "RATE_LIMIT_HIT")
+        #expect(json["retry-after"]?.int64 == 30)
+        // Whoever is refused has used nothing up, and calls without pushes are not counted.
+        #expect(await bench.notify(id, from: 3).status == 200)
+        #expect(await bench.status(by: [Self.basic(Self.server)]).status == 200)
+        bench.clock.advance(by: .seconds(45))
+        #expect(await bench.notify(id, count: 3, from: 4).status == 200)
+    }
+
+    @Test("A caller that has not proved who it is uses up nobody's share")
+    func foreignRate() async throws {
+        let bench = try await Bench(pushes: 1)
+        let id = try await bench.registered()
+        let body =
+            #"{"realm_uuid":"\#(Self.realm)","push_requests":[{"token_id":"\#(id.text)","http_headers":"#
+            + #"{"apns_priority":10,"apns_push_type":"alert"},"payload":{"push_key_id":1,"#
+            + #""encrypted_data":"QUJD"}}]}"#
+        for _ in 0..<5 {
+            let answer = await bench.ask(
+                .notify, Array(body.utf8), by: [Self.basic(Self.server, String(repeating: "x", count: 64))])
+            #expect(answer.status == 401)
+        }
+        #expect(await bench.notify(id).status == 200)
+    }
+
+    @Test("Sign-ups and transfers share a rate, whoever asks")
+    func signUpRate() async throws {
+        let bench = try await Bench(signUps: 2)
+        #expect(await bench.signUp(Self.server, host: "a.example.org").status == 200)
+        #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
+        for answer in [
+            await bench.signUp(Self.other, host: "b.example.org"),
+            await bench.post(.transfer, [("hostname", "a.example.org")]),
+            await bench.post(.verifyChallenge, [("hostname", "a.example.org"), ("access_token", "t")])
+        ] {
+            #expect(answer.status == 429)
+            #expect(Self.field(answer, "retry-after") == "30")
+        }
+        #expect(await bench.status(by: [Self.basic(Self.server)]).status == 200)
+        bench.clock.advance(by: .seconds(30))
+        #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
+    }
+
+    @Test("A full outbox is a 503 in JSON that says when to come back, and other calls go on")
+    func full() async throws {
+        let bench = try await Bench(rows: 0, hasApp: true)
+        let id = try await bench.registered()
+        let answer = await bench.notify(id)
+        #expect(answer.status == 503)
+        let seconds = try #require(Self.field(answer, "retry-after").flatMap { Int($0) })
+        #expect(seconds >= 1)
+        let json = try Self.json(answer)
+        #expect(json["result"]?.string == "error")
+        #expect(json["code"]?.string == "SERVICE_UNAVAILABLE")
+        #expect(await bench.status(by: [Self.basic(Self.server)]).status == 200)
+    }
+
+    @Test(
+        "The server's own refusals have this protocol's form where it has one",
+        arguments: IngressRefusal.allCases)
+    func refusals(refusal: IngressRefusal) async throws {
+        let face = try await Bench().face
+        let answer = face.refuse(refusal, tag: 0)
+        switch refusal {
+        case .bodyTooLarge, .notFound, .overloaded, .noAnswer:
+            let json = try Self.json(answer)
+            #expect(json["result"]?.string == "error")
+            #expect(json["code"]?.string?.isEmpty == false)
+            let isBusy = refusal == .overloaded || refusal == .noAnswer
+            #expect(answer.status == (refusal == .bodyTooLarge ? 400 : isBusy ? 503 : 404))
+            #expect((Self.field(answer, "retry-after") != nil) == isBusy)
+        case .malformed, .headersTooLarge, .slowSender, .unsupportedVersion, .unsupportedTransferCoding,
+            .unsupportedExpectation:
+            #expect(answer.status == refusal.status)
+            #expect(answer.type == .text)
+        }
+    }
+
+    @Test("What the role counts is heard, a legacy call among it; unknown paths are this protocol's 404")
+    func notes() async throws {
+        let bench = try await Bench()
+        #expect(await bench.signUp(Self.server, host: "chat.example.org").status == 200)
+        #expect(bench.seen.all.map(\.text) == ["zulip.server-signed-up"])
+        let legacy = await bench.ask(.legacyNotify, Array("{}".utf8), by: [Self.basic(Self.server)])
+        #expect(legacy.status == 400)
+        #expect(bench.seen.all.map(\.text) == ["zulip.server-signed-up", "zulip.legacy-call"])
+        let unknown = await bench.face.respond(to: HTTPInbound(.post, path: "/api/v1/remotes/x"))
+        #expect(unknown.status == 404)
+        #expect(try Self.json(unknown)["result"]?.string == "error")
+        let exact = bench.face.routes.compactMap { route -> String? in
+            if case .exact(let path) = route.pattern { path } else { nil }
+        }
+        #expect(exact == ZulipPath.allCases.map(\.rawValue))
+    }
+}
