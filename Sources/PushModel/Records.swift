@@ -83,8 +83,9 @@ package enum Condition: Sendable, Hashable {
 /// One change of the registry.
 package enum Change: Sendable {
     case put(Record, if: Condition)
-    /// A live record expires: its content is forgotten, its state says since when, and its `expiresAt` becomes at
-    /// most ``Record/expiredLife`` after that. One that has expired already, or is a tombstone, stays as it is.
+    /// A live record expires: its content is forgotten, its state says since when, and its `expiresAt`
+    /// becomes at most ``Record/expiredLife`` after that. One that has expired already, or is a tombstone,
+    /// stays as it is.
     case expire(RecordKey, at: UnixTime, if: Condition)
     /// The same by the digest that an owed push carries; only the store knows such digests.
     case expireStored(Digest16, at: UnixTime, notTouchedAfter: UnixTime)
