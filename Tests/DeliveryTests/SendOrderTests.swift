@@ -16,6 +16,8 @@ struct SendOrderTests {
         let count = kind == .memory ? 20_000 : 2_000
         try await Rig.run(Depot(kind), .of(provider), limits: limits) { rig in
             try await rig.owe((1...count).map { push($0, origin: "o\($0 % 3)") })
+            // What a call brought beyond the room counts as parked once the store has it so.
+            while try rig.lane().parked < count - 512 { await Task.yield() }
             let before = try rig.lane()
             #expect(before.inMemory == 512)
             #expect(before.parked == count - 512)
