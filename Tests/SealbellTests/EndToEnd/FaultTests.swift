@@ -58,7 +58,7 @@ private let troubles = [
     },
 ]
 
-@Suite("A push service in trouble", .timeLimit(.minutes(1)))
+@Suite("A push service in trouble", .timeLimit(.minutes(5)))
 struct FaultTests {
     private static let phones = 10
     private static let messages: Int64 = 6

@@ -1,5 +1,6 @@
 import AdminIngress
 import CoreMetrics
+import Delivery
 import Foundation
 import Logging
 import NIOPosix
@@ -100,6 +101,9 @@ final class RelayStage: Sendable {
             metrics: sharedMetrics)
         around.web = WebOptions(allowed: ["127.0.0.0/8"].compactMap { AddressBlock($0) })
         around.engine = engine
+        // Real back-off doubles from a second: six failures in a row, which chance brings, take a minute.
+        around.limits.backoffBase = .milliseconds(50)
+        around.limits.backoffCap = .milliseconds(400)
         let relay = try await Relay.open(configuration(), around)
         let urls = try await relay.listen()
         let running = RunningRelay(stage: self, relay: relay, urls: urls)
