@@ -5,7 +5,7 @@ import PushTesting
 import Synchronization
 import Testing
 
-@Suite("Faults of the operator and faults of clients", .timeLimit(.minutes(1)))
+@Suite("Faults of the operator and faults of clients", .timeLimit(.minutes(5)))
 struct CredentialTests {
     /// A credential that works or does not.
     private final class Key: Sendable {

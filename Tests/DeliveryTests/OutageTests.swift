@@ -5,7 +5,7 @@ import PushTesting
 import Synchronization
 import Testing
 
-@Suite("Outages", .timeLimit(.minutes(1)))
+@Suite("Outages", .timeLimit(.minutes(5)))
 struct OutageTests {
     /// Scale: a hundredth of 1,000 pushes a second and of the lane's 4,096 places, for the whole ten minutes.
     @Test("Through ten minutes without an answer memory stays bounded, and afterwards each push arrives once")

@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("In which order pushes leave", .timeLimit(.minutes(1)))
+@Suite("In which order pushes leave", .timeLimit(.minutes(5)))
 struct SendOrderTests {
     @Test(
         "A call leaves next, with twenty thousand parked and the memory full", arguments: EngineKind.allCases)

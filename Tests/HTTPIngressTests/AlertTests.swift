@@ -39,7 +39,7 @@ private final class NotedWeb: WebFetch {
     }
 }
 
-@Suite("What an operator is told", .timeLimit(.minutes(1)))
+@Suite("What an operator is told", .timeLimit(.minutes(5)))
 struct AlertTests {
     private let halted = Alert.laneHalted(probeLane, .invalidProviderToken)
 

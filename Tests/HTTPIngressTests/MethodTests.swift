@@ -1,7 +1,7 @@
 import HTTPIngress
 import Testing
 
-@Suite("HTTP's smaller duties", .timeLimit(.minutes(1)))
+@Suite("HTTP's smaller duties", .timeLimit(.minutes(5)))
 struct MethodTests {
     @Test("HEAD has the length and no body, and the connection goes on")
     func head() async throws {

@@ -2,7 +2,7 @@ import HTTPIngress
 import PushModel
 import Testing
 
-@Suite("Whom X-Forwarded-… is believed", .timeLimit(.minutes(1)), .serialized)
+@Suite("Whom X-Forwarded-… is believed", .timeLimit(.minutes(5)), .serialized)
 struct ProxyTests {
     /// Answers with key and security, so that a test compares whom the server took for the client.
     private static let face = ProbeFace("probe", [HTTPRoute(.exact("/who"), bodyLimitBytes: 10)]) { inbound in

@@ -5,7 +5,7 @@ import PushModel
 import ServiceLifecycle
 import Testing
 
-@Suite("A listener stops without dropping what it was asked", .timeLimit(.minutes(1)))
+@Suite("A listener stops without dropping what it was asked", .timeLimit(.minutes(5)))
 struct StopTests {
     @Test(
         "At a graceful stop idle connections end, requests in flight are answered, newcomers are turned away")

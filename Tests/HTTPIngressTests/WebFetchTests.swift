@@ -38,7 +38,7 @@ private func code(_ fetch: HTTPSFetch, _ request: WebRequest) async -> WebError.
     } catch { return error.code }
 }
 
-@Suite("Rare HTTPS requests", .timeLimit(.minutes(1)))
+@Suite("Rare HTTPS requests", .timeLimit(.minutes(5)))
 struct WebFetchTests {
     private static let loopback = AddressBlock("127.0.0.0/8").map { [$0] } ?? []
 

@@ -5,7 +5,7 @@ import PushTesting
 import SQLiteStore
 import Testing
 
-@Suite("Engines keep the same rules", .timeLimit(.minutes(1)))
+@Suite("Engines keep the same rules", .timeLimit(.minutes(5)))
 struct EngineConformanceTests {
     @Test("memory", arguments: EngineConformance.all)
     func memory(_ rule: ConformanceCase) async throws {

@@ -14,7 +14,7 @@ struct ConversationTests {
 
     @Test(
         "A notification goes from an origin through the relay to a device that opens it",
-        .timeLimit(.minutes(1)))
+        .timeLimit(.minutes(5)))
     func wholeWay() async throws {
         let pair = try X25519KeyPair(privateKey: Secret((0..<32).map { UInt8($0) }))
         let relay = try await TestRelay(now: Self.now, pairs: [pair])
@@ -72,7 +72,7 @@ struct ConversationTests {
 
     @Test(
         "A dead token is reported once, expires, and comes back with a newer registration",
-        .timeLimit(.minutes(1)))
+        .timeLimit(.minutes(5)))
     func deadToken() async throws {
         let bench = try await RelayBench(now: Self.now)
         try await bench.relay.running { relay in

@@ -47,7 +47,7 @@ struct Canary: Sendable {
     func isIn(_ haystack: Data) -> Bool { forms.contains { haystack.range(of: Data($0)) != nil } }
 }
 
-@Suite("What a relay has been told is told to nobody", .timeLimit(.minutes(1)))
+@Suite("What a relay has been told is told to nobody", .timeLimit(.minutes(5)))
 struct CanaryTests {
     private static func word(_ prefix: String) -> String {
         prefix + Hex.encode((0..<8).map { _ in UInt8.random(in: .min ... .max) })

@@ -80,7 +80,7 @@ private final class Program: Sendable {
     }
 }
 
-@Suite("The program as a process", .timeLimit(.minutes(1)), .serialized)
+@Suite("The program as a process", .timeLimit(.minutes(5)), .serialized)
 struct ProcessTests {
     private static let text = RelayStage.text.replacing("level: debug", with: "level: info")
 

@@ -6,7 +6,7 @@ import ZulipPush
 
 @testable import sealbell
 
-@Suite("A reload while the relay serves", .timeLimit(.minutes(1)))
+@Suite("A reload while the relay serves", .timeLimit(.minutes(5)))
 struct ReloadTests {
     private static let beta = """
         apps:

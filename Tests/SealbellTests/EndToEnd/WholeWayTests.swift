@@ -6,7 +6,7 @@ import ZulipPush
 
 @testable import sealbell
 
-@Suite("From a Zulip server to a phone, over real sockets", .timeLimit(.minutes(1)))
+@Suite("From a Zulip server to a phone, over real sockets", .timeLimit(.minutes(5)))
 struct WholeWayTests {
     @Test("Messages, removals and tests arrive through Apple and Google, and only the phone can read them")
     func allKinds() async throws {
