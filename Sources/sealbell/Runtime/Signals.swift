@@ -11,4 +11,6 @@ func letSignalsThrough() {
     sigemptyset(&signals)
     for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, signal) }
     pthread_sigmask(SIG_UNBLOCK, &signals, nil)
+    // A reader that has gone away is an error of that write, and no reason to end the relay.
+    signal(SIGPIPE, SIG_IGN)
 }
