@@ -9,7 +9,7 @@ let strict: [SwiftSetting] = [
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
     .enableUpcomingFeature("InferIsolatedConformances"),
-    .treatAllWarnings(as: .error),
+    .treatAllWarnings(as: .error)
 ]
 
 func product(_ name: String, _ package: String) -> Target.Dependency {
@@ -50,62 +50,102 @@ let foundations: [Target] = [
     library("PushModel"),
     library("Primitives", ["PushModel", "CSodium"]),
     library("WireFormats", ["PushModel"]),
-    library("AtRest", ["PushModel", "Primitives", "WireFormats"]),
+    library("AtRest", ["PushModel", "Primitives", "WireFormats"])
 ]
 
 // L2: neighbours that never import each other.
 let rooms: [Target] = [
     library("ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
     library("Delivery", ["PushModel", lifecycle, metrics]),
-    library("HTTP2Client", ["PushModel", "WireFormats", "CNghttp2", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP1, nioExtras, lifecycle]),
+    library(
+        "HTTP2Client",
+        [
+            "PushModel", "WireFormats", "CNghttp2", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP1, nioExtras,
+            lifecycle
+        ]),
     library("WebClient", ["PushModel", "WireFormats", httpClient, nioCore, nioSSL, nioHTTP1, nioPosix]),
     library("APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
     library("FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto, cryptoExtras]),
     library("MemoryStore", ["PushModel"]),
-    library("SQLiteStore", ["PushModel", grdb, sqlite, lifecycle]),
+    library("SQLiteStore", ["PushModel", grdb, sqlite, lifecycle])
 ]
 
 // L3: transports, and what stands beside the relay: simulators, benchmarks, test support.
 let doors: [Target] = [
-    library("HTTPIngress", ["PushModel", "WireFormats", "ZulipPush", "Delivery",
-                            nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, metrics, lifecycle]),
-    library("AdminIngress", ["PushModel", "WireFormats", "Delivery", "HTTPIngress", crypto, metrics, lifecycle]),
-    library("Simulators", ["PushModel", "Primitives", "WireFormats", "CNghttp2",
-                           nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, crypto, cryptoExtras, lifecycle]),
-    library("Bench", ["PushModel", "WireFormats", "Primitives", "HTTP2Client", "APNs", "FCM", "ZulipPush", "Delivery",
-                      "Simulators", nioCore, nioPosix, nioHTTP1, nioSSL, crypto, cryptoExtras, lifecycle]),
-    library("PushTesting", ["PushModel", "WireFormats", "Primitives"]),
+    library(
+        "HTTPIngress",
+        [
+            "PushModel", "WireFormats", "ZulipPush", "Delivery",
+            nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, metrics, lifecycle
+        ]),
+    library(
+        "AdminIngress", ["PushModel", "WireFormats", "Delivery", "HTTPIngress", crypto, metrics, lifecycle]),
+    library(
+        "Simulators",
+        [
+            "PushModel", "Primitives", "WireFormats", "CNghttp2",
+            nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, crypto, cryptoExtras, lifecycle
+        ]),
+    library(
+        "Bench",
+        [
+            "PushModel", "WireFormats", "Primitives", "HTTP2Client", "APNs", "FCM", "ZulipPush", "Delivery",
+            "Simulators", nioCore, nioPosix, nioHTTP1, nioSSL, crypto, cryptoExtras, lifecycle
+        ]),
+    library("PushTesting", ["PushModel", "WireFormats", "Primitives"])
 ]
 
 let application: [Target] = [
     .executableTarget(
         name: "sealbell",
         dependencies: [
-            "PushModel", "Primitives", "WireFormats", "AtRest", "ZulipPush", "Delivery", "HTTP2Client", "WebClient",
+            "PushModel", "Primitives", "WireFormats", "AtRest", "ZulipPush", "Delivery", "HTTP2Client",
+            "WebClient",
             "APNs", "FCM", "MemoryStore", "SQLiteStore", "HTTPIngress", "AdminIngress", "Simulators", "Bench",
-            lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL, crypto,
+            lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL, crypto
         ],
-        swiftSettings: strict),
+        swiftSettings: strict)
 ]
 
 let suites: [Target] = [
     tests("PushModelTests", ["PushModel", "PushTesting"]),
     tests("WireFormatsTests", ["WireFormats", "PushModel", "PushTesting"]),
     tests("StoreTests", ["PushModel", "PushTesting", "AtRest", "Primitives", "MemoryStore", "SQLiteStore"]),
-    tests("DeliveryTests", ["PushModel", "PushTesting", "Delivery", "MemoryStore", "SQLiteStore", "AtRest",
-                            lifecycle, logging]),
-    tests("HTTP2ClientTests", ["PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", "WebClient", "WireFormats",
-                               nioCore, nioPosix, nioSSL, nioHTTP1, crypto, cryptoExtras, "CNghttp2"]),
+    tests(
+        "DeliveryTests",
+        [
+            "PushModel", "PushTesting", "Delivery", "MemoryStore", "SQLiteStore", "AtRest",
+            lifecycle, logging
+        ]),
+    tests(
+        "HTTP2ClientTests",
+        [
+            "PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", "WebClient",
+            "WireFormats",
+            nioCore, nioPosix, nioSSL, nioHTTP1, crypto, cryptoExtras, "CNghttp2"
+        ]),
     tests("SimulatorsTests", ["PushModel", "Simulators", "CNghttp2", nioCore, nioPosix, nioSSL, nioHTTP1]),
-    tests("ZulipPushTests", ["PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats", "Delivery", "APNs", "FCM",
-                             "MemoryStore", "AtRest"]),
-    tests("HTTPIngressTests", ["PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats",
-                               "ZulipPush", "Primitives", "AtRest", "MemoryStore", "Delivery", "Simulators",
-                               nioCore, nioPosix, nioHTTP1, nioSSL, metrics, logging, lifecycle]),
-    tests("SealbellTests", ["sealbell", "PushModel", "Primitives", "PushTesting", "Simulators", "WireFormats", "ZulipPush",
-                            "SQLiteStore", "MemoryStore", "AtRest", "AdminIngress", "Delivery", "WebClient", lifecycle,
-                            logging, metrics, nioCore, nioPosix, nioSSL, crypto, cryptoExtras]),
-    tests("TidyTests"),
+    tests(
+        "ZulipPushTests",
+        [
+            "PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats", "Delivery", "APNs", "FCM",
+            "MemoryStore", "AtRest"
+        ]),
+    tests(
+        "HTTPIngressTests",
+        [
+            "PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats",
+            "ZulipPush", "Primitives", "AtRest", "MemoryStore", "Delivery", "Simulators",
+            nioCore, nioPosix, nioHTTP1, nioSSL, metrics, logging, lifecycle
+        ]),
+    tests(
+        "SealbellTests",
+        [
+            "sealbell", "PushModel", "Primitives", "PushTesting", "Simulators", "WireFormats", "ZulipPush",
+            "SQLiteStore", "MemoryStore", "AtRest", "AdminIngress", "Delivery", "WebClient", lifecycle,
+            logging, metrics, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
+        ]),
+    tests("TidyTests")
 ]
 
 let package = Package(
@@ -114,7 +154,7 @@ let package = Package(
     products: [
         .executable(name: "sealbell", targets: ["sealbell"]),
         .library(name: "ZulipPush", targets: ["ZulipPush"]),
-        .library(name: "Simulators", targets: ["Simulators"]),
+        .library(name: "Simulators", targets: ["Simulators"])
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
@@ -128,7 +168,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-metrics", exact: "2.13.0"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
-        .package(url: "https://github.com/swiftlang/swift-docc-plugin", exact: "1.5.0"),
+        .package(url: "https://github.com/swiftlang/swift-docc-plugin", exact: "1.5.0")
     ],
     targets: foundations + rooms + doors + application + suites,
     swiftLanguageModes: [.v6]
