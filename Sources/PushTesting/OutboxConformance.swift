@@ -10,7 +10,7 @@ extension EngineConformance {
                 "what a dead process owed is taken over, and its word no longer counts", takeover),
             ConformanceCase("a live owner keeps its pushes", liveOwner),
             ConformanceCase("the outbox refuses what is beyond its bound, and writes none of it", bounds),
-            ConformanceCase("custody ends for parked pushes", custody),
+            ConformanceCase("custody ends for parked pushes", custody)
         ]
     }
 
@@ -18,7 +18,7 @@ extension EngineConformance {
         [
             ConformanceCase("a repeat meets the owed push, and its first outcome once settled", repeats),
             ConformanceCase("a repeat is known after reopening", repeatsAfterReopening),
-            ConformanceCase("a mark ends after ten minutes, and at once when withdrawn", markEnds),
+            ConformanceCase("a mark ends after ten minutes, and at once when withdrawn", markEnds)
         ]
     }
 
@@ -179,7 +179,7 @@ extension EngineConformance {
         let admissions = try await Samples.accept(pushes, engine, rig)
         let steps = [
             try Samples.step(pushes[0], admissions[0], .settle),
-            try Samples.step(pushes[1], admissions[1], .withdraw),
+            try Samples.step(pushes[1], admissions[1], .withdraw)
         ]
         _ = try await engine.settle(steps, feedback: [], now: rig.clock.now)
         let withdrawn = Samples.push(3, rig, mark: 2)

@@ -14,7 +14,7 @@ package enum EngineConformance {
             ConformanceCase("a record past its expiry is none, and purge takes a bounded number", expiry),
             ConformanceCase("an expired record stays 42 days, and may be put anew before", expiredLife),
             ConformanceCase("one dead address ends its older registrations only", deadAddress),
-            ConformanceCase("a setting is written once", settings),
+            ConformanceCase("a setting is written once", settings)
         ]
     }
 
@@ -50,7 +50,7 @@ package enum EngineConformance {
         let now = rig.clock.now
         _ = try await engine.apply([.put(Samples.record(2), if: .any)], now: now)
         let changes: [StoredChange] = [
-            .put(Samples.record(1), if: .absent), .put(Samples.record(2), if: .absent),
+            .put(Samples.record(1), if: .absent), .put(Samples.record(2), if: .absent)
         ]
         try expect(try await engine.apply(changes, now: now) == .refused(index: 1), "the second is refused")
         try expect(try await engine.find([Samples.digest(1)], now: now) == [nil], "so the first is not made")
@@ -136,7 +136,7 @@ package enum EngineConformance {
         _ = try await engine.apply(
             [
                 .put(Samples.record(1, touched: 10, address: 77), if: .any),
-                .put(Samples.record(2, touched: 30, address: 77), if: .any),
+                .put(Samples.record(2, touched: 30, address: 77), if: .any)
             ], now: now)
         let dead = StoredChange.expireAddress(
             Samples.digest(77), at: now, notTouchedAfter: UnixTime(milliseconds: 20))
