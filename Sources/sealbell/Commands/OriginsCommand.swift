@@ -9,7 +9,7 @@ struct OriginsCommand: AsyncParsableCommand {
         discussion: "They ask the relay itself, at its admin door; name its state directory with --at.",
         subcommands: [
             OriginsListCommand.self, OriginsInviteCommand.self, OriginsSuspendCommand.self,
-            OriginsResumeCommand.self,
+            OriginsResumeCommand.self
         ])
 }
 

@@ -39,7 +39,7 @@ struct OriginsDesk: Sendable {
             },
             call(Self.resumePath, changes: true) { desk, inbound throws(Refusal) in
                 try await desk.set(suspended: false, inbound)
-            },
+            }
         ]
     }
 
