@@ -96,7 +96,8 @@ struct FCMOutcomeTests {
 @Suite("How long FCM asks to wait in the body")
 struct FCMRetryInfoTests {
     private func judge(_ status: Int, _ delay: String, header: String = "") -> Outcome {
-        let body = #"{"error":{"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"#
+        let body =
+            #"{"error":{"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"#
             + delay + "}]}}"
         return FCMOutcomeTable.judge(
             status: status, body: Array(body.utf8), retryAfter: Array(header.utf8), now: now
