@@ -90,7 +90,9 @@ struct BadInputTests {
             let whole = scene.register.body.reveal { Array($0) }
             // Cut inside its last field: the key is then another one, or missing.
             let start = try #require(whole.firstRange(of: Array("&bouncer_public_key".utf8))).lowerBound
-            for length in Array(stride(from: 0, to: start, by: 29)) + stride(from: start, to: whole.count - 4, by: 3) {
+            for length in Array(stride(from: 0, to: start, by: 29))
+                + stride(from: start, to: whole.count - 4, by: 3)
+            {
                 try await scene.refuse(scene.register, Array(whole[..<length]), "cut at \(length)")
             }
             let analytics = scene.analytics.body.reveal { Array($0) }
@@ -107,15 +109,18 @@ struct BadInputTests {
         try await stage { scene in
             let notify = scene.text(scene.notify)
             let changes = [
-                ("\"push_requests\":[", "\"push_requests\":{"), ("\"push_requests\":[", "\"push_requests\":[[],"),
+                ("\"push_requests\":[", "\"push_requests\":{"),
+                ("\"push_requests\":[", "\"push_requests\":[[],"),
                 ("\"push_requests\":[", "\"push_requests\":[null,"), ("\"token_id\":\"", "\"token_id\":\"x"),
                 ("\"token_id\":\"", "\"token_id\":\"99999999999999999999999"),
-                ("\"apns_priority\":10", "\"apns_priority\":11"), ("\"apns_priority\":10", "\"apns_priority\":\"10\""),
+                ("\"apns_priority\":10", "\"apns_priority\":11"),
+                ("\"apns_priority\":10", "\"apns_priority\":\"10\""),
                 ("\"apns_push_type\":\"alert\"", "\"apns_push_type\":\"shout\""),
                 ("\"push_key_id\":", "\"push_key_id\":-"), ("\"push_key_id\":", "\"push_key_id\":9999999999"),
-                ("\"encrypted_data\":\"", "\"encrypted_data\":\"!!"), ("\"encrypted_data\":", "\"encrypted\":"),
+                ("\"encrypted_data\":\"", "\"encrypted_data\":\"!!"),
+                ("\"encrypted_data\":", "\"encrypted\":"),
                 ("\"payload\":{", "\"payload\":[{"),
-                ("\"realm_uuid\":\"", "\"realm_uuid\":\"x"), ("\"realm_uuid\":", "\"realm\":"),
+                ("\"realm_uuid\":\"", "\"realm_uuid\":\"x"), ("\"realm_uuid\":", "\"realm\":")
             ]
             for (old, new) in changes {
                 #expect(notify.contains(old))
@@ -123,7 +128,8 @@ struct BadInputTests {
             }
             let deep = String(repeating: "[", count: 20_000)
             try await scene.refuse(scene.notify, Array("{\"x\":\(deep)".utf8), "deep")
-            let stranger = notify.replacing(scene.server.realm.uuid, with: "0ec3eedd-6233-4c5e-a000-b9942be3494e")
+            let stranger = notify.replacing(
+                scene.server.realm.uuid, with: "0ec3eedd-6233-4c5e-a000-b9942be3494e")
             try await scene.refuse(scene.notify, Array(stranger.utf8), "a realm of nobody")
 
             let register = scene.text(scene.register)
@@ -131,7 +137,7 @@ struct BadInputTests {
                 ("realm_uuid=", "realm_uuid=x"), ("token_id=", "token_id=x"), ("token_id=", "token_id=1"),
                 ("bouncer_public_key=", "bouncer_public_key=A"), ("realm_uuid=", "realm="),
                 ("encrypted_push_registration=", "encrypted_push_registration=AAAA"),
-                ("encrypted_push_registration=", "encrypted_push_registration=%"), ("&", "&&%zz&"),
+                ("encrypted_push_registration=", "encrypted_push_registration=%"), ("&", "&&%zz&")
             ] {
                 try await scene.refuse(scene.register, Array(register.replacing(old, with: new).utf8), new)
             }
@@ -154,10 +160,11 @@ struct BadInputTests {
                     ("realm_uuid", Array(scene.server.realm.uuid.utf8)),
                     ("token_id", Array(scene.phone.group.tokenID.text.utf8)),
                     ("encrypted_push_registration", Array(Base64.text(bytes).utf8)),
-                    ("bouncer_public_key", Array(scene.relay.bouncerKey.utf8)),
+                    ("bouncer_public_key", Array(scene.relay.bouncerKey.utf8))
                 ]).encoded()
                 let answer = try await scene.refuse(
-                    "POST", scene.register.path, scene.register.headers, text, 400...400, "\(bytes.count) bytes")
+                    "POST", scene.register.path, scene.register.headers, text, 400...400,
+                    "\(bytes.count) bytes")
                 answers.insert(answer.body)
             }
             #expect(answers.count == 1)
@@ -167,17 +174,21 @@ struct BadInputTests {
     @Test("Ten thousand items, and more bytes than a call may have, are refused before any look-up")
     func oversize() async throws {
         try await stage { scene in
-            let item = try #require(scene.text(scene.notify).split(separator: "[", maxSplits: 1).last).dropLast(2)
+            let item = try #require(scene.text(scene.notify).split(separator: "[", maxSplits: 1).last)
+                .dropLast(2)
             for count in [1001, 10_000] where count * item.utf8.count < 4 << 20 || count == 1001 {
                 let items = Array(repeating: String(item), count: count).joined(separator: ",")
                 let body = "{\"realm_uuid\":\"\(scene.server.realm.uuid)\",\"push_requests\":[\(items)]}"
                 try await scene.refuse(
-                    "POST", scene.notify.path, scene.notify.headers, Array(body.utf8), 400...400, "\(count) items")
+                    "POST", scene.notify.path, scene.notify.headers, Array(body.utf8), 400...400,
+                    "\(count) items")
             }
             let small = Array(repeating: "0", count: 10_000).joined(separator: ",")
-            try await scene.refuse(scene.notify, Array("{\"push_requests\":[\(small)]}".utf8), "10,000 numbers")
+            try await scene.refuse(
+                scene.notify, Array("{\"push_requests\":[\(small)]}".utf8), "10,000 numbers")
             let large = [UInt8](repeating: 0x20, count: (4 << 20) + 1)
-            try await scene.refuse("POST", scene.notify.path, scene.notify.headers, large, 400...400, "4 MiB and one")
+            try await scene.refuse(
+                "POST", scene.notify.path, scene.notify.headers, large, 400...400, "4 MiB and one")
             let form = [UInt8](repeating: 0x61, count: (64 << 10) + 1)
             for call in [scene.register, scene.signUp] {
                 try await scene.refuse("POST", call.path, call.headers, form, 400...400, "64 KiB and one")
@@ -203,7 +214,7 @@ struct BadInputTests {
                     [], basic("nobody:key"), basic("\(scene.server.origin.id):wrong"), basic("no-colon"),
                     basic("ada@acme.example:key"),
                     [("Authorization", Secret("Bearer x".utf8))], [("Authorization", Secret("Basic !".utf8))],
-                    [("Authorization", Secret([0x42, 0xFF]))], good + good,
+                    [("Authorization", Secret([0x42, 0xFF]))], good + good
                 ] {
                     try await scene.refuse(path.method, path.rawValue, headers, [], 400...401, "\(path)")
                 }
@@ -215,7 +226,8 @@ struct BadInputTests {
                     try await scene.refuse("POST", path.rawValue, good, body, 400...400, "\(path)").body)
             }
             #expect(legacy.count == 1)
-            for path in ["/api/v1/remotes/", "/api/v1/remotes/push/e2ee/notify/", "/api/v1/remotes/%2e%2e/x"] {
+            for path in ["/api/v1/remotes/", "/api/v1/remotes/push/e2ee/notify/", "/api/v1/remotes/%2e%2e/x"]
+            {
                 try await scene.refuse("POST", path, good, [], 404...404, path)
             }
         }
@@ -226,7 +238,8 @@ struct BadInputTests {
         try await stage { scene in
             for _ in 0..<3 {
                 #expect(try await scene.relay.ask(scene.register).status == 200)
-                #expect(scene.watch.take().filter { $0.hasPrefix("accept") } == ["accept 0 pushes, 1 changes"])
+                #expect(
+                    scene.watch.take().filter { $0.hasPrefix("accept") } == ["accept 0 pushes, 1 changes"])
             }
             // Another server shows the same box for a realm that is not its own.
             let other = try await scene.relay.server("other.acme.example")
@@ -243,7 +256,7 @@ struct BadInputTests {
             for (old, new) in [
                 ("hostname=", "hostname=%20"), ("hostname=", "hostname=a%2F"), ("hostname=", "hostname=a%40"),
                 ("contact_email=", "contact_email=%40"), ("zulip_org_id=", "zulip_org_id=x"),
-                ("zulip_org_key=", "zulip_org_key=x"), ("zulip_org_id=", "org="),
+                ("zulip_org_key=", "zulip_org_key=x"), ("zulip_org_id=", "org=")
             ] {
                 #expect(text.contains(old))
                 try await scene.refuse(scene.signUp, Array(text.replacing(old, with: new).utf8), new)

@@ -21,7 +21,8 @@ struct Canary: Sendable {
         // At each of the three places that its first byte can have in base64, without the characters that
         // its neighbours change.
         for shift in 0..<3 {
-            let text = Array(Base64.text([UInt8](repeating: 0, count: shift) + bytes).utf8.prefix { $0 != 0x3D })
+            let text = Array(
+                Base64.text([UInt8](repeating: 0, count: shift) + bytes).utf8.prefix { $0 != 0x3D })
             let first = shift == 0 ? 0 : shift + 1
             let last = (shift + bytes.count).isMultiple(of: 3) ? text.count : text.count - 1
             forms.append(Array(text[first..<last]))
@@ -40,7 +41,7 @@ struct Canary: Sendable {
         let digits = text.filter { $0 != "-" }
         return [
             Canary(name, text), Canary(name + " without hyphens", digits),
-            Canary(name + " as bytes", try Hex.decode(Array(digits.utf8))),
+            Canary(name + " as bytes", try Hex.decode(Array(digits.utf8)))
         ]
     }
 
@@ -82,7 +83,9 @@ struct CanaryTests {
             for phone in [apple, google] {
                 canaries.append(Canary("token id", phone.group.tokenID.text))
                 canaries.append(
-                    Canary("blob", phone.group.sealedRegistration.reveal { String(decoding: $0, as: UTF8.self) }))
+                    Canary(
+                        "blob", phone.group.sealedRegistration.reveal { String(decoding: $0, as: UTF8.self) })
+                )
             }
         }
     }
@@ -106,7 +109,8 @@ struct CanaryTests {
             cast.apple, "\"http_headers\":{\"apns_priority\":10,\"apns_push_type\":\"alert\"}", sealed[0],
             ",\"aps\":{\"alert\":{\"title\":\"\(title)\"},\"mutable-content\":1}")
         let google = item(cast.google, "\"fcm_priority\":\"high\"", sealed[1], "")
-        return Secret("{\"realm_uuid\":\"\(cast.server.realm.uuid)\",\"push_requests\":[\(apple),\(google)]}".utf8)
+        return Secret(
+            "{\"realm_uuid\":\"\(cast.server.realm.uuid)\",\"push_requests\":[\(apple),\(google)]}".utf8)
     }
 
     private static func call(_ cast: Cast, _ body: Secret) -> ZulipCall? {
@@ -162,7 +166,7 @@ struct CanaryTests {
                     server.origin.analytics(realms: [server.realm]),
                     server.origin.register(cast.apple.group, realm: server.realm.uuid),
                     server.origin.register(cast.google.group, realm: server.realm.uuid),
-                    try #require(Self.call(cast, Self.notify(cast, sealed, title))),
+                    try #require(Self.call(cast, Self.notify(cast, sealed, title)))
                 ]
                 for call in calls {
                     #expect(try await relay.ask(call, headers: Self.headers).status == 200)
@@ -175,7 +179,8 @@ struct CanaryTests {
                     urls: relay.urls, ca: nil, publicKeys: relay.relay.publicKeys, apps: [:])
                 try run.write(state: stage.state)
                 let said = try await Self.said(relay)
-                #expect(said.contains { $0.place.hasSuffix("-wal") } && said.contains { $0.place == "run.json" })
+                #expect(
+                    said.contains { $0.place.hasSuffix("-wal") } && said.contains { $0.place == "run.json" })
                 // The search can find: what is public is there.
                 let known = Canary("public key", relay.bouncerKey)
                 #expect(said.contains { $0.place == "run.json" && known.isIn($0.bytes) })

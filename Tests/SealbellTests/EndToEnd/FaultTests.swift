@@ -13,7 +13,8 @@ struct Trouble: Sendable, CustomTestStringConvertible {
     let begin: @Sendable (APNsSimulator) -> Void
 
     init(
-        _ name: String, doubles: ClosedRange<Int> = 0...0, _ begin: @escaping @Sendable (APNsSimulator) -> Void
+        _ name: String, doubles: ClosedRange<Int> = 0...0,
+        _ begin: @escaping @Sendable (APNsSimulator) -> Void
     ) {
         testDescription = name
         self.doubles = doubles
@@ -55,7 +56,7 @@ private let troubles = [
             $0.roundTrip = .milliseconds(40)
             $0.initialWindowBytes = 2048
         }
-    },
+    }
 ]
 
 @Suite("A push service in trouble", .timeLimit(.minutes(5)))

@@ -75,7 +75,8 @@ struct OriginsTests {
                 let server = try await relay.server()
                 #expect(try await relay.ask(server.origin.deactivate()).status == 200)
                 let gone = await operate(relay, "resume", server.origin.id)
-                #expect(gone.status == .failed && gone.err == ["This origin has ended its registration itself."])
+                #expect(
+                    gone.status == .failed && gone.err == ["This origin has ended its registration itself."])
             }
         }
     }
@@ -114,7 +115,8 @@ struct OriginsTests {
     @Test("Where the admin door has a token, calls need it")
     func token() async throws {
         let text = RelayStage.text.replacing(
-            "admin: { bind: \"127.0.0.1:0\" }", with: "admin: { bind: \"0.0.0.0:0\", token_file: admin.token }")
+            "admin: { bind: \"127.0.0.1:0\" }",
+            with: "admin: { bind: \"0.0.0.0:0\", token_file: admin.token }")
         func prepare(_ folder: String) throws {
             try writeFile(folder + "/admin.token", Array("open-sesame\n".utf8), replacing: true)
             try writeFile(folder + "/other.token", Array("sesame\n".utf8), replacing: true)

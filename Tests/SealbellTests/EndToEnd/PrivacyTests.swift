@@ -110,7 +110,9 @@ struct PrivacyTests {
                 #expect(real.status == 403 && real.body == unreal.body && real.status == unreal.status)
                 #expect(realWork == unrealWork)
                 // In its own realm the same phone may be registered: it shows the sealed box itself.
-                #expect(try await b.register(registered, relay).body == (try await b.register(unknown, relay).body))
+                #expect(
+                    try await b.register(registered, relay).body
+                        == (try await b.register(unknown, relay).body))
             }
         }
     }

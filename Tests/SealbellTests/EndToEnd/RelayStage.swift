@@ -107,9 +107,11 @@ final class RelayStage: Sendable {
         let relay = try await Relay.open(configuration(), around)
         let urls = try await relay.listen()
         let running = RunningRelay(stage: self, relay: relay, urls: urls)
-        let group = ServiceGroup(services: relay.services, logger: Logger(label: "stage") { _ in
-            SwiftLogNoOpLogHandler()
-        })
+        let group = ServiceGroup(
+            services: relay.services,
+            logger: Logger(label: "stage") { _ in
+                SwiftLogNoOpLogHandler()
+            })
         let result: Result<Void, any Error>
         do {
             result = try await withThrowingTaskGroup(of: Void.self) { tasks in

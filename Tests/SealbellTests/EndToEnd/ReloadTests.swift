@@ -76,9 +76,10 @@ struct ReloadTests {
 
     @Test("An instance that is removed is gone from its door; the other stays")
     func removedInstance() async throws {
-        let text = RelayStage.text.replacing(
-            "  admin:", with: "  side: { bind: \"127.0.0.1:0\", serves: [zulip-two] }\n  admin:"
-        ) + "  zulip-two: { protocol: zulip, apps: [acme], keys: bouncer.keys, sign_up: open }\n"
+        let text =
+            RelayStage.text.replacing(
+                "  admin:", with: "  side: { bind: \"127.0.0.1:0\", serves: [zulip-two] }\n  admin:"
+            ) + "  zulip-two: { protocol: zulip, apps: [acme], keys: bouncer.keys, sign_up: open }\n"
         try await RelayStage.with(text) { stage in
             try await stage.run { relay in
                 let server = try await relay.server()
@@ -163,9 +164,10 @@ struct ReloadTests {
                 let broken = [
                     RelayStage.text.replacing("key_file: apns.p8", with: "key_file: missing.p8")
                         .replacing("sign_up: open", with: "sign_up: invite"),
-                    RelayStage.text.replacing("keys: bouncer.keys, sign_up: open", with: "keys: none, sign_up: invite"),
+                    RelayStage.text.replacing(
+                        "keys: bouncer.keys, sign_up: open", with: "keys: none, sign_up: invite"),
                     RelayStage.text.replacing("127.0.0.1:0", with: "127.0.0.1:9"),
-                    RelayStage.text.replacing("  admin: { bind: \"127.0.0.1:0\" }\n", with: ""),
+                    RelayStage.text.replacing("  admin: { bind: \"127.0.0.1:0\" }\n", with: "")
                 ]
                 for text in broken {
                     #expect(throws: (any Error).self) { try relay.relay.reload(stage.configuration(text)) }

@@ -21,7 +21,7 @@ struct WholeWayTests {
                         : stage.fcm.subscribe(address: phone.token)
                     var arrivals = stream.makeAsyncIterator()
                     for body in [
-                        TestPhone.message(5, "see you at nine"), .remove([5, 6]), .test(time: 1_800_000_000),
+                        TestPhone.message(5, "see you at nine"), .remove([5, 6]), .test(time: 1_800_000_000)
                     ] {
                         let answer = try await server.notify(body, [phone], relay)
                         #expect(answer.status == 200 && answer.dead.isEmpty)
