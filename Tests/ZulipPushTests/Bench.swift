@@ -63,7 +63,8 @@ final class TestRelay: Sendable {
             AppDirectory.Instance(
                 name: Self.instance,
                 apps: [
-                    AppDirectory.App(name: Self.app, bundles: .any, environment: .fixed(.production), hasFCM: true)
+                    AppDirectory.App(
+                        name: Self.app, bundles: .any, environment: .fixed(.production), hasFCM: true)
                 ],
                 fcmApp: Self.app)
         ])
@@ -89,7 +90,9 @@ final class TestRelay: Sendable {
     }
 
     /// Runs the delivery while `body` runs.
-    func running<Result: Sendable>(_ body: @Sendable (TestRelay) async throws -> Result) async throws -> Result {
+    func running<Result: Sendable>(_ body: @Sendable (TestRelay) async throws -> Result) async throws
+        -> Result
+    {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await self.delivery.run() }
             let result = try await body(self)
@@ -132,7 +135,9 @@ final class TestRelay: Sendable {
     }
 
     /// A form by path.
-    func post(_ path: ZulipPath, _ fields: [(String, String)], authorization: String? = nil) async -> TestAnswer {
+    func post(_ path: ZulipPath, _ fields: [(String, String)], authorization: String? = nil) async
+        -> TestAnswer
+    {
         let form = Form(fields.map { ($0.0, Array($0.1.utf8)) })
         return await ask("POST", path.rawValue, authorization: authorization, body: form.encoded())
     }
@@ -171,7 +176,9 @@ final class StubServices: Sendable {
     /// What was sent, as vectors write it.
     var sends: [JSONValue] { state.withLock(\.sends) }
     /// `nil`: accepted, as at first.
-    func answer(_ token: String, with upstream: Upstream?) { state.withLock { $0.upstream[token] = upstream } }
+    func answer(_ token: String, with upstream: Upstream?) {
+        state.withLock { $0.upstream[token] = upstream }
+    }
     func provider(_ kind: ProviderKind) -> StubProvider { StubProvider(kind, self) }
 
     /// From now on requests arrive and are not answered before ``release()``.
@@ -232,7 +239,8 @@ final class StubServices: Sendable {
             let detail = #"{"@type":"\#(type)","errorCode":"\#(upstream.word)"}"#
             let verdict = FCMOutcomeTable.judge(
                 status: upstream.status,
-                body: Array(#"{"error":{"code":\#(upstream.status),"details":[\#(detail)]}}"#.utf8), retryAfter: [],
+                body: Array(#"{"error":{"code":\#(upstream.status),"details":[\#(detail)]}}"#.utf8),
+                retryAfter: [],
                 now: now)
             return Answer(verdict.outcome, verdict.reason, sentAt: now)
         }
@@ -246,9 +254,9 @@ final class StubServices: Sendable {
                 "headers": .object([
                     "apns-topic": .string(message.bundle + message.pushType.topicSuffix),
                     "apns-priority": .string(String(message.priority)),
-                    "apns-push-type": .string(message.pushType.rawValue),
+                    "apns-push-type": .string(message.pushType.rawValue)
                 ]),
-                "body": json(message.payload),
+                "body": json(message.payload)
             ])
         case .fcm(let message):
             let request = FCMRequest(authority: "fcm", project: "p", addressKind: .token)

@@ -205,7 +205,8 @@ struct OriginTests {
                 try ZulipOrigin.notifyAnswer(Secret(bytes[..<length]))
             }
         }
-        let wrong = #"{"result":"success","apple_successfully_sent_count":0,"#
+        let wrong =
+            #"{"result":"success","apple_successfully_sent_count":0,"#
             + #""android_successfully_sent_count":0,"delete_token_ids":["x"]}"#
         #expect(throws: ZulipError(.malformedAnswer)) { try ZulipOrigin.notifyAnswer(Secret(wrong.utf8)) }
         #expect(throws: ZulipError(.malformedAnswer)) {

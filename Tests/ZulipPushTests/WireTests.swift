@@ -112,7 +112,8 @@ struct WireTests {
 
     @Test("A notify item becomes exactly the body that the push service gets")
     func payloads() throws {
-        let apns = #"{"payload":{"aps":{"content-available":1},"encrypted_data":"QUJD","push_key_id":7},"#
+        let apns =
+            #"{"payload":{"aps":{"content-available":1},"encrypted_data":"QUJD","push_key_id":7},"#
             + #""http_headers":{"apns_push_type":"background","apns_priority":5},"token_id":"AAAAAAAAAAE="}"#
         let fcm = RelayBench.fcm(
             #""AAAAAAAAAAI=""#, #""normal""#, #"{"push_key_id":4294967295,"encrypted_data":"QU\/D"}"#)
