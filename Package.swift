@@ -89,8 +89,10 @@ let doors: [Target] = [
     library(
         "Bench",
         [
-            "PushModel", "WireFormats", "Primitives", "HTTP2Client", "APNs", "FCM", "ZulipPush", "Delivery",
-            "Simulators", nioCore, nioPosix, nioHTTP1, nioSSL, crypto, cryptoExtras, lifecycle
+            "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "ZulipPush",
+            "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore, nioPosix, nioHTTP1, nioSSL,
+            crypto,
+            cryptoExtras, lifecycle
         ]),
     library("PushTesting", ["PushModel", "WireFormats", "Primitives"])
 ]
@@ -110,11 +112,13 @@ let application: [Target] = [
 let suites: [Target] = [
     tests("PushModelTests", ["PushModel", "PushTesting"]),
     tests("WireFormatsTests", ["WireFormats", "PushModel", "PushTesting"]),
-    tests("StoreTests", ["PushModel", "PushTesting", "AtRest", "Primitives", "MemoryStore", "SQLiteStore"]),
+    tests(
+        "StoreTests",
+        ["PushModel", "PushTesting", "AtRest", "Primitives", "MemoryStore", "SQLiteStore", grdb]),
     tests(
         "DeliveryTests",
         [
-            "PushModel", "PushTesting", "Delivery", "MemoryStore", "SQLiteStore", "AtRest",
+            "PushModel", "PushTesting", "Delivery", "MemoryStore", "SQLiteStore", "AtRest", "Bench",
             lifecycle, logging
         ]),
     tests(

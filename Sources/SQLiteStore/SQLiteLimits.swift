@@ -28,8 +28,15 @@ package struct SQLiteLimits: Sendable {
     package var forgetEvery: Duration = .seconds(30)
     /// KiB of page cache of each connection.
     package var cacheKiB = 4_096
-    /// Origins that one claim takes turns over. More wait for the next claim, which begins behind them.
-    package var originsPerClaim = 64
+    /// Origins that one claim takes turns over: two steps in the index for each, so some 5 ms. More wait for
+    /// the next claim, which begins behind them.
+    package var originsPerClaim = 512
+    /// Origins that one claim looks at for something due. With thousands of origins in back-off the next
+    /// claims look further, so that nobody is passed over for ever.
+    package var originsSeenPerClaim = 2_048
+    /// How often a failed batch is run again, savepoint by savepoint, before what is left of it fails: one
+    /// fault that ends a whole transaction costs one round, and a disk that is full fails everything.
+    package var replays = 3
 
     package init() {}
 }

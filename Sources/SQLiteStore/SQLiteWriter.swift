@@ -44,10 +44,22 @@ final class SQLiteWriter {
 
     func committed() { markUndo.removeAll(keepingCapacity: true) }
 
-    func undone() {
-        memory = saved
-        for (mark, place) in markUndo.reversed() { marks.move(mark, to: place) }
-        markUndo.removeAll(keepingCapacity: true)
+    func undone() { undo(to: Moment(memory: saved, marks: 0)) }
+
+    /// How the memory stands between two operations of one transaction.
+    struct Moment {
+        fileprivate let memory: Memory
+        fileprivate let marks: Int
+    }
+
+    var moment: Moment { Moment(memory: memory, marks: markUndo.count) }
+
+    /// Takes back what was done since, as a savepoint does in the file.
+    func undo(to moment: Moment) {
+        memory = moment.memory
+        while markUndo.count > moment.marks, let (mark, place) = markUndo.popLast() {
+            marks.move(mark, to: place)
+        }
     }
 
     func insertMark(_ mark: Digest16, row: Int64, now: UnixTime) {

@@ -49,8 +49,9 @@ enum Layers {
             "CryptoExtras", "ServiceLifecycle", "Foundation"
         ]),
         "Bench": nio.union([
-            "PushModel", "WireFormats", "Primitives", "HTTP2Client", "APNs", "FCM", "ZulipPush", "Delivery",
-            "Simulators", "Crypto", "CryptoExtras", "ServiceLifecycle", "Foundation"
+            "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "ZulipPush",
+            "Delivery", "SQLiteStore", "Simulators", "PushTesting", "Crypto", "CryptoExtras",
+            "ServiceLifecycle", "Foundation"
         ]),
         "PushTesting": ["PushModel", "WireFormats", "Primitives", "Foundation", "Testing"],
         "sealbell": nio.union(level.keys).union([

@@ -1,0 +1,67 @@
+import PushModel
+
+/// How fast a lane sends while its service says nothing but "later" (decision 0014). A value.
+///
+/// Each push has its own back-off, but a lane that owes thousands would go on asking thousands of times a
+/// second: what sleeps makes room for what waits in the store. So the lane learns too: after so many
+/// refusals without one acceptance it sends one push a tick, whatever it owes; an acceptance doubles that at
+/// each tick until nothing is held back. The most urgent push goes first, as ever.
+struct Throttle: Sendable {
+    /// Sends in one tick; `nil`: as many as go.
+    private(set) var allowance: Int?
+    private var left = 0
+    private var refusalsInARow = 0
+    private var accepted = 0
+    private var refused = 0
+    private let refusals: Int
+    private let open: Int
+
+    /// - Parameters:
+    ///   - refusals: answers in a row that begin it.
+    ///   - open: with so many sends in a tick nothing is held back any more.
+    init(refusals: Int, open: Int) {
+        self.refusals = refusals
+        self.open = open
+    }
+
+    /// Answers by which the service itself asks for time: not those about one device, one connection or one
+    /// token, and no silence, which is the connections' business.
+    static func isRefusal(_ answer: Answer) -> Bool {
+        guard case .retry = answer.outcome, answer.fate == .answered else { return false }
+        return switch answer.reason {
+        case .internalServerError, .serviceUnavailable, .unavailable, .internalFCM, .quotaExceeded, .unknown:
+            true
+        default: false
+        }
+    }
+
+    var maySend: Bool { allowance == nil || left > 0 }
+
+    mutating func sent() { if allowance != nil { left -= 1 } }
+
+    /// True when this answer begins it.
+    mutating func note(_ answer: Answer) -> Bool {
+        if answer.outcome == .accepted {
+            refusalsInARow = 0
+            accepted += 1
+            return false
+        }
+        guard Self.isRefusal(answer) else { return false }
+        refusalsInARow += 1
+        refused += 1
+        guard allowance == nil, refusalsInARow >= refusals else { return false }
+        (allowance, left) = (1, 0)
+        return true
+    }
+
+    /// True when from this tick on nothing is held back any more.
+    mutating func tick() -> Bool {
+        defer { (accepted, refused) = (0, 0) }
+        guard let current = allowance else { return false }
+        var next = current
+        if accepted > refused { next *= 2 } else if accepted == 0, refused > 0 { next = max(1, next / 2) }
+        allowance = next < open ? next : nil
+        left = next
+        return allowance == nil
+    }
+}

@@ -1,0 +1,177 @@
+import Dispatch
+import GRDB
+import PushModel
+import PushTesting
+@testable import SQLiteStore
+import Synchronization
+import Testing
+
+@Suite("What a fault in a batch costs", .timeLimit(.minutes(5)))
+struct CommitQueueTests {
+    @Test("A job that fails undoes itself alone; its neighbours share one commit", arguments: [0, 57, 99])
+    func oneFault(at faulty: Int) async throws {
+        let bench = try QueueBench()
+        defer { bench.folder.remove() }
+        let outcomes = try await bench.together(100) { number, db in
+            try QueueBench.write(number, db)
+            if number == faulty { throw SQLFault(code: 1) }
+        }
+        #expect(outcomes.filter { $0.value != nil }.map(\.key) == [faulty])
+        #expect(outcomes[faulty] == .unavailable)
+        #expect(try await bench.written() == (0..<100).filter { $0 != faulty })
+        #expect(bench.commits == 1)
+    }
+
+    @Test("However many fail, the rest costs one commit")
+    func manyFaults() async throws {
+        let bench = try QueueBench()
+        defer { bench.folder.remove() }
+        let outcomes = try await bench.together(200) { number, db in
+            try QueueBench.write(number, db)
+            if number % 2 == 0 { throw StoreError(.corrupt) }
+        }
+        #expect(outcomes.filter { $0.value == .corrupt }.count == 100)
+        #expect(try await bench.written() == (0..<200).filter { $0 % 2 == 1 })
+        #expect(bench.commits == 1)
+    }
+
+    @Test("A batch without a fault is one commit")
+    func noFault() async throws {
+        let bench = try QueueBench()
+        defer { bench.folder.remove() }
+        let outcomes = try await bench.together(100) { try QueueBench.write($0, $1) }
+        #expect(outcomes.values.allSatisfy { $0 == nil })
+        #expect(bench.commits == 1)
+    }
+
+    @Test("A fault that ends the whole transaction, as a full disk does, costs one round and nobody's write")
+    func torn() async throws {
+        let bench = try QueueBench()
+        defer { bench.folder.remove() }
+        let outcomes = try await bench.together(50) { number, db in
+            try QueueBench.write(number, db)
+            if number == 20 {
+                try db.execute(sql: "ROLLBACK")
+                throw SQLFault(code: 13)
+            }
+        }
+        #expect(outcomes.filter { $0.value != nil }.map(\.key) == [20])
+        #expect(try await bench.written() == (0..<50).filter { $0 != 20 })
+        #expect(bench.commits == 1)
+    }
+
+    @Test("When everything ends the transaction, everything fails after a bounded number of rounds")
+    func allTorn() async throws {
+        let bench = try QueueBench()
+        defer { bench.folder.remove() }
+        let runs = Mutex(0)
+        let outcomes = try await bench.together(50) { number, db in
+            runs.withLock { $0 += 1 }
+            try QueueBench.write(number, db)
+            try db.execute(sql: "ROLLBACK")
+            throw SQLFault(code: 13)
+        }
+        #expect(outcomes.count == 50)
+        #expect(outcomes.values.allSatisfy { $0 == .unavailable })
+        #expect(try await bench.written() == [])
+        #expect(bench.commits == 0)
+        // The batch itself, then one round for each that stood aside.
+        #expect(runs.withLock(\.self) == 1 + SQLiteLimits().replays)
+    }
+
+    @Test("What a failed neighbour did to the counters and the marks is taken back with its rows")
+    func memory() async throws {
+        let bench = try QueueBench()
+        defer { bench.folder.remove() }
+        let clock = ManualClock()
+        let mark = Digest16(high: 3, low: 4)
+        let place = Mutex<MarkIndex.Place?>(.owed(row: 7))
+        let rows = Mutex(-1)
+        _ = try await bench.together(3) { number, writer, db in
+            try QueueBench.write(number, db)
+            writer.memory.rows += 1
+            if number == 1 {
+                writer.insertMark(mark, row: 9, now: clock.now)
+                throw SQLFault(code: 1)
+            }
+        }
+        _ = try await bench.together(1) { _, writer, _ in
+            rows.withLock { $0 = writer.memory.rows }
+            place.withLock { $0 = writer.marks.place(of: mark, now: clock.now) }
+        }
+        #expect(rows.withLock(\.self) == 2)
+        #expect(place.withLock(\.self) == nil)
+    }
+}
+
+/// A commit queue on a file of its own, whose commits SQLite itself counts.
+private struct QueueBench {
+    let folder: TemporaryStore
+    private let pool: DatabasePool
+    private let queue: CommitQueue
+    private let counter = CommitCounter()
+
+    init() throws {
+        folder = try TemporaryStore()
+        pool = try DatabasePool(path: folder.path)
+        try SQLiteSchema.migrator.migrate(pool)
+        let limits = SQLiteLimits()
+        let writer = SQLiteWriter(owner: Digest16(high: 1, low: 1), limits: limits)
+        queue = CommitQueue(pool: pool, writer: writer, limits: limits)
+        pool.add(transactionObserver: counter, extent: .databaseLifetime)
+    }
+
+    var commits: Int { counter.count.withLock(\.self) }
+
+    static func write(_ number: Int, _ db: Database) throws {
+        try db.execute(
+            sql: "INSERT INTO settings (name, value) VALUES (?, ?)", arguments: ["\(number)", "\(number)"])
+    }
+
+    func written() async throws -> [Int] {
+        try await pool.read { try String.fetchAll($0, sql: "SELECT name FROM settings") }
+            .compactMap(Int.init).sorted()
+    }
+
+    /// Lets so many operations wait for the same commit, and tells what each of them heard.
+    func together(
+        _ count: Int, _ work: @escaping @Sendable (Int, Database) throws -> Void
+    ) async throws -> [Int: StoreError.Code?] {
+        try await together(count) { number, _, db in try work(number, db) }
+    }
+
+    func together(
+        _ count: Int, _ work: @escaping @Sendable (Int, SQLiteWriter, Database) throws -> Void
+    ) async throws -> [Int: StoreError.Code?] {
+        // The writer is held until all of them wait.
+        let gate = DispatchSemaphore(value: 0)
+        pool.asyncWriteWithoutTransaction { _ in gate.wait() }
+        return await withTaskGroup(of: (Int, StoreError.Code?).self) { group in
+            for number in 0..<count {
+                let before = queue.waiting
+                group.addTask { [queue] in
+                    do throws(StoreError) {
+                        try await queue.submit { try work(number, $0, $1) }
+                        return (number, nil)
+                    } catch {
+                        return (number, error.code)
+                    }
+                }
+                // In the order of their numbers.
+                while queue.waiting == before { await Task.yield() }
+            }
+            gate.signal()
+            var heard: [Int: StoreError.Code?] = [:]
+            for await (number, code) in group { heard[number] = .some(code) }
+            return heard
+        }
+    }
+}
+
+private final class CommitCounter: TransactionObserver, Sendable {
+    let count = Mutex(0)
+    func observes(eventsOfKind: DatabaseEventKind) -> Bool { true }
+    func databaseDidChange(with event: DatabaseEvent) {}
+    func databaseDidCommit(_ db: Database) { count.withLock { $0 += 1 } }
+    func databaseDidRollback(_ db: Database) {}
+}
