@@ -3,6 +3,9 @@ package struct DeliveryLimits: Sendable {
     /// Pushes of one lane in memory. At about 2 KiB each that is 8 MiB; more would only be a longer queue,
     /// since the store keeps the rest and hands it back by class and origin (DESIGN §3).
     package var lanePushes = 4_096
+    /// Pushes that one claim brings: the store writes nothing else meanwhile, and a call that comes must not
+    /// wait for four thousand rows.
+    package var claimRows = 1_000
     /// How long a request to a push service may take: the deadline of DESIGN §3, which leases count with.
     package var requestDeadline: Duration = .seconds(10)
     /// A process is alive for this long after a renewal began.
@@ -21,6 +24,9 @@ package struct DeliveryLimits: Sendable {
     package var retryAfterCap: Duration = .seconds(15 * 60)
     /// A retry due within this span stays in memory; a later one waits in the store.
     package var keepRetryWithin: Duration = .seconds(5)
+    /// Answers in a row by which a service asks for time, before the lane itself is slowed: as many as the
+    /// breaker looks back over.
+    package var throttleRefusals = 100
     /// Settlements joined into one commit: beyond a thousand rows a commit gains nothing (TOOLCHAIN B).
     package var settleBatch = 1_024
     /// Settlements waiting for the store. Lanes stop sending beyond it, so that a store that fails cannot let

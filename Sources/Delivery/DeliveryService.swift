@@ -100,7 +100,6 @@ package final class DeliveryService: Service {
 
     package func run() async throws {
         try await core.lease.renew()
-        try await takeOver()
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.core.settler.run { self.core.lane($0)?.landed($1) } }
             group.addTask { await self.core.lease.run() }
@@ -128,7 +127,8 @@ package final class DeliveryService: Service {
     }
 
     /// What dead processes left is ours now, and waits in the store for its lanes. At start, and with each
-    /// sweep.
+    /// sweep. Lanes run meanwhile: with hundreds of thousands to take over, a call that comes must not wait
+    /// for them, nor the first of them for the last.
     private func takeOver() async throws(StoreError) {
         var taken = 0
         // Ends: each round takes rows that no later round can meet again.
@@ -136,12 +136,11 @@ package final class DeliveryService: Service {
             let moved = try await core.outbox.takeOver(limit: core.limits.sweepRows)
             taken += moved
             if moved < core.limits.sweepRows { break }
+            correctLanes(try await core.outbox.load())
         }
         let load = try await core.outbox.load()
         if taken > 0 { core.journal.note("took over owed pushes", [.count: taken, .rows: load.rows]) }
-        for lane in core.table.withLock({ Array($0.lanes.values) }) {
-            lane.correct(parked: load.lanes[lane.name] ?? 0)
-        }
+        correctLanes(load)
         for (name, parked) in load.lanes where core.lane(name) == nil {
             core.journal.note("owed pushes without a lane", [.lane: name, .count: parked], level: .warning)
         }
@@ -162,27 +161,31 @@ package final class DeliveryService: Service {
 
     private func recount() async {
         do throws(StoreError) {
-            let load = try await core.outbox.load()
-            for lane in core.table.withLock({ Array($0.lanes.values) }) {
-                lane.correct(parked: load.lanes[lane.name] ?? 0)
-            }
+            correctLanes(try await core.outbox.load())
         } catch {
             core.journal.note("outbox not counted", [.code: ErrorCode(error)], level: .warning)
         }
     }
 
-    /// Once a minute: custody that has ended in the store, and records that may go.
+    private func correctLanes(_ load: OutboxLoad) {
+        for lane in core.table.withLock({ Array($0.lanes.values) }) {
+            lane.correct(parked: load.lanes[lane.name] ?? 0)
+        }
+    }
+
+    /// At start and once a minute: what dead processes left, custody that has ended in the store, and records
+    /// that may go.
     private func sweepLoop() async {
         while !Task.isCancelled {
-            do { try await core.world.sleep(core.world.instant() + .seconds(60)) } catch { return }
             let now = core.world.now()
             do throws(StoreError) {
+                try await takeOver()
                 try await endCustody(before: now)
                 _ = try await core.registry.purge(before: now, limit: core.limits.sweepRows)
-                try await takeOver()
             } catch {
                 core.journal.note("sweep failed", [.code: ErrorCode(error)], level: .warning)
             }
+            do { try await core.world.sleep(core.world.instant() + .seconds(60)) } catch { return }
         }
     }
 

@@ -42,12 +42,20 @@ struct Fifo<Element: Sendable>: Sendable {
         return items.removeLast()
     }
 
+    /// Linear; what stays is moved only when something goes.
     mutating func remove(where condition: (Element) -> Bool) -> [Element] {
         var removed: [Element] = []
         var kept: [Element?] = []
-        for case let element? in items[head...] {
-            if condition(element) { removed.append(element) } else { kept.append(element) }
+        for index in head..<items.count {
+            guard let element = items[index] else { continue }
+            if condition(element) {
+                if removed.isEmpty { kept = Array(items[head..<index]) }
+                removed.append(element)
+            } else if !removed.isEmpty {
+                kept.append(element)
+            }
         }
+        guard !removed.isEmpty else { return [] }
         items = kept
         head = 0
         return removed

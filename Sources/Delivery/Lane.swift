@@ -236,6 +236,7 @@ final class Lane<P: Provider>: LaneDoor {
             state.answersInTick += 1
             var actions = LaneState.Actions()
             actions.breaker = state.breaker.note(answer, address: address)
+            if state.throttle.note(answer) { actions.pace = .slowed }
             actions.reason = answer.reason
             state.lastFault = answer.outcome == .accepted ? nil : answer.reason
             switch actions.breaker {
@@ -305,6 +306,15 @@ final class Lane<P: Provider>: LaneDoor {
             core.laneResumed(name)
             meter.halted(false)
             credential.set(fault: nil)
+        }
+        switch actions.pace {
+        case .none: break
+        case .slowed:
+            core.journal.note("lane slowed", [.lane: name, .reason: actions.reason], level: .warning)
+            meter.slowed(true)
+        case .atFullSpeed:
+            core.journal.note("lane at full speed", [.lane: name])
+            meter.slowed(false)
         }
         if actions.custodyEnded > 0 { core.observer.custodyEnded(name, actions.custodyEnded) }
         if actions.wakesRefill { refill.ring() }

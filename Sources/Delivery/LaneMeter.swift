@@ -14,6 +14,7 @@ final class LaneMeter: Sendable {
     private let inMemory: Gauge
     private let parked: Gauge
     private let isHalted: Gauge
+    private let isSlowed: Gauge
 
     init(_ lane: LaneName) {
         self.lane = lane.description
@@ -22,6 +23,8 @@ final class LaneMeter: Sendable {
         parked = Gauge(label: "sealbell_lane_pushes_parked", dimensions: labels)
         isHalted = Gauge(label: "sealbell_lane_halted", dimensions: labels)
         isHalted.record(0)
+        isSlowed = Gauge(label: "sealbell_lane_slowed", dimensions: labels)
+        isSlowed.record(0)
     }
 
     /// Outcomes and reasons are enums, so the counters are bounded by their product.
@@ -44,6 +47,9 @@ final class LaneMeter: Sendable {
         inMemory.record(count)
         parked.record(waiting)
     }
+
+    /// Whether the service's refusals have slowed the lane to a few pushes a tick.
+    func slowed(_ slowed: Bool) { isSlowed.record(slowed ? 1 : 0) }
 
     func halted(_ halted: Bool) { isHalted.record(halted ? 1 : 0) }
 }

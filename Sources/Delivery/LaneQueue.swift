@@ -32,9 +32,11 @@ package struct LaneQueue: Sendable {
     }
 
     package let limit: Int
-    private var rounds = [Round(), Round(), Round()]
-    private var sleeping = Heap()
+    private var rounds = [LaneRound(), LaneRound(), LaneRound()]
+    private var sleeping = SleepHeap()
     package private(set) var count = 0
+    /// No custody of what is held ends before then.
+    private var custodyHolds = UnixTime.distantFuture
 
     package init(limit: Int) { self.limit = limit }
 
@@ -45,7 +47,7 @@ package struct LaneQueue: Sendable {
 
     /// Whether a push of that class and origin would be held now. The answer may age; `admit` decides.
     package func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool {
-        count < limit || victim(for: pushClass, origin: origin) != nil || sleeperYields(to: pushClass)
+        count < limit || fullest(yieldingTo: pushClass, origin: origin) != nil || sleeperYields(to: pushClass)
     }
 
     /// A retry that sleeps waits in the store as well as here. Any late one will do, so the last of the heap.
@@ -67,10 +69,8 @@ package struct LaneQueue: Sendable {
     }
 
     private mutating func displace(for entry: Entry, now: UnixTime) -> Entry? {
-        if let (level, origin) = victim(for: entry.push.pushClass, origin: entry.push.origin),
-            let displaced = rounds[level].removeNewest(of: origin)
-        {
-            return displaced
+        if let level = fullest(yieldingTo: entry.push.pushClass, origin: entry.push.origin) {
+            return rounds[level].removeNewestOfFullest()
         }
         guard entry.push.notBefore <= now, sleeperYields(to: entry.push.pushClass) else { return nil }
         return sleeping.removeLast()
@@ -79,6 +79,7 @@ package struct LaneQueue: Sendable {
     /// Puts back what was taken, at the front of its origin's row; it was counted before, so there is room.
     package mutating func putBack(_ entry: Entry) {
         count += 1
+        custodyHolds = min(custodyHolds, entry.push.custodyEnds)
         rounds[Int(entry.push.pushClass.rawValue)].putBack(entry)
     }
 
@@ -109,8 +110,23 @@ package struct LaneQueue: Sendable {
         return removed
     }
 
+    /// Removes and returns what nobody is owed any more. The queue is walked only when custody of something
+    /// that was held may have ended, not at each of the ten ticks of a second.
+    package mutating func removeEnded(now: UnixTime) -> [Entry] {
+        guard custodyHolds <= now else { return [] }
+        var next = UnixTime.distantFuture
+        let ended = remove { entry in
+            if entry.push.custodyEnds <= now { return true }
+            next = min(next, entry.push.custodyEnds)
+            return false
+        }
+        custodyHolds = next
+        return ended
+    }
+
     private mutating func insert(_ entry: Entry, now: UnixTime) {
         count += 1
+        custodyHolds = min(custodyHolds, entry.push.custodyEnds)
         if entry.push.notBefore > now {
             sleeping.insert(entry)
         } else {
@@ -118,139 +134,13 @@ package struct LaneQueue: Sendable {
         }
     }
 
-    /// Whose newest push makes room: the fullest origin of the lowest class below ours; in our own class only
-    /// an origin that would still hold more than we do.
-    private func victim(for pushClass: PushClass, origin: Digest16) -> (level: Int, origin: Digest16)? {
+    /// The class whose fullest origin makes room: the lowest below ours; in our own only when that origin
+    /// would still hold more than we do.
+    private func fullest(yieldingTo pushClass: PushClass, origin: Digest16) -> Int? {
         let own = Int(pushClass.rawValue)
-        for level in rounds.indices.reversed() where level > own {
-            if let fullest = rounds[level].fullest { return (level, fullest.origin) }
+        for level in rounds.indices.reversed() where level > own && rounds[level].fullestCount > 0 {
+            return level
         }
-        guard let fullest = rounds[own].fullest, fullest.origin != origin,
-            fullest.count > rounds[own].count(of: origin) + 1
-        else { return nil }
-        return (own, fullest.origin)
-    }
-}
-
-extension LaneQueue {
-    /// The origins of one class, taking turns.
-    private struct Round: Sendable {
-        private var rows: [Digest16: Row] = [:]
-        /// Origins in order of their turn; each stands here once while it has entries.
-        private var turns = Fifo<Digest16>()
-
-        func count(of origin: Digest16) -> Int { rows[origin]?.entries.count ?? 0 }
-
-        var fullest: (origin: Digest16, count: Int)? {
-            rows.max { $0.value.entries.count < $1.value.entries.count }
-                .map { ($0.key, $0.value.entries.count) }
-        }
-
-        mutating func append(_ entry: Entry) {
-            if rows[entry.push.origin, default: Row()].append(entry) { turns.append(entry.push.origin) }
-        }
-
-        mutating func putBack(_ entry: Entry) {
-            if rows[entry.push.origin, default: Row()].prepend(entry) { turns.prepend(entry.push.origin) }
-        }
-
-        mutating func take() -> Entry? {
-            while let origin = turns.popFirst() {
-                guard let index = rows.index(forKey: origin) else { continue }
-                guard let entry = rows.values[index].entries.popFirst() else {
-                    rows.remove(at: index)
-                    continue
-                }
-                if rows.values[index].entries.isEmpty {
-                    rows.remove(at: index)
-                } else {
-                    turns.append(origin)
-                }
-                return entry
-            }
-            return nil
-        }
-
-        mutating func removeNewest(of origin: Digest16) -> Entry? {
-            guard let entry = rows[origin]?.entries.popLast() else { return nil }
-            // An origin left empty keeps its turn until `take` meets it, and finds nothing there.
-            return entry
-        }
-
-        mutating func remove(where condition: (Entry) -> Bool) -> [Entry] {
-            var removed: [Entry] = []
-            for origin in rows.keys {
-                guard var row = rows[origin] else { continue }
-                removed += row.entries.remove(where: condition)
-                rows[origin] = row
-            }
-            return removed
-        }
-    }
-
-    /// One origin's entries, oldest first.
-    private struct Row: Sendable {
-        var entries = Fifo<Entry>()
-        private var hasTurn = false
-
-        /// True when the origin must be given a turn.
-        mutating func append(_ entry: Entry) -> Bool {
-            entries.append(entry)
-            defer { hasTurn = true }
-            return !hasTurn
-        }
-
-        mutating func prepend(_ entry: Entry) -> Bool {
-            entries.prepend(entry)
-            defer { hasTurn = true }
-            return !hasTurn
-        }
-    }
-
-    /// Retries that sleep, by due time.
-    private struct Heap: Sendable {
-        private var items: [Entry] = []
-        var count: Int { items.count }
-        var first: Entry? { items.first }
-        var last: Entry? { items.last }
-
-        /// The last of the array is a leaf: without it the rest is a heap still.
-        mutating func removeLast() -> Entry? { items.popLast() }
-
-        mutating func insert(_ entry: Entry) {
-            items.append(entry)
-            var child = items.count - 1
-            while child > 0 {
-                let parent = (child - 1) / 2
-                guard items[child].push.notBefore < items[parent].push.notBefore else { break }
-                items.swapAt(child, parent)
-                child = parent
-            }
-        }
-
-        mutating func removeFirst() -> Entry? {
-            guard let last = items.popLast() else { return nil }
-            guard let first = items.first else { return last }
-            items[0] = last
-            var parent = 0
-            while true {
-                var least = parent
-                for child in [2 * parent + 1, 2 * parent + 2]
-                where child < items.count && items[child].push.notBefore < items[least].push.notBefore {
-                    least = child
-                }
-                guard least != parent else { return first }
-                items.swapAt(parent, least)
-                parent = least
-            }
-        }
-
-        mutating func remove(where condition: (Entry) -> Bool) -> [Entry] {
-            let kept = items.filter { !condition($0) }
-            let removed = items.filter(condition)
-            items = []
-            for entry in kept { insert(entry) }
-            return removed
-        }
+        return rounds[own].fullestCount > rounds[own].count(of: origin) + 1 ? own : nil
     }
 }

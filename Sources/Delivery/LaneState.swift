@@ -13,13 +13,17 @@ struct LaneState: Sendable {
         /// Pushes whose first outcome is now known.
         var first: [(PushID, FirstOutcome)] = []
         var breaker = Breaker.Change.none
+        var pace = PaceChange.none
         var reason = Reason.ok
         /// Pushes whose custody ended unsent.
         var custodyEnded = 0
     }
 
+    enum PaceChange: Sendable { case none, slowed, atFullSpeed }
+
     var queue: LaneQueue
     var breaker: Breaker
+    var throttle: Throttle
     /// Parked rows in the store, as far as this process knows.
     var parked = 0
     /// Not before then is the store asked again for parked pushes.
@@ -36,8 +40,13 @@ struct LaneState: Sendable {
     /// Answers per second, smoothed, for the estimate of a wait.
     var rate = 0.0
     var answersInTick = 0
+    private let claimRows: Int
+    private let tickSpan: Duration
 
     init(limits: DeliveryLimits) {
+        claimRows = limits.claimRows
+        tickSpan = limits.tick
+        throttle = Throttle(refusals: limits.throttleRefusals, open: limits.lanePushes)
         queue = LaneQueue(limit: limits.lanePushes)
         breaker = Breaker(answers: limits.breakerAnswers, addresses: limits.breakerAddresses)
     }
@@ -49,6 +58,7 @@ struct LaneState: Sendable {
     func expectedWait() -> Duration? {
         guard !isHalted, !isStopping else { return nil }
         let ahead = queue.readyCount + parked
+        if let allowance = throttle.allowance { return tickSpan * (ahead / allowance) }
         if ahead <= 1_000 { return .zero }
         guard rate > 0 else { return nil }
         return .milliseconds(Int64(Double(ahead) / rate * 1_000))
@@ -93,7 +103,7 @@ struct LaneState: Sendable {
         guard isClaiming else { return nil }
         parkedSinceClaim = 0
         claimNotBefore = .distantFuture
-        return max(queue.limit - queue.count, 1)
+        return min(max(queue.limit - queue.count, 1), claimRows)
     }
 
     /// - Parameter next: when the store may be asked again.
@@ -110,7 +120,7 @@ struct LaneState: Sendable {
         -> (entry: LaneQueue.Entry?, actions: Actions)
     {
         var actions = Actions()
-        guard !isStopping else { return (nil, actions) }
+        guard !isStopping, throttle.maySend else { return (nil, actions) }
         if isHalted {
             guard let probe = nextProbe, probe <= instant else { return (nil, actions) }
             nextProbe = instant + probeEvery
@@ -122,6 +132,7 @@ struct LaneState: Sendable {
                 continue
             }
             inFlight += 1
+            throttle.sent()
             refillIfLow(now: now, &actions)
             return (entry, actions)
         }
@@ -131,7 +142,7 @@ struct LaneState: Sendable {
 
     /// Whether `take` could give something now.
     func hasWork(now: UnixTime, instant: ContinuousClock.Instant) -> Bool {
-        guard !isStopping else { return false }
+        guard !isStopping, throttle.maySend else { return false }
         if isHalted { guard let probe = nextProbe, probe <= instant else { return false } }
         return queue.readyCount > 0 || queue.nextDue.map { $0 <= now } ?? false
     }
@@ -144,12 +155,16 @@ struct LaneState: Sendable {
     ) -> Actions {
         rate = rate * 0.8 + Double(answersInTick) / seconds * 0.2
         answersInTick = 0
-        guard isLeased else { return dropMemory() }
-        var actions = Actions()
-        queue.wake(now: now)
-        for entry in queue.remove(where: { $0.push.custodyEnds <= now }) {
-            end(entry, reason: .rejected, &actions)
+        let pace = throttle.tick() ? PaceChange.atFullSpeed : .none
+        guard isLeased else {
+            var actions = dropMemory()
+            actions.pace = pace
+            return actions
         }
+        var actions = Actions()
+        actions.pace = pace
+        queue.wake(now: now)
+        for entry in queue.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
         refillIfLow(now: now, &actions)
         actions.wakesSender = hasWork(now: now, instant: instant)
         return actions

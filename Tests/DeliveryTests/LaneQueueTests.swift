@@ -103,6 +103,83 @@ struct LaneQueueTests {
         #expect(drain(&queue) == [1])
     }
 
+    @Test(
+        "Whatever comes and goes, who makes room is always the origin that holds most", arguments: [3, 14, 15]
+    )
+    func fullest(seed: Int) {
+        var queue = LaneQueue(limit: 300)
+        var random = SplitMix(state: UInt64(seed))
+        var held: [Digest16: [Int64]] = [:]
+        var displaced = 0
+        for row in 1...20_000 {
+            if random.next() % 3 == 0, let taken = queue.take() {
+                let first = held[taken.push.origin]?.removeFirst()
+                #expect(first == taken.push.row, "seed \(seed)")
+                continue
+            }
+            // A few origins ask often, thousands ask once.
+            let origin = random.next() % 2 == 0 ? random.next() % 5 : 10 + random.next() % 5_000
+            let push = samplePush(row, origin: origin)
+            let own = held[push.origin]?.count ?? 0
+            let most = held.values.map(\.count).max() ?? 0
+            let isFull = queue.count == 300
+            switch queue.admit(entry(push), now: now) {
+            case .held:
+                #expect(!isFull)
+                held[push.origin, default: []].append(Int64(row))
+            case .displaced(let gone):
+                displaced += 1
+                #expect(isFull && held[gone.push.origin]?.count == most && most > own + 1, "seed \(seed)")
+                #expect(held[gone.push.origin]?.popLast() == gone.push.row)
+                held[push.origin, default: []].append(Int64(row))
+            case .parked:
+                #expect(isFull && most <= own + 1, "seed \(seed)")
+            }
+            #expect(queue.count == held.values.reduce(0) { $0 + $1.count })
+        }
+        #expect(displaced > 100)
+        #expect(drain(&queue).sorted() == held.values.flatMap(\.self).sorted())
+    }
+
+    @Test("Calls that empty thousands of origins out of turn leave no more than the queue's bound behind")
+    func emptied() {
+        var queue = LaneQueue(limit: 4)
+        for row in 1...10_000 {
+            _ = queue.admit(entry(samplePush(row, origin: UInt64(row), pushClass: .background)), now: now)
+            for call in 0..<4 {
+                let push = samplePush(100_000 + row * 4 + call, origin: 1, pushClass: .urgent)
+                _ = queue.admit(entry(push), now: now)
+            }
+            #expect(queue.count == 4)
+            for _ in 0..<4 { #expect(queue.take()?.push.pushClass == .urgent) }
+            #expect(queue.isEmpty)
+        }
+        _ = queue.admit(entry(samplePush(1, pushClass: .background)), now: now)
+        #expect(drain(&queue) == [1])
+    }
+
+    @Test("What custody has ended of leaves the queue, asleep or awake, and the rest keeps its order")
+    func ended() {
+        var queue = LaneQueue(limit: 1_000)
+        for row in 1...100 {
+            let push = samplePush(
+                row, origin: UInt64(row % 3), notBefore: UnixTime(seconds: row % 2 == 0 ? 1_005 : 0),
+                custodyEnds: UnixTime(seconds: 1_000 + Int64(row)))
+            _ = queue.admit(entry(push), now: now)
+        }
+        #expect(queue.removeEnded(now: now).isEmpty)
+        for seconds in [1_010, 1_010, 1_030] as [Int64] {
+            let gone = queue.removeEnded(now: UnixTime(seconds: seconds)).map(\.push.row)
+            #expect(gone.allSatisfy { $0 <= seconds - 1_000 })
+            #expect(queue.count == 1_100 - Int(seconds))
+        }
+        // One that comes later and ends earlier than all the others is seen as well.
+        _ = queue.admit(entry(samplePush(500, custodyEnds: UnixTime(seconds: 1_031))), now: now)
+        #expect(queue.removeEnded(now: UnixTime(seconds: 1_031)).map(\.push.row).sorted() == [31, 500])
+        queue.wake(now: UnixTime(seconds: 1_031))
+        #expect(drain(&queue).sorted() == (32...100).map(Int64.init))
+    }
+
     @Test("What is put back is first of its origin again")
     func putBack() throws {
         var queue = LaneQueue(limit: 10)
