@@ -1,5 +1,7 @@
 import AtRest
+import Bench
 import Delivery
+import Foundation
 import PushModel
 import PushTesting
 import Synchronization
@@ -29,6 +31,29 @@ struct OutageTests {
         let ids = accepted.withLock(\.self)
         #expect(ids.count == 6_000)
         #expect(Set(ids).count == 6_000)
+    }
+
+    /// The trial of `sealbell bench outage`, which runs it at full scale, at a twentieth of it in both respects.
+    @Test(
+        "The trial itself, on SQLite: ten minutes, each push once, no more in memory than there are places",
+        arguments: OutagePlan.Fault.allCases)
+    func trial(_ fault: OutagePlan.Fault) async throws {
+        let name = "outage-\(UUID().uuidString)"
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(name)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        // What stays behind is only litter in a directory for litter.
+        defer { try? FileManager.default.removeItem(at: folder) }
+        var plan = OutagePlan(directory: folder.path)
+        plan.fault = fault
+        plan.rate = 50
+        plan.limits.lanePushes = 205
+        plan.patience = .seconds(240)
+        let (report, hasPassed) = try await OutageTrial(plan, world: .live, say: { _ in }).run()
+        #expect(hasPassed, "\(report.lines())")
+        #expect(report.count("delivered") == 30_000)
+        #expect(report.count("parked_peak").map { $0 > 29_000 } == true)
+        // Slowed to a push a tick, and not one for each push and minute: that would be hundreds of thousands.
+        #expect(report.count("attempts").map { $0 < 30_000 + 10_000 } == true, "\(report.lines())")
     }
 
     private func outage(

@@ -21,6 +21,12 @@ package struct BenchReport: Sendable {
         add(name, .number(number.isFinite ? number : 0, digits: digits))
     }
 
+    /// The count of that name; `nil` when there is none.
+    package func count(_ name: String) -> Int? {
+        for case (name, .count(let value)) in rows { return value }
+        return nil
+    }
+
     /// One JSON object on one line; names are snake case.
     package func json() -> String {
         var writer = JSONWriter()

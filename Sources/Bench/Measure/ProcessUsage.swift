@@ -3,6 +3,7 @@ import Glibc
 #elseif canImport(Darwin)
 import Darwin
 #endif
+import Foundation
 
 /// What a process has used so far: CPU time of all its threads, and memory that is resident now.
 package struct ProcessUsage: Sendable {
@@ -30,6 +31,27 @@ package struct ProcessUsage: Sendable {
         return ProcessUsage(
             cpu: .nanoseconds((user + system) * (1_000_000_000 / ticks)),
             residentBytes: pages * sysconf(Int32(_SC_PAGESIZE)))
+    }
+
+    /// Lets the peak of this process's resident memory begin anew where the system can (Linux: "5" into
+    /// `/proc/self/clear_refs`, proc(5)).
+    ///
+    /// - Returns: the peak from which ``peakBytes()`` counts on.
+    package static func markPeak() -> Int {
+        let descriptor = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC)
+        if descriptor >= 0 {
+            _ = write(descriptor, "5", 1)
+            close(descriptor)
+        }
+        return peakBytes()
+    }
+
+    /// Most memory of this process that was resident at once: `VmHWM` of `/proc/self/status`; 0 where there
+    /// is no such file.
+    package static func peakBytes() -> Int {
+        guard let text = readText("/proc/self/status"), let start = text.range(of: "VmHWM:") else { return 0 }
+        let digits = text[start.upperBound...].drop { !$0.isNumber }.prefix(while: \.isNumber)
+        return (Int(digits) ?? 0) * 1024
     }
 
     /// A whole small file as text; `nil` when it cannot be read.

@@ -6,7 +6,10 @@ import PushModel
 struct BenchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "bench", abstract: "Measures parts of the relay, and tries to break it.",
-        subcommands: [BenchSenderCommand.self, BenchRelayCommand.self, BenchChaosCommand.self])
+        subcommands: [
+            BenchSenderCommand.self, BenchRelayCommand.self, BenchBacklogCommand.self,
+            BenchOutageCommand.self, BenchChaosCommand.self
+        ])
 }
 
 /// Prints what a measurement or a trial found: a JSON object or a table.

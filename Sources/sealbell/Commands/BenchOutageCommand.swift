@@ -1,0 +1,138 @@
+import ArgumentParser
+import Bench
+import Foundation
+import PushModel
+
+/// `sealbell bench outage`.
+struct BenchOutageCommand: SealbellCommand {
+    enum Fault: String, ExpressibleByArgument, CaseIterable { case unreachable, refusing }
+
+    static let configuration = CommandConfiguration(
+        commandName: "outage",
+        abstract: "Lets a push service be out for minutes of simulated time, and then come back.",
+        discussion: """
+            The delivery core over a real SQLite file, on a clock that the trial moves: pushes go on being \
+            accepted while nothing can be sent. Passed means: each arrived once, no lane held more pushes in \
+            memory than it has places, and no more than 64 MiB became resident beside what was at the start.
+            """)
+
+    @Option(help: "Pushes accepted in a second of simulated time; tens.")
+    var rate = 1_000
+
+    @Option(help: "How long the service is out.")
+    var minutes = 10.0
+
+    @Option(help: "No connection to it (unreachable), or 503 to everything (refusing).")
+    var fault = Fault.unreachable
+
+    @Option(help: "How many origins ask.")
+    var origins = 50
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    func run(_ shell: Shell) async throws -> Ending {
+        try await inTrialDirectory("outage", shell) { directory in
+            var plan = OutagePlan(directory: directory)
+            plan.rate = rate
+            plan.minutes = minutes
+            plan.fault = fault == .unreachable ? .unreachable : .refusing
+            plan.origins = origins
+            plan.residentLimitMiB = 64
+            let (report, hasPassed) = try await OutageTrial(plan, world: shell.world, say: shell.err).run()
+            tell(report, json: json, shell)
+            return hasPassed ? .done : .failed
+        }
+    }
+}
+
+/// `sealbell bench backlog`.
+struct BenchBacklogCommand: SealbellCommand {
+    enum Probe: String, ExpressibleByArgument, CaseIterable { case voip, normal }
+
+    static let configuration = CommandConfiguration(
+        commandName: "backlog",
+        abstract: "Measures how long one push takes past a lane that owes very many.",
+        discussion: """
+            The delivery core over a real SQLite file, sending over TLS and HTTP/2 to a sink. The backlog \
+            is made first and then drains; one push after another comes meanwhile, from an origin of its \
+            own. Passed means: everything arrived, and no such push took longer than the goal from its \
+            request to the sink's answer.
+            """)
+
+    @Option(help: "Pushes that are owed before the first one leaves; hundreds.")
+    var owed = 600_000
+
+    @Option(help: "How many origins owe them.")
+    var origins = 100
+
+    @Option(help: "What comes meanwhile: a call (voip), or one as all the others (normal).")
+    var probe = Probe.voip
+
+    @Option(help: ArgumentHelp("The longest that it may take.", valueName: "milliseconds"))
+    var goal = 1_000
+
+    @Option(help: ArgumentHelp("A sink's base URL, https://host:port; else one of ours.", valueName: "url"))
+    var sink: String?
+
+    @Option(
+        name: .customLong("ca"), help: ArgumentHelp("With --sink: its authority, PEM.", valueName: "file"))
+    var authority: String?
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    func validate() throws {
+        if (sink == nil) != (authority == nil) { throw ValidationError("--sink and --ca go together.") }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        try await inTrialDirectory("backlog", shell) { directory in
+            var plan = BacklogPlan(directory: directory)
+            plan.owed = owed
+            plan.origins = origins
+            plan.probeClass = probe == .voip ? .urgent : .normal
+            plan.goal = .milliseconds(goal)
+            if let sink, let authority {
+                let pem = try trialFile(authority, shell)
+                plan.sink = .standing(url: sink, authority: pem)
+            }
+            let (report, hasPassed) = try await BacklogBench(plan, world: shell.world, say: shell.err).run()
+            tell(report, json: json, shell)
+            return hasPassed ? .done : .failed
+        }
+    }
+}
+
+/// Runs a trial in a directory of its own, which goes with it, and says why it could not be made.
+func inTrialDirectory(
+    _ name: String, _ shell: Shell, _ trial: (_ directory: String) async throws -> Ending
+) async throws -> Ending {
+    let directory = FileManager.default.temporaryDirectory
+        .appending(component: "sealbell-\(name)-\(shell.facts.processID)").path
+    do {
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch {
+        throw CommandFailure(.failed, "\(directory): The directory could not be made.")
+    }
+    // What cannot be removed is left to the system's own cleaning.
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    do {
+        return try await trial(directory)
+    } catch let error as BenchError {
+        throw failure(error)
+    } catch let error as any PushError {
+        throw CommandFailure(.failed, "\(error.sentence) [\(error.codeText)]")
+    }
+}
+
+/// A small file that a trial is given, as text.
+func trialFile(_ name: String, _ shell: Shell) throws(CommandFailure) -> String {
+    let path = joinPath(shell.facts.workingDirectory, name)
+    do throws(FileFault) {
+        return String(decoding: try readFile(path, limitBytes: 1 << 20), as: UTF8.self)
+    } catch {
+        throw CommandFailure(.failed, "\(path): \(error.sentence)")
+    }
+}
