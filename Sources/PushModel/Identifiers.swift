@@ -75,6 +75,9 @@ package struct PushID: Sendable, Hashable, Comparable {
             low: 0x8000_0000_0000_0000 | second & 0x3FFF_FFFF_FFFF_FFFF)
     }
 
+    /// When the push was accepted: the stamp of the id.
+    package var acceptedAt: UnixTime { UnixTime(milliseconds: Int64(value.high >> 16)) }
+
     /// Canonical lower case, 8-4-4-4-12.
     package var text: String {
         let digits = Array("0123456789abcdef".utf8)

@@ -115,10 +115,16 @@ struct DoctorTests {
     func machine() throws {
         let folder = try TemporaryFolder()
         let configuration = try configuration(folder)
-        func check(at seconds: Int64 = Int64(Date().timeIntervalSince1970)) -> [Finding.Area: [Finding]] {
+        func check(
+            at seconds: Int64 = Int64(Date().timeIntervalSince1970), isKept: Bool? = true
+        ) -> [Finding.Area: [Finding]] {
             Dictionary(
-                grouping: MachineChecks(configuration, { UnixTime(seconds: seconds) }).check(), by: \.area)
+                grouping: MachineChecks(
+                    configuration, { UnixTime(seconds: seconds) }, isClockKept: { isKept }
+                ).check(), by: \.area)
         }
+        #expect(check(isKept: nil)[.clock]?.first?.verdict == .good)
+        #expect(check(isKept: false)[.clock]?.first?.sentence.contains("no time service") == true)
         // Nothing there yet is as it should be before the first start.
         #expect(check().values.joined().allSatisfy { $0.verdict == .good })
         #expect(check(at: 1_000_000_000)[.clock]?.first?.verdict == .fault)
@@ -138,6 +144,30 @@ struct DoctorTests {
         #expect(check()[.keys]?.first?.verdict == .fault)
     }
 
+    @Test(
+        "One backup that would take keys and state is warned of, also through a link or beside the database")
+    func oneBackup() throws {
+        let folder = try TemporaryFolder()
+        var configuration = try configuration(folder)
+        _ = try StateDirectory(claiming: configuration.state)
+        func warned() -> Bool {
+            MachineChecks(configuration, World.live.now, isClockKept: { true }).check()
+                .contains { $0.area == .keys && $0.verdict == .warning && $0.sentence.contains("one backup") }
+        }
+        #expect(!warned())
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path + "/elsewhere", withDestinationPath: configuration.state)
+        configuration.store.keysFile = folder.path + "/elsewhere/storage.keys"
+        #expect(warned())
+        configuration.isSandbox = true
+        #expect(!warned())
+        configuration.isSandbox = false
+        configuration.store.keysFile = folder.path + "/state-2/storage.keys"
+        #expect(!warned(), "a name that begins alike is another place")
+        configuration.store.engine = .sqlite(path: folder.path + "/state-2/relay.sqlite")
+        #expect(warned())
+    }
+
     @Test("A certificate that has run out, is about to, or has another's key is a fault or a warning")
     func certificates() throws {
         let folder = try TemporaryFolder()
@@ -154,6 +184,7 @@ struct DoctorTests {
                 \.verdict)
         }
         #expect(tls(inDays: 0) == [.good, .good, .good])
+        #expect(tls(inDays: -365) == [.fault, .good, .good], "not good yet")
         #expect(tls(inDays: 3640) == [.warning, .good, .good])
         #expect(tls(inDays: 3660) == [.fault, .good, .good])
         try writeFile(folder.path + "/k.pem", Array(other.privateKeyPEM.utf8), replacing: true)

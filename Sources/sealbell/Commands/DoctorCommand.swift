@@ -5,10 +5,14 @@ import PushModel
 struct DoctorCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Examines configuration, credentials, clock, disk, ports and the push services' doors.",
+        abstract: """
+            Examines configuration, credentials, certificates, clock, disk, store, ports and the push \
+            services' doors.
+            """,
         discussion: """
-            Changes nothing and sends no push. Ends with 0 when nothing is wrong, 78 when the configuration \
-            or a file is, 69 when a port or a push service is not to be had, else 1.
+            Changes nothing and sends no push, beside a running relay or without one. Ends with 0 when \
+            nothing is wrong, 78 when the configuration or a file is, 69 when a port or a push service is \
+            not to be had, else 1.
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -49,6 +53,7 @@ struct Doctor {
         var findings = [Finding.summary(configuration)] + Finding.warnings(configuration)
         findings += FileChecks(shell.world.now).check(configuration)
         findings += MachineChecks(configuration, shell.world.now).check()
+        findings += StoreChecks(configuration, shell.world).check()
         findings += PortChecks(configuration).check()
         if !isOffline { findings += await ReachChecks(configuration).check() }
         return findings

@@ -13,8 +13,8 @@ import PushModel
 struct FileChecks {
     /// No credential comes near it.
     static let limitBytes = 1 << 20
-    /// A certificate that ends within so many seconds deserves a word.
-    private static let soonSeconds: Int64 = 21 * 86_400
+    /// A certificate that ends within so many days deserves a word: what renews it by itself has had a week.
+    private static let soonDays = 21
 
     let now: @Sendable () -> UnixTime
 
@@ -41,8 +41,8 @@ struct FileChecks {
             let sentence = "Other users may open this secret; chmod 600 it."
             return others ? .fault(.files, subject, sentence) : .warning(.files, subject, sentence)
         }
-        if file.content == .certificate, let ends = ends(file.file) {
-            return validity(subject, ends)
+        if file.content == .certificate, let span = CertificateSpan(file: file.file) {
+            return validity(subject, span)
         }
         return .good(.files, subject, "It is there and holds \(file.content.words).")
     }
@@ -113,19 +113,24 @@ struct FileChecks {
         }
     }
 
-    private func ends(_ path: String) -> Int64? {
-        // Unreadable files were told of before.
-        guard let chain = try? NIOSSLCertificate.fromPEMFile(path), let leaf = chain.first else { return nil }
-        return Int64(leaf.notValidAfter)
-    }
-
-    private func validity(_ subject: String, _ ends: Int64) -> Finding {
-        let left = ends - now().seconds
-        if left <= 0 { return .fault(.files, subject, "The certificate has run out; renew it.") }
-        if left < Self.soonSeconds {
-            return .warning(.files, subject, "The certificate runs out in \(left / 86_400) days; renew it.")
+    private func validity(_ subject: String, _ span: CertificateSpan) -> Finding {
+        let now = now()
+        if now < span.from {
+            return .fault(
+                .files, subject,
+                "The certificate is not good before \(timestamp(span.from)): look at the clock, or wait.")
         }
-        return .good(.files, subject, "The certificate is good for \(left / 86_400) days more.")
+        let days = span.days(at: now)
+        if days == 0 {
+            return .fault(
+                .files, subject, "The certificate or one of its chain has run out; renew it and reload.")
+        }
+        if days <= Self.soonDays {
+            return .warning(
+                .files, subject,
+                "The certificate runs out within \(days) days; renew it and reload, and see why nothing did.")
+        }
+        return .good(.files, subject, "The certificate is good for \(days) days more.")
     }
 
     private func mode(_ path: String) -> UInt32? {

@@ -3,7 +3,7 @@ import Foundation
 /// One thing that a check looked at, and what a person should do about it.
 struct Finding: Sendable, Hashable, Encodable {
     enum Area: String, Sendable, Hashable, CaseIterable, Encodable {
-        case configuration, files, clock, state, keys, ports, reach
+        case configuration, files, clock, state, keys, store, ports, reach
     }
 
     enum Verdict: String, Sendable, Hashable, CaseIterable, Encodable {
@@ -50,7 +50,7 @@ struct Findings: Sendable, Encodable {
     var status: Ending {
         let areas = Set(findings.filter { $0.verdict == .fault }.map(\.area))
         if areas.contains(.configuration) || areas.contains(.files) { return .configuration }
-        if areas.contains(.clock) || areas.contains(.state) || areas.contains(.keys) { return .failed }
+        if !areas.isDisjoint(with: [.clock, .state, .keys, .store]) { return .failed }
         return areas.isEmpty ? .done : .unavailable
     }
 

@@ -6,7 +6,7 @@ import Darwin
 import AtRest
 import PushModel
 
-/// The clock, the state directory and its disk, and the key file that seals what lies there.
+/// The clock, the state directory and its disk, and the file of the keys that seal what lies there.
 struct MachineChecks {
     /// 2026-01-01: no machine that runs this release has an earlier date.
     private static let earliest = UnixTime(seconds: 1_767_225_600)
@@ -17,13 +17,19 @@ struct MachineChecks {
 
     let configuration: RelayConfiguration
     let now: @Sendable () -> UnixTime
+    let isClockKept: @Sendable () -> Bool?
 
-    init(_ configuration: RelayConfiguration, _ now: @escaping @Sendable () -> UnixTime) {
+    /// - Parameter isClockKept: whether a time service keeps the clock; `nil`: the system does not tell.
+    init(
+        _ configuration: RelayConfiguration, _ now: @escaping @Sendable () -> UnixTime,
+        isClockKept: @escaping @Sendable () -> Bool? = { kernelKeepsTime() }
+    ) {
         self.configuration = configuration
         self.now = now
+        self.isClockKept = isClockKept
     }
 
-    func check() -> [Finding] { [clock()] + state() + [storageKeys()] }
+    func check() -> [Finding] { [clock()] + state() + [storageKeys()] + [oneBackup()].compactMap(\.self) }
 
     /// Apple refuses tokens that are an hour off, Google those that are ten minutes off.
     private func clock() -> Finding {
@@ -45,6 +51,12 @@ struct MachineChecks {
                     .clock, timestamp(now),
                     "The state directory was changed later than now: the clock has gone back; set it by NTP.")
             }
+        }
+        if isClockKept() == false {
+            return .warning(
+                .clock, timestamp(now),
+                "The clock is plausible, but the kernel knows of no time service that keeps it: enable "
+                    + "systemd-timesyncd or chrony, unless the host of this machine does it.")
         }
         return .good(.clock, timestamp(now), "The clock is plausible.")
     }
@@ -128,4 +140,33 @@ struct MachineChecks {
         }
         return .good(.keys, file, "The keys are there, well formed, and closed to others.")
     }
+
+    /// Nothing where it is as it should be, or the configuration's own warning says it; the sandbox keeps
+    /// both together on purpose.
+    private func oneBackup() -> Finding? {
+        let isSaid = configuration.warnings.contains { $0.code == .storageKeysInsideState }
+        guard !configuration.isSandbox, !isSaid, configuration.isKeyBesideStore else { return nil }
+        return .warning(
+            .keys, configuration.store.keysFile,
+            "The keys lie where the state lies: one backup would take both, and whoever has it reads every "
+                + "token. Move the file out, set store.keys, and back it up elsewhere.")
+    }
+}
+
+/// Whether the kernel holds the clock for synchronised; `nil` where it does not say.
+func kernelKeepsTime() -> Bool? {
+    #if canImport(Glibc)
+    // Swift's Glibc does not show adjtimex(2). Its answer alone says enough: 5 is TIME_ERROR, a clock that
+    // nobody keeps. Modes 0 set nothing, and no system's `struct timex` has as much as 512 bytes.
+    typealias Ask = @convention(c) (UnsafeMutableRawPointer) -> Int32
+    guard let symbol = dlsym(nil, "adjtimex") else { return nil }
+    let ask = unsafeBitCast(symbol, to: Ask.self)
+    let answer = withUnsafeTemporaryAllocation(byteCount: 512, alignment: 16) { facts in
+        facts.initializeMemory(as: UInt8.self, repeating: 0)
+        return ask(facts.baseAddress!)
+    }
+    return answer < 0 ? nil : answer != 5
+    #else
+    return nil
+    #endif
 }

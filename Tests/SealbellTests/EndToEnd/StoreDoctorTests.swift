@@ -1,0 +1,105 @@
+import AtRest
+import Foundation
+import PushModel
+import Simulators
+import Testing
+import ZulipPush
+
+@testable import sealbell
+
+@Suite("What the doctor sees in a store", .timeLimit(.minutes(5)))
+struct StoreDoctorTests {
+    private func findings(
+        _ configuration: RelayConfiguration, after span: Duration = .zero
+    ) -> [Finding] {
+        var world = World.live
+        world.now = { World.live.now() + span }
+        return StoreChecks(configuration, world).check()
+    }
+
+    /// Name → content; not of the shared memory, in which every reader of a log marks its place.
+    private func files(_ stage: RelayStage) throws -> [String: Data] {
+        let names = try FileManager.default.contentsOfDirectory(atPath: stage.state)
+            .filter { !$0.hasSuffix("-shm") }
+        return Dictionary(
+            uniqueKeysWithValues: names.map { name in
+                (name, FileManager.default.contents(atPath: "\(stage.state)/\(name)") ?? Data())
+            })
+    }
+
+    private func database(_ stage: RelayStage) throws -> String {
+        guard case .sqlite(let path) = try stage.configuration().store.engine else {
+            throw FileFault.missing
+        }
+        return path
+    }
+
+    @Test("Beside a running relay and without one: keys, soundness, what is owed and how old it is")
+    func owed() async throws {
+        try await RelayStage.with { stage in
+            var configuration = try stage.configuration()
+            #expect(
+                findings(configuration).map(\.sentence) == [
+                    "There is no store yet; it is made at the first start."
+                ])
+            stage.apns.turn { $0.shutdownUntil = .distantFuture }
+            try await stage.run { relay in
+                try RunFile(urls: relay.urls, ca: nil, publicKeys: [:], apps: [:]).write(state: stage.state)
+                #expect(findings(configuration).contains { $0.sentence == "Nothing is owed." })
+                let server = try await relay.server()
+                let phone = try await relay.phone(.apns, of: server)
+                _ = try await server.notify(TestPhone.message(1, "owed"), [phone], relay)
+                let seen = findings(configuration)
+                #expect(seen.allSatisfy { $0.verdict == .good } && seen.count == 3)
+                #expect(seen.contains { $0.area == .keys && $0.sentence.contains("open this store") })
+                #expect(seen.contains { $0.sentence.contains("1 pushes") && $0.sentence.contains("oldest") })
+                // Two hours later the same would mean that a lane does not drain.
+                let late = findings(configuration, after: .seconds(7200))
+                #expect(late.contains { $0.verdict == .warning && $0.sentence.contains("for 2 h") })
+                configuration.limits.outboxRows = 1
+                #expect(Findings(findings(configuration)).status == .failed)
+                configuration.limits.outboxRows = 2_000_000
+            }
+            unlink(stage.state + "/" + RunFile.name)
+            let before = try files(stage)
+            let stopped = findings(configuration)
+            #expect(stopped.filter { $0.verdict != .good }.map(\.sentence).count == 1)
+            #expect(stopped.contains { $0.sentence.contains("no relay is running") })
+            #expect(try files(stage) == before, "the doctor changes nothing")
+            configuration.apps[0].apns = nil
+            let stranded = findings(configuration).filter { $0.subject.hasPrefix("acme/apns/") }
+            #expect(stranded.count == 1 && stranded[0].sentence.contains("has no more"))
+        }
+    }
+
+    @Test("Keys of another store, a damaged file and a file of something else are faults that end with 1")
+    func faults() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let server = try await relay.server()
+                for _ in 0..<40 { _ = try await relay.phone(.apns, of: server) }
+            }
+            let configuration = try stage.configuration()
+            let path = try database(stage)
+            #expect(findings(configuration).allSatisfy { $0.verdict == .good })
+            unlink(configuration.store.keysFile)
+            _ = try KeyFile.create(configuration.store.keysFile, .live)
+            let foreign = findings(configuration)
+            #expect(foreign.filter { $0.verdict == .fault }.map(\.area) == [.keys])
+            #expect(Findings(foreign).status == .failed)
+            var bytes = try #require(FileManager.default.contents(atPath: path))
+            #expect(bytes.count > 32_768)
+            // All of one page behind the first four, which hold the schema.
+            bytes.replaceSubrange(20_480..<24_576, with: Data(repeating: 0x5A, count: 4096))
+            try bytes.write(to: URL(filePath: path))
+            let damaged = findings(configuration).filter { $0.area == .store && $0.verdict == .fault }
+            #expect(damaged.count == 1)
+            try Data("this is no database, and it is long enough to be looked at".utf8)
+                .write(to: URL(filePath: path))
+            let none = findings(configuration)
+            #expect(none.map(\.verdict) == [.fault] && Findings(none).status == .failed)
+            try Data().write(to: URL(filePath: path))
+            #expect(findings(configuration).allSatisfy { $0.verdict == .good }, "made, and never written")
+        }
+    }
+}
