@@ -100,7 +100,8 @@ struct AlertTests {
         let metrics = PrometheusMetrics()
         let sink = NotedSink(failures: 1)
         let port = AlertPort(
-            sinks: [sink], journal: spy.journal, metrics: metrics, world: clock.world(seed: 1))
+            ways: AlertWays(sinks: [sink]), journal: spy.journal, metrics: metrics,
+            world: clock.world(seed: 1))
         port.raise(halted)
         port.raise(halted)
         #expect(spy.text == ["error alert raised alert=lane_halted note=acme/apns/production"])
@@ -123,13 +124,82 @@ struct AlertTests {
         #expect(try readMetrics(metrics.text()).values[series] == 0)
     }
 
+    @Test("A certificate is told when it nears its end, daily, and at once when it has ended")
+    func certificate() {
+        var book = AlertBook()
+        let name = configured("public")
+        let start = UnixTime(seconds: 1_000_000)
+        #expect(book.raise(.certificateExpiring(name, days: 13), at: start)?.phase == .raised)
+        #expect(book.raise(.certificateExpiring(name, days: 13), at: start + .seconds(3600)) == nil)
+        #expect(book.due(at: start + .seconds(86_399)) == [])
+        #expect(book.due(at: start + .seconds(86_400)).map(\.phase) == [.reminded])
+        let ended = book.raise(.certificateExpiring(name, days: 0), at: start + .seconds(86_500))
+        #expect(ended?.phase == .raised && ended?.sentence.contains("has ended") == true)
+        #expect(book.raise(.certificateExpiring(name, days: 0), at: start + .seconds(90_000)) == nil)
+        let subject = Alert.certificateExpiring(name, days: 0).subject
+        #expect(book.clear(subject, at: start + .seconds(90_001))?.phase == .cleared)
+    }
+
+    @Test("Sinks hear thirty notices an hour; the last says that there is more, and the rest is counted")
+    func budget() async throws {
+        let clock = ManualClock()
+        let metrics = PrometheusMetrics()
+        let spy = LogSpy()
+        let sink = NotedSink()
+        let port = AlertPort(
+            ways: AlertWays(sinks: [sink]), journal: spy.journal, metrics: metrics,
+            world: clock.world(seed: 1))
+        for number in 0..<50 { port.raise(.certificateExpiring(configured("l\(number)"), days: 3)) }
+        #expect(spy.text.count == 50)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await port.run() }
+            while sink.told.value.count < 30 { await Task.yield() }
+            #expect(sink.told.value[..<29].allSatisfy { $0.subject.kind == .certificateExpiring })
+            #expect(sink.told.value[29].subject.kind == .muted)
+            // The next hour has its own thirty.
+            await clock.sleepers(atLeast: 1)
+            clock.advance(by: .seconds(3600))
+            port.raise(halted)
+            while sink.told.value.count < 31 { await Task.yield() }
+            #expect(sink.told.value[30].subject == halted.subject)
+            group.cancelAll()
+            try await group.waitForAll()
+        }
+        let untold = Series(name: "sealbell_alerts_untold_total", labels: [:])
+        #expect(try readMetrics(metrics.text()).values[untold] == 20)
+    }
+
+    @Test("A way that is switched off is not gone, and an exchange of ways is in force for the next notice")
+    func ways() async throws {
+        let metrics = PrometheusMetrics()
+        let spy = LogSpy()
+        let (old, new) = (NotedSink(), NotedSink())
+        let port = AlertPort(
+            ways: AlertWays(log: false, gauge: false, sinks: [old]), journal: spy.journal, metrics: metrics,
+            world: ManualClock().world(seed: 1))
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await port.run() }
+            port.raise(halted)
+            while old.told.value.isEmpty { await Task.yield() }
+            #expect(spy.text.isEmpty && !metrics.text().contains("sealbell_alert{"))
+            port.adopt(AlertWays(sinks: [new]))
+            port.clear(halted.subject)
+            while new.told.value.isEmpty { await Task.yield() }
+            #expect(spy.text == ["info alert cleared alert=lane_halted note=acme/apns/production"])
+            #expect(old.told.value.count == 1 && new.told.value.map(\.phase) == [.cleared])
+            group.cancelAll()
+            try await group.waitForAll()
+        }
+    }
+
     @Test("A sink that never gets through is given up after three attempts, in the log")
     func givesUp() async throws {
         let clock = ManualClock()
         let spy = LogSpy()
         let sink = NotedSink(failures: 100)
         let port = AlertPort(
-            sinks: [sink], journal: spy.journal, metrics: PrometheusMetrics(), world: clock.world(seed: 1))
+            ways: AlertWays(sinks: [sink]), journal: spy.journal, metrics: PrometheusMetrics(),
+            world: clock.world(seed: 1))
         port.raise(.keyBesideDatabase)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await port.run() }

@@ -112,6 +112,13 @@ private let values: [BadText] = [
         "mail by name", minimal(appending: "alerts: { mail: { command: [mail] } }"), .badValue,
         "alerts.mail.command", line: 13),
     BadText(
+        "mail to two", minimal(appending: "alerts: { mail: { command: [/bin/mail], to: \"a@b,c@d\" } }"),
+        .badValue, "alerts.mail.to", line: 13),
+    BadText(
+        "mail with a second head",
+        minimal(appending: "alerts: { mail: { command: [/bin/mail], to: \"a@b\\nBcc: c@d\" } }"),
+        .badValue, "alerts.mail.to", line: 13),
+    BadText(
         "huge alert",
         minimal("  acme:", with: "  acme:\n    fallback: { title: \(String(repeating: "x", count: 500)) }"),
         .tooLarge, "apps.acme.fallback", line: 3),

@@ -83,7 +83,9 @@ struct ConfigurationReadingTests {
         #expect(configuration.limits.pushesPerMinute == nil && configuration.limits.connections == 100)
         #expect(configuration.alerts.webhook?.url.target == "/x?y=1" && !configuration.alerts.log)
         #expect(configuration.alerts.webhook?.secretFile == "/etc/sealbell/hook.secret")
-        #expect(configuration.alerts.mailCommand == ["/usr/sbin/sendmail", "root"])
+        #expect(
+            configuration.alerts.mail
+                == AlertsConfiguration.Mail(command: ["/usr/sbin/sendmail", "root"], to: "root"))
         #expect(configuration.log == LogConfiguration(level: .debug, format: .json))
         let inside = try #require(configuration.listeners.last)
         #expect(inside.bind.host == "::" && inside.bind.port == 8443 && !inside.bind.isLoopback)

@@ -8,10 +8,25 @@ package enum Alert: Sendable, Hashable {
     case outboxFilling(percent: Int)
     /// The store refuses writes; peers hear 503.
     case storeFailing(StoreError.Code)
-    /// Days that are left, 0 when it has expired.
+    /// Days that are left, a begun one counted; 0 when it has ended.
     case certificateExpiring(ConfiguredName, days: Int)
     /// The storage keys lie where a backup of the database would take them along.
     case keyBesideDatabase
+
+    /// How bad it is within its subject: what grows worse is told at once.
+    var grade: Int {
+        if case .certificateExpiring(_, days: 0) = self { return 1 }
+        return 0
+    }
+
+    /// How often it is told again while it lasts.
+    var reminder: Duration {
+        switch self {
+        case .laneHalted, .outboxFilling, .storeFailing: .seconds(3600)
+        // Nothing is lost meanwhile, and who renews by hand does so by day.
+        case .certificateExpiring, .keyBesideDatabase: .seconds(86_400)
+        }
+    }
 
     package enum Kind: String, Sendable, Hashable, CaseIterable {
         case laneHalted = "lane_halted"
@@ -19,6 +34,8 @@ package enum Alert: Sendable, Hashable {
         case storeFailing = "store_failing"
         case certificateExpiring = "certificate_expiring"
         case keyBesideDatabase = "key_beside_database"
+        /// Not raised by anybody: the port's own word when it tells no more for a while.
+        case muted
     }
 
     /// What an alert is about: two alerts of one subject are the same trouble, whatever their figures.
@@ -49,7 +66,9 @@ package enum Alert: Sendable, Hashable {
         case .storeFailing(let code):
             "The store refuses writes (\(code.rawValue)): check its disk and its server."
         case .certificateExpiring(let listener, let days):
-            "The certificate of the listener \(listener) ends in \(days) days: renew it and reload."
+            "The certificate of the listener \(listener) "
+                + (days == 0 ? "has ended: clients refuse it. " : "ends within \(days) days. ")
+                + "Renew it and reload."
         case .keyBesideDatabase:
             "Storage keys and database lie in one directory: one backup would take both. Move the keys."
         }

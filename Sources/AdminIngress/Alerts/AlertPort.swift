@@ -9,14 +9,29 @@ package protocol AlertSink: Sendable {
     func tell(_ notice: AlertNotice) async -> Bool
 }
 
+/// Which ways alerts go.
+package struct AlertWays: Sendable {
+    package var log = true
+    package var gauge = true
+    package var sinks: [any AlertSink] = []
+
+    package init(log: Bool = true, gauge: Bool = true, sinks: [any AlertSink] = []) {
+        self.log = log
+        self.gauge = gauge
+        self.sinks = sinks
+    }
+}
+
 /// The one place through which an operator is told what they must know.
 ///
 /// `raise` and `clear` may be called from anywhere at any rate: they take a short lock, write the log and set
-/// the gauge `sealbell_alert`. Sinks are served by `run`, behind a bounded queue; a sink that fails is tried
-/// three times.
+/// the gauge `sealbell_alert`. Sinks are served by `run`, behind a bounded queue and a budget of notices an
+/// hour; a sink that fails is tried three times.
 package final class AlertPort: Service, Sendable {
     private struct State {
+        var ways: AlertWays
         var book = AlertBook()
+        var budget = AlertBudget()
         var queue: [AlertNotice] = []
         var waiter: CheckedContinuation<Void, Never>?
         var isStopped = false
@@ -30,18 +45,20 @@ package final class AlertPort: Service, Sendable {
     /// How often lasting troubles are looked at.
     private static let reminderGrain = Duration.seconds(60)
 
-    private let sinks: [any AlertSink]
     private let journal: Journal
     private let world: World
     private let factory: any MetricsFactory
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    package init(sinks: [any AlertSink], journal: Journal, metrics: any MetricsFactory, world: World) {
-        self.sinks = sinks
+    package init(ways: AlertWays, journal: Journal, metrics: any MetricsFactory, world: World) {
+        state = Mutex(State(ways: ways))
         self.journal = journal
         self.world = world
         factory = metrics
     }
+
+    /// Exchanges the ways, as a reload does; what holds already is not told anew.
+    package func adopt(_ ways: AlertWays) { state.withLock { $0.ways = ways } }
 
     package func raise(_ alert: Alert) {
         gauge(alert.subject, 1)
@@ -78,6 +95,7 @@ package final class AlertPort: Service, Sendable {
     // MARK: Log, gauge, queue
 
     private func gauge(_ subject: Alert.Subject, _ level: Int) {
+        guard state.withLock({ $0.ways.gauge }) else { return }
         Gauge(
             label: "sealbell_alert",
             dimensions: [("alert", subject.kind.rawValue), ("subject", subject.name)],
@@ -87,14 +105,34 @@ package final class AlertPort: Service, Sendable {
 
     private func take(_ notices: [AlertNotice]) {
         guard !notices.isEmpty else { return }
-        for notice in notices { log(notice) }
-        guard !sinks.isEmpty else { return }
-        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            state.queue += notices.prefix(max(0, Self.queued - state.queue.count))
+        let ways = state.withLock(\.ways)
+        if ways.log { for notice in notices { log(notice) } }
+        guard !ways.sinks.isEmpty else { return }
+        let (waiter, dropped) = state.withLock { state -> (CheckedContinuation<Void, Never>?, Int) in
+            let fitting = notices.compactMap { notice -> AlertNotice? in
+                guard state.queue.count < Self.queued else { return nil }
+                switch state.budget.take(at: notice.at) {
+                case .tell: return notice
+                case .tellMuted: return Self.muted(notice)
+                case .drop: return nil
+                }
+            }
+            state.queue += fitting.prefix(max(0, Self.queued - state.queue.count))
             defer { state.waiter = nil }
-            return state.waiter
+            return (state.waiter, notices.count - fitting.count)
         }
         waiter?.resume()
+        if dropped > 0 {
+            Counter(label: "sealbell_alerts_untold_total", factory: factory).increment(by: dropped)
+        }
+    }
+
+    /// What is said instead of the hour's last notice.
+    private static func muted(_ notice: AlertNotice) -> AlertNotice {
+        AlertNotice(
+            .raised, Alert.Subject(kind: .muted, name: ""),
+            "There are more alerts than are told in an hour: see the dashboard and the log for the rest.",
+            at: notice.at)
     }
 
     private func log(_ notice: AlertNotice) {
@@ -120,7 +158,7 @@ package final class AlertPort: Service, Sendable {
 
     private func serveSinks() async {
         while let notice = await next() {
-            for sink in sinks { await tell(notice, sink) }
+            for sink in state.withLock(\.ways.sinks) { await tell(notice, sink) }
         }
     }
 

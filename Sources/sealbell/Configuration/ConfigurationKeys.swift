@@ -17,7 +17,7 @@ enum ConfigurationKeys {
     static let outbox = ["rows", "bytes"]
     static let alerts = ["log", "gauge", "webhook", "mail"]
     static let webhook = ["url", "secret_file"]
-    static let mail = ["command"]
+    static let mail = ["command", "to"]
 
     /// Protocols that a later release speaks.
     static let unbuiltProtocols = ["nextcloud", "session", "status", "marmot", "gorush"]

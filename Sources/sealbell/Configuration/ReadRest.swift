@@ -40,10 +40,10 @@ extension ConfigurationReader {
             guard let url, let secret else { return nil }
             return AlertsConfiguration.Webhook(url: url, secretFile: secret)
         }
-        alerts.mailCommand = cursor.cursor("mail", keys: ConfigurationKeys.mail).flatMap { mail in
+        alerts.mail = cursor.cursor("mail", keys: ConfigurationKeys.mail).flatMap { mail in
             guard mail.node["command"] != nil else {
                 mail.missing(
-                    "command", "Name a program and its arguments: command: [/usr/sbin/sendmail, root].")
+                    "command", "Name a program and its arguments: command: [/usr/sbin/sendmail, -t].")
                 return nil
             }
             guard let words = mail.list("command")?.map(\.text) else { return nil }
@@ -51,9 +51,30 @@ extension ConfigurationReader {
                 mail.fault(.badValue, "command", "The absolute path of a program, and at most 31 arguments.")
                 return nil
             }
-            return words
+            // The operator's mailbox on this machine; an alias sends it on.
+            var to = "root"
+            if mail.node["to"] != nil {
+                let told = mail.parsed(
+                    "to", Self.recipient, "One mail address, such as ops@example.org, without a name.")
+                guard let told else { return nil }
+                to = told
+            }
+            return AlertsConfiguration.Mail(command: words, to: to)
         }
         return alerts
+    }
+
+    /// A mailbox, with or without a domain. What stands in the head of a message must not end its line, nor
+    /// name more than one.
+    private static func recipient(_ text: String) -> String? {
+        let isPlain = text.utf8.allSatisfy {
+            (0x21...0x7E).contains($0) && !",;:<>()[]\"\\".utf8.contains($0)
+        }
+        let parts = text.split(separator: "@", omittingEmptySubsequences: false)
+        guard isPlain, text.utf8.count <= 254, (1...2).contains(parts.count),
+            parts.allSatisfy({ !$0.isEmpty })
+        else { return nil }
+        return text
     }
 
     func proxy(_ root: MappingCursor) -> OutgoingProxy? {

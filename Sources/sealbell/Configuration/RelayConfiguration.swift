@@ -236,11 +236,17 @@ struct AlertsConfiguration: Sendable, Hashable {
         var secretFile: String
     }
 
+    struct Mail: Sendable, Hashable {
+        /// Program (absolute path) and arguments; the message comes on its standard input.
+        var command: [String]
+        /// What the message's `To` field says.
+        var to: String
+    }
+
     var log: Bool = true
     var gauge: Bool = true
     var webhook: Webhook?
-    /// Program (absolute path) and arguments; the alert's text comes on its standard input.
-    var mailCommand: [String]?
+    var mail: Mail?
 }
 
 /// Something allowed that an operator would want to hear about.

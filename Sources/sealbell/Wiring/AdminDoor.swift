@@ -26,7 +26,7 @@ struct AdminDoor: Sendable {
         _ listener: ListenerConfiguration, of configuration: RelayConfiguration
     ) throws(CommandFailure) -> any HTTPFace {
         var token: Secret?
-        if case .admin(let file?) = listener.purpose { token = try trimmed(CredentialShelf.read(file)) }
+        if case .admin(let file?) = listener.purpose { token = try CredentialShelf.read(file).trimmed }
         return AdminFace(
             listener.name, token: token, metrics: metrics, samples: samples, checks: checks, status: status,
             calls: OriginsDesk(configuration, store.sealed, world: world).calls, world: world)
@@ -94,14 +94,6 @@ struct AdminDoor: Sendable {
         }
     }
 
-    /// Without the line break at the end that editors leave.
-    private func trimmed(_ secret: Secret) -> Secret {
-        secret.reveal { bytes in
-            let end = bytes.count - bytes.reversed().prefix { $0 == 0x0A || $0 == 0x0D || $0 == 0x20 }.count
-            return Secret(copying: UnsafeRawBufferPointer(rebasing: bytes[..<end]))
-        }
-    }
-
     /// `VmRSS` of this process; 0 where the system does not tell.
     private static func residentBytes() -> Int {
         guard let file = fopen("/proc/self/statm", "r") else { return 0 }
@@ -112,39 +104,5 @@ struct AdminDoor: Sendable {
         let words = line.split(separator: " ")
         guard words.count > 1, let pages = Int(words[1]) else { return 0 }
         return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
-    }
-}
-
-/// Where alerts go beside log and gauge.
-struct AlertSinks {
-    private let alerts: AlertsConfiguration
-    private let web: any WebFetch
-
-    init(_ configuration: RelayConfiguration, _ web: any WebFetch) {
-        alerts = configuration.alerts
-        self.web = web
-    }
-
-    func sinks(_ world: World) throws(CommandFailure) -> [any AlertSink] {
-        var sinks: [any AlertSink] = []
-        if let webhook = alerts.webhook {
-            sinks.append(
-                WebhookSink(
-                    url: webhook.url.text, key: try CredentialShelf.read(webhook.secretFile), web: web))
-        }
-        if let command = alerts.mailCommand, let program = command.first {
-            // The system's own mailbox of the operator; an alias sends it on.
-            sinks.append(
-                MailCommandSink(
-                    path: program, arguments: Array(command.dropFirst()), recipient: "root", world: world))
-        }
-        return sinks
-    }
-
-    /// The delivery core's word to the alert port.
-    static func observer(_ alerts: AlertPort) -> DeliveryObserver {
-        DeliveryObserver(
-            laneHalted: { lane, _, reason in alerts.raise(.laneHalted(lane, reason)) },
-            laneResumed: { lane in alerts.clear(Alert.laneHalted(lane, .ok).subject) })
     }
 }

@@ -26,6 +26,8 @@ final class Relay: Sendable {
     private let makeShelf: @Sendable (CredentialShelf?) -> CredentialShelf
     private let journal: Journal
     private let alerts: AlertPort
+    private let certificates: CertificateWatch
+    private let makeWays: @Sendable (RelayConfiguration) throws(CommandFailure) -> AlertWays
 
     /// What is the same before and after a reload.
     struct Surroundings: Sendable {
@@ -74,14 +76,22 @@ final class Relay: Sendable {
         }
         var shelf = makeShelf(nil)
         let plan = try planning(configuration).plan(&shelf)
+        let makeWays: @Sendable (RelayConfiguration) throws(CommandFailure) -> AlertWays = {
+            (configuration) throws(CommandFailure) in
+            let web = HTTPSFetch(
+                Self.options(configuration, around.web), group: around.group, world: around.world)
+            return try AlertWiring(configuration, web).ways(around.world)
+        }
+        self.makeWays = makeWays
         let alerts = AlertPort(
-            sinks: try AlertSinks(configuration, web).sinks(around.world), journal: around.journal,
-            metrics: around.metrics, world: around.world)
+            ways: try makeWays(configuration), journal: around.journal, metrics: around.metrics,
+            world: around.world)
         self.alerts = alerts
+        certificates = CertificateWatch(alerts, around.world)
         let delivery = DeliveryService(
             outbox: store.sealed, registry: store.sealed, plan: plan, limits: around.limits,
             world: around.world,
-            journal: around.journal, observer: AlertSinks.observer(alerts))
+            journal: around.journal, observer: AlertWiring.observer(alerts))
         self.delivery = delivery
         let admin = AdminDoor(
             delivery: delivery, store: store, metrics: around.metrics, alerts: alerts,
@@ -99,6 +109,8 @@ final class Relay: Sendable {
         self.listeners = listeners
         standing = Mutex(
             Standing(configuration: configuration, shelf: shelf, publicKeys: Self.publicKeys(faces)))
+        certificates.adopt(configuration)
+        if !configuration.isSandbox, configuration.isKeyBesideStore { alerts.raise(.keyBesideDatabase) }
     }
 
     private static func options(_ configuration: RelayConfiguration, _ base: WebOptions) -> WebOptions {
@@ -142,6 +154,7 @@ final class Relay: Sendable {
         var services: [any Service] = []
         if let sqlite = store.sqlite { services.append(StoreService(sqlite)) }
         services.append(alerts)
+        services.append(certificates)
         services.append(delivery)
         services += listeners
         return services
@@ -158,6 +171,7 @@ final class Relay: Sendable {
         let delivering = try planning(new).plan(&shelf)
         let doors = doors(new)
         let faces = try doors.faces()
+        let ways = try makeWays(new)
         // Everything that can fail is made before anything is exchanged.
         var exchanges: [() -> Void] = []
         for listener in listeners {
@@ -170,6 +184,8 @@ final class Relay: Sendable {
         }
         delivery.adopt(delivering)
         for exchange in exchanges { exchange() }
+        alerts.adopt(ways)
+        certificates.adopt(new)
         standing.withLock {
             $0 = Standing(configuration: new, shelf: shelf, publicKeys: Self.publicKeys(faces))
         }

@@ -1,0 +1,49 @@
+import AdminIngress
+import Delivery
+import PushModel
+
+/// Which ways alerts go, as the configuration says.
+struct AlertWiring {
+    private let alerts: AlertsConfiguration
+    private let web: any WebFetch
+
+    init(_ configuration: RelayConfiguration, _ web: any WebFetch) {
+        alerts = configuration.alerts
+        self.web = web
+    }
+
+    /// - Throws: `CommandFailure` that names the file of the webhook's secret.
+    func ways(_ world: World) throws(CommandFailure) -> AlertWays {
+        var sinks: [any AlertSink] = []
+        if let webhook = alerts.webhook {
+            sinks.append(
+                WebhookSink(
+                    url: webhook.url.text, key: try CredentialShelf.read(webhook.secretFile).trimmed,
+                    web: web))
+        }
+        if let mail = alerts.mail, let program = mail.command.first {
+            sinks.append(
+                MailCommandSink(
+                    path: program, arguments: Array(mail.command.dropFirst()), recipient: mail.to,
+                    world: world))
+        }
+        return AlertWays(log: alerts.log, gauge: alerts.gauge, sinks: sinks)
+    }
+
+    /// The delivery core's word to the alert port.
+    static func observer(_ alerts: AlertPort) -> DeliveryObserver {
+        DeliveryObserver(
+            laneHalted: { lane, _, reason in alerts.raise(.laneHalted(lane, reason)) },
+            laneResumed: { lane in alerts.clear(Alert.laneHalted(lane, .ok).subject) })
+    }
+}
+
+extension Secret {
+    /// Without the line break or spaces at the end that editors leave.
+    var trimmed: Secret {
+        reveal { bytes in
+            let end = bytes.count - bytes.reversed().prefix { $0 == 0x0A || $0 == 0x0D || $0 == 0x20 }.count
+            return Secret(copying: UnsafeRawBufferPointer(rebasing: bytes[..<end]))
+        }
+    }
+}
