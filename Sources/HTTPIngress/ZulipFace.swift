@@ -69,7 +69,9 @@ package struct ZulipFace: HTTPFace {
         if request.credentials == nil { try take(signUps.take(1, of: 0)) }
         let verdict = try await relay.receive(request)
         // Counted only now, when the origin has proved who it is: nobody can use up another's share.
-        if let origin = request.credentials?.id { try take(pushes.take(verdict.pushes.count, of: origin)) }
+        if let origin = request.credentials?.id {
+            try take(pushes.take(verdict.pushes.count, of: origin, quota: verdict.quota))
+        }
         for note in verdict.notes { observe(note) }
         do throws(IntakeRefusal<ZulipError>) {
             return try await intake.admit(verdict, instance: name)

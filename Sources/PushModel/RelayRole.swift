@@ -32,16 +32,20 @@ package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
     /// What to say when the change at that index did not meet its condition.
     package var refusal: (@Sendable (Int) -> Failure)?
     package var notes: [NoteCode]
+    /// Pushes a minute of this origin, where an operator gave it a quota of its own; 0: no limit; `nil`: the
+    /// instance's.
+    package var quota: Int?
 
     package init(
         pushes: [Push] = [], changes: [Change] = [], reply: ReplyPlan<Reply>,
-        refusal: (@Sendable (Int) -> Failure)? = nil, notes: [NoteCode] = []
+        refusal: (@Sendable (Int) -> Failure)? = nil, notes: [NoteCode] = [], quota: Int? = nil
     ) {
         self.pushes = pushes
         self.changes = changes
         self.reply = reply
         self.refusal = refusal
         self.notes = notes
+        self.quota = quota
     }
 }
 

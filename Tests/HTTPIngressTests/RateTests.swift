@@ -75,6 +75,23 @@ struct RateTests {
         #expect(buckets.count == 2)
     }
 
+    @Test("A key's own quota goes before the limit of all, up, down and off, and touches no other key")
+    func quota() {
+        var buckets = RateBuckets<Int>(perMinute: 60, capacity: 10, start: start)
+        #expect(buckets.take(60, of: 1, now: start, quota: 120) == .allowed)
+        #expect(buckets.take(60, of: 1, now: start, quota: 120) == .allowed)
+        #expect(buckets.take(1, of: 1, now: start, quota: 120) == .refused(retryAfter: .milliseconds(500)))
+        #expect(buckets.take(1, of: 1, now: start, quota: 0) == .allowed, "0 is no limit")
+        #expect(buckets.take(1, of: 1, now: start, quota: 6) == .refused(retryAfter: .seconds(10)))
+        #expect(buckets.take(1, of: 1, now: start) == .refused(retryAfter: .seconds(1)), "cleared")
+        #expect(buckets.take(60, of: 2, now: start) == .allowed)
+        // Where all are unlimited, one may be bounded all the same.
+        var unlimited = RateBuckets<Int>(perMinute: 0, capacity: 10, start: start)
+        #expect(unlimited.take(10, of: 1, now: start, quota: 10) == .allowed)
+        #expect(unlimited.take(1, of: 1, now: start, quota: 10) == .refused(retryAfter: .seconds(6)))
+        #expect(unlimited.take(1000, of: 2, now: start) == .allowed)
+    }
+
     @Test("Retry-After is whole seconds, rounded up, at least one")
     func retryAfter() {
         let spans: [(Duration, String)] = [

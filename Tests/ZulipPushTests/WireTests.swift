@@ -281,11 +281,18 @@ struct WireTests {
         #expect(read.hostname == server.hostname && read.mail == server.mail)
         #expect(read.lastRealmCount == 12 && read.lastInstallationCount == 0 && read.lastAuditLog == .max)
         #expect(ZulipRealm(body: realm.body) == realm)
+        #expect(read.quota == nil)
+        var bounded = server
+        bounded.quota = 0
+        #expect(ZulipServer(body: bounded.body)?.quota == 0)
+        bounded.quota = 70_000
+        #expect(ZulipServer(body: bounded.body)?.quota == 70_000)
         let registration = try #require(ZulipRegistration(body: phone.body))
         #expect(registration.kind == .apns && registration.token == phone.token)
         #expect(registration.appID == phone.appID)
         let readers: [(Secret, (Secret) -> Bool)] = [
-            (server.body, { ZulipServer(body: $0) != nil }), (realm.body, { ZulipRealm(body: $0) != nil }),
+            (server.body, { ZulipServer(body: $0) != nil }),
+            (bounded.body, { ZulipServer(body: $0) != nil }), (realm.body, { ZulipRealm(body: $0) != nil }),
             (phone.body, { ZulipRegistration(body: $0) != nil })
         ]
         for (body, reads) in readers {

@@ -34,9 +34,13 @@ package struct RateBuckets<Key: Hashable & Sendable>: Sendable {
     ///
     /// More units than a minute allows are taken as a full bucket's worth, so that a large call can be made
     /// once the bucket is full, never before.
+    ///
+    /// - Parameter quota: units a minute of this key alone, 0 for no limit; `nil`: as all. When it changes,
+    ///   the bucket stays as full as it was, in parts of a minute.
     package mutating func take(
-        _ units: Int, of key: Key, now: ContinuousClock.Instant
+        _ units: Int, of key: Key, now: ContinuousClock.Instant, quota: Int? = nil
     ) -> RateVerdict {
+        let perMinute = max(0, quota ?? self.perMinute)
         guard perMinute > 0, units > 0 else { return .allowed }
         let minute: Int64 = 60_000_000_000
         let cost = Int64(min(units, perMinute)) * minute / Int64(perMinute)
@@ -79,8 +83,9 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
         buckets = Mutex(RateBuckets(perMinute: perMinute, capacity: capacity, start: world.instant()))
     }
 
-    package func take(_ units: Int, of key: Key) -> RateVerdict {
+    /// - Parameter quota: units a minute of this key alone; `nil`: as all.
+    package func take(_ units: Int, of key: Key, quota: Int? = nil) -> RateVerdict {
         let now = world.instant()
-        return buckets.withLock { $0.take(units, of: key, now: now) }
+        return buckets.withLock { $0.take(units, of: key, now: now, quota: quota) }
     }
 }

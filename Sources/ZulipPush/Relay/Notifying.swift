@@ -55,7 +55,7 @@ extension ZulipRelay {
             reply: .afterFirstAttempt(deadline: ZulipLimits.replyDeadline) { outcomes in
                 .notified(Self.count(outcomes, awaited, known))
             },
-            notes: notes)
+            notes: notes, quota: realm.server.quota)
     }
 
     /// What the reply needs to know of one push.

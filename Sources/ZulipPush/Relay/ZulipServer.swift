@@ -21,6 +21,8 @@ package struct ZulipServer: Sendable {
     package var lastRealmCount: Int64 = 0
     package var lastInstallationCount: Int64 = 0
     package var lastAuditLog: Int64 = 0
+    /// Pushes a minute, where whoever runs this relay gave this server a quota of its own; 0: no limit.
+    package var quota: Int?
 
     package init(id: UUIDText, keyHash: Secret, standing: Standing, hostname: String, mail: Secret) {
         self.id = id
@@ -31,10 +33,12 @@ package struct ZulipServer: Sendable {
     }
 
     private static let format: UInt8 = 1
+    private static let formatWithQuota: UInt8 = 2
 
-    /// Body of a record: format 1, id, key hash, standing, host name, mail, three ids.
+    /// Body of a record: format 1, id, key hash, standing, host name, mail, three ids; format 2 adds the
+    /// quota.
     package var body: Secret {
-        var writer = BodyWriter(format: Self.format)
+        var writer = BodyWriter(format: quota == nil ? Self.format : Self.formatWithQuota)
         writer.fixed(id.bytes)
         writer.fixed(keyHash)
         writer.byte(standing.rawValue)
@@ -43,6 +47,7 @@ package struct ZulipServer: Sendable {
         writer.int(lastRealmCount)
         writer.int(lastInstallationCount)
         writer.int(lastAuditLog)
+        if let quota { writer.int(Int64(quota)) }
         return writer.take()
     }
 
@@ -53,18 +58,22 @@ package struct ZulipServer: Sendable {
     }
 
     private static func read(_ bytes: UnsafeRawBufferPointer) -> ZulipServer? {
-        guard var reader = BodyReader(bytes, format: format),
+        let hasQuota = bytes.first == formatWithQuota
+        guard var reader = BodyReader(bytes, format: hasQuota ? formatWithQuota : format),
             let id = reader.fixed(16).flatMap({ UUIDText(bytes: $0) }),
             let hash = reader.fixed(32), let standing = reader.byte().flatMap(Standing.init(rawValue:)),
             let host = reader.variable(), let mail = reader.variable(), let realmCount = reader.int(),
-            let installationCount = reader.int(), let auditLog = reader.int(), reader.isAtEnd
+            let installationCount = reader.int(), let auditLog = reader.int()
         else { return nil }
+        let quota = hasQuota ? reader.int() : nil
+        guard reader.isAtEnd, hasQuota == (quota != nil), quota ?? 0 >= 0 else { return nil }
         var server = ZulipServer(
             id: id, keyHash: Secret(copying: hash), standing: standing,
             hostname: String(decoding: host, as: UTF8.self), mail: Secret(copying: mail))
         server.lastRealmCount = realmCount
         server.lastInstallationCount = installationCount
         server.lastAuditLog = auditLog
+        server.quota = quota.map { Int($0) }
         return server
     }
 

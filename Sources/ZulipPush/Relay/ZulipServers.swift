@@ -4,7 +4,7 @@ package import WireFormats
 /// The servers of one instance, in the hands of whoever runs the relay: who has signed up, who may, who is
 /// suspended (`sealbell origins`). No peer reaches it.
 package struct ZulipServers: Sendable {
-    /// What came of a suspension or its end.
+    /// What came of a suspension, of its end, or of a quota.
     package enum Change: Sendable, Hashable {
         case done
         /// No server of that id has signed up.
@@ -46,12 +46,34 @@ package struct ZulipServers: Sendable {
     ///
     /// - Throws: what the store says; `.unavailable` when the record never stood still.
     package func set(suspended: Bool, _ id: UUIDText) async throws(StoreError) -> Change {
+        try await change(id) { $0.standing = suspended ? .suspended : .active }
+    }
+
+    /// Gives a server a quota of its own. Its next call is measured by it.
+    ///
+    /// - Parameter quota: pushes a minute, 0 for no limit; `nil`: the instance's again.
+    /// - Throws: what the store says; `.unavailable` when the record never stood still.
+    package func set(quota: Int?, _ id: UUIDText) async throws(StoreError) -> Change {
+        try await change(id) { $0.quota = quota }
+    }
+
+    /// The server that holds a host name; `nil` when none does, or the text is no host name.
+    package func holder(of host: String) async throws(StoreError) -> UUIDText? {
+        guard let name = ZulipHostname(Array(host.utf8)) else { return nil }
+        return try await registry.find([keys.host(name)])[0].flatMap { record in
+            UUIDText(bytes: record.body.reveal { Array($0) })
+        }
+    }
+
+    private func change(
+        _ id: UUIDText, _ edit: (inout ZulipServer) -> Void
+    ) async throws(StoreError) -> Change {
         for _ in 0..<Self.tries {
             guard let record = try await registry.find([keys.server(id)])[0],
                 var server = ZulipServer(body: record.body)
             else { return .unknown }
             guard server.standing != .deactivated else { return .deactivated }
-            server.standing = suspended ? .suspended : .active
+            edit(&server)
             let put = server.record(keys, now: world.now())
             if try await registry.apply([.put(put, if: .revision(record.revision))]) == .committed {
                 return .done

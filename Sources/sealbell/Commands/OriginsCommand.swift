@@ -5,111 +5,13 @@ import WireFormats
 /// `sealbell origins`: who has signed up at a running relay, and who may.
 struct OriginsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "origins", abstract: "Lists, invites, suspends and resumes origins of a running relay.",
+        commandName: "origins",
+        abstract: "Lists, invites, suspends, resumes and bounds origins of a running relay.",
         discussion: "They ask the relay itself, at its admin door; name its state directory with --at.",
         subcommands: [
             OriginsListCommand.self, OriginsInviteCommand.self, OriginsSuspendCommand.self,
-            OriginsResumeCommand.self
+            OriginsResumeCommand.self, OriginsQuotaCommand.self
         ])
-}
-
-/// Which relay, which instance, and with what right.
-struct AdminDoorOptions: ParsableArguments {
-    @OptionGroup var server: RunningServerOptions
-
-    @Option(help: ArgumentHelp("The instance; where there is one alone, it is meant.", valueName: "name"))
-    var instance: String?
-
-    @Option(
-        help: ArgumentHelp(
-            "The file of the admin door's token, where that door asks for one.", valueName: "file"))
-    var tokenFile: String?
-
-    @Option(
-        name: .customLong("ca"),
-        help: ArgumentHelp(
-            "PEM file of the authority behind the admin door's certificate, if not the system's.",
-            valueName: "file"))
-    var authorityFile: String?
-
-    @Flag(help: "Answer in JSON.")
-    var json = false
-
-    /// Asks the admin door of the running relay.
-    ///
-    /// - Parameter members: of the JSON object that is sent; `nil`: GET.
-    /// - Throws: `CommandFailure` with the relay's own sentence when it refuses.
-    func ask(
-        _ path: String, _ members: [(name: StaticString, value: String)]? = nil, _ shell: Shell
-    ) async throws(CommandFailure) -> JSONValue {
-        let call = try door(shell)
-        var headers: [(name: String, value: Secret)] = [("Content-Type", Secret("application/json".utf8))]
-        if let tokenFile { headers.append(("Authorization", try bearer(tokenFile, shell))) }
-        let answer: LocalCall.Answer
-        do throws(LocalCall.Fault) {
-            answer = try await call.ask(
-                members == nil ? "GET" : "POST", path, headers: headers, body: members.map(body))
-        } catch {
-            throw CommandFailure(.unavailable, "The relay's admin door does not answer.")
-        }
-        guard answer.status == 200 else {
-            // The relay's own words; they hold nothing that a peer sent.
-            let sentence = answer.text.filter { $0.isASCII && !$0.isNewline }
-            throw CommandFailure(answer.status == 503 ? .unavailable : .failed, sentence)
-        }
-        // No JSON where JSON was promised: another program listens there.
-        guard let json = try? JSONValue.parse(answer.body, limitBytes: LocalCall.answerLimitBytes) else {
-            throw CommandFailure(.unavailable, "What answers at the admin door is no relay of this version.")
-        }
-        return json
-    }
-
-    private func body(_ members: [(name: StaticString, value: String)]) -> Secret {
-        var writer = JSONWriter()
-        writer.beginObject()
-        if let instance {
-            writer.key("instance")
-            writer.string(instance)
-        }
-        for member in members {
-            writer.key(member.name)
-            writer.string(member.value)
-        }
-        writer.endObject()
-        return writer.takeSecret()
-    }
-
-    private func door(_ shell: Shell) throws(CommandFailure) -> LocalCall {
-        let file: RunFile
-        do {
-            file = try server.find(shell.facts)
-        } catch let failure as CommandFailure {
-            throw failure
-        } catch {
-            throw CommandFailure(.software, "The run file could not be looked for.")
-        }
-        guard let url = file.urls["admin"] else {
-            throw CommandFailure(
-                .unavailable, "That relay has no admin door: add listeners.admin to its configuration.")
-        }
-        let authority = try authorityFile.map { (path) throws(CommandFailure) in
-            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, path)).reveal { Array($0) }
-        }
-        guard let call = LocalCall(url: url, authority: authority) else {
-            throw CommandFailure(.failed, "The admin door's URL or the authority's file cannot be used.")
-        }
-        return call
-    }
-
-    private func bearer(_ path: String, _ shell: Shell) throws(CommandFailure) -> Secret {
-        try CredentialShelf.read(joinPath(shell.facts.workingDirectory, path)).reveal { token in
-            var bytes = Array("Bearer ".utf8) + token
-            defer { bytes.withUnsafeMutableBytes { wipe($0) } }
-            // Without the line break at the end that editors leave.
-            let end = bytes.count - bytes.reversed().prefix { $0 == 0x0A || $0 == 0x0D || $0 == 0x20 }.count
-            return Secret(bytes[..<end])
-        }
-    }
 }
 
 /// `sealbell origins list`.
@@ -117,6 +19,7 @@ struct OriginsListCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "list", abstract: "Lists the origins that have signed up.")
 
+    @OptionGroup var place: InstanceOption
     @OptionGroup var door: AdminDoorOptions
 
     func run(_ shell: Shell) async throws -> Ending {
@@ -125,8 +28,8 @@ struct OriginsListCommand: SealbellCommand {
         var after = "0"
         // Ends: the numbers rise, and the relay's records are finite.
         while true {
-            let instance = door.instance.map { "&instance=\($0)" } ?? ""
-            let page = try await door.ask("\(OriginsDesk.listPath)?after=\(after)\(instance)", nil, shell)
+            let instance = place.instance.map { "&instance=\($0)" } ?? ""
+            let page = try await door.ask("\(OriginsDesk.listPath)?after=\(after)\(instance)", shell)
             for origin in page["origins"]?.array ?? [] {
                 guard let id = origin["id"]?.string else { continue }
                 // One that was written while we paged comes again, and newer.
@@ -140,11 +43,17 @@ struct OriginsListCommand: SealbellCommand {
             shell.out(String(decoding: JSONValue.array(listed).serialized(), as: UTF8.self))
         } else {
             for origin in listed {
-                let words = ["id", "standing", "host", "contact"].map { origin[$0]?.string ?? "" }
+                var words = ["id", "standing", "host", "contact"].map { origin[$0]?.string ?? "" }
+                words.insert(Self.quota(origin["pushes_per_minute"]?.int64), at: 2)
                 shell.out(words.joined(separator: "  "))
             }
         }
         return .done
+    }
+
+    private static func quota(_ number: Int64?) -> String {
+        guard let number else { return "default" }
+        return number == 0 ? "unlimited" : "\(number)/min"
     }
 }
 
@@ -156,10 +65,15 @@ struct OriginsInviteCommand: SealbellCommand {
     @Argument(help: ArgumentHelp("The host name of the server, without https://.", valueName: "host"))
     var host: String
 
+    @OptionGroup var place: InstanceOption
     @OptionGroup var door: AdminDoorOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await door.ask(OriginsDesk.invitePath, [("host", host)], shell)
+        let answer = try await door.ask(OriginsDesk.invitePath, shell) { json in
+            place.write(&json)
+            json.key("host")
+            json.string(host)
+        }
         let end = answer["expires_at"]?.int64.map { timestamp(UnixTime(seconds: $0)) } ?? ""
         shell.out(
             door.json ? try jsonText(["host": host, "expires_at": end]) : "\(host) may sign up until \(end).")
@@ -167,38 +81,92 @@ struct OriginsInviteCommand: SealbellCommand {
     }
 }
 
-/// `sealbell origins suspend UUID`.
+/// `sealbell origins suspend HOST|UUID`.
 struct OriginsSuspendCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "suspend",
         abstract: "Refuses an origin from now on; it keeps its name and devices.",
         discussion: "To the origin it looks as if its registration had been deactivated.")
 
-    @Argument(help: ArgumentHelp("The origin's id, as the list gives it.", valueName: "uuid"))
-    var id: String
-
+    @OptionGroup var origin: OriginArgument
     @OptionGroup var door: AdminDoorOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        _ = try await door.ask(OriginsDesk.suspendPath, [("id", id)], shell)
+        let id = try await door.ask(OriginsDesk.suspendPath, shell, origin.write)["id"]?.string ?? ""
         shell.out(door.json ? try jsonText(["id": id, "standing": "suspended"]) : "\(id) is suspended.")
         return .done
     }
 }
 
-/// `sealbell origins resume UUID`.
+/// `sealbell origins resume HOST|UUID`.
 struct OriginsResumeCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume", abstract: "Lifts a suspension.")
 
-    @Argument(help: ArgumentHelp("The origin's id, as the list gives it.", valueName: "uuid"))
-    var id: String
-
+    @OptionGroup var origin: OriginArgument
     @OptionGroup var door: AdminDoorOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        _ = try await door.ask(OriginsDesk.resumePath, [("id", id)], shell)
+        let id = try await door.ask(OriginsDesk.resumePath, shell, origin.write)["id"]?.string ?? ""
         shell.out(door.json ? try jsonText(["id": id, "standing": "active"]) : "\(id) is active.")
         return .done
+    }
+}
+
+/// `sealbell origins quota HOST|UUID N`.
+struct OriginsQuotaCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "quota",
+        abstract: "Bounds the pushes a minute of one origin; in force from its next call.",
+        discussion: """
+            Above it the origin hears 429 with Retry-After. Without a quota of its own an origin has the \
+            configuration's limits.pushes_per_minute. The quota outlives restarts and reloads.
+            """)
+
+    @OptionGroup var origin: OriginArgument
+
+    @Argument(
+        help: ArgumentHelp(
+            "Pushes a minute; 0 for no limit, default for the configuration's.", valueName: "pushes"))
+    var quota: String
+
+    @OptionGroup var door: AdminDoorOptions
+
+    private var number: Int64? { Int64(quota).flatMap { OriginsDesk.quotas.contains($0) ? $0 : nil } }
+
+    func validate() throws {
+        if quota != "default", number == nil {
+            throw ValidationError("A quota is 0 to 100000000 pushes a minute, or default.")
+        }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let answer = try await door.ask(OriginsDesk.quotaPath, shell) { json in
+            origin.write(&json)
+            json.key("pushes_per_minute")
+            if let number { json.int(number) } else { json.null() }
+        }
+        let id = answer["id"]?.string ?? ""
+        if door.json {
+            shell.out(try jsonText(QuotaAnswer(id: id, pushesPerMinute: number)))
+        } else {
+            switch number {
+            case nil: shell.out("\(id) has the configuration's quota.")
+            case 0?: shell.out("\(id) may send without limit.")
+            case let number?: shell.out("\(id) may send \(number) pushes a minute.")
+            }
+        }
+        return .done
+    }
+
+    private struct QuotaAnswer: Encodable {
+        var id: String
+        /// `nil`, hence absent: the configuration's.
+        var pushesPerMinute: Int64?
+
+        enum CodingKeys: String, CodingKey {
+            case id
+            case pushesPerMinute = "pushes_per_minute"
+        }
     }
 }

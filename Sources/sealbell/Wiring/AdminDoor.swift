@@ -27,9 +27,10 @@ struct AdminDoor: Sendable {
     ) throws(CommandFailure) -> any HTTPFace {
         var token: Secret?
         if case .admin(let file?) = listener.purpose { token = try CredentialShelf.read(file).trimmed }
+        let instances = DeskInstances(configuration, store.sealed, world: world)
         return AdminFace(
             listener.name, token: token, metrics: metrics, samples: samples, checks: checks, status: status,
-            calls: OriginsDesk(configuration, store.sealed, world: world).calls, world: world)
+            calls: OriginsDesk(instances).calls, world: world)
     }
 
     private func status() async -> StatusReport {

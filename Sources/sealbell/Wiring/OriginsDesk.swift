@@ -5,76 +5,49 @@ import WireFormats
 import ZulipPush
 
 /// The operator's calls about origins, at the admin door: `GET /origins`, `POST /origins/invite`,
-/// `/origins/suspend` and `/origins/resume` (DESIGN §5).
+/// `/origins/suspend`, `/origins/resume` and `/origins/quota` (DESIGN §5).
 ///
-/// Bodies are JSON objects of `instance` and `host` or `id`; answers are JSON, and refusals one sentence.
+/// Bodies are JSON objects of `instance` and `host` or `id`, for a quota also `pushes_per_minute`; answers
+/// are JSON, and refusals one sentence.
 struct OriginsDesk: Sendable {
     static let listPath = "/origins"
     static let invitePath = "/origins/invite"
     static let suspendPath = "/origins/suspend"
     static let resumePath = "/origins/resume"
+    static let quotaPath = "/origins/quota"
     /// Origins of one answer; more are asked for with `after`.
     static let pageRows = 500
+    /// Pushes a minute, as `limits.pushes_per_minute` bounds them; 0 is no limit.
+    static let quotas: ClosedRange<Int64> = 0...100_000_000
 
-    private let instances: [(name: ConfiguredName, servers: ZulipServers)]
+    private let instances: DeskInstances
 
-    init(_ configuration: RelayConfiguration, _ registry: any Registry, world: World) {
-        instances = configuration.instances.map { instance in
-            switch instance.kind {
-            case .zulip: (instance.name, ZulipServers(instance.name, registry, world: world))
-            }
-        }
-    }
+    init(_ instances: DeskInstances) { self.instances = instances }
 
     var calls: [AdminCall] {
         [
-            call(Self.listPath, changes: false) { desk, inbound throws(Refusal) in
-                try await desk.list(inbound)
+            .desk(Self.listPath, changes: false) { inbound throws(DeskRefusal) in
+                try await list(inbound)
             },
-            call(Self.invitePath, changes: true) { desk, inbound throws(Refusal) in
-                try await desk.invite(inbound)
+            .desk(Self.invitePath, changes: true) { inbound throws(DeskRefusal) in
+                try await invite(inbound)
             },
-            call(Self.suspendPath, changes: true) { desk, inbound throws(Refusal) in
-                try await desk.set(suspended: true, inbound)
+            .desk(Self.suspendPath, changes: true) { inbound throws(DeskRefusal) in
+                try await set(suspended: true, inbound)
             },
-            call(Self.resumePath, changes: true) { desk, inbound throws(Refusal) in
-                try await desk.set(suspended: false, inbound)
+            .desk(Self.resumePath, changes: true) { inbound throws(DeskRefusal) in
+                try await set(suspended: false, inbound)
+            },
+            .desk(Self.quotaPath, changes: true) { inbound throws(DeskRefusal) in
+                try await setQuota(inbound)
             }
         ]
     }
 
-    /// Why a call is not done.
-    private enum Refusal: Error {
-        case status(Int, StaticString)
-        case store(StoreError)
-    }
-
-    private func call(
-        _ path: String, changes: Bool,
-        _ answer: @escaping @Sendable (OriginsDesk, HTTPInbound) async throws(Refusal) -> [UInt8]
-    ) -> AdminCall {
-        AdminCall(path, changes: changes) { inbound in
-            do throws(Refusal) {
-                return HTTPOutbound(200, .json, try await answer(self, inbound))
-            } catch {
-                switch error {
-                case .status(let status, let sentence): return .text(status, "\(sentence)")
-                case .store(let error): return .text(503, error.sentence).retrying(after: .seconds(1))
-                }
-            }
-        }
-    }
-
-    // MARK: Calls
-
     /// Query: `instance=NAME&after=REVISION`.
-    private func list(_ inbound: HTTPInbound) async throws(Refusal) -> [UInt8] {
-        var query: [Substring: Substring] = [:]
-        for pair in (inbound.query ?? "").split(separator: "&") {
-            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            if parts.count == 2 { query[parts[0]] = parts[1] }
-        }
-        let (name, servers) = try instance(query["instance"].map(String.init))
+    private func list(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
+        let query = inbound.members
+        let (name, servers) = try instances.instance(query["instance"].map(String.init))
         guard let after = UInt64(query["after"] ?? "0") else {
             throw .status(400, "after is the number that the answer before this one gave as next.")
         }
@@ -110,12 +83,14 @@ struct OriginsDesk: Sendable {
         case .deactivated: json.string("deactivated")
         case .suspended: json.string("suspended")
         }
+        json.key("pushes_per_minute")
+        if let quota = server.quota { json.int(Int64(quota)) } else { json.null() }
         json.endObject()
     }
 
-    private func invite(_ inbound: HTTPInbound) async throws(Refusal) -> [UInt8] {
-        let body = try body(inbound)
-        let (_, servers) = try instance(body["instance"]?.string)
+    private func invite(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
+        let body = try inbound.object()
+        let (_, servers) = try instances.instance(body["instance"]?.string)
         guard let host = body["host"]?.string else { throw .status(400, "host is missing.") }
         let end: UnixTime?
         do throws(StoreError) { end = try await servers.invite(host) } catch { throw .store(error) }
@@ -128,47 +103,48 @@ struct OriginsDesk: Sendable {
         return json.bytes
     }
 
-    private func set(suspended: Bool, _ inbound: HTTPInbound) async throws(Refusal) -> [UInt8] {
-        let body = try body(inbound)
-        let (_, servers) = try instance(body["instance"]?.string)
-        guard let id = body["id"]?.string.flatMap({ UUIDText($0) }) else {
-            throw .status(400, "id is the UUID of an origin, as the list gives it.")
-        }
+    private func set(suspended: Bool, _ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
+        let (id, servers) = try await instances.origin(inbound.object())
         let change: ZulipServers.Change
         do throws(StoreError) {
             change = try await servers.set(suspended: suspended, id)
         } catch { throw .store(error) }
+        return try answer(change, id)
+    }
+
+    /// `pushes_per_minute` is a number, or `null` for the configuration's.
+    private func setQuota(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
+        let body = try inbound.object()
+        let quota: Int?
+        switch body["pushes_per_minute"] {
+        case .null?: quota = nil
+        case .number(let number)?:
+            guard let value = number.int64, Self.quotas.contains(value) else {
+                throw .status(400, "A quota is 0 to 100,000,000 pushes a minute; 0 is no limit.")
+            }
+            quota = Int(value)
+        default: throw .status(400, "pushes_per_minute is a number, or null for the configuration's.")
+        }
+        let (id, servers) = try await instances.origin(body)
+        let change: ZulipServers.Change
+        do throws(StoreError) { change = try await servers.set(quota: quota, id) } catch {
+            throw .store(error)
+        }
+        return try answer(change, id)
+    }
+
+    /// `{"id":…}`, so that whoever named a host learns which origin it was.
+    private func answer(_ change: ZulipServers.Change, _ id: UUIDText) throws(DeskRefusal) -> [UInt8] {
         switch change {
-        case .done: return Array("{}".utf8)
+        case .done: break
         case .unknown: throw .status(404, "No origin of this id has signed up.")
         case .deactivated: throw .status(409, "This origin has ended its registration itself.")
         }
-    }
-
-    // MARK: Parts
-
-    /// The instance that is meant; where there is one alone, it need not be named.
-    private func instance(
-        _ name: String?
-    ) throws(Refusal) -> (name: ConfiguredName, servers: ZulipServers) {
-        guard let name else {
-            guard instances.count == 1, let only = instances.first else {
-                throw .status(400, "There are several instances; say which one.")
-            }
-            return only
-        }
-        guard let found = instances.first(where: { $0.name.text == name }) else {
-            throw .status(404, "The configuration has no instance of that name.")
-        }
-        return found
-    }
-
-    private func body(_ inbound: HTTPInbound) throws(Refusal) -> JSONObject {
-        let parsed = inbound.withBody { bytes in
-            // Whatever cannot be read gets the same answer.
-            try? JSONValue.parse(bytes, limitBytes: AdminCall.bodyLimitBytes, depthLimit: 4)
-        }
-        guard let object = parsed?.object else { throw .status(400, "The body is no JSON object.") }
-        return object
+        var json = JSONWriter()
+        json.beginObject()
+        json.key("id")
+        json.string(id.text)
+        json.endObject()
+        return json.bytes
     }
 }

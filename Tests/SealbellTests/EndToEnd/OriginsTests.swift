@@ -61,6 +61,72 @@ struct OriginsTests {
         }
     }
 
+    @Test("A quota of one origin is in force at once, outlives a restart, and leaves the others alone")
+    func quota() async throws {
+        try await RelayStage.with { stage in
+            var joined: (server: TestServer, phone: TestPhone)?
+            try await stage.run { relay in
+                try written(relay)
+                let server = try await relay.server()
+                let phone = try await relay.phone(.apns, of: server)
+                joined = (server, phone)
+                #expect(await operate(relay, "list").out.first?.contains("  default  ") == true)
+                #expect(try await server.notify(.test(time: 1), [phone], relay).status == 200)
+                let set = await operate(relay, "quota", server.host, "1", "--json")
+                #expect(set.status == .done)
+                let answer = try JSONValue.parse(Array(set.out.joined().utf8))
+                #expect(answer["id"]?.string == server.origin.id && answer["pushes_per_minute"]?.int64 == 1)
+                #expect(await operate(relay, "list").out.first?.contains("  1/min  ") == true)
+                #expect(try await server.notify(.test(time: 2), [phone], relay).status == 200)
+                #expect(try await server.notify(.test(time: 2), [phone], relay).status == 429)
+                let other = try await relay.server("other.acme.example")
+                let stranger = try await relay.phone(.apns, of: other)
+                #expect(try await other.notify(.test(time: 3), [stranger], relay).status == 200)
+            }
+            let (server, phone) = try #require(joined)
+            try await stage.run { relay in
+                try written(relay)
+                #expect(try await server.notify(.test(time: 4), [phone], relay).status == 200)
+                let refused = try await server.notify(.test(time: 5), [phone], relay)
+                #expect(refused.status == 429)
+                let wait = refused.headers.first { $0.name == "retry-after" }.flatMap { Int($0.value) }
+                #expect((1...60).contains(try #require(wait)))
+                #expect(await operate(relay, "quota", server.origin.id, "0").status == .done)
+                #expect(await operate(relay, "list").out.contains { $0.contains("  unlimited  ") })
+                #expect(try await server.notify(.test(time: 6), [phone], relay).status == 200)
+                #expect(await operate(relay, "quota", server.origin.id, "default").status == .done)
+                let rows = await operate(relay, "list").out
+                #expect(rows.count == 2 && rows.allSatisfy { $0.contains("  default  ") })
+            }
+        }
+    }
+
+    @Test("A quota for nobody, or of no number, changes nothing")
+    func badQuotas() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                try written(relay)
+                let server = try await relay.server()
+                for number in ["-1", "x", "1.5", "100000001", ""] {
+                    #expect(await operate(relay, "quota", server.host, number).status == .usage, "\(number)")
+                }
+                for name in ["nobody.example.org", "a b", "0ec3eedd-6233-4c5e-a000-b9942be3494e"] {
+                    #expect(await operate(relay, "quota", name, "5").status == .failed, "\(name)")
+                }
+                let json: (name: String, value: Secret) = ("Content-Type", Secret("application/json".utf8))
+                for value in ["-1", "1.5", "\"5\"", "[]", "1e3", "100000001"] {
+                    let body = "{\"host\":\"\(server.host)\",\"pushes_per_minute\":\(value)}"
+                    let answer = try await relay.door("admin").ask(
+                        "POST", OriginsDesk.quotaPath, headers: [json], body: Secret(body.utf8))
+                    #expect(answer.status == 400, "\(value)")
+                }
+                #expect(await operate(relay, "list").out.allSatisfy { $0.contains("  default  ") })
+                #expect(try await relay.ask(server.origin.deactivate()).status == 200)
+                #expect(await operate(relay, "quota", server.host, "5").status == .failed)
+            }
+        }
+    }
+
     @Test("What cannot be done is said, and ends with 1; without a relay it is 69")
     func refusals() async throws {
         try await RelayStage.with { stage in
