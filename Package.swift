@@ -50,7 +50,8 @@ let foundations: [Target] = [
     library("PushModel"),
     library("Primitives", ["PushModel", "CSodium"]),
     library("WireFormats", ["PushModel"]),
-    library("AtRest", ["PushModel", "Primitives", "WireFormats"])
+    library("AtRest", ["PushModel", "Primitives", "WireFormats"]),
+    library("EventLoops", [nioCore])
 ]
 
 // L2: neighbours that never import each other.
@@ -60,8 +61,8 @@ let rooms: [Target] = [
     library(
         "HTTP2Client",
         [
-            "PushModel", "WireFormats", "CNghttp2", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP1, nioExtras,
-            lifecycle
+            "PushModel", "WireFormats", "EventLoops", "CNghttp2", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP1,
+            nioExtras, lifecycle
         ]),
     library("WebClient", ["PushModel", "WireFormats", httpClient, nioCore, nioSSL, nioHTTP1, nioPosix]),
     library("APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
@@ -75,7 +76,7 @@ let doors: [Target] = [
     library(
         "HTTPIngress",
         [
-            "PushModel", "WireFormats", "ZulipPush", "Delivery",
+            "PushModel", "WireFormats", "EventLoops", "ZulipPush", "Delivery",
             nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, metrics, lifecycle
         ]),
     library(
@@ -90,9 +91,8 @@ let doors: [Target] = [
         "Bench",
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "ZulipPush",
-            "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore, nioPosix, nioHTTP1, nioSSL,
-            crypto,
-            cryptoExtras, lifecycle
+            "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore, nioPosix, nioHTTP1,
+            nioSSL, crypto, cryptoExtras, lifecycle
         ]),
     library("PushTesting", ["PushModel", "WireFormats", "Primitives"])
 ]
@@ -104,6 +104,7 @@ let application: [Target] = [
             "PushModel", "Primitives", "WireFormats", "AtRest", "ZulipPush", "Delivery", "HTTP2Client",
             "WebClient",
             "APNs", "FCM", "MemoryStore", "SQLiteStore", "HTTPIngress", "AdminIngress", "Simulators", "Bench",
+            "EventLoops",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL, crypto
         ],
         swiftSettings: strict)

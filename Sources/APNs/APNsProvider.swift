@@ -40,6 +40,8 @@ package struct APNsProvider: Provider {
             endpoint: endpoint, options: options, group: group, world: world, journal: journal, lane: lane)
     }
 
+    package var executor: (any TaskExecutor)? { pool.executor }
+
     package func run() async throws { try await pool.run() }
 
     package func reserve() async throws(CancellationError) -> HTTP2Slot { try await pool.reserve() }

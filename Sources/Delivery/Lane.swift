@@ -130,6 +130,10 @@ final class Lane<P: Provider>: LaneDoor {
     /// Sends until stopped, then waits for what is under way (each request has its own deadline), and leaves
     /// the rest to the store.
     func run() async {
+        await withTaskExecutorPreference(provider.executor) { await runHere() }
+    }
+
+    private func runHere() async {
         state.withLock { $0.term = core.lease.term }
         await withTaskGroup(of: Void.self) { support in
             support.addTask { await self.runProvider() }

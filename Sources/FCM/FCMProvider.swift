@@ -35,6 +35,8 @@ package struct FCMProvider: Provider {
     }
 
     /// Keeps connections and a fresh access token until cancelled.
+    package var executor: (any TaskExecutor)? { pool.executor }
+
     package func run() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await credential.keepFresh() }

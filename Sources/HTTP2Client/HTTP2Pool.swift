@@ -1,3 +1,4 @@
+import EventLoops
 package import NIOCore
 package import PushModel
 import ServiceLifecycle
@@ -15,14 +16,17 @@ package final class HTTP2Pool: Service, Sendable {
     package let options: HTTP2Options
     let counters = HTTP2Counters()
     private let dialer: HTTP2Dialer
-    private let group: any EventLoopGroup
+    /// All connections of a pool stand on one loop, and so do the tasks that use them: no request changes
+    /// threads. One loop's thread carries more requests than a push service grants one sender.
+    private let loop: any EventLoop
+    package let executor: any TaskExecutor
     private let world: World
     private let journal: Journal
     private let lane: LaneName?
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - group: event loops that connections are spread over.
+    ///   - group: event loops that pools are spread over.
     ///   - lane: named in the journal.
     /// - Throws: `.badCertificateFile` when the endpoint's CA cannot be used.
     package init(
@@ -32,7 +36,8 @@ package final class HTTP2Pool: Service, Sendable {
     ) throws(HTTP2Error) {
         self.options = options
         dialer = try HTTP2Dialer(endpoint: endpoint, options: options)
-        self.group = group
+        loop = group.next()
+        executor = LoopExecutor(loop)
         self.world = world
         self.journal = journal
         self.lane = lane
@@ -227,12 +232,12 @@ extension HTTP2Pool {
 
     private func lookLater(_ span: Duration) {
         let wait = TimeAmount.milliseconds(max(1, span.wholeMilliseconds + 1))
-        group.next().scheduleTask(in: wait) { self.look() }
+        loop.scheduleTask(in: wait) { self.look() }
     }
 
     private func open(_ tag: HTTP2ConnectionTag) {
         let connection = HTTP2Connection(
-            pool: self, tag: tag, eventLoop: group.next(), options: options, world: world,
+            pool: self, tag: tag, eventLoop: loop, options: options, world: world,
             serverName: dialer.serverName)
         let stopping = state.withLock { state in
             state.dialing(tag.number, connection)
@@ -258,7 +263,7 @@ extension HTTP2Pool {
 
     private func pause(_ span: Duration) async {
         await withUnsafeContinuation { (continuation: UnsafeContinuation<Void, Never>) in
-            group.next().scheduleTask(in: .milliseconds(span.wholeMilliseconds)) { continuation.resume() }
+            loop.scheduleTask(in: .milliseconds(span.wholeMilliseconds)) { continuation.resume() }
         }
     }
 }

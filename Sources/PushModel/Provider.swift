@@ -23,6 +23,8 @@ package protocol SendSlot: Sendable {
 package protocol Provider: Sendable {
     associatedtype Slot: SendSlot
     var lane: LaneName { get }
+    /// Where the tasks that send through this provider run best: with its sockets. `nil`: anywhere.
+    var executor: (any TaskExecutor)? { get }
     /// Keeps connections until cancelled.
     func run() async throws
     /// Waits until a request could leave at once. A lane picks its most urgent push only after this.
@@ -35,6 +37,7 @@ package protocol Provider: Sendable {
 }
 
 extension Provider {
+    package var executor: (any TaskExecutor)? { nil }
     /// None: counting is no duty.
     package func figures() -> [ProviderFigure] { [] }
 }

@@ -4,7 +4,8 @@ enum Layers {
     /// engines, 3 transports and what stands beside the relay, 4 the executable.
     static let level: [String: Int] = [
         "PushModel": 0,
-        "CNghttp2": 1, "CSodium": 1, "Primitives": 1, "WireFormats": 1, "AtRest": 1, "HTTP2Client": 1,
+        "CNghttp2": 1, "CSodium": 1, "Primitives": 1, "WireFormats": 1, "AtRest": 1, "EventLoops": 1,
+        "HTTP2Client": 1,
         "ZulipPush": 2, "Delivery": 2, "APNs": 2, "FCM": 2, "WebClient": 2, "MemoryStore": 2,
         "SQLiteStore": 2,
         "HTTPIngress": 3, "AdminIngress": 3, "Simulators": 3, "Bench": 3, "PushTesting": 3,
@@ -27,7 +28,10 @@ enum Layers {
         "AtRest": ["PushModel", "Primitives", "WireFormats"],
         "ZulipPush": ["PushModel", "Primitives", "WireFormats"],
         "Delivery": ["PushModel", "ServiceLifecycle", "CoreMetrics"],
-        "HTTP2Client": nio.union(["PushModel", "WireFormats", "CNghttp2", "ServiceLifecycle", "Foundation"]),
+        "EventLoops": nio,
+        "HTTP2Client": nio.union([
+            "PushModel", "WireFormats", "EventLoops", "CNghttp2", "ServiceLifecycle", "Foundation"
+        ]),
         "WebClient": nio.union(["PushModel", "WireFormats", "AsyncHTTPClient", "Foundation"]),
         "APNs": nio.union(["PushModel", "WireFormats", "HTTP2Client", "Crypto", "Foundation"]),
         "FCM": nio.union([
@@ -36,8 +40,8 @@ enum Layers {
         "MemoryStore": ["PushModel"],
         "SQLiteStore": ["PushModel", "GRDB", "GRDBSQLite", "ServiceLifecycle", "Foundation"],
         "HTTPIngress": nio.union([
-            "PushModel", "WireFormats", "ZulipPush", "Delivery", "CoreMetrics", "ServiceLifecycle",
-            "Foundation"
+            "PushModel", "WireFormats", "EventLoops", "ZulipPush", "Delivery", "CoreMetrics",
+            "ServiceLifecycle", "Foundation"
         ]),
         "AdminIngress": nio.union([
             "PushModel", "WireFormats", "Delivery", "HTTPIngress", "CoreMetrics", "Crypto",

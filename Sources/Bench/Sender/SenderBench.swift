@@ -33,10 +33,14 @@ package struct SenderBench: Sendable {
         switch plan.service {
         case .apns:
             let provider = try apns(options, group)
-            return try await drive(provider, provider.pool)
+            return try await withTaskExecutorPreference(provider.executor) {
+                try await drive(provider, provider.pool)
+            }
         case .fcm:
             let provider = try fcm(options, group)
-            return try await drive(provider, provider.pool)
+            return try await withTaskExecutorPreference(provider.executor) {
+                try await drive(provider, provider.pool)
+            }
         }
     }
 

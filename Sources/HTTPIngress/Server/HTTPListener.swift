@@ -1,4 +1,5 @@
 package import CoreMetrics
+import EventLoops
 package import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -58,7 +59,8 @@ package final class HTTPListener: Service, Sendable {
         context = Mutex(secured)
         core = ListenerCore(
             limits: limits, world: world, metrics: IngressMetrics(listener: name, metrics),
-            router: InstalledRouter(router, proxies, listener: name, metrics))
+            router: InstalledRouter(router, proxies, listener: name, metrics),
+            loops: Array(group.makeIterator()))
         var registers: [ObjectIdentifier: LoopRegister] = [:]
         for loop in group.makeIterator() { registers[ObjectIdentifier(loop)] = LoopRegister(loop) }
         self.registers = registers
@@ -125,16 +127,27 @@ package final class HTTPListener: Service, Sendable {
         } onCancel: {
             self.beginDrain()
             self.cutAll()
-            self.core.mailbox.close()
+            self.core.closeMailboxes()
         }
         journal.note("listener closed", [.listener: name])
     }
 
     // MARK: Serving
 
+    /// A request is served on the loop of its connection.
     private func serveAll() async {
+        await withDiscardingTaskGroup { consumers in
+            for register in registers.values {
+                guard let mailbox = core.mailboxes[ObjectIdentifier(register.loop)] else { continue }
+                let executor = LoopExecutor(register.loop)
+                consumers.addTask(executorPreference: executor) { await self.serveAll(from: mailbox) }
+            }
+        }
+    }
+
+    private func serveAll(from mailbox: Mailbox<IngressJob>) async {
         await withDiscardingTaskGroup { requests in
-            while let jobs = await core.mailbox.take() {
+            while let jobs = await mailbox.take() {
                 for job in jobs { requests.addTask { await self.serve(job) } }
             }
         }

@@ -33,16 +33,21 @@ struct IngressReply: Sendable {
     let serial: UInt64
 
     func send(_ answer: HTTPOutbound) {
-        loop.execute { connection.value.answer(answer, serial: serial) }
+        if loop.inEventLoop {
+            connection.value.answer(answer, serial: serial)
+        } else {
+            loop.execute { connection.value.answer(answer, serial: serial) }
+        }
     }
 }
 
-/// What all connections of a listener share: bounds in force, totals, the router, the way to the consumer.
+/// What all connections of a listener share: bounds in force, totals, the router, the ways to the consumers.
 final class ListenerCore: Sendable {
     let limits: IngressLimits
     let world: World
     let metrics: IngressMetrics
-    let mailbox: Mailbox<IngressJob>
+    /// One for each event loop, whose consumer runs on that loop.
+    let mailboxes: [ObjectIdentifier: Mailbox<IngressJob>]
     private let routers: Mutex<InstalledRouter>
     private let clientKey: UInt64
     private let connections = Atomic<Int>(0)
@@ -51,12 +56,15 @@ final class ListenerCore: Sendable {
     private let draining = Atomic<Bool>(false)
 
     init(
-        limits: IngressLimits, world: World, metrics: IngressMetrics, router: InstalledRouter
+        limits: IngressLimits, world: World, metrics: IngressMetrics, router: InstalledRouter,
+        loops: [any EventLoop]
     ) {
         self.limits = limits
         self.world = world
         self.metrics = metrics
-        mailbox = Mailbox(capacity: limits.inFlight)
+        mailboxes = Dictionary(
+            loops.map { (ObjectIdentifier($0), Mailbox(capacity: limits.inFlight)) }, uniquingKeysWith: { $1 }
+        )
         routers = Mutex(router)
         clientKey = world.random()
     }
@@ -78,21 +86,25 @@ final class ListenerCore: Sendable {
         return count <= limits.connections && !isDraining
     }
 
-    /// The last connection of a draining listener ends its consumer.
+    /// The last connection of a draining listener ends its consumers.
     func connectionClosed() {
         let count = connections.subtract(1, ordering: .acquiringAndReleasing).newValue
         metrics.connections.set(count)
-        if count == 0, isDraining { mailbox.close() }
+        if count == 0, isDraining { closeMailboxes() }
     }
 
     func beginDrain() {
         draining.store(true, ordering: .releasing)
-        if openConnections == 0 { mailbox.close() }
+        if openConnections == 0 { closeMailboxes() }
     }
+
+    func closeMailboxes() { for mailbox in mailboxes.values { mailbox.close() } }
 
     /// Hands a request over; false when as many as may be are on their way.
     func dispatch(_ job: IngressJob) -> Bool {
-        guard inFlight.add(1, ordering: .relaxed).newValue <= limits.inFlight, mailbox.offer(job) else {
+        guard inFlight.add(1, ordering: .relaxed).newValue <= limits.inFlight,
+            mailboxes[ObjectIdentifier(job.reply.loop)]?.offer(job) == true
+        else {
             requestEnded()
             return false
         }

@@ -1,5 +1,6 @@
 import AdminIngress
 import CoreMetrics
+import EventLoops
 import Logging
 import NIOCore
 import NIOPosix
@@ -62,7 +63,7 @@ struct Server {
                 world: shell.world)
             held = DemoService(demo: demo, urls: file.urls, state: configuration.state, shell: shell)
         }
-        let ending = await run(relay, sandbox, held, hangups)
+        let ending = await run(relay, sandbox, held, hangups, on: group.next())
         relay.close()
         await sandbox?.stop()
         withExtendedLifetime(directory) {}
@@ -70,7 +71,8 @@ struct Server {
     }
 
     private func run(
-        _ relay: Relay, _ sandbox: Sandbox?, _ demo: DemoService?, _ hangups: UnixSignalsSequence
+        _ relay: Relay, _ sandbox: Sandbox?, _ demo: DemoService?, _ hangups: UnixSignalsSequence,
+        on loop: any EventLoop
     ) async -> Ending {
         var services = relay.services
         services.append(
@@ -85,7 +87,8 @@ struct Server {
                 services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: Logger(label: "sealbell")))
         do {
-            try await group.run()
+            // Settling, renewing and sweeping run beside the sockets too: no thread but the loops' and the store's.
+            try await withTaskExecutorPreference(LoopExecutor(loop)) { try await group.run() }
             return .done
         } catch let error as any PushError {
             log.journal.note("relay ended", [.code: ErrorCode(error)], level: .error)

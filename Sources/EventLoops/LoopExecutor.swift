@@ -1,0 +1,45 @@
+package import NIOCore
+import Synchronization
+
+/// Runs tasks on an event loop, so that a task which talks to a connection of that loop never changes threads.
+///
+/// A resumption from the loop to a thread of the language's own pool and back costs two wake-ups of a thread,
+/// more than all that a push does in between (`docs/decisions/0017`). Tasks that prefer this executor must
+/// not block: they hold up the loop's sockets.
+package final class LoopExecutor: TaskExecutor {
+    package let loop: any EventLoop
+    private struct State {
+        // As long as tasks wait to run; each is a task that exists already, so the bound is theirs.
+        var jobs: [UnownedJob] = []
+        /// A turn on the loop is ordered or under way.
+        var hasTurn = false
+    }
+
+    private let state = Mutex(State())
+
+    package init(_ loop: any EventLoop) { self.loop = loop }
+
+    package func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let isFirst = state.withLock { state in
+            state.jobs.append(job)
+            defer { state.hasTurn = true }
+            return !state.hasTurn
+        }
+        // Only the first of a batch wakes the loop, which costs a call into the kernel.
+        if isFirst { loop.execute { self.turn() } }
+    }
+
+    /// Runs what has come so far. What comes meanwhile has its turn after the loop's sockets have had theirs.
+    private func turn() {
+        var batch: [UnownedJob] = []
+        state.withLock { swap(&batch, &$0.jobs) }
+        let executor = asUnownedTaskExecutor()
+        for job in batch { job.runSynchronously(on: executor) }
+        let isMore = state.withLock { state in
+            state.hasTurn = !state.jobs.isEmpty
+            return state.hasTurn
+        }
+        if isMore { loop.execute { self.turn() } }
+    }
+}
