@@ -1,7 +1,8 @@
 package import NIOCore
 import Synchronization
 
-/// Runs tasks on an event loop, so that a task which talks to a connection of that loop never changes threads.
+/// Runs tasks on an event loop, so that a task which talks to a connection of that loop never changes
+/// threads.
 ///
 /// A resumption from the loop to a thread of the language's own pool and back costs two wake-ups of a thread,
 /// more than all that a push does in between (`docs/decisions/0017`). Tasks that prefer this executor must

@@ -19,8 +19,8 @@ extension World {
         random: { RandomWords.shared.next() })
 }
 
-/// The system's random generator, asked for 32 words at a time: a call into the kernel for each word is what a
-/// push would pay four times over.
+/// The system's random generator, asked for 32 words at a time: a call into the kernel for each word is what
+/// a push would pay four times over.
 private final class RandomWords: Sendable {
     static let shared = RandomWords()
     /// 256 bytes, as much as one call of getentropy(3) may ask for.

@@ -1,17 +1,23 @@
+import Dispatch
 import GRDB
 import PushModel
 import Synchronization
 
 /// Group commit: waiting operations join one transaction, and each hears back when it stands on the disk.
 ///
-/// There is no task and no timer: the first operation starts a drain on GRDB's writer queue, and what arrives
-/// while one commit waits for the disk is the next commit.
+/// There is no task: the first operation starts a drain on GRDB's writer queue, and what arrives while one
+/// commit waits for the disk is the next commit. Operations for which nobody waits (settling) do not start
+/// one; they join the next, for at most ``SQLiteLimits/lazyWait``, since a commit costs the disk the same for
+/// one row or fifty.
 final class CommitQueue: Sendable {
     /// One operation. `run` works inside the transaction and returns what to do once it is committed; it may
     /// run again, when a neighbour's fault undoes it.
     struct Job: Sendable {
         let run: @Sendable (SQLiteWriter, Database) throws -> (@Sendable () -> Void)
         let fail: @Sendable (StoreError) -> Void
+        /// Nobody waits for it but bookkeeping: it joins the next commit, or makes one of its own after
+        /// ``SQLiteLimits/lazyWait``.
+        var isLazy = false
     }
 
     private struct State {
@@ -19,6 +25,12 @@ final class CommitQueue: Sendable {
         var isDraining = false
         var isClosed = false
         var commits = 0
+        /// Jobs that will not wait for company.
+        var urgent = 0
+        /// The moment is set when those that do will have waited long enough.
+        var isLazyTimed = false
+        var isLazyDue = false
+        var finds: FindQueue?
     }
 
     private let pool: DatabasePool
@@ -41,8 +53,14 @@ final class CommitQueue: Sendable {
 
     func close() { state.withLock { $0.isClosed = true } }
 
+    /// Lets finds be answered on the same queue, before each commit.
+    func joins(_ finds: FindQueue?) { state.withLock { $0.finds = finds } }
+
     /// Waits until the operation stands on the disk.
+    ///
+    /// - Parameter lazily: nobody waits for it: it would rather join the next commit than make one.
     func submit<Value: Sendable>(
+        lazily isLazy: Bool = false,
         _ operation: @escaping @Sendable (SQLiteWriter, Database) throws -> Value
     ) async throws(StoreError) -> Value {
         let outcome: Result<Value, StoreError> = await withCheckedContinuation { continuation in
@@ -56,37 +74,67 @@ final class CommitQueue: Sendable {
                             // Found before anything was written: its neighbours need not begin again.
                             return { continuation.resume(returning: .failure(error)) }
                         }
-                    }, fail: { continuation.resume(returning: .failure($0)) }))
+                    }, fail: { continuation.resume(returning: .failure($0)) }, isLazy: isLazy))
         }
         return try outcome.get()
     }
 
     private func add(_ job: Job) {
-        enum Next { case refuse, wait, drain }
+        enum Next { case refuse, wait, wake, time }
         let next = state.withLock { state -> Next in
             guard !state.isClosed, state.jobs.count < limits.waitingJobs else { return .refuse }
             state.jobs.append(job)
-            defer { state.isDraining = true }
-            return state.isDraining ? .wait : .drain
+            if !job.isLazy {
+                state.urgent += 1
+                return state.isDraining ? .wait : .wake
+            }
+            defer { state.isLazyTimed = true }
+            return state.isLazyTimed ? .wait : .time
         }
         switch next {
         case .refuse: job.fail(StoreError(.unavailable))
         case .wait: break
-        case .drain: pool.asyncWriteWithoutTransaction { self.drain($0) }
+        case .wake: _ = wake()
+        case .time:
+            DispatchQueue.global().asyncAfter(deadline: .now() + limits.lazyWait) {
+                self.state.withLock { state in
+                    state.isLazyTimed = false
+                    state.isLazyDue = !state.jobs.isEmpty
+                }
+                _ = self.wake()
+            }
         }
     }
 
-    /// Runs on the writer queue until nothing waits.
+    /// Starts a drain unless one is under way; false when the store is closed.
+    func wake() -> Bool {
+        let (isOpen, starts) = state.withLock { state -> (Bool, Bool) in
+            guard !state.isClosed || state.isDraining || !state.jobs.isEmpty else { return (false, false) }
+            defer { state.isDraining = true }
+            return (true, !state.isDraining)
+        }
+        if starts { pool.asyncWriteWithoutTransaction { self.drain($0) } }
+        return isOpen
+    }
+
+    /// Runs on the writer queue until nothing waits that will not wait longer.
     private func drain(_ db: Database) {
         while true {
-            let jobs = state.withLock { state -> [Job] in
+            state.withLock(\.finds)?.answer(db)
+            let (jobs, isOver) = state.withLock { state -> ([Job], Bool) in
+                guard state.urgent > 0 || state.isLazyDue else {
+                    state.isDraining = !(state.finds?.isEmpty ?? true)
+                    return ([], !state.isDraining)
+                }
                 let batch = Array(state.jobs.prefix(limits.jobsPerCommit))
                 state.jobs.removeFirst(batch.count)
-                if batch.isEmpty { state.isDraining = false } else { state.commits += 1 }
-                return batch
+                for job in batch where !job.isLazy { state.urgent -= 1 }
+                if state.jobs.isEmpty { state.isLazyDue = false }
+                state.commits += 1
+                return (batch, false)
             }
-            if jobs.isEmpty { return }
-            commit(jobs, db)
+            if isOver { return }
+            if !jobs.isEmpty { commit(jobs, db) }
         }
     }
 

@@ -9,6 +9,9 @@ package struct SQLiteLimits: Sendable {
     package var jobsPerCommit = 512
     /// Operations, and finds, that wait. The doors let fewer requests in; beyond it a caller has lost count.
     package var waitingJobs = 65_536
+    /// Seconds that an operation for which nobody waits may look for company: far below what a person or a
+    /// peer notices, and several commits long on a fast disk.
+    package var lazyWait = 0.004
     /// Finds joined into one read.
     package var findsPerRead = 512
     /// Revisions reserved with one write; a restart skips what is left of them.

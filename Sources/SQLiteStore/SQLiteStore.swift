@@ -12,7 +12,8 @@ import Synchronization
 /// The engine on one SQLite file, for one process.
 ///
 /// WAL with `synchronous=FULL`, read back at opening; one writer that joins waiting operations into commits;
-/// reads joined likewise. `run` empties the log when the relay is quiet, so that what was forgotten is gone.
+/// finds are joined likewise and read by the writer. `run` empties the log when the relay is quiet, so that
+/// what was forgotten is gone.
 package final class SQLiteStore: Engine {
     private let pool: DatabasePool
     private let queue: CommitQueue
@@ -37,7 +38,7 @@ package final class SQLiteStore: Engine {
             let writer = SQLiteWriter(owner: owner.value, limits: limits)
             try Self.prepare(pool, writer: writer, synchronous: synchronous, now: world.now())
             queue = CommitQueue(pool: pool, writer: writer, limits: limits)
-            finds = FindQueue(pool: pool, limits: limits)
+            finds = FindQueue(commits: queue, limits: limits)
         } catch {
             throw SQLFault.translate(error)
         }
@@ -120,6 +121,7 @@ package final class SQLiteStore: Engine {
     /// Closes the file. Operations after it fail as `unavailable`.
     package func close() throws(StoreError) {
         queue.close()
+        defer { queue.joins(nil) }
         do { try pool.close() } catch { throw SQLFault.translate(error) }
         lock.release()
     }
@@ -164,7 +166,11 @@ extension SQLiteStore {
     package func settle(
         _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> [Bool] {
-        try await queue.submit { try $0.settle(steps, feedback: feedback, now: now, $1) }
+        // A push that is settled late is at worst sent again after a crash, as it would be anyway. A reply
+        // may wait for feedback.
+        try await queue.submit(lazily: feedback.isEmpty) {
+            try $0.settle(steps, feedback: feedback, now: now, $1)
+        }
     }
 
     package func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {

@@ -37,6 +37,13 @@ package struct UUIDText: Sendable, Hashable {
     }
 
     /// Exactly 16 bytes, else `nil`.
+    package init?(bytes raw: UnsafeRawBufferPointer) {
+        guard raw.count == 16 else { return nil }
+        high = UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: 0, as: UInt64.self))
+        low = UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+    }
+
+    /// Exactly 16 bytes, else `nil`.
     package init?(bytes: some Collection<UInt8>) {
         guard bytes.count == 16 else { return nil }
         var words: (UInt64, UInt64) = (0, 0)

@@ -87,7 +87,8 @@ struct Server {
                 services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: Logger(label: "sealbell")))
         do {
-            // Settling, renewing and sweeping run beside the sockets too: no thread but the loops' and the store's.
+            // Settling, renewing and sweeping run beside the sockets too: no thread but the loops' and the
+            // store's.
             try await withTaskExecutorPreference(LoopExecutor(loop)) { try await group.run() }
             return .done
         } catch let error as any PushError {
