@@ -5,6 +5,7 @@ import Darwin
 #endif
 import Foundation
 import PushModel
+import PushTesting
 import Testing
 import WireFormats
 import ZulipPush
@@ -156,6 +157,27 @@ struct ProcessTests {
         #expect(try await signUp("three.acme.example") == 400)
         program.signal(SIGTERM)
         #expect(await program.status() == 0)
+    }
+
+    @Test("A trial that is killed takes its relay with it")
+    func orphans() async throws {
+        let folder = try TemporaryFolder()
+        /// Relays of this trial, by the directory that their command lines name.
+        func relays() throws -> [Int32] {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { Int32($0) }.filter {
+                pid in
+                // One that has just ended has no command line any more, nor has one that nobody waited for.
+                let words = FileManager.default.contents(atPath: "/proc/\(pid)/cmdline") ?? Data()
+                let text = String(decoding: words, as: UTF8.self)
+                return text.contains("\0serve\0") && text.contains(folder.path)
+            }
+        }
+        let trial = try Program(["bench", "chaos", "--kills", "100000", "--keep", "trial"], in: folder.path)
+        // The relay is a child of another process, which tells nobody here that it has started one.
+        #expect(try await watchOutside { try !relays().isEmpty })
+        trial.signal(SIGKILL)
+        #expect(await trial.status() == -SIGKILL)
+        #expect(try await watchOutside { try relays().isEmpty })
     }
 
     @Test("A configuration that cannot be used ends with 78, an address that is taken with 69")
