@@ -150,6 +150,7 @@ let suites: [Target] = [
             "SQLiteStore", "MemoryStore", "AtRest", "AdminIngress", "Delivery", "WebClient", lifecycle,
             logging, metrics, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
         ]),
+    tests("BenchTests", ["Bench", "PushModel", "PushTesting", "WireFormats", nioCore, nioPosix]),
     tests("TidyTests")
 ]
 
