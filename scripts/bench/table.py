@@ -3,7 +3,6 @@
 Every figure is one run; the machine is shared by sink, relay and driver, so ratios say more than figures. A run
 that fails is a row that says so, and the status is 1 then.
 """
-import contextlib
 import datetime
 import json
 import os
@@ -11,7 +10,6 @@ import pathlib
 import platform
 import re
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -19,6 +17,9 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "lib"))
+from servers import NotServing, certificates, free_port, server
+
 SEALBELL = os.environ["SEALBELL_BIN"]
 OPTIONS = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
 SECONDS = float(OPTIONS.get("SECONDS", "10"))
@@ -35,51 +36,6 @@ def row(goal, name, ratio, note, met=None):
     verdict = "" if met is None else ("met" if met else "missed")
     rows.append((ratio, goal, verdict, name, note))
     print(f"  {name}: {ratio} {verdict} ({note})", file=sys.stderr, flush=True)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def certificates(folder):
-    """A CA and a leaf for 127.0.0.1 and localhost, made on the spot."""
-    def openssl(*arguments):
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=bench CA")
-    openssl("req", *key, "-keyout", "leaf.key", "-out", "leaf.csr", "-subj", "/CN=localhost")
-    (folder / "leaf.ext").write_text(
-        "subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\nbasicConstraints=CA:FALSE\n")
-    openssl("x509", "-req", "-in", "leaf.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-            "-extfile", "leaf.ext", "-out", "leaf.pem")
-
-
-@contextlib.contextmanager
-def server(command, port, folder):
-    """Starts a server, waits until its port answers, and ends it by its own process id."""
-    log = open(folder / "server.log", "ab")
-    process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-    try:
-        ends = time.monotonic() + 20
-        while True:
-            if process.poll() is not None:
-                raise RuntimeError(f"{command[0]} ended at once: " + (folder / "server.log").read_text()[-300:])
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            if time.monotonic() > ends:
-                raise RuntimeError(f"{command[0]} does not answer")
-            time.sleep(0.05)
-        yield worker(process.pid)
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        log.close()
 
 
 def worker(pid):
@@ -181,7 +137,8 @@ def sender(folder):
 def relay(folder):
     """The whole relay in front of nginx."""
     port, command = nginx(folder)
-    with server(command, port, folder) as pid:
+    with server(command, port, folder) as sink:
+        pid = worker(sink.pid)
         common = ["relay", "--sink", f"https://127.0.0.1:{port}", "--ca", folder / "ca.pem", "--sink-pid", pid,
                   "--seconds", SECONDS]
         for devices, goal in [(10, 28_000), (1, 15_000)]:
@@ -255,7 +212,7 @@ def main():
                 continue
             try:
                 measure(folder)
-            except (RuntimeError, subprocess.SubprocessError, OSError) as why:
+            except (NotServing, subprocess.SubprocessError, OSError) as why:
                 failed.append(f"{part}: {why}")
     now = datetime.datetime.now(datetime.timezone.utc)
     print(f"bench, {now:%Y-%m-%d %H:%M} UTC, {machine()}")
