@@ -274,8 +274,7 @@ struct AdminFaceTests {
             checks: [
                 HealthCheck("store") { true }, HealthCheck("lanes") { false },
                 HealthCheck("silent") {
-                    // Until it is cancelled.
-                    try? await Task.sleep(for: .seconds(50))
+                    await untilCancelled()
                     return true
                 }
             ], world: clock.world(seed: 1))
