@@ -94,6 +94,32 @@ struct ReplyTests {
         }
     }
 
+    @Test("Nobody waits for a lane that is known to be too slow for its backlog")
+    func slowLane() async throws {
+        let (asked, goesOn) = (Noted(0), Watch())
+        let provider = ScriptedProvider(Names.fcm) { _ in
+            let number = asked.change { count in
+                count += 1
+                return count
+            }
+            if number > 1 { await goesOn.wait(for: 1) }
+            return .accepted
+        }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            try await rig.owe((1...3_000).map { push($0) })
+            // One answer within a tick: at that pace the rest takes minutes.
+            await rig.outbox.ended.wait(for: 1)
+            await rig.pass(.milliseconds(100))
+            // No more time passes: who waited would wait for ever.
+            let unanswered = try await rig.admit([push(4_000)])
+            #expect(unanswered == [.pending])
+            #expect(provider.sent.count <= 2)
+            goesOn.add()
+            await rig.outbox.ended.wait(for: 3_001)
+            #expect(Set(provider.addresses).count == 3_001 && provider.sent.count == 3_001)
+        }
+    }
+
     @Test("A dead registration is expired when the reply leaves", arguments: EngineKind.allCases)
     func feedback(_ kind: EngineKind) async throws {
         let trace = Trace()

@@ -96,13 +96,15 @@ struct APNsSimulatorTests {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 let flow = stage.simulator.subscribe(token: "")
                 group.addTask {
-                    // The limit wanders between 1 and 1,000 with every 150 pushes that have arrived.
+                    // The limit wanders between 1 and 1,000, and holds for about as many pushes: a narrow
+                    // one lets few through, and what it refuses comes again.
                     let limits: [UInt32] = [1000, 7, 100, 1, 300, 30]
                     var (turn, next) = (0, 0)
                     for await delivery in flow where delivery.number >= next {
-                        stage.simulator.turnConnections { $0.streams = limits[turn % limits.count] }
+                        let limit = limits[turn % limits.count]
+                        stage.simulator.turnConnections { $0.streams = limit }
                         turn += 1
-                        next = delivery.number + 150
+                        next = delivery.number + min(Int(limit) + 3, 150)
                     }
                 }
                 let sum = try await stage.deliver(20_000, width: 200)
