@@ -18,7 +18,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
-from servers import NotServing, certificates, free_port, server
+from servers import NotServing, answers, certificates, free_port, running
 
 SEALBELL = os.environ["SEALBELL_BIN"]
 OPTIONS = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
@@ -114,7 +114,7 @@ def sender(folder):
     """The sender alone, turn by turn with h2load: the median of three ratios."""
     for title, make, goal in [("nginx", nginx, 0.8), ("nghttpd", nghttpd, None)]:
         port, command = make(folder)
-        with server(command, port, folder):
+        with running(command, folder, answers(port)):
             for connections, streams in [(1, 100), (8, 100)]:
                 ratios, best = [], ""
                 for _ in range(3):
@@ -137,7 +137,7 @@ def sender(folder):
 def relay(folder):
     """The whole relay in front of nginx."""
     port, command = nginx(folder)
-    with server(command, port, folder) as sink:
+    with running(command, folder, answers(port)) as sink:
         pid = worker(sink.pid)
         common = ["relay", "--sink", f"https://127.0.0.1:{port}", "--ca", folder / "ca.pem", "--sink-pid", pid,
                   "--seconds", SECONDS]
@@ -184,7 +184,7 @@ def round_trip():
 
 def memory(folder):
     port, command = nginx(folder)
-    with server(command, port, folder):
+    with running(command, folder, answers(port)):
         count = int(OPTIONS.get("REGISTRATIONS", "1000000"))
         many = run("relay registrations", "relay", "--sink", f"https://127.0.0.1:{port}", "--ca", folder / "ca.pem",
                    "--seconds", 2, "--rate", 1000, "--registrations", count)
