@@ -66,6 +66,9 @@ struct FCMOutcomeTests {
         (502, "<html>", .retry(after: nil), .unknown),
         (413, "", .rejected, .unknown),
         (403, fault("PERMISSION_DENIED", code: "NOVEL"), .rejected, .unknown),
+        (403, fault("X", code: "UNSPECIFIED_ERROR"), .misconfigured(.credential), .permissionDenied),
+        (404, fault("X", code: "UNSPECIFIED_ERROR"), .misconfigured(.credential), .notFound),
+        (400, fault("X", code: "UNSPECIFIED_ERROR"), .rejected, .invalidArgument),
         (302, "", .retry(after: nil), .unknown)
     ]
 
