@@ -28,9 +28,11 @@ extension ZulipRelay {
     ) throws(ZulipError) -> ZulipVerdict {
         guard holder == nil else { throw ZulipError(.hostnameTaken) }
         let used = try admit(form.hostname, invitation)
+        // A new key is for a server that is known. One that is not keeps the key it signs up with: told
+        // `created`, deployed servers throw the new one away.
         let server = ZulipServer(
-            id: form.id, keyHash: form.newKeyHash ?? form.keyHash, standing: .active,
-            hostname: form.hostname.text, mail: form.mail.text)
+            id: form.id, keyHash: form.keyHash, standing: .active, hostname: form.hostname.text,
+            mail: form.mail.text)
         let now = world.now()
         let changes: [Change] =
             [.put(server.record(keys, now: now), if: .absent), .put(hostRecord(form, now), if: .absent)]
