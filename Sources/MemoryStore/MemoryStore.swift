@@ -90,7 +90,7 @@ package final class MemoryStore: Engine {
 
     package func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
         shared.state.withLock { state in
-            (state.rows.count, state.bytes, state.parked.compactMapValues { $0.isEmpty ? nil : $0.count })
+            (state.rows.count, state.bytes, state.parkedCounts.filter { $0.value > 0 })
         }
     }
 

@@ -154,7 +154,7 @@ extension SQLiteStore {
     }
 
     package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
-        try await queue.submit { try $0.purge(before: before, limit: limit, $1) }
+        try await queue.submit(.bulk) { try $0.purge(before: before, limit: limit, $1) }
     }
 
     package func accept(
@@ -168,13 +168,13 @@ extension SQLiteStore {
     ) async throws(StoreError) -> [Bool] {
         // A push that is settled late is at worst sent again after a crash, as it would be anyway. A reply
         // may wait for feedback.
-        try await queue.submit(lazily: feedback.isEmpty) {
+        try await queue.submit(.bulk, lazily: feedback.isEmpty) {
             try $0.settle(steps, feedback: feedback, now: now, $1)
         }
     }
 
     package func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
-        try await queue.submit { try $0.claim(lane, due: due, limit: limit, $1) }
+        try await queue.submit(.bulk) { try $0.claim(lane, due: due, limit: limit, $1) }
     }
 
     package func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? {
@@ -182,7 +182,7 @@ extension SQLiteStore {
     }
 
     package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int] {
-        try await queue.submit { try $0.endCustody(before: before, limit: limit, $1) }
+        try await queue.submit(.bulk) { try $0.endCustody(before: before, limit: limit, $1) }
     }
 
     package func renew(for span: Duration) async throws(StoreError) {
@@ -191,7 +191,7 @@ extension SQLiteStore {
     }
 
     package func takeOver(limit: Int) async throws(StoreError) -> Int {
-        try await queue.submit { try $0.takeOver(limit: limit, $1) }
+        try await queue.submit(.bulk) { try $0.takeOver(limit: limit, $1) }
     }
 
     package func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {

@@ -194,13 +194,45 @@ def memory(folder):
             f"{many['resident_mib_before_them']} to {many['resident_mib_after_them']} MiB", more <= 16)
 
 
+def backlog(folder):
+    """One push past a lane that owes very many."""
+    port, command = nginx(folder)
+    with running(command, folder, answers(port)):
+        for title, goal, options in [
+                ("VoIP during the drain of 600,000", 1000, ["--owed", 600_000, "--origins", 100, "--probe", "voip"]),
+                ("another origin's, one owing 100,000", 50, ["--owed", 100_000, "--origins", 1, "--probe", "normal"])]:
+            past = run(f"backlog {title}", "backlog", "--sink", f"https://127.0.0.1:{port}", "--ca", folder / "ca.pem",
+                       "--goal", goal, *options)
+            if past:
+                row(f"<= {goal} ms", f"{title}: request to answer, max of {past['probes']}",
+                    f"{past['answered_max_milliseconds']:.1f} ms",
+                    f"p50 {past['answered_p50_milliseconds']}, p99 {past['answered_p99_milliseconds']}; on the disk "
+                    f"after p50 {past['committed_p50_milliseconds']}, max {past['committed_max_milliseconds']}; "
+                    f"{past['drained_per_second']}/s drained",
+                    past["answered_max_milliseconds"] <= goal)
+
+
+def outage():
+    """Ten minutes without the service at 1,000 pushes a second, on a manual clock."""
+    for fault in ["unreachable", "refusing"]:
+        out = run(f"outage {fault}", "outage", "--rate", 1000, "--minutes", 10, "--fault", fault)
+        if out:
+            row("0 lost", f"outage of 10 min at 1,000/s, {fault}", f"{out['lost']} lost, {out['doubled']} doubled",
+                f"{out['delivered']} delivered; {out['pushes_in_memory_peak']} of {out['places_in_lane']} places in "
+                f"memory, {out['resident_mib_more_at_peak']} MiB more resident, outbox "
+                f"{out['outbox_mib_peak']} MiB; {out['attempts']} attempts, drained at {out['drained_per_second']}/s",
+                out["lost"] == 0 and out["doubled"] == 0
+                and out["pushes_in_memory_peak"] <= out["places_in_lane"])
+
+
 def machine():
     model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
     return f"{os.cpu_count()} x {model.group(1) if model else platform.machine()}, {platform.release()}"
 
 
 def main():
-    parts = {"sender": sender, "relay": relay, "far": lambda _: round_trip(), "memory": memory}
+    parts = {"sender": sender, "relay": relay, "far": lambda _: round_trip(), "memory": memory, "backlog": backlog,
+             "outage": lambda _: outage()}
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = pathlib.Path(name)
         certificates(folder)
