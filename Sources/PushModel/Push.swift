@@ -113,6 +113,15 @@ package struct APNsMessage: Sendable {
         case .asNamed: bundle
         }
     }
+
+    /// The bundle id of the app whose credentials send this: a topic that was named whole may have a push
+    /// type's suffix, which no configured bundle has.
+    package var app: String {
+        guard topicForm == .asNamed else { return bundle }
+        let suffixes = APNsPushType.allCases.map(\.topicSuffix).filter { !$0.isEmpty && bundle.hasSuffix($0) }
+        // `.voip` ends no other suffix, and none of them ends in another.
+        return String(bundle.dropLast(suffixes.map(\.utf8.count).max() ?? 0))
+    }
 }
 
 /// What FCM is asked to deliver: a data message.
