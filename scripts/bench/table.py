@@ -182,6 +182,17 @@ def round_trip():
             "allowed", ratio >= 0.9)
 
 
+def strangers():
+    """One origin's requests that name another's devices, beside devices that nobody has."""
+    told = run("strangers", "strangers", "--pairs", OPTIONS.get("PAIRS", "20000"))
+    if told:
+        distance = told["standard_errors_from_half"]
+        row("0.5", "a stranger's answers: existing slower than nobody's", f"{told['share_existing_slower']:.3f}",
+            f"{told['pairs']} pairs, {distance} standard errors from one half, medians "
+            f"{told['median_microseconds_existing']} and {told['median_microseconds_nobodys']} us, "
+            f"{told['different_answers']} answer", abs(distance) < 3.3 and told["different_answers"] == 1)
+
+
 def memory(folder):
     port, command = nginx(folder)
     with running(command, folder, answers(port)):
@@ -231,7 +242,8 @@ def machine():
 
 
 def main():
-    parts = {"sender": sender, "relay": relay, "far": lambda _: round_trip(), "memory": memory, "backlog": backlog,
+    parts = {"sender": sender, "relay": relay, "far": lambda _: round_trip(), "strangers": lambda _: strangers(),
+             "memory": memory, "backlog": backlog,
              "outage": lambda _: outage()}
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = pathlib.Path(name)
