@@ -30,7 +30,7 @@ package struct SQLiteLimits: Sendable {
     /// At the latest after that long under unbroken load.
     package var forgetEvery: Duration = .seconds(30)
     /// KiB of page cache of each connection.
-    package var cacheKiB = 4_096
+    package var cacheKiB = 2_048
     /// Origins that one claim takes turns over: two steps in the index for each, so some 5 ms. More wait for
     /// the next claim, which begins behind them.
     package var originsPerClaim = 512
