@@ -71,8 +71,14 @@ struct MemoryState {
     }
 
     mutating func purge(_ before: UnixTime, _ limit: Int) -> Int {
-        let gone = records.values.lazy.filter { $0.expiresAt < before }.prefix(limit).map(\.key)
-        let keys = Array(gone)
+        remove(limit) { $0.expiresAt < before }
+    }
+
+    mutating func forget(_ owner: Digest16, _ limit: Int) -> Int { remove(limit) { $0.owner == owner } }
+
+    private mutating func remove(_ limit: Int, _ isGone: (StoredRecord) -> Bool) -> Int {
+        var keys: [Digest16] = []
+        for record in records.values where isGone(record) && keys.count < limit { keys.append(record.key) }
         for key in keys { records[key] = nil }
         return keys.count
     }

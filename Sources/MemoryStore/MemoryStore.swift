@@ -47,6 +47,10 @@ package final class MemoryStore: Engine {
         shared.state.withLock { $0.purge(before, limit) }
     }
 
+    package func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
+        shared.state.withLock { $0.forget(owner, limit) }
+    }
+
     package func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> StoredAccepted {

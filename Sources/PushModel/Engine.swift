@@ -128,6 +128,7 @@ package protocol Engine: Sendable {
     ) async throws(StoreError) -> [StoredRecord]
     func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied
     func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int
+    func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int
 
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime

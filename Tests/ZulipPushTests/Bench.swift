@@ -30,6 +30,7 @@ final class TestRelay: Sendable {
     let services: StubServices
     let relay: ZulipRelay
     let delivery: DeliveryService
+    let world: World
     let keys = ZulipKeys(instance)
     private let clock: WallClock
 
@@ -51,6 +52,7 @@ final class TestRelay: Sendable {
             now: { clock.now.withLock { $0 } }, instant: { instant },
             sleep: { try await Task.sleep(for: instant.duration(to: $0), clock: .continuous) },
             random: { random.withLock { $0.next() } })
+        self.world = world
         let owner = OwnerID(Digest16(high: 1, low: seed))
         let engine = MemoryStore(owner: owner, sharing: MemoryStore.Shared(rows: rows), clock: world.now)
         store = StoreSpy(

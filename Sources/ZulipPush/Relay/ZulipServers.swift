@@ -17,9 +17,9 @@ package struct ZulipServers: Sendable {
     private static let tries = 4
 
     private let instance: ConfiguredName
-    private let registry: any Registry
-    private let keys: ZulipKeys
-    private let world: World
+    let registry: any Registry
+    let keys: ZulipKeys
+    let world: World
 
     package init(_ instance: ConfiguredName, _ registry: any Registry, world: World) {
         self.instance = instance

@@ -24,6 +24,7 @@ final class Relay: Sendable {
     private let doors: @Sendable (RelayConfiguration) -> Doors
     private let planning: @Sendable (RelayConfiguration) -> DeliveryPlanning
     private let makeShelf: @Sendable (CredentialShelf?) -> CredentialShelf
+    private let world: World
     private let journal: Journal
     private let alerts: AlertPort
     private let certificates: CertificateWatch
@@ -58,6 +59,7 @@ final class Relay: Sendable {
         _ configuration: RelayConfiguration, _ store: OpenStore, _ around: Surroundings
     ) throws(CommandFailure) {
         self.store = store
+        world = around.world
         journal = around.journal
         let web = HTTPSFetch(
             Self.options(configuration, around.web), group: around.group, world: around.world)
@@ -153,6 +155,12 @@ final class Relay: Sendable {
     var services: [any Service] {
         var services: [any Service] = []
         if let sqlite = store.sqlite { services.append(StoreService(sqlite)) }
+        services.append(
+            SweepService(
+                servers: { [self] in
+                    let configuration = standing.withLock(\.configuration)
+                    return DeskInstances(configuration, store.sealed, world: world).servers
+                }, world: world, journal: journal))
         services.append(alerts)
         services.append(certificates)
         services.append(delivery)
@@ -206,6 +214,7 @@ private struct StoreService: Service {
 
     func run() async throws {
         try await store.run()
-        try await store.forgetNow()
+        // Where a reader of another program is in the way, the next start empties the log.
+        try? await store.forgetNow()
     }
 }
