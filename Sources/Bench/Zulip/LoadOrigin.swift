@@ -51,7 +51,8 @@ package struct LoadOrigin: Sendable {
         contentKey = Secret(world.randomBytes(32))
     }
 
-    /// The same server, naming a realm that is another's: its credentials are good and the realm is not its own.
+    /// The same server, naming a realm that is another's: its credentials are good and the realm is not its
+    /// own.
     package func naming(realmOf other: LoadOrigin) -> LoadOrigin {
         var claiming = self
         claiming.realm = other.realm
