@@ -23,7 +23,7 @@ final class ScriptedResolver: HostResolver {
 }
 
 private func request(
-    _ url: String, _ body: String? = nil, limit: Int = 1000, deadline: Duration = .seconds(20),
+    _ url: String, _ body: String? = nil, limit: Int = 1000, deadline: Duration = .seconds(240),
     isPublic: Bool = true
 ) -> WebRequest {
     WebRequest(
