@@ -150,3 +150,11 @@ package protocol Engine: Sendable {
     /// Writes a named value if there is none yet; the value that stands afterwards.
     func settle(setting name: String, to value: [UInt8]) async throws(StoreError) -> [UInt8]
 }
+
+/// What an operator may ask an engine about single owed pushes, beside the ways of ``Engine``.
+package protocol OwedLookup: Sendable {
+    /// The row of an owed push, without its sealed column; `nil` when none is found.
+    func owed(_ id: PushID) async throws(StoreError) -> StoredPush?
+    /// The push that has been owed longest.
+    func oldest() async throws(StoreError) -> PushID?
+}

@@ -16,7 +16,7 @@ import Synchronization
 /// finds are joined likewise and read by the writer. `run` empties the log when the relay is quiet, so that
 /// what was forgotten is gone.
 package final class SQLiteStore: Engine {
-    private let pool: DatabasePool
+    let pool: DatabasePool
     private let queue: CommitQueue
     private let finds: FindQueue
     private let limits: SQLiteLimits
