@@ -14,6 +14,8 @@ struct Shell: Sendable {
     let out: @Sendable (String) -> Void
     /// Takes one line for the person at the terminal.
     let err: @Sendable (String) -> Void
+    /// What standard input holds, up to so many bytes.
+    var input: @Sendable (Int) -> Secret = { _ in Secret([]) }
 
     /// This process: results to standard output, the rest to standard error.
     static func live(_ facts: ProcessFacts) -> Shell {
@@ -26,7 +28,7 @@ struct Shell: Sendable {
             err: { line in
                 // As above.
                 try? writeAll(STDERR_FILENO, Array((line + "\n").utf8))
-            })
+            }, input: { readInput(limitBytes: $0) })
     }
 
     /// Reads the configuration.
