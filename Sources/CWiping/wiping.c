@@ -50,9 +50,29 @@ extern void *__libc_malloc(size_t size);
 
 int sealbell_heap_wipes(void) { return 1; }
 
+typedef long long pair __attribute__((vector_size(16), may_alias));
+
+// Most blocks are small and there are some hundred of them for each push: two calls into the library for each
+// (for its size, for clearing it) took a twentieth of the relay's time. glibc keeps a block's size in the word
+// before it, the low three bits aside, of which the second says that the block is a mapping of its own; blocks
+// are aligned to 16 bytes and hold a multiple of 16 and 8 more.
+static inline void wipe_block(void *block) {
+    size_t head = ((const size_t *)block)[-1];
+    size_t size = head & ~(size_t)7;
+    if (size > 1024 || (head & 2) != 0) {
+        wipe(block, malloc_usable_size(block));
+        return;
+    }
+    size -= sizeof(size_t);
+    char *at = block, *end = at + (size & ~(size_t)15);
+    for (; at < end; at += 16) *(pair *)at = (pair){0, 0};
+    if (size & 8) memset(at, 0, 8);
+    __asm__ __volatile__("" : : "r"(block) : "memory");
+}
+
 void free(void *block) {
     if (block == NULL) return;
-    wipe(block, malloc_usable_size(block));
+    wipe_block(block);
     __libc_free(block);
 }
 
