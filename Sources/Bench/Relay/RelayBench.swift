@@ -266,8 +266,8 @@ extension RelayBench {
         return (scene.simulator?.counters.accepted ?? 0, world.instant())
     }
 
-    /// What arrived at the simulator while the relay drained what it owed, beside what the windows allow. (What
-    /// it accepted says nothing of that: it answers for pushes that still wait.)
+    /// What arrived at the simulator while the relay drained what it owed, beside what the windows allow.
+    /// (What it accepted says nothing of that: it answers for pushes that still wait.)
     private func allowance(
         _ scene: Scene, from early: (count: Int, at: ContinuousClock.Instant),
         to late: (count: Int, at: ContinuousClock.Instant), _ report: inout BenchReport
