@@ -20,6 +20,8 @@ let nioCore = product("NIOCore", "swift-nio")
 let nioPosix = product("NIOPosix", "swift-nio")
 let nioHTTP1 = product("NIOHTTP1", "swift-nio")
 let nioEmbedded = product("NIOEmbedded", "swift-nio")
+let nioWebSocket = product("NIOWebSocket", "swift-nio")
+let nioSOCKS = product("NIOSOCKS", "swift-nio-extras")
 let nioTLS = product("NIOTLS", "swift-nio")
 let nioSSL = product("NIOSSL", "swift-nio-ssl")
 let nioExtras = product("NIOExtras", "swift-nio-extras")
@@ -47,16 +49,21 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 let foundations: [Target] = [
     .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
+    .systemLibrary(name: "CSecp256k1", pkgConfig: "libsecp256k1", providers: [.apt(["libsecp256k1-dev"])]),
     library("PushModel"),
-    library("Primitives", ["PushModel", "CSodium"]),
+    library("Primitives", ["PushModel", "CSodium", "CSecp256k1"]),
     library("WireFormats", ["PushModel"]),
     library("AtRest", ["PushModel", "Primitives", "WireFormats"]),
-    library("EventLoops", [nioCore])
+    library("EventLoops", [nioCore]),
+    library(
+        "WebSocket",
+        ["PushModel", "EventLoops", nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, nioWebSocket, nioSOCKS])
 ]
 
 // L2: neighbours that never import each other.
 let rooms: [Target] = [
     library("ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
+    library("MarmotPush", ["PushModel", "Primitives", "WireFormats"]),
     library("Delivery", ["PushModel", lifecycle, metrics]),
     library(
         "HTTP2Client",
@@ -80,11 +87,18 @@ let doors: [Target] = [
             nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, metrics, lifecycle
         ]),
     library(
+        "NostrIngress",
+        [
+            "PushModel", "WireFormats", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Delivery",
+            nioCore,
+            nioPosix, metrics, lifecycle
+        ]),
+    library(
         "AdminIngress", ["PushModel", "WireFormats", "Delivery", "HTTPIngress", crypto, metrics, lifecycle]),
     library(
         "Simulators",
         [
-            "PushModel", "Primitives", "WireFormats", "CNghttp2",
+            "PushModel", "Primitives", "WireFormats", "CNghttp2", "WebSocket", "EventLoops", "MarmotPush",
             nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, crypto, cryptoExtras, lifecycle
         ]),
     library(
@@ -150,6 +164,25 @@ let suites: [Target] = [
             "SQLiteStore", "MemoryStore", "AtRest", "AdminIngress", "Delivery", "WebClient", lifecycle,
             logging, metrics, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
         ]),
+    tests(
+        "MarmotPushTests",
+        [
+            "PushModel", "PushTesting", "MarmotPush", "Primitives", "WireFormats", "Delivery", "MemoryStore",
+            "AtRest"
+        ]),
+    tests(
+        "WebSocketTests",
+        [
+            "PushModel", "PushTesting", "WebSocket", "Simulators", nioCore, nioPosix, nioSSL, nioHTTP1,
+            nioWebSocket
+        ]),
+    tests(
+        "NostrIngressTests",
+        [
+            "PushModel", "PushTesting", "NostrIngress", "MarmotPush", "WebSocket", "Simulators", "Primitives",
+            "WireFormats", "Delivery", "MemoryStore", "AtRest", nioCore, nioPosix, nioSSL, lifecycle, metrics,
+            logging
+        ]),
     tests("TidyTests")
 ]
 
@@ -159,6 +192,7 @@ let package = Package(
     products: [
         .executable(name: "sealbell", targets: ["sealbell"]),
         .library(name: "ZulipPush", targets: ["ZulipPush"]),
+        .library(name: "MarmotPush", targets: ["MarmotPush"]),
         .library(name: "Simulators", targets: ["Simulators"])
     ],
     dependencies: [
