@@ -21,7 +21,6 @@ let nioPosix = product("NIOPosix", "swift-nio")
 let nioHTTP1 = product("NIOHTTP1", "swift-nio")
 let nioEmbedded = product("NIOEmbedded", "swift-nio")
 let nioWebSocket = product("NIOWebSocket", "swift-nio")
-let nioSOCKS = product("NIOSOCKS", "swift-nio-extras")
 let nioTLS = product("NIOTLS", "swift-nio")
 let nioSSL = product("NIOSSL", "swift-nio-ssl")
 let nioExtras = product("NIOExtras", "swift-nio-extras")
@@ -57,7 +56,10 @@ let foundations: [Target] = [
     library("EventLoops", [nioCore]),
     library(
         "WebSocket",
-        ["PushModel", "EventLoops", nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, nioWebSocket, nioSOCKS])
+        [
+            "PushModel", "WireFormats", "EventLoops", nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, nioWebSocket,
+            crypto
+        ])
 ]
 
 // L2: neighbours that never import each other.

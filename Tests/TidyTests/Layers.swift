@@ -28,7 +28,7 @@ enum Layers {
         "WireFormats": ["PushModel"],
         "AtRest": ["PushModel", "Primitives", "WireFormats"],
         "MarmotPush": ["PushModel", "Primitives", "WireFormats"],
-        "WebSocket": nio.union(["PushModel", "EventLoops", "NIOWebSocket", "NIOSOCKS"]),
+        "WebSocket": nio.union(["PushModel", "WireFormats", "EventLoops", "NIOWebSocket", "Crypto"]),
         "NostrIngress": nio.union([
             "PushModel", "WireFormats", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Delivery",
             "CoreMetrics", "ServiceLifecycle", "Foundation"
