@@ -1,0 +1,60 @@
+public import PushModel
+
+/// What this protocol's roles refuse, and why. The protocol is silent: no code ever reaches a peer.
+public struct MarmotError: PushError {
+    /// Frozen.
+    public enum Code: String, Sendable, Hashable, CaseIterable {
+        // What a relay or a client says
+        case malformedMessage, unknownMessage, malformedEvent, malformedFilter, malformedRelayList
+        case tooLarge
+        // Of a wrap
+        case wrongKind, wrongRecipient, badSignature, doesNotOpen, malformedInside, authorMismatch, badRumorID
+        // Of a trigger
+        case unknownVersion, formatSwitchedOff, malformedTrigger
+        // Of an encrypted token
+        case tokenDoesNotOpen, malformedToken, unknownPlatform
+        // Of what we are asked to make
+        case tooMuchContent, malformedKey
+    }
+
+    public let code: Code
+
+    public init(_ code: Code) { self.code = code }
+
+    public var codeText: String { code.rawValue }
+
+    public var blame: Blame {
+        switch code {
+        case .tooMuchContent, .malformedKey: .ourselves
+        default: .peer
+        }
+    }
+
+    public var retry: RetryAdvice { .never }
+
+    public var sentence: String {
+        switch code {
+        case .malformedMessage: "The relay or client sent something that is no Nostr message."
+        case .unknownMessage: "The message is of a kind that this program does not know."
+        case .malformedEvent: "The event has a wrong form."
+        case .malformedFilter: "The filter has a wrong form."
+        case .malformedRelayList: "The event is no relay list."
+        case .tooLarge: "The message is larger than allowed."
+        case .wrongKind: "The event is of another kind than expected."
+        case .wrongRecipient: "The wrap is not addressed to a key of this server."
+        case .badSignature: "The event's id or signature does not fit."
+        case .doesNotOpen: "The content does not open with the key."
+        case .malformedInside: "What was inside the wrap has a wrong form."
+        case .authorMismatch: "The rumor names another author than its seal."
+        case .badRumorID: "The rumor's id does not fit."
+        case .unknownVersion: "The trigger's tags name no format of Marmot."
+        case .formatSwitchedOff: "The trigger is in a format that is switched off here."
+        case .malformedTrigger: "The trigger's content has a wrong form."
+        case .tokenDoesNotOpen: "The encrypted token does not open with the key."
+        case .malformedToken: "The encrypted token holds no device token."
+        case .unknownPlatform: "The encrypted token is for an unknown push service."
+        case .tooMuchContent: "The content is larger than the format takes."
+        case .malformedKey: "The key or nonce has a wrong form."
+        }
+    }
+}
