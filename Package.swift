@@ -57,7 +57,8 @@ let foundations: [Target] = [
     library(
         "WebSocket",
         [
-            "PushModel", "WireFormats", "EventLoops", nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, nioWebSocket,
+            "PushModel", "WireFormats", "EventLoops", nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS,
+            nioWebSocket,
             crypto
         ])
 ]
@@ -145,7 +146,13 @@ let suites: [Target] = [
             "WireFormats",
             nioCore, nioPosix, nioSSL, nioHTTP1, crypto, cryptoExtras, "CNghttp2"
         ]),
-    tests("SimulatorsTests", ["PushModel", "Simulators", "CNghttp2", nioCore, nioPosix, nioSSL, nioHTTP1]),
+    tests(
+        "SimulatorsTests",
+        [
+            "PushModel", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Simulators", "CNghttp2",
+            nioCore,
+            nioPosix, nioSSL, nioHTTP1
+        ]),
     tests(
         "ZulipPushTests",
         [
@@ -175,8 +182,8 @@ let suites: [Target] = [
     tests(
         "WebSocketTests",
         [
-            "PushModel", "PushTesting", "WebSocket", "Simulators", nioCore, nioPosix, nioSSL, nioHTTP1,
-            nioWebSocket
+            "PushModel", "PushTesting", "EventLoops", "WebSocket", "Simulators", nioCore, nioPosix, nioSSL,
+            nioHTTP1, nioWebSocket
         ]),
     tests(
         "NostrIngressTests",

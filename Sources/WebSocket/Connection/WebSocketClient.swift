@@ -30,11 +30,13 @@ package struct WebSocketClient: Sendable {
         // The library's words are dropped: they may quote the file.
         let refused = WebSocketError(.badCertificateFile)
         if let certificates {
+            // As above.
             guard let parsed = try? NIOSSLCertificate.fromPEMBytes(certificates), !parsed.isEmpty else {
                 throw refused
             }
             configuration.trustRoots = .certificates(parsed)
         }
+        // As above.
         guard let tls = try? NIOSSLContext(configuration: configuration) else { throw refused }
         self.tls = tls
     }
@@ -134,7 +136,9 @@ private final class WebSocketDial: @unchecked Sendable {
             guard let proxy else { return try secure(channel, position: .last) }
             let handler = SOCKSHandler(
                 SOCKSHandshake(to: address, credentials: proxy.credentials),
-                established: { context in try self.secure(context.channel, position: .after(context.handler)) },
+                established: { context in
+                    try self.secure(context.channel, position: .after(context.handler))
+                },
                 failed: { self.finish(.failure(WebSocketError(.proxyRefused))) })
             try channel.pipeline.syncOperations.addHandler(handler)
         } catch {
@@ -156,7 +160,9 @@ private final class WebSocketDial: @unchecked Sendable {
             self.finish(error.map { .failure($0) } ?? .success(connection))
         }
         var handlers: [any ChannelHandler] = [upgrade]
-        if let tls { handlers.insert(try NIOSSLClientHandler(context: tls, serverHostname: serverName), at: 0) }
+        if let tls {
+            handlers.insert(try NIOSSLClientHandler(context: tls, serverHostname: serverName), at: 0)
+        }
         try channel.pipeline.syncOperations.addHandlers(handlers, position: position)
     }
 }

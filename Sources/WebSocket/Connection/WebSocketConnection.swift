@@ -107,6 +107,19 @@ package final class WebSocketConnection: WebSocketUser, @unchecked Sendable {
         }
     }
 
+    /// What waits here now; for tests.
+    func held() async -> (bytes: Int, messages: Int, writers: Int, hasReader: Bool) {
+        await withCheckedContinuation { continuation in
+            onLoop {
+                continuation.resume(
+                    returning: (
+                        self.waitingBytes, self.waiting.count, self.writers.count,
+                        !(self.reader?.isOver ?? true)
+                    ))
+            }
+        }
+    }
+
     /// Runs `body` on the loop with a waiter that `body` promises to resume.
     private func ask<Value: Sendable>(
         _ body: @escaping @Sendable (WebSocketConnection, Waiter<Value>) -> Void
@@ -215,7 +228,9 @@ extension WebSocketConnection {
         }
         waiting.append(message)
         waitingBytes += message.count
-        if waitingBytes >= limits.readAheadBytes || waiting.count >= limits.readAheadMessages { link?.pause() }
+        if waitingBytes >= limits.readAheadBytes || waiting.count >= limits.readAheadMessages {
+            link?.pause()
+        }
     }
 
     package func ponged(_ payload: ByteBuffer) {

@@ -27,6 +27,8 @@ package final class WebSocketLink: ChannelInboundHandler, ChannelOutboundHandler
 
     package let eventLoop: any EventLoop
     package let role: WebSocketRole
+    /// Off in simulators that misbehave.
+    package var answersPings = true
     let limits: WebSocketLimits
     private let world: World
     private let user: any WebSocketUser
@@ -188,7 +190,7 @@ package final class WebSocketLink: ChannelInboundHandler, ChannelOutboundHandler
     }
 
     private func answer(_ payload: ByteBuffer) {
-        guard phase == .open else { return }
+        guard phase == .open, answersPings else { return }
         guard isWritable else {
             owedPong = payload
             return

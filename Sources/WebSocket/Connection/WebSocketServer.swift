@@ -10,12 +10,12 @@ package enum WebSocketServer {
     /// - Parameters:
     ///   - plain: answers every other request; it goes when a WebSocket opens.
     ///   - accepts: whether a head that asks for a WebSocket gets one; a refusal goes to `plain`.
-    ///   - user: who speaks on it.
+    ///   - user: who speaks on it, given the head that asked.
     package static func configure(
         _ channel: any Channel, limits: WebSocketLimits, world: World,
         plain: @escaping @Sendable () -> any ChannelInboundHandler & RemovableChannelHandler,
         accepts: @escaping @Sendable (HTTPRequestHead) -> Bool = { _ in true },
-        user: @escaping @Sendable (any Channel) -> any WebSocketUser
+        user: @escaping @Sendable (any Channel, HTTPRequestHead) -> any WebSocketUser
     ) throws {
         let name = "plain-http"
         let upgrader = NIOWebSocketServerUpgrader(
@@ -23,10 +23,10 @@ package enum WebSocketServer {
             shouldUpgrade: { channel, head in
                 channel.eventLoop.makeSucceededFuture(accepts(head) ? HTTPHeaders() : nil)
             },
-            upgradePipelineHandler: { channel, _ in
+            upgradePipelineHandler: { channel, head in
                 channel.eventLoop.makeCompletedFuture {
                     let link = WebSocketLink(
-                        .server, user: user(channel), limits: limits, world: world,
+                        .server, user: user(channel, head), limits: limits, world: world,
                         eventLoop: channel.eventLoop)
                     try channel.pipeline.syncOperations.addHandler(link)
                 }
