@@ -3,7 +3,7 @@ SHELL := /bin/bash
 N ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check bench chaos powercut interop doc sbom clean
+.PHONY: help run build test check bench chaos powercut canaries interop doc sbom clean
 
 help:
 	@echo 'make run        build (release), start the sandbox relay, send one notification, serve until Ctrl-C'
@@ -12,6 +12,7 @@ help:
 	@echo 'make bench      measure the sender and the whole relay beside h2load'
 	@echo 'make chaos      kill the relay 200 times under load and count what was lost (N=1000 for more)'
 	@echo 'make powercut   lose what was not synced, 100 times, and count what was lost (N=20 for less)'
+	@echo 'make canaries   plant a value in every field, and search log, pages, files and memory for it'
 	@echo 'make interop    run foreign peers against us, one row each'
 	@echo 'make doc        build the reference documentation into .build/doc'
 	@echo 'make sbom       name, version and licence of everything that is linked'
@@ -37,6 +38,9 @@ chaos:
 
 powercut:
 	@scripts/task powercut N=$(or $(N),100)
+
+canaries:
+	@scripts/canaries
 
 interop:
 	@scripts/interop/run

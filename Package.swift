@@ -63,6 +63,9 @@ let foundations: [Target] = [
         ])
 ]
 
+// A heap and a stack that forget: C, for it takes the place of the C library's calls.
+let wiping: [Target] = [.target(name: "CWiping")]
+
 // L2: neighbours that never import each other.
 let rooms: [Target] = [
     library("ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
@@ -74,7 +77,9 @@ let rooms: [Target] = [
             "PushModel", "WireFormats", "EventLoops", "CNghttp2", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP1,
             nioExtras, lifecycle
         ]),
-    library("WebClient", ["PushModel", "WireFormats", httpClient, nioCore, nioSSL, nioHTTP1, nioPosix]),
+    library(
+        "WebClient",
+        ["PushModel", "WireFormats", "CWiping", httpClient, nioCore, nioSSL, nioHTTP1, nioPosix]),
     library("APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
     library("FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto, cryptoExtras]),
     library("MemoryStore", ["PushModel"]),
@@ -121,7 +126,7 @@ let application: [Target] = [
             "PushModel", "Primitives", "WireFormats", "AtRest", "ZulipPush", "Delivery", "HTTP2Client",
             "WebClient",
             "APNs", "FCM", "MemoryStore", "SQLiteStore", "HTTPIngress", "AdminIngress", "Simulators", "Bench",
-            "EventLoops",
+            "EventLoops", "CWiping",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL, crypto
         ],
         swiftSettings: strict)
@@ -192,6 +197,7 @@ let suites: [Target] = [
             "WireFormats", "Delivery", "MemoryStore", "AtRest", nioCore, nioPosix, nioSSL, lifecycle, metrics,
             logging
         ]),
+    tests("BenchTests", ["Bench", "PushModel", "PushTesting", "WireFormats", nioCore, nioPosix]),
     tests("TidyTests")
 ]
 
@@ -218,6 +224,6 @@ let package = Package(
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
         .package(url: "https://github.com/swiftlang/swift-docc-plugin", exact: "1.5.0")
     ],
-    targets: foundations + rooms + doors + application + suites,
+    targets: foundations + wiping + rooms + doors + application + suites,
     swiftLanguageModes: [.v6]
 )

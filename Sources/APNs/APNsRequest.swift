@@ -28,7 +28,9 @@ package final class APNsRequest: Sendable {
         }
     }
 
-    private struct Kind: Hashable { let bundle: String, pushType: APNsPushType, priority: UInt8 }
+    private struct Kind: Hashable {
+        let bundle: String, form: APNsMessage.TopicForm, pushType: APNsPushType, priority: UInt8
+    }
 
     private let authority: String
     private let templates = Mutex<[Kind: HTTP2HeaderTemplate]>([:])
@@ -96,14 +98,16 @@ package final class APNsRequest: Sendable {
     }
 
     private func template(for message: APNsMessage) throws(Refusal) -> HTTP2HeaderTemplate {
-        let kind = Kind(bundle: message.bundle, pushType: message.pushType, priority: message.priority)
+        let kind = Kind(
+            bundle: message.bundle, form: message.topicForm, pushType: message.pushType,
+            priority: message.priority)
         if let template = templates.withLock({ $0[kind] }) { return template }
         guard Self.isBundle(message.bundle) else { throw .badTopic }
         let template = HTTP2HeaderTemplate(
             authority: authority,
             fixed: [
-                ("apns-topic", message.bundle + message.pushType.topicSuffix),
-                ("apns-push-type", message.pushType.rawValue), ("apns-priority", String(message.priority))
+                ("apns-topic", message.topic), ("apns-push-type", message.pushType.rawValue),
+                ("apns-priority", String(message.priority))
             ],
             varying: [("apns-id", .nameOnce), ("apns-expiration", .nameOnce), ("apns-collapse-id", .never)])
         templates.withLock { templates in

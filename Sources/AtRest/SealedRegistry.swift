@@ -38,6 +38,10 @@ extension SealedStore: Registry {
         try await engine.purge(before: before, limit: limit)
     }
 
+    package func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {
+        try await engine.forget(owner: digests.digest(owner), limit: limit)
+    }
+
     func stored(_ change: Change) -> StoredChange {
         switch change {
         case .put(let record, let condition): .put(seal(record), if: condition)

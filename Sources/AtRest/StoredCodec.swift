@@ -87,7 +87,7 @@ enum StoredCodec {
         put(push.record, to: &writer)
         switch push.message {
         case .apns(let push):
-            writer.put(1)
+            writer.put(push.topicForm == .suffixedByType ? 1 : 3)
             writer.put(push.token)
             writer.put(push.bundle)
             writer.put(push.pushType.rawValue)
@@ -124,22 +124,25 @@ enum StoredCodec {
         else { return nil }
         let message: ProviderMessage? =
             switch kind {
-            case 1: readAPNs(&reader)
+            case 1: readAPNs(&reader, .suffixedByType)
             case 2: readFCM(&reader)
+            case 3: readAPNs(&reader, .asNamed)
             default: nil
             }
         guard let message, reader.isAtEnd else { return nil }
         return (instance, message)
     }
 
-    private static func readAPNs(_ reader: inout Reader) -> ProviderMessage? {
+    private static func readAPNs(
+        _ reader: inout Reader, _ form: APNsMessage.TopicForm
+    ) -> ProviderMessage? {
         guard let token = reader.secret(), let bundle = reader.text(),
             let type = reader.text().flatMap({ APNsPushType(rawValue: $0) }), let priority = reader.byte(),
             let expiration = word(&reader), let collapse = secret(&reader), let payload = reader.secret()
         else { return nil }
         return .apns(
             APNsMessage(
-                token: token, bundle: bundle, pushType: type, priority: priority,
+                token: token, bundle: bundle, topicForm: form, pushType: type, priority: priority,
                 expiration: expiration.map { UnixTime(milliseconds: $0) }, collapseID: collapse,
                 payload: payload))
     }

@@ -50,6 +50,10 @@ package struct AppDirectory: Sendable {
             self.apps = apps
             self.fcmApp = fcmApp
         }
+
+        fileprivate func app(for bundle: String) -> App? {
+            apps.first { $0.bundles?.contains(bundle) ?? false }
+        }
     }
 
     enum Route: Equatable {
@@ -71,8 +75,7 @@ package struct AppDirectory: Sendable {
         guard let instance = instances[instance] else { return nil }
         switch message {
         case .apns(let message):
-            guard let app = instance.apps.first(where: { $0.bundles?.contains(message.bundle) ?? false })
-            else {
+            guard let app = instance.app(for: message.bundle) ?? instance.app(for: message.app) else {
                 return nil
             }
             switch app.environment {

@@ -45,6 +45,9 @@ package struct DeliveryLimits: Sendable {
     package var sweepRows = 1_000
     /// How long a stop waits for requests under way: a little longer than their own deadline.
     package var drain: Duration = .seconds(12)
+    /// How long an operator's test push waits for a connection: with the request's own deadline it stays
+    /// below the admin door's, for two environments behind each other too.
+    package var trialWait: Duration = .seconds(4)
 
     /// What a peer is told when the outbox is full or the store is out.
     package var overloadedRetryAfter: Duration = .seconds(5)

@@ -9,14 +9,20 @@ package struct DeliveryObserver: Sendable {
     /// Pushes that a lane never sent, for their custody had ended.
     package var custodyEnds: @Sendable (LaneName, Int) -> Void
 
+    /// Each answer. Called under a lane's lock, so it must take no time and ask the lane nothing; `nil`:
+    /// nobody listens, and nothing is made for anybody.
+    package var attempted: (@Sendable (Attempt) -> Void)?
+
     package init(
         laneHalted: @escaping @Sendable (LaneName, Breaker.Cause, Reason) -> Void,
         laneResumed: @escaping @Sendable (LaneName) -> Void,
-        custodyEnds: @escaping @Sendable (LaneName, Int) -> Void = { _, _ in }
+        custodyEnds: @escaping @Sendable (LaneName, Int) -> Void = { _, _ in },
+        attempted: (@Sendable (Attempt) -> Void)? = nil
     ) {
         self.laneHalted = laneHalted
         self.laneResumed = laneResumed
         self.custodyEnds = custodyEnds
+        self.attempted = attempted
     }
 
     package static let none = DeliveryObserver(laneHalted: { _, _, _ in }, laneResumed: { _ in })

@@ -98,6 +98,13 @@ package final class DeliveryService: Service {
     /// Settlements that wait for the store.
     package var settleBacklog: Int { core.settler.backlog }
 
+    /// Sends one message by a lane, beside what it owes, for an operator who wants to see the answer.
+    ///
+    /// - Returns: `nil` when there is no such lane.
+    package func trial(_ lane: LaneName, _ message: ProviderMessage) async -> Trial? {
+        await core.lane(lane)?.trial(message)
+    }
+
     package func run() async throws {
         try await core.lease.renew()
         await withTaskGroup(of: Void.self) { group in

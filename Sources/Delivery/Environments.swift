@@ -1,4 +1,4 @@
-import PushModel
+package import PushModel
 import Synchronization
 
 /// Which of Apple's environments an address belongs to, learned from acceptances (DESIGN §4).
@@ -6,11 +6,11 @@ import Synchronization
 /// A room of the core holds address → environment, written at the first acceptance only. An address that was
 /// never accepted is tried in production first and, on `BadDeviceToken`, in the sandbox once, as part of the
 /// first attempt.
-enum Environments {
+package enum Environments {
     static let space = Space(core: "environment")
 
     /// app ‖ 0 ‖ token. The app's name cannot hold a zero byte.
-    static func key(app: ConfiguredName, address: Secret) -> RecordKey {
+    package static func key(app: ConfiguredName, address: Secret) -> RecordKey {
         let name = Array(app.text.utf8) + [0]
         let secret = Secret(count: name.count + address.count) { out in
             out.copyBytes(from: name)

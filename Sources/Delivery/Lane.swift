@@ -18,6 +18,9 @@ protocol LaneDoor: AnyObject, Sendable {
     func snapshot() -> LaneSnapshot
     func run() async
     func stop()
+    /// Sends one message beside the queue, whatever halts the lane. It is not owed, nothing is settled, and
+    /// no registration is blamed.
+    func trial(_ message: ProviderMessage) async -> Trial
 }
 
 /// What an operator may see of a lane.
@@ -39,8 +42,8 @@ package struct LaneSnapshot: Sendable {
 /// All decisions are made in ``LaneState`` under a lock that is held for no wait; the loops carry them out.
 final class Lane<P: Provider>: LaneDoor {
     let name: LaneName
-    private let provider: P
-    private let core: DeliveryCore
+    let provider: P
+    let core: DeliveryCore
     private let credential: Credential
     private let state: Mutex<LaneState>
     private let sender = Bell()
@@ -214,6 +217,8 @@ final class Lane<P: Provider>: LaneDoor {
         case .nothing: carryOut(finish(entry, answer, learned: []))
         case .change(let change): carryOut(finish(entry, answer, learned: [change]))
         case .goesOn(let other):
+            core.observer.attempted?(
+                Attempt(entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
             state.withLock { state in
                 state.inFlight -= 1
                 state.answersInTick += 1
@@ -252,6 +257,7 @@ final class Lane<P: Provider>: LaneDoor {
                 entry.push, answer: answer, outcome: outcome, spares: state.breaker.sparesRegistrations,
                 now: now,
                 limits: core.limits, random: random)
+            core.observer.attempted?(Attempt(entry.push, answer, outcome, .init(judged.step), at: now))
             let hasFeedback = !judged.feedback.isEmpty
             judged.feedback += learned
             apply(judged, waitsForCommit: hasFeedback, to: entry, now: now, state: &state, &actions)

@@ -31,8 +31,9 @@ package enum FCMOutcomeTable {
         if (200..<300).contains(status) { return Verdict(.accepted, .ok) }
         // A body that is no JSON leaves the status to judge by.
         let error = (try? JSONValue.parse(body))?["error"]
+        // An unspecified error names nothing: the status decides, as without an FcmError.
         let code = error?["details"]?.array?.lazy.filter { $0["@type"]?.string == faultType }
-            .compactMap { $0["errorCode"]?.string }.first
+            .compactMap { $0["errorCode"]?.string }.first { $0 != "UNSPECIFIED_ERROR" }
         let wait =
             RetryAfter.parse(String(decoding: retryAfter, as: UTF8.self), now: now)
             ?? error?["details"]?.array?.lazy.filter { $0["@type"]?.string == retryType }

@@ -61,8 +61,18 @@ final class HTTP2Session {
             if count < 0 { return nil }
             guard count > 0, let chunk else { return false }
             buffer.writeBytes(UnsafeRawBufferPointer(start: chunk, count: count))
+            Self.wipeFrame(chunk, count)
         }
         return true
+    }
+
+    /// The session's frame buffer lives as long as the connection, and holds a token and a payload until the
+    /// next frame is written over them. What it has handed out it does not read again.
+    private static func wipeFrame(_ frame: UnsafePointer<UInt8>, _ count: Int) {
+        // A frame's kind is its fourth byte: DATA, HEADERS, CONTINUATION. Others tell nothing, and the
+        // greeting, which has a blank there, stands in memory that cannot be written.
+        guard count > 9, frame[3] <= 1 || frame[3] == 9 else { return }
+        wipe(UnsafeMutableRawBufferPointer(start: UnsafeMutablePointer(mutating: frame), count: count))
     }
 
     var isOver: Bool { nghttp2_session_want_read(raw) == 0 && nghttp2_session_want_write(raw) == 0 }

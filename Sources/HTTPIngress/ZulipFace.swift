@@ -62,7 +62,7 @@ package struct ZulipFace: HTTPFace {
         if inbound.headerCount("authorization") > 1 { throw ZulipError(.malformedAuthorization) }
         let request = try inbound.withBody { (body) throws(ZulipError) in
             try ZulipInbound.parse(
-                method: inbound.method.rawValue, path: inbound.path,
+                method: inbound.method.rawValue, path: inbound.path, query: inbound.query,
                 authorization: inbound.header("authorization"), contentType: inbound.header("content-type"),
                 body: body)
         }

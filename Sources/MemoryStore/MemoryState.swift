@@ -16,6 +16,11 @@ struct MemoryState {
         var endedAt: UnixTime?
     }
 
+    struct ParkedName: Hashable {
+        var lane: String
+        var pushClass: PushClass
+    }
+
     /// How long a mark is held after its push has ended (DESIGN §2.7).
     static let markSpan = Duration.seconds(600)
     /// Marks of ended pushes in memory: ten minutes at 1,700 a second, in some 100 MB at worst.
@@ -30,14 +35,15 @@ struct MemoryState {
     var rows: [Int64: Row] = [:]
     var nextRow: Int64 = 1
     var bytes = 0
-    var parked: [String: Set<Int64>] = [:]
+    var parked: [ParkedName: ParkedRows] = [:]
+    var parkedCounts: [String: Int] = [:]
+    /// When custody of each row ends; what has gone meanwhile is passed over.
+    private var custody = MomentHeap()
     var marks: [Digest16: Mark] = [:]
     /// Ended marks, oldest first; consumed up to `endedHead`.
     var ended: [(mark: Digest16, at: UnixTime)] = []
     var endedHead = 0
     var aliveUntil: [OwnerID: UnixTime] = [:]
-    /// Where the next claim of a lane and class begins its round.
-    var cursors: [String: Digest16] = [:]
     var settings: [String: [UInt8]] = [:]
 
     init(rowLimit: Int, byteLimit: Int) {
@@ -65,8 +71,14 @@ struct MemoryState {
     }
 
     mutating func purge(_ before: UnixTime, _ limit: Int) -> Int {
-        let gone = records.values.lazy.filter { $0.expiresAt < before }.prefix(limit).map(\.key)
-        let keys = Array(gone)
+        remove(limit) { $0.expiresAt < before }
+    }
+
+    mutating func forget(_ owner: Digest16, _ limit: Int) -> Int { remove(limit) { $0.owner == owner } }
+
+    private mutating func remove(_ limit: Int, _ isGone: (StoredRecord) -> Bool) -> Int {
+        var keys: [Digest16] = []
+        for record in records.values where isGone(record) && keys.count < limit { keys.append(record.key) }
         for key in keys { records[key] = nil }
         return keys.count
     }
@@ -150,7 +162,8 @@ struct MemoryState {
         nextRow += 1
         rows[push.row] = Row(push: push, owner: owner, first: nil)
         bytes += push.sealed.count
-        if push.parked { parked[push.lane, default: []].insert(push.row) }
+        if push.parked { park(push) }
+        noteCustody(push)
         if let mark = push.mark { marks[mark] = Mark(id: push.id, row: push.row, first: nil, endedAt: nil) }
         return push.row
     }
@@ -168,13 +181,14 @@ struct MemoryState {
             remove(row)
             if let mark = row.push.mark, marks[mark]?.row == row.push.row { marks[mark] = nil }
         case .retry(let notBefore, let attempt, let lane, let isParked):
-            if row.push.parked { parked[row.push.lane]?.remove(step.row) }
+            if row.push.parked { parkedCounts[row.push.lane, default: 0] -= 1 }
             row.push.notBefore = notBefore
             row.push.attempt = attempt
             row.push.lane = lane.description
             row.push.parked = isParked
             keep(row)
         case .park:
+            if row.push.parked { parkedCounts[row.push.lane, default: 0] -= 1 }
             row.push.parked = true
             keep(row)
         }
@@ -183,14 +197,36 @@ struct MemoryState {
 
     private mutating func keep(_ row: Row) {
         rows[row.push.row] = row
-        if row.push.parked { parked[row.push.lane, default: []].insert(row.push.row) }
+        if row.push.parked { park(row.push) }
         if let mark = row.push.mark, marks[mark]?.row == row.push.row { marks[mark]?.first = row.first }
     }
 
     private mutating func remove(_ row: Row) {
         rows[row.push.row] = nil
         bytes -= row.push.sealed.count
-        if row.push.parked { parked[row.push.lane]?.remove(row.push.row) }
+        if row.push.parked { parkedCounts[row.push.lane, default: 0] -= 1 }
+    }
+
+    private mutating func park(_ push: StoredPush) {
+        let name = ParkedName(lane: push.lane, pushClass: push.pushClass)
+        parked[name, default: ParkedRows()].insert(
+            MomentHeap.Item(at: push.notBefore, row: push.row), of: push.origin)
+        parkedCounts[push.lane, default: 0] += 1
+    }
+
+    private mutating func noteCustody(_ push: StoredPush) {
+        custody.insert(MomentHeap.Item(at: push.custodyEnds, row: push.row))
+        // Made anew before what has gone outweighs what is there.
+        guard custody.count > 2 * rows.count + 1_024 else { return }
+        custody = MomentHeap()
+        for row in rows.values {
+            custody.insert(MomentHeap.Item(at: row.push.custodyEnds, row: row.push.row))
+        }
+    }
+
+    private func isParked(_ item: MomentHeap.Item, in lane: String) -> Bool {
+        guard let push = rows[item.row]?.push else { return false }
+        return push.parked && push.notBefore == item.at && push.lane == lane
     }
 
     private mutating func end(_ mark: Digest16, _ row: Row, _ now: UnixTime) {
@@ -215,39 +251,33 @@ struct MemoryState {
     mutating func claim(
         _ lane: String, _ due: UnixTime, _ limit: Int, _ owner: OwnerID, _ clock: UnixTime
     ) -> [StoredPush] {
-        var queues: [PushClass: [Digest16: [Row]]] = [:]
-        for handle in parked[lane] ?? [] {
-            guard let row = rows[handle], row.push.notBefore <= due,
-                row.owner == owner || isDead(row.owner, clock)
-            else { continue }
-            queues[row.push.pushClass, default: [:]][row.push.origin, default: []].append(row)
-        }
         var taken: [StoredPush] = []
         for pushClass in PushClass.allCases where taken.count < limit {
-            guard let origins = queues[pushClass] else { continue }
-            let name = "\(lane)#\(pushClass.rawValue)"
-            let cursor = cursors[name] ?? Digest16(high: 0, low: 0)
-            let sorted = origins.keys.sorted()
-            let order = sorted.filter { $0 > cursor } + sorted.filter { $0 <= cursor }
-            let lists = order.map { origin in
-                (origins[origin] ?? []).sorted {
-                    ($0.push.notBefore, $0.push.row) < ($1.push.notBefore, $1.push.row)
+            let name = ParkedName(lane: lane, pushClass: pushClass)
+            guard var waiting = parked.removeValue(forKey: name) else { continue }
+            // Ends: each round takes rows out, or is the last. A row that was put off and brought back to the
+            // same moment stands there twice, and then a round brings fewer than it was asked for.
+            while taken.count < limit {
+                let handles = waiting.take(
+                    due: due, limit: limit - taken.count, counts: { isParked($0, in: lane) },
+                    mayTake: { item in rows[item.row].map { mayTake($0, owner, clock) } ?? false })
+                if handles.isEmpty { break }
+                for handle in handles {
+                    if let row = rows[handle], row.push.parked { taken.append(take(row, owner)) }
                 }
             }
-            let rounds = lists.map(\.count).max() ?? 0
-            for round in 0..<rounds {
-                for list in lists where round < list.count && taken.count < limit {
-                    taken.append(take(list[round], owner))
-                    cursors[name] = list[round].push.origin
-                }
-            }
+            parked[name] = waiting
         }
         return taken
     }
 
+    private func mayTake(_ row: Row, _ owner: OwnerID, _ clock: UnixTime) -> Bool {
+        row.owner == owner || isDead(row.owner, clock)
+    }
+
     private mutating func take(_ row: Row, _ owner: OwnerID) -> StoredPush {
         var row = row
-        parked[row.push.lane]?.remove(row.push.row)
+        parkedCounts[row.push.lane, default: 0] -= 1
         if row.owner != owner { row.push.epoch += 1 }
         row.owner = owner
         row.push.parked = false
@@ -259,15 +289,29 @@ struct MemoryState {
         (aliveUntil[owner] ?? .distantPast) <= clock
     }
 
-    func nextDue(_ lane: String) -> UnixTime? {
-        parked[lane]?.compactMap { rows[$0]?.push.notBefore }.min()
+    mutating func nextDue(_ lane: String) -> UnixTime? {
+        var next: UnixTime?
+        for pushClass in PushClass.allCases {
+            let name = ParkedName(lane: lane, pushClass: pushClass)
+            guard var waiting = parked.removeValue(forKey: name) else { continue }
+            if let earliest = waiting.earliest({ isParked($0, in: lane) }) {
+                next = min(next ?? earliest, earliest)
+            }
+            parked[name] = waiting
+        }
+        return next
     }
 
     mutating func endCustody(_ before: UnixTime, _ limit: Int) -> [String: Int] {
         var gone: [Row] = []
-        for handle in parked.values.joined() where gone.count < limit {
-            if let row = rows[handle], row.push.custodyEnds < before { gone.append(row) }
+        var ended = custody
+        custody = MomentHeap()
+        // One that is in a lane's memory ends there.
+        while gone.count < limit, let item = ended.first({ rows[$0.row] != nil }), item.at <= before {
+            _ = ended.removeFirst()
+            if let row = rows[item.row], row.push.parked { gone.append(row) }
         }
+        custody = ended
         var counts: [String: Int] = [:]
         for row in gone {
             remove(row)
@@ -283,10 +327,12 @@ struct MemoryState {
             if row.owner != owner, isDead(row.owner, clock) { taken.append(row) }
         }
         for var row in taken {
+            let wasParked = row.push.parked
             row.owner = owner
             row.push.epoch += 1
             row.push.parked = true
-            keep(row)
+            rows[row.push.row] = row
+            if !wasParked { park(row.push) }
         }
         return taken.count
     }

@@ -47,6 +47,10 @@ package final class MemoryStore: Engine {
         shared.state.withLock { $0.purge(before, limit) }
     }
 
+    package func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
+        shared.state.withLock { $0.forget(owner, limit) }
+    }
+
     package func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> StoredAccepted {
@@ -90,7 +94,7 @@ package final class MemoryStore: Engine {
 
     package func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
         shared.state.withLock { state in
-            (state.rows.count, state.bytes, state.parked.compactMapValues { $0.isEmpty ? nil : $0.count })
+            (state.rows.count, state.bytes, state.parkedCounts.filter { $0.value > 0 })
         }
     }
 

@@ -128,6 +128,7 @@ package protocol Engine: Sendable {
     ) async throws(StoreError) -> [StoredRecord]
     func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied
     func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int
+    func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int
 
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
@@ -148,4 +149,12 @@ package protocol Engine: Sendable {
     func setting(_ name: String) async throws(StoreError) -> [UInt8]?
     /// Writes a named value if there is none yet; the value that stands afterwards.
     func settle(setting name: String, to value: [UInt8]) async throws(StoreError) -> [UInt8]
+}
+
+/// What an operator may ask an engine about single owed pushes, beside the ways of ``Engine``.
+package protocol OwedLookup: Sendable {
+    /// The row of an owed push, without its sealed column; `nil` when none is found.
+    func owed(_ id: PushID) async throws(StoreError) -> StoredPush?
+    /// The push that has been owed longest.
+    func oldest() async throws(StoreError) -> PushID?
 }

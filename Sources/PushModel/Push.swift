@@ -69,10 +69,19 @@ package enum APNsPushType: String, Sendable, CaseIterable {
 
 /// What APNs is asked to deliver.
 package struct APNsMessage: Sendable {
+    /// How `apns-topic` is made of the bundle id.
+    package enum TopicForm: UInt8, Sendable, Hashable {
+        /// With the suffix of the push type behind it (push-services §2.4).
+        case suffixedByType
+        /// As it stands: the client named the whole topic, as Zulip's does (its fact sheet, §4 and §6).
+        case asNamed
+    }
+
     /// The device token as it goes into the path: hex digits, as registered.
     package var token: Secret
-    /// The app's bundle id, without suffix.
+    /// The app's bundle id without suffix, or with ``TopicForm/asNamed`` the topic itself.
     package var bundle: String
+    package var topicForm: TopicForm
     package var pushType: APNsPushType
     /// 10, 5 or 1.
     package var priority: UInt8
@@ -84,16 +93,34 @@ package struct APNsMessage: Sendable {
     package var payload: Secret
 
     package init(
-        token: Secret, bundle: String, pushType: APNsPushType, priority: UInt8, expiration: UnixTime? = nil,
-        collapseID: Secret? = nil, payload: Secret
+        token: Secret, bundle: String, topicForm: TopicForm = .suffixedByType, pushType: APNsPushType,
+        priority: UInt8, expiration: UnixTime? = nil, collapseID: Secret? = nil, payload: Secret
     ) {
         self.token = token
         self.bundle = bundle
+        self.topicForm = topicForm
         self.pushType = pushType
         self.priority = priority
         self.expiration = expiration
         self.collapseID = collapseID
         self.payload = payload
+    }
+
+    /// `apns-topic`.
+    package var topic: String {
+        switch topicForm {
+        case .suffixedByType: bundle + pushType.topicSuffix
+        case .asNamed: bundle
+        }
+    }
+
+    /// The bundle id of the app whose credentials send this: a topic that was named whole may have a push
+    /// type's suffix, which no configured bundle has.
+    package var app: String {
+        guard topicForm == .asNamed else { return bundle }
+        let suffixes = APNsPushType.allCases.map(\.topicSuffix).filter { !$0.isEmpty && bundle.hasSuffix($0) }
+        // `.voip` ends no other suffix, and none of them ends in another.
+        return String(bundle.dropLast(suffixes.map(\.utf8.count).max() ?? 0))
     }
 }
 

@@ -56,6 +56,8 @@ package protocol Registry: Sendable {
     func apply(_ changes: [Change]) async throws(StoreError) -> Applied
     /// Removes at most `limit` records whose `expiresAt` is before the moment; how many went.
     func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int
+    /// Removes at most `limit` records of an owner, expired ones and tombstones too; how many went.
+    func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int
 }
 
 /// Pushes, marks and changes that become owed in one commit.

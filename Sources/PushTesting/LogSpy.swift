@@ -1,22 +1,25 @@
 package import PushModel
-import Synchronization
 
 /// A journal that a test can read: every event as one line of text, as a log would show it.
 package final class LogSpy: Sendable {
-    private let lines = Mutex<[String]>([])
+    private let lines = Noted<[String]>([])
 
     package init() {}
 
     package var journal: Journal {
         Journal { level, event, fields in
             let pairs = fields.map { " \($0.0.rawValue)=\($0.1.logText)" }.joined()
-            self.lines.withLock { $0.append("\(level.rawValue) \(event)\(pairs)") }
+            self.lines.change { $0.append("\(level.rawValue) \(event)\(pairs)") }
         }
     }
 
     /// Everything noted so far, in order.
-    package var text: [String] { lines.withLock { $0 } }
+    package var text: [String] { lines.value }
     /// Whether any line contains the text.
     package func contains(_ part: String) -> Bool { text.contains { $0.contains(part) } }
-    package func clear() { lines.withLock { $0.removeAll() } }
+    /// Returns once so many lines contain the text, or when the test has run out of time.
+    package func until(_ count: Int = 1, contain part: String) async {
+        await lines.until { lines in lines.count { $0.contains(part) } >= count }
+    }
+    package func clear() { lines.set([]) }
 }

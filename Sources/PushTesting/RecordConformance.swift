@@ -13,6 +13,7 @@ package enum EngineConformance {
             ConformanceCase("pages follow revisions, and revisions rise over reopening too", paging),
             ConformanceCase("a record past its expiry is none, and purge takes a bounded number", expiry),
             ConformanceCase("an expired record stays 42 days, and may be put anew before", expiredLife),
+            ConformanceCase("an owner's records are forgotten, expired ones too", forgottenOwner),
             ConformanceCase("one dead address ends its older registrations only", deadAddress),
             ConformanceCase("a setting is written once", settings)
         ]
@@ -128,6 +129,23 @@ package enum EngineConformance {
         let left = try await engine.find([4, 5].map(Samples.digest), now: end)
         try expect(left[0]?.state == .live && left[0]?.expiresAt == .distantFuture, "what came back stays")
         try expect(left[1]?.state == .live, "what never expired stays")
+    }
+
+    private static func forgottenOwner(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let now = rig.clock.now
+        let records = [
+            Samples.record(1, owner: 50), Samples.record(2, owner: 50), Samples.record(3, owner: 50),
+            Samples.record(4, owner: 51), Samples.record(5)
+        ]
+        _ = try await engine.apply(records.map { .put($0, if: .any) }, now: now)
+        _ = try await engine.apply([.expire(Samples.digest(2), at: now, if: .any)], now: now)
+        let owner = Samples.digest(50)
+        try expect(try await engine.forget(owner: owner, limit: 2) == 2, "it is bounded")
+        try expect(try await engine.forget(owner: owner, limit: 2) == 1, "and goes on")
+        try expect(try await engine.forget(owner: owner, limit: 2) == 0, "and ends")
+        let left = try await engine.find((1...5).map { Samples.digest($0) }, now: now)
+        try expect(left.map { $0 != nil } == [false, false, false, true, true], "others stay")
     }
 
     private static func deadAddress(_ rig: EngineRig) async throws {

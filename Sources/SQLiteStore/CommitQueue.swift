@@ -18,10 +18,23 @@ final class CommitQueue: Sendable {
         /// Nobody waits for it but bookkeeping: it joins the next commit, or makes one of its own after
         /// ``SQLiteLimits/lazyWait``.
         var isLazy = false
+        var size = Size.small
+    }
+
+    /// How much an operation may do. A call that comes in waits for the commit under way and for its own, so
+    /// one commit must never hold the rows of a settlement, a claim and a sweep together.
+    enum Size: Sendable {
+        /// What one request brings.
+        case small
+        /// Up to a thousand rows: one to a commit.
+        case bulk
     }
 
     private struct State {
-        var jobs: [Job] = []
+        var small: [Job] = []
+        /// Few: one settler, one claim of each lane, one sweep.
+        var bulk: [Job] = []
+        var waiting: Int { small.count + bulk.count }
         var isDraining = false
         var isClosed = false
         var commits = 0
@@ -46,7 +59,7 @@ final class CommitQueue: Sendable {
     }
 
     /// Operations that wait for the next commit.
-    var waiting: Int { state.withLock(\.jobs.count) }
+    var waiting: Int { state.withLock(\.waiting) }
 
     /// Batches so far; a quiet log is one that has not risen.
     var commits: Int { state.withLock(\.commits) }
@@ -60,7 +73,7 @@ final class CommitQueue: Sendable {
     ///
     /// - Parameter lazily: nobody waits for it: it would rather join the next commit than make one.
     func submit<Value: Sendable>(
-        lazily isLazy: Bool = false,
+        _ size: Size = .small, lazily isLazy: Bool = false,
         _ operation: @escaping @Sendable (SQLiteWriter, Database) throws -> Value
     ) async throws(StoreError) -> Value {
         let outcome: Result<Value, StoreError> = await withCheckedContinuation { continuation in
@@ -74,7 +87,7 @@ final class CommitQueue: Sendable {
                             // Found before anything was written: its neighbours need not begin again.
                             return { continuation.resume(returning: .failure(error)) }
                         }
-                    }, fail: { continuation.resume(returning: .failure($0)) }, isLazy: isLazy))
+                    }, fail: { continuation.resume(returning: .failure($0)) }, isLazy: isLazy, size: size))
         }
         return try outcome.get()
     }
@@ -82,8 +95,11 @@ final class CommitQueue: Sendable {
     private func add(_ job: Job) {
         enum Next { case refuse, wait, wake, time }
         let next = state.withLock { state -> Next in
-            guard !state.isClosed, state.jobs.count < limits.waitingJobs else { return .refuse }
-            state.jobs.append(job)
+            guard !state.isClosed, state.waiting < limits.waitingJobs else { return .refuse }
+            switch job.size {
+            case .small: state.small.append(job)
+            case .bulk: state.bulk.append(job)
+            }
             if !job.isLazy {
                 state.urgent += 1
                 return state.isDraining ? .wait : .wake
@@ -99,7 +115,7 @@ final class CommitQueue: Sendable {
             DispatchQueue.global().asyncAfter(deadline: .now() + limits.lazyWait) {
                 self.state.withLock { state in
                     state.isLazyTimed = false
-                    state.isLazyDue = !state.jobs.isEmpty
+                    state.isLazyDue = state.waiting > 0
                 }
                 _ = self.wake()
             }
@@ -109,7 +125,7 @@ final class CommitQueue: Sendable {
     /// Starts a drain unless one is under way; false when the store is closed.
     func wake() -> Bool {
         let (isOpen, starts) = state.withLock { state -> (Bool, Bool) in
-            guard !state.isClosed || state.isDraining || !state.jobs.isEmpty else { return (false, false) }
+            guard !state.isClosed || state.isDraining || state.waiting > 0 else { return (false, false) }
             defer { state.isDraining = true }
             return (true, !state.isDraining)
         }
@@ -126,10 +142,11 @@ final class CommitQueue: Sendable {
                     state.isDraining = !(state.finds?.isEmpty ?? true)
                     return ([], !state.isDraining)
                 }
-                let batch = Array(state.jobs.prefix(limits.jobsPerCommit))
-                state.jobs.removeFirst(batch.count)
+                var batch = Array(state.small.prefix(limits.jobsPerCommit))
+                state.small.removeFirst(batch.count)
+                if !state.bulk.isEmpty { batch.append(state.bulk.removeFirst()) }
                 for job in batch where !job.isLazy { state.urgent -= 1 }
-                if state.jobs.isEmpty { state.isLazyDue = false }
+                if state.waiting == 0 { state.isLazyDue = false }
                 state.commits += 1
                 return (batch, false)
             }

@@ -19,8 +19,8 @@ package struct SQLiteInspection: Sendable {
         package var bytes = 0
         /// Lane text → rows.
         package var lanes: [String: Int] = [:]
-        /// When the oldest of them was accepted.
-        package var oldest: UnixTime?
+        /// The one that was accepted first.
+        package var oldest: PushID?
     }
 
     /// How SQLite's own check of the file's structure ended.
@@ -106,7 +106,7 @@ package struct SQLiteInspection: Sendable {
         }
         // Rows are numbered in the order of their commits.
         try file.rows("SELECT id FROM outbox ORDER BY seq LIMIT 1") { row in
-            owed.oldest = Digest16(row.bytes(0)).map { PushID($0).acceptedAt }
+            owed.oldest = Digest16(row.bytes(0)).map { PushID($0) }
         }
         return owed
     }

@@ -29,8 +29,13 @@ package struct SQLiteLimits: Sendable {
     package var forgetAfter: Duration = .milliseconds(500)
     /// At the latest after that long under unbroken load.
     package var forgetEvery: Duration = .seconds(30)
+    /// How long emptying the log waits for readers, and commits with it. Our own are done in a few
+    /// milliseconds.
+    package var forgetPatience: Duration = .milliseconds(50)
+    /// How long a connection waits for another program's lock. Nobody but an operator's tool has one.
+    package static let busySeconds = 5
     /// KiB of page cache of each connection.
-    package var cacheKiB = 4_096
+    package var cacheKiB = 2_048
     /// Origins that one claim takes turns over: two steps in the index for each, so some 5 ms. More wait for
     /// the next claim, which begins behind them.
     package var originsPerClaim = 512

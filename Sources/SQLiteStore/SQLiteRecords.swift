@@ -160,6 +160,18 @@ extension SQLiteWriter {
         var find = try SQL(db, "SELECT key FROM records WHERE expires_at < ? LIMIT ?")
         find.bind(before)
         find.bind(limit)
+        return try remove(find, db)
+    }
+
+    func forget(owner: Digest16, limit: Int, _ db: Database) throws -> Int {
+        var find = try SQL(db, "SELECT key FROM records WHERE owner = ? LIMIT ?")
+        find.bind(owner)
+        find.bind(limit)
+        return try remove(find, db)
+    }
+
+    /// Removes the records whose keys are found.
+    private func remove(_ find: SQL, _ db: Database) throws -> Int {
         var keys: [Digest16] = []
         while try find.step() { if let key = try find.digest(0) { keys.append(key) } }
         find.finish()

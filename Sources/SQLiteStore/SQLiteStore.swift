@@ -5,6 +5,7 @@ import Darwin
 #endif
 import Foundation
 import GRDB
+import GRDBSQLite
 package import PushModel
 import ServiceLifecycle
 import Synchronization
@@ -15,7 +16,7 @@ import Synchronization
 /// finds are joined likewise and read by the writer. `run` empties the log when the relay is quiet, so that
 /// what was forgotten is gone.
 package final class SQLiteStore: Engine {
-    private let pool: DatabasePool
+    let pool: DatabasePool
     private let queue: CommitQueue
     private let finds: FindQueue
     private let limits: SQLiteLimits
@@ -49,13 +50,16 @@ package final class SQLiteStore: Engine {
         let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw StoreError(.unavailable) }
         _ = Foundation.close(descriptor)
+        try BlankingFiles.install()
         var configuration = Configuration()
         configuration.label = "sealbell"
         configuration.maximumReaderCount = 2
-        configuration.busyMode = .timeout(5)
+        configuration.busyMode = .timeout(TimeInterval(SQLiteLimits.busySeconds))
         let (cache, pages) = (limits.cacheKiB, limits.checkpointPages)
         configuration.prepareDatabase { db in
             try db.execute(sql: "PRAGMA secure_delete = ON")
+            // Pages of its pointer map could be taken for a tree's (`PageGap`).
+            try db.execute(sql: "PRAGMA auto_vacuum = NONE")
             try db.execute(sql: "PRAGMA temp_store = MEMORY")
             try db.execute(sql: "PRAGMA cache_size = -\(cache)")
             try db.execute(sql: "PRAGMA wal_autocheckpoint = \(pages)")
@@ -83,34 +87,43 @@ package final class SQLiteStore: Engine {
         }
     }
 
-    /// Empties the log when quiet, and at the latest every half minute, until cancelled or stopped.
+    /// Empties the log at start, when quiet, and at the latest every half minute, until cancelled or stopped.
     package func run() async throws {
         await cancelWhenGracefulShutdown {
-            var forgotten = self.queue.commits
-            var seen = forgotten
+            // A process that was killed left a log; so the first round empties it whatever happened since.
+            var forgotten = -1
+            var seen = -1
             var last = self.world.instant()
+            var pause = self.limits.forgetAfter
             while !Task.isCancelled {
-                do { try await self.world.sleep(self.world.instant() + self.limits.forgetAfter) } catch {
-                    break
-                }
+                do { try await self.world.sleep(self.world.instant() + pause) } catch { break }
                 let commits = self.queue.commits
-                let isQuiet = commits == seen
+                let isQuiet = commits == seen || forgotten < 0
                 seen = commits
                 let isLate = self.world.instant() - last >= self.limits.forgetEvery
                 guard commits != forgotten, isQuiet || isLate else { continue }
-                // A reader in the way: the next round tries again.
-                if (try? await self.forgetNow()) != nil {
-                    forgotten = commits
-                    last = self.world.instant()
+                do {
+                    try await self.forgetNow()
+                    (forgotten, last, pause) = (commits, self.world.instant(), self.limits.forgetAfter)
+                } catch {
+                    // A reader of another program is in the way. It is asked less and less often, for each
+                    // time holds up commits for a moment.
+                    pause = min(pause * 2, self.limits.forgetEvery)
                 }
             }
         }
     }
 
     /// Moves the log into the file and empties it: from then on no deleted byte is in either.
+    ///
+    /// Waits ``SQLiteLimits/forgetPatience`` for readers at most: no commit can be made meanwhile.
+    ///
+    /// - Throws: `.unavailable` when a reader was in the way.
     package func forgetNow() async throws(StoreError) {
         do {
-            try await pool.writeWithoutTransaction { db in
+            try await pool.writeWithoutTransaction { [limits] db in
+                sqlite3_busy_timeout(db.sqliteConnection, CInt(limits.forgetPatience.wholeMilliseconds))
+                defer { sqlite3_busy_timeout(db.sqliteConnection, CInt(SQLiteLimits.busySeconds * 1_000)) }
                 _ = try db.checkpoint(.truncate)
             }
         } catch {
@@ -154,7 +167,11 @@ extension SQLiteStore {
     }
 
     package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
-        try await queue.submit { try $0.purge(before: before, limit: limit, $1) }
+        try await queue.submit(.bulk) { try $0.purge(before: before, limit: limit, $1) }
+    }
+
+    package func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
+        try await queue.submit(.bulk) { try $0.forget(owner: owner, limit: limit, $1) }
     }
 
     package func accept(
@@ -168,13 +185,13 @@ extension SQLiteStore {
     ) async throws(StoreError) -> [Bool] {
         // A push that is settled late is at worst sent again after a crash, as it would be anyway. A reply
         // may wait for feedback.
-        try await queue.submit(lazily: feedback.isEmpty) {
+        try await queue.submit(.bulk, lazily: feedback.isEmpty) {
             try $0.settle(steps, feedback: feedback, now: now, $1)
         }
     }
 
     package func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
-        try await queue.submit { try $0.claim(lane, due: due, limit: limit, $1) }
+        try await queue.submit(.bulk) { try $0.claim(lane, due: due, limit: limit, $1) }
     }
 
     package func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? {
@@ -182,7 +199,7 @@ extension SQLiteStore {
     }
 
     package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int] {
-        try await queue.submit { try $0.endCustody(before: before, limit: limit, $1) }
+        try await queue.submit(.bulk) { try $0.endCustody(before: before, limit: limit, $1) }
     }
 
     package func renew(for span: Duration) async throws(StoreError) {
@@ -191,7 +208,7 @@ extension SQLiteStore {
     }
 
     package func takeOver(limit: Int) async throws(StoreError) -> Int {
-        try await queue.submit { try $0.takeOver(limit: limit, $1) }
+        try await queue.submit(.bulk) { try $0.takeOver(limit: limit, $1) }
     }
 
     package func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {

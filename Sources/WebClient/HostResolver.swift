@@ -1,3 +1,4 @@
+import CWiping
 import NIOPosix
 package import PushModel
 import Synchronization
@@ -24,7 +25,10 @@ package struct SystemResolver: HostResolver {
             await withCheckedContinuation { continuation in
                 answer.wait(continuation)
                 NIOThreadPool.singleton.submit { state in
-                    answer.give(state == .active ? Self.lookUp(host) : [])
+                    let found = state == .active ? Self.lookUp(host) : []
+                    // The resolver works on the stack, and a pool's thread may not be called again for long.
+                    sealbell_wipe_stack()
+                    answer.give(found)
                 }
             }
         } onCancel: {

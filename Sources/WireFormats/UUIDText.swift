@@ -10,6 +10,13 @@ package struct UUIDText: Sendable, Hashable {
 
     /// Reads the canonical form; `nil` for upper case, braces, or anything else.
     package init?(_ text: UnsafeRawBufferPointer) {
+        guard !text.contains(where: { (0x41...0x46).contains($0) }) else { return nil }
+        self.init(anyCase: text)
+    }
+
+    /// Reads 8-4-4-4-12 digits of either case, which is how RFC 9562 §4 wants them read; `nil` for braces, a
+    /// missing hyphen, or anything else.
+    package init?(anyCase text: UnsafeRawBufferPointer) {
         guard text.count == 36 else { return nil }
         var words: (UInt64, UInt64) = (0, 0)
         var digits = 0
@@ -18,9 +25,7 @@ package struct UUIDText: Sendable, Hashable {
                 guard text[index] == 0x2D else { return nil }
                 continue
             }
-            guard let digit = Hex.value(ofDigit: text[index]), !(0x41...0x46).contains(text[index]) else {
-                return nil
-            }
+            guard let digit = Hex.value(ofDigit: text[index]) else { return nil }
             if digits < 16 {
                 words.0 = words.0 << 4 | UInt64(digit)
             } else {

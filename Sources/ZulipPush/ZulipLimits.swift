@@ -4,14 +4,16 @@ public enum ZulipLimits {
     public static let requestsPerCall = 1_000
     /// Body of a notify call: 1,000 items of the largest size that a push service takes.
     public static let notifyBodyBytes = 4 << 20
-    /// Body of an analytics call: a thousand rows of each kind are about 1 MiB.
-    public static let analyticsBodyBytes = 8 << 20
+    /// Body of an analytics call: deployed servers upload up to 10,000 rows of each of three kinds at once,
+    /// which percent-encoded are about 8 MiB.
+    public static let analyticsBodyBytes = 16 << 20
     /// Body of any other call: the largest blob is about 6 KiB, three times that when percent-encoded.
     public static let formBodyBytes = 64 << 10
     /// Fields of one form: the largest known form has eight.
     public static let formFields = 64
-    /// Nesting of any JSON text: `aps` in a request is the deepest, at 6.
-    public static let jsonDepth = 16
+    /// Nesting of any JSON text. What is read is 6 deep at most, but members to ignore may nest as they like;
+    /// the reader recurses over them, about 200 bytes of stack for each.
+    public static let jsonDepth = 128
     /// Characters of a device token (§4).
     public static let tokenCharacters = 4_096
     /// Bytes of a sealed registration: token of four-byte characters, app id, members to ignore, 48 bytes.

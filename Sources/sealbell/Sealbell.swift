@@ -17,7 +17,7 @@ struct Sealbell: AsyncParsableCommand {
         version: version,
         subcommands: [
             ServeCommand.self, DemoCommand.self, BenchCommand.self, ConfigCommand.self, DoctorCommand.self,
-            KeysCommand.self, OriginsCommand.self,
+            KeysCommand.self, OriginsCommand.self, TestPushCommand.self, WhyCommand.self, ForgetCommand.self,
             VersionCommand.self
         ])
 

@@ -18,7 +18,7 @@ struct RepeatTests {
             async let first = rig.admit([push(1)])
             await provider.waitForSent(1)
             async let second = rig.admit([push(1)])
-            while trace.text.count < 2 { await Task.yield() }
+            await trace.until { $0.count == 2 }
             answers.add()
             let outcomes = try await [first, second]
             #expect(outcomes == [[.known(.rejected)], [.known(.rejected)]])
@@ -101,7 +101,9 @@ struct RepeatTests {
         try await Rig.run(Depot(), .of(provider)) { rig in
             try await rig.expect([.known(.misconfigured)], of: [push(1)])
             try await rig.expect([.pending], of: [push(2)])
-            try await rig.expect([.known(.misconfigured), .pending], of: [push(1), push(2)])
+            let again = try await rig.admit([push(1), push(2)])
+            #expect(again == [.known(.misconfigured), .pending])
+            #expect(provider.addresses == ["t1"])
             try await rig.expectRows(2)
         }
     }

@@ -70,7 +70,10 @@ struct ReplyTests {
         let provider = ScriptedProvider(Names.fcm) { _ in .badCredential }
         try await Rig.run(Depot(), .of(provider)) { rig in
             try await rig.expect([.known(.misconfigured)], of: [push(1)])
-            try await rig.expect([.pending, .pending], of: [push(2), push(3)])
+            // No time passes here: who waited would wait for ever.
+            let unanswered = try await rig.admit([push(2), push(3)])
+            #expect(unanswered == [.pending, .pending])
+            #expect(provider.addresses == ["t1"], "and nothing more is sent")
             try await rig.expectRows(3)
         }
     }
@@ -80,9 +83,40 @@ struct ReplyTests {
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         try await Rig.run(Depot(), .of(provider)) { rig in
             try await rig.owe((1...1_001).map { push($0) })
-            try await rig.expect([.pending], of: [push(2_000)])
+            // No time passes here: who waited would wait for ever.
+            let unanswered = try await rig.admit([push(2_000)])
+            #expect(unanswered == [.pending])
+            #expect(provider.sent.isEmpty)
             provider.grant(1)
             await rig.outbox.ended.wait(for: 1_002)
+            #expect(Set(provider.addresses).count == 1_002, "each is sent, and once")
+            #expect(provider.sent.count == 1_002)
+        }
+    }
+
+    @Test("Nobody waits for a lane that is known to be too slow for its backlog")
+    func slowLane() async throws {
+        let (asked, goesOn) = (Noted(0), Watch())
+        let provider = ScriptedProvider(Names.fcm) { _ in
+            let number = asked.change { count in
+                count += 1
+                return count
+            }
+            if number > 1 { await goesOn.wait(for: 1) }
+            return .accepted
+        }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            try await rig.owe((1...3_000).map { push($0) })
+            // One answer within a tick: at that pace the rest takes minutes.
+            await rig.outbox.ended.wait(for: 1)
+            await rig.pass(.milliseconds(100))
+            // No more time passes: who waited would wait for ever.
+            let unanswered = try await rig.admit([push(4_000)])
+            #expect(unanswered == [.pending])
+            #expect(provider.sent.count <= 2)
+            goesOn.add()
+            await rig.outbox.ended.wait(for: 3_001)
+            #expect(Set(provider.addresses).count == 3_001 && provider.sent.count == 3_001)
         }
     }
 

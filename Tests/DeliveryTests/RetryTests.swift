@@ -76,6 +76,22 @@ struct RetryTests {
         }
     }
 
+    @Test("A push whose custody has ended since the last tick is not sent when a place comes free")
+    func custodyBetweenTicks() async throws {
+        let depot = Depot()
+        let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
+        var limits = DeliveryLimits()
+        limits.tick = .seconds(60)
+        try await Rig.run(depot, .of(provider), limits: limits) { rig in
+            try await rig.owe([push(1, custodyEnds: depot.clock.now + .seconds(3)), push(2)])
+            await rig.pass(.seconds(4), step: .seconds(4))
+            provider.grant(1)
+            await rig.outbox.ended.wait(for: 2)
+            #expect(provider.addresses == ["t2"])
+            #expect(rig.custodyEnded.count == 1)
+        }
+    }
+
     @Test("A push whose custody ends while it waits is never sent, is settled, and is counted")
     func custodyWaiting() async throws {
         let depot = Depot()

@@ -48,20 +48,8 @@ private struct Stage: Sendable {
     func running<Result: Sendable>(_ body: @Sendable @escaping (Stage) async throws -> Result) async throws
         -> Result
     {
-        let result = try await withThrowingTaskGroup(of: Result?.self) { group in
-            group.addTask {
-                try await provider.run()
-                return nil
-            }
-            group.addTask { try await body(self) }
-            var result: Result?
-            while result == nil, let next = try await group.next() { result = next }
-            group.cancelAll()
-            while try await group.next() != nil {}
-            return result
-        }
+        let result = try await runs({ try await provider.run() }, during: { try await body(self) })
         await simulator.stop()
-        guard let result else { throw CancellationError() }
         return result
     }
 
@@ -106,14 +94,17 @@ struct APNsSimulatorTests {
         let stage = try await Stage(connection: knobs)
         let sum = try await stage.running { stage in
             try await withThrowingTaskGroup(of: Void.self) { group in
+                let flow = stage.simulator.subscribe(token: "")
                 group.addTask {
-                    // The limit wanders between 1 and 1,000 as long as pushes flow.
+                    // The limit wanders between 1 and 1,000, and holds for about as many pushes: a narrow
+                    // one lets few through, and what it refuses comes again.
                     let limits: [UInt32] = [1000, 7, 100, 1, 300, 30]
-                    var turn = 0
-                    while !Task.isCancelled {
-                        stage.simulator.turnConnections { $0.streams = limits[turn % limits.count] }
+                    var (turn, next) = (0, 0)
+                    for await delivery in flow where delivery.number >= next {
+                        let limit = limits[turn % limits.count]
+                        stage.simulator.turnConnections { $0.streams = limit }
                         turn += 1
-                        do { try await Task.sleep(for: .milliseconds(40)) } catch { break }
+                        next = delivery.number + min(Int(limit) + 3, 150)
                     }
                 }
                 let sum = try await stage.deliver(20_000, width: 200)
@@ -201,13 +192,13 @@ struct APNsSimulatorTests {
         let stage = try await Stage()
         let sum = try await stage.running { stage in
             try await withThrowingTaskGroup(of: Void.self) { group in
+                let flow = stage.simulator.subscribe(token: "")
                 group.addTask {
                     // Each time that another 400 were accepted, so that load and kills keep step.
-                    for round in 1...10 {
-                        while stage.simulator.counters.accepted < round * 400 {
-                            do { try await Task.sleep(for: .milliseconds(2)) } catch { return }
-                        }
+                    var round = 1
+                    for await delivery in flow where delivery.number >= round * 400 && round <= 10 {
                         stage.simulator.killConnections()
+                        round += 1
                     }
                 }
                 let sum = try await stage.deliver(5000, width: 100)

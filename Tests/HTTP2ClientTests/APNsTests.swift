@@ -147,6 +147,21 @@ struct APNsRequestTests {
             ])
     }
 
+    @Test(
+        "A topic that a client named goes out as it stands, whatever the push type",
+        arguments: APNsPushType.allCases)
+    func namedTopic(type: APNsPushType) throws {
+        let requests = APNsRequest(authority: "api.push.apple.com")
+        var message = message(bundle: "org.acme.chat", type: type, priority: 5)
+        message.topicForm = .asNamed
+        let named = try requests.request(for: message, id: id, authorization: authorization)
+        #expect(fields(named)["apns-topic"] == "org.acme.chat")
+        // The same app's pushes of the other form are not mixed up with it.
+        message.topicForm = .suffixedByType
+        let suffixed = try requests.request(for: message, id: id, authorization: authorization)
+        #expect(fields(suffixed)["apns-topic"] == "org.acme.chat" + type.topicSuffix)
+    }
+
     @Test("Neither expiration nor collapse id unless the message has one; 0 is one")
     func absent() throws {
         let requests = APNsRequest(authority: "a")

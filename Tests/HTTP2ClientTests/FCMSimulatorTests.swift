@@ -54,20 +54,8 @@ private struct FCMStage: Sendable {
     func running<Result: Sendable>(_ body: @Sendable @escaping (FCMStage) async throws -> Result) async throws
         -> Result
     {
-        let result = try await withThrowingTaskGroup(of: Result?.self) { group in
-            group.addTask {
-                try await provider.run()
-                return nil
-            }
-            group.addTask { try await body(self) }
-            var result: Result?
-            while result == nil, let next = try await group.next() { result = next }
-            group.cancelAll()
-            while try await group.next() != nil {}
-            return result
-        }
+        let result = try await runs({ try await provider.run() }, during: { try await body(self) })
         await simulator.stop()
-        guard let result else { throw CancellationError() }
         return result
     }
 }

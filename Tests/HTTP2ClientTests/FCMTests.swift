@@ -66,6 +66,9 @@ struct FCMOutcomeTests {
         (502, "<html>", .retry(after: nil), .unknown),
         (413, "", .rejected, .unknown),
         (403, fault("PERMISSION_DENIED", code: "NOVEL"), .rejected, .unknown),
+        (403, fault("X", code: "UNSPECIFIED_ERROR"), .misconfigured(.credential), .permissionDenied),
+        (404, fault("X", code: "UNSPECIFIED_ERROR"), .misconfigured(.credential), .notFound),
+        (400, fault("X", code: "UNSPECIFIED_ERROR"), .rejected, .invalidArgument),
         (302, "", .retry(after: nil), .unknown)
     ]
 
@@ -301,10 +304,17 @@ struct FCMCredentialTests {
 
     @Test("A hundred callers at once make one request")
     func singleFlight() async throws {
-        let web = ScriptedWeb([ScriptedWeb.token("a")], gate: { for _ in 0..<200 { await Task.yield() } })
+        let callers = Watch()
+        // The answer waits until all of them have called.
+        let web = ScriptedWeb([ScriptedWeb.token("a")], gate: { await callers.wait(for: 100) })
         let credential = try credential(web)
         let serials = try await withThrowingTaskGroup(of: Int.self) { group in
-            for _ in 0..<100 { group.addTask { try await credential.token().serial } }
+            for _ in 0..<100 {
+                group.addTask {
+                    callers.add()
+                    return try await credential.token().serial
+                }
+            }
             return try await group.reduce(into: Set<Int>()) { $0.insert($1) }
         }
         #expect(serials == [1] && web.asked.count == 1)

@@ -6,7 +6,7 @@ import Testing
 struct ForeignPeerTests {
     @Test("nghttpd answers every request, at any width")
     func nghttpd() async throws {
-        let peer = try ForeignPeer.nghttpd(files: ["3/device/00aa"])
+        let peer = try await ForeignPeer.nghttpd(files: ["3/device/00aa"])
         let answers = try await Client(port: peer.port).running { try await $0.send(2000, width: 50) }
         #expect(answers.count == 2000)
         #expect(answers.allSatisfy { $0.status == 200 && $0.fate == .answered })
@@ -14,7 +14,7 @@ struct ForeignPeerTests {
 
     @Test("nginx ends each connection after 1,000 requests: of 20,000 none is lost and none doubled")
     func nginxGoaway() async throws {
-        let peer = try ForeignPeer.nginx(keepaliveRequests: 1000)
+        let peer = try await ForeignPeer.nginx(keepaliveRequests: 1000)
         let client = try Client(port: peer.port)
         let answers = try await client.running { try await $0.send(20_000, width: 200) }
         #expect(answers.count == 20_000)

@@ -110,25 +110,48 @@ struct ReachTests {
         try await peer.close()
     }
 
-    /// Runs a pool until it has failed and for a little longer.
+    /// Runs a pool through four failures: one at once, and one more whenever the longest wait has passed.
     private func expectFailure(_ code: String, of endpoint: HTTP2Endpoint) async throws {
-        let spy = LogSpy()
-        let pool = try HTTP2Pool(
-            endpoint: endpoint, group: MultiThreadedEventLoopGroup.singleton, world: .live,
-            journal: spy.journal, lane: LaneName("acme-chat/apns/production"))
+        let (clock, spy, options) = (ManualClock(), LogSpy(), HTTP2Options())
+        let pool = try failingPool(endpoint, clock, spy)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await pool.run() }
-            while pool.snapshot().failed == 0 { try await Task.sleep(for: .milliseconds(5)) }
-            // A waiting caller makes it try no oftener.
-            group.addTask { _ = try? await pool.reserve() }  // Cancelled below: that is its end.
-            try await Task.sleep(for: .milliseconds(300))
+            // Waiting callers make it try no oftener.
+            for _ in 0..<3 {
+                group.addTask { _ = try? await pool.reserve() }  // Cancelled below: that is its end.
+            }
+            for attempt in 1...4 {
+                await spy.until(attempt, contain: code)
+                // Its time stands still. Meanwhile others fail at the same endpoint, one behind the other:
+                // a pool that did not wait would have failed about as often.
+                for _ in 0..<5 { try await failOnce(code, at: endpoint) }
+                #expect(pool.snapshot().failed == attempt)
+                await clock.sleepers(atLeast: 1)
+                if attempt < 4 { clock.advance(by: options.backoffCap) }
+            }
             group.cancelAll()
             try await group.waitForAll()
         }
         #expect(pool.snapshot().opened == 0)
-        // Full jitter may make a wait short, never each of them: without a wait it would be hundreds.
-        #expect(pool.snapshot().failed <= 15)
-        #expect(spy.contains(code))
         #expect(!spy.contains("localhost") && !spy.contains("127.0.0.1"))
+    }
+
+    private func failOnce(_ code: String, at endpoint: HTTP2Endpoint) async throws {
+        let spy = LogSpy()
+        let pool = try failingPool(endpoint, ManualClock(), spy)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await pool.run() }
+            await spy.until(contain: code)
+            group.cancelAll()
+            try await group.waitForAll()
+        }
+    }
+
+    private func failingPool(
+        _ endpoint: HTTP2Endpoint, _ clock: ManualClock, _ spy: LogSpy
+    ) throws -> HTTP2Pool {
+        try HTTP2Pool(
+            endpoint: endpoint, group: MultiThreadedEventLoopGroup.singleton, world: clock.world(seed: 1),
+            journal: spy.journal, lane: LaneName("acme-chat/apns/production"))
     }
 }

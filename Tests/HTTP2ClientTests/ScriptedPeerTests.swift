@@ -2,6 +2,7 @@ import CNghttp2
 import HTTP2Client
 import NIOCore
 import PushModel
+import PushTesting
 import Synchronization
 import Testing
 
@@ -273,7 +274,7 @@ struct ScriptedPeerTests {
         }
         #expect(late.cause == .deadlineExceeded && late.fate == .unknown)
         #expect(next.status == 200)
-        #expect(try await peer.until { $0.resets.first?.payload == RawFrame.word(8) })
+        #expect(await peer.until { $0.resets.first?.payload == RawFrame.word(8) })
         #expect(peer.seen.connections == 1)
         #expect(client.pool.snapshot().timeouts >= 1)
         try await peer.close()
@@ -353,13 +354,20 @@ struct ScriptedPeerTests {
         var script = RawPeer.Script()
         script.opened = { $0.settings([3: 1]) }
         let peer = try await RawPeer(script)
-        let client = try Client(port: peer.port, options: options { _ in })
+        // A pool asks the time when it queues a caller, and again when it looks after the queue.
+        let asked = Signal()
+        var world = World.live
+        world.instant = {
+            asked.changed()
+            return .now
+        }
+        let client = try Client(port: peer.port, options: options { _ in }, world: world)
         let answer = try await client.running { client -> HTTP2Answer in
             let held = try await client.pool.reserve()
             await #expect(throws: CancellationError.self) {
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     group.addTask { _ = try await client.pool.reserve() }
-                    while client.pool.snapshot().waiting == 0 { await Task.yield() }
+                    await asked.until { client.pool.snapshot().waiting == 1 }
                     group.cancelAll()
                     try await group.waitForAll()
                 }

@@ -1,4 +1,4 @@
-import AdminIngress
+@testable import AdminIngress
 import CoreMetrics
 import HTTPIngress
 import PushModel
@@ -274,8 +274,7 @@ struct AdminFaceTests {
             checks: [
                 HealthCheck("store") { true }, HealthCheck("lanes") { false },
                 HealthCheck("silent") {
-                    // Until it is cancelled.
-                    try? await Task.sleep(for: .seconds(50))
+                    await untilCancelled()
                     return true
                 }
             ], world: clock.world(seed: 1))
@@ -294,6 +293,61 @@ struct AdminFaceTests {
         let answer = await face().respond(to: HTTPInbound(.get, path: "/status", isLoopback: true, tag: 4))
         let text = String(decoding: answer.body, as: UTF8.self)
         #expect(text.contains(#""state":"halted","in_memory":3,"parked":4,"reason":"BadDeviceToken""#))
-        #expect(text.contains(#""outbox":{"rows":7,"bytes":900}"#))
+        #expect(text.contains(#""outbox":{"rows":7,"bytes":900,"oldest_seconds":null}"#))
+        #expect(text.contains(#""origins":null"#) && text.contains(#""alerts":[],"certificates":[]"#))
+    }
+
+    /// A report in which everything has something to show.
+    private static var busy: StatusReport {
+        var report = Self.report
+        report.startedAt = UnixTime(seconds: 1_000)
+        report.oldestAt = UnixTime(seconds: 2_000)
+        report.origins = 12
+        report.lanes[0].inFlight = 5
+        report.alerts = [
+            .laneHalted(probeLane, .badDeviceToken), .certificateExpiring(configured("public"), days: 0)
+        ]
+        report.certificates = [
+            CertificateReport(configured("public"), days: 0), CertificateReport(configured("inner"), days: 33)
+        ]
+        return report
+    }
+
+    @Test("The dashboard shows lanes, outbox, origins, alerts and certificates, and loads or runs nothing")
+    func dashboard() async {
+        let face = AdminFace(
+            configured("admin"), token: nil, metrics: PrometheusMetrics(), checks: [],
+            status: { Self.busy }, world: ManualClock(start: UnixTime(seconds: 9_200)).world(seed: 1))
+        let answer = await face.respond(to: HTTPInbound(.get, path: "/", isLoopback: true, tag: 0))
+        let page = String(decoding: answer.body, as: UTF8.self)
+        for words in [
+            "Sealbell 1", "Up for 2 h", "12 origins", "7 pushes owed", "the oldest for 2 h",
+            "<td>acme/apns/production</td><td class=\"halted\">halted</td><td class=\"n\">5</td>",
+            "<td class=\"n\">3</td><td class=\"n\">4</td><td>BadDeviceToken</td>",
+            "is halted (BadDeviceToken)", "listener public has ended", "<td>inner</td><td>33 days</td>",
+            "<td>public</td><td class=\"ended\">ended</td>"
+        ] { #expect(page.contains(words), "\(words)") }
+        for part in ["<script", "src=", "href=", "url(", "http://", "https://", "<form", "<iframe", "onload"]
+        {
+            #expect(!page.lowercased().contains(part), "\(part)")
+        }
+        let policy = answer.headers.first { "\($0.name)" == "content-security-policy" }?.value
+        #expect(policy?.hasPrefix("default-src 'none'") == true)
+        #expect(policy?.contains("frame-ancestors 'none'") == true && policy?.contains("script") == false)
+        let json = try? JSONValue.parse(AdminPages.status(Self.busy, now: UnixTime(seconds: 9_200)))
+        #expect(json?["outbox"]?["oldest_seconds"]?.int64 == 7_200 && json?["origins"]?.int64 == 12)
+        #expect(
+            json?["alerts"]?.array?.map { $0["alert"]?.string } == ["certificate_expiring", "lane_halted"])
+        #expect(
+            json?["certificates"]?[1]?["days"]?.int64 == 33 && json?["lanes"]?[0]?["in_flight"]?.int64 == 5)
+    }
+
+    @Test("What stands on the page is escaped, wherever it came from")
+    func escaping() {
+        var report = Self.busy
+        report.version = NoteCode("<b>\"&'")
+        let page = String(
+            decoding: AdminPages.dashboard(report, now: UnixTime(seconds: 9_200)), as: UTF8.self)
+        #expect(page.contains("Sealbell &lt;b&gt;&quot;&amp;&#39;") && !page.contains("<b>"))
     }
 }

@@ -19,12 +19,11 @@ private final class NotedSink: AlertSink {
     init(failures: Int = 0) { self.failures = Noted(failures) }
 
     func tell(_ notice: AlertNotice) async -> Bool {
-        told.set(told.value + [notice])
-        if failures.value > 0 {
-            failures.set(failures.value - 1)
-            return false
+        told.change { $0.append(notice) }
+        return failures.change { left in
+            left -= 1
+            return left < 0
         }
-        return true
     }
 }
 
@@ -34,7 +33,7 @@ private final class NotedWeb: WebFetch {
     private let status: Int
     init(status: Int) { self.status = status }
     func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
-        requests.set(requests.value + [request])
+        requests.change { $0.append(request) }
         return WebAnswer(status: status, retryAfter: nil, body: Secret([]))
     }
 }
@@ -114,9 +113,9 @@ struct AlertTests {
             await clock.sleepers(atLeast: 2)
             #expect(sink.told.value.count == 1)
             clock.advance(by: .seconds(5))
-            while sink.told.value.count < 2 { await Task.yield() }
+            await sink.told.until { $0.count == 2 }
             port.clear(halted.subject)
-            while sink.told.value.count < 3 { await Task.yield() }
+            await sink.told.until { $0.count == 3 }
             group.cancelAll()
             try await group.waitForAll()
         }
@@ -153,14 +152,14 @@ struct AlertTests {
         #expect(spy.text.count == 50)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await port.run() }
-            while sink.told.value.count < 30 { await Task.yield() }
+            await sink.told.until { $0.count >= 30 }
             #expect(sink.told.value[..<29].allSatisfy { $0.subject.kind == .certificateExpiring })
             #expect(sink.told.value[29].subject.kind == .muted)
             // The next hour has its own thirty.
             await clock.sleepers(atLeast: 1)
             clock.advance(by: .seconds(3600))
             port.raise(halted)
-            while sink.told.value.count < 31 { await Task.yield() }
+            await sink.told.until { $0.count >= 31 }
             #expect(sink.told.value[30].subject == halted.subject)
             group.cancelAll()
             try await group.waitForAll()
@@ -180,11 +179,11 @@ struct AlertTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await port.run() }
             port.raise(halted)
-            while old.told.value.isEmpty { await Task.yield() }
+            await old.told.until { !$0.isEmpty }
             #expect(spy.text.isEmpty && !metrics.text().contains("sealbell_alert{"))
             port.adopt(AlertWays(sinks: [new]))
             port.clear(halted.subject)
-            while new.told.value.isEmpty { await Task.yield() }
+            await new.told.until { !$0.isEmpty }
             #expect(spy.text == ["info alert cleared alert=lane_halted note=acme/apns/production"])
             #expect(old.told.value.count == 1 && new.told.value.map(\.phase) == [.cleared])
             group.cancelAll()
@@ -207,7 +206,7 @@ struct AlertTests {
                 await clock.sleepers(atLeast: 2)
                 clock.advance(by: .seconds(5))
             }
-            while !spy.contains("alert not delivered") { await Task.yield() }
+            await spy.until(contain: "alert not delivered")
             group.cancelAll()
             try await group.waitForAll()
         }

@@ -1,4 +1,5 @@
 import HTTPIngress
+import PushTesting
 import Testing
 
 @Suite("HTTP's smaller duties", .timeLimit(.minutes(5)))
@@ -74,11 +75,12 @@ struct MethodTests {
             await gate.wait()
             return ProbeFace.echo(inbound)
         }
-        try await withListener([face]) { listener, port in
+        let load = Signal()
+        try await withListener([face], load: load) { listener, port in
             let client = try await RawClient.connect(port)
             try await client.send(post("/echo", "bye"))
             try await client.endSending()
-            while listener.load.requests == 0 { try await Task.sleep(for: .milliseconds(2)) }
+            await load.until { listener.load.requests == 1 }
             gate.open()
             #expect(try await client.answer().text == "bye")
             #expect(await client.end() == [])

@@ -1,5 +1,6 @@
 import HTTPIngress
 import PushModel
+import PushTesting
 import Testing
 
 @Suite("Whom X-Forwarded-… is believed", .timeLimit(.minutes(5)), .serialized)

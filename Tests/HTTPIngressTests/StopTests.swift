@@ -2,6 +2,7 @@ import CoreMetrics
 import HTTPIngress
 import NIOPosix
 import PushModel
+import PushTesting
 import ServiceLifecycle
 import Testing
 
@@ -15,7 +16,8 @@ struct StopTests {
             await gate.wait()
             return ProbeFace.echo(inbound)
         }
-        let (listener, group, port) = try await stopped([face])
+        let load = Signal()
+        let (listener, group, port) = try await stopped([face], load: load)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             let idle = try await RawClient.connect(port)
@@ -23,9 +25,7 @@ struct StopTests {
             let reading = try await RawClient.connect(port)
             try await busy.send(post("/echo", "busy"))
             try await reading.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nre")
-            while listener.load.requests == 0 || listener.load.connections < 3 || listener.load.bytes < 6 {
-                try await Task.sleep(for: .milliseconds(2))
-            }
+            await load.until { listener.load == (connections: 3, requests: 1, bytes: 6) }
             await group.triggerGracefulShutdown()
             #expect(await idle.end() == [])
             await #expect(throws: (any Error).self) {
@@ -35,7 +35,7 @@ struct StopTests {
             }
             // In two reads: a stopping listener goes on reading what has begun.
             try await reading.send("s")
-            while listener.load.bytes < 7 { try await Task.sleep(for: .milliseconds(2)) }
+            await load.until { listener.load.bytes == 7 }
             try await reading.send("t")
             gate.open()
             for (client, text) in [(busy, "busy"), (reading, "rest")] {
@@ -53,18 +53,30 @@ struct StopTests {
 
     @Test("A stop is bounded: who never finishes a request is cut at the end of the drain")
     func boundedDrain() async throws {
+        let (clock, load) = (ManualClock(), Signal())
         let (listener, group, port) = try await stopped(
-            [ProbeFace()], limits: briskLimits { $0.drain = .milliseconds(200) })
+            [ProbeFace()], limits: briskLimits { $0.drain = .seconds(5) }, world: clock.world(seed: 1),
+            load: load)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
+            let idle = try await RawClient.connect(port)
             let client = try await RawClient.connect(port)
-            try await client.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\n")
-            while listener.load.connections == 0 { try await Task.sleep(for: .milliseconds(2)) }
+            try await client.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nab")
+            await load.until { listener.load.bytes == 2 && listener.load.connections == 2 }
             await group.triggerGracefulShutdown()
-            _ = await client.end()
+            #expect(await idle.end() == [])
+            idle.close()
+            // A sweep before the end of the drain leaves it alone: what it sends is still read.
+            try await clock.pass(.milliseconds(4_999))
+            try await client.send("c")
+            await load.until { listener.load.bytes == 3 }
+            #expect(listener.load.bytes == 3)
+            try await clock.pass(.milliseconds(20))
+            #expect(await client.end() == [])
             try await tasks.waitForAll()
             client.close()
         }
+        #expect(listener.load.connections == 0 && listener.load.bytes == 0)
     }
 
     @Test("Cancellation cuts everything at once")
@@ -99,13 +111,14 @@ struct StopTests {
     }
 
     private func stopped(
-        _ faces: [any HTTPFace], limits: IngressLimits = briskLimits()
+        _ faces: [any HTTPFace], limits: IngressLimits = briskLimits(), world: World = .live,
+        load: Signal = Signal()
     ) async throws -> (HTTPListener, ServiceGroup, Int) {
         let listener = try HTTPListener(
             configured("public"), at: .init(host: "127.0.0.1", port: 0), router: HTTPRouter(faces),
             limits: limits,
-            group: MultiThreadedEventLoopGroup.singleton, world: .live, journal: .silent,
-            metrics: NOOPMetricsHandler.instance)
+            group: MultiThreadedEventLoopGroup.singleton, world: world, journal: .silent,
+            metrics: NOOPMetricsHandler.instance, loadChanged: { load.changed() })
         let port = try await listener.open()
         return (
             listener, ServiceGroup(services: [listener], gracefulShutdownSignals: [], logger: silentLogger),

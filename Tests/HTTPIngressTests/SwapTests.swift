@@ -2,6 +2,7 @@ import HTTPIngress
 import NIOCore
 import NIOSSL
 import PushModel
+import PushTesting
 import Simulators
 import Testing
 
@@ -58,10 +59,11 @@ struct SwapTests {
             await gate.wait()
             return .text(200, "old")
         }
-        try await withListener([old]) { listener, port in
+        let load = Signal()
+        try await withListener([old], load: load) { listener, port in
             let client = try await RawClient.connect(port)
             try await client.send(get("/echo"))
-            while listener.load.requests == 0 { try await Task.sleep(for: .milliseconds(2)) }
+            await load.until { listener.load.requests == 1 }
             listener.install(try HTTPRouter([]))
             gate.open()
             #expect(try await client.answer().text == "old\n")
@@ -155,12 +157,30 @@ struct SwapTests {
         let folder = try Scratch()
         _ = try folder.writeCertificate()
         let files = TLSFiles(certificateChain: folder.path("chain.pem"), privateKey: folder.path("key.pem"))
-        try await withListener(limits: briskLimits { $0.head = .milliseconds(150) }, tls: files) { _, port in
+        let (clock, load) = (ManualClock(), Signal())
+        let limits = briskLimits {
+            $0.head = .seconds(1)
+            $0.linger = .seconds(1)
+            // Were it the idle connection's deadline that holds, nothing would end here.
+            $0.idle = .seconds(1000)
+        }
+        try await withListener(limits: limits, tls: files, world: clock.world(seed: 1), load: load) {
+            listener, port in
             let silent = try await RawClient.connect(port)
-            _ = await silent.end()
+            await load.until { listener.load.connections == 1 }
+            try await clock.pass(.milliseconds(980))
             let plain = try await RawClient.connect(port)
             try await plain.send(get("/echo"))
-            _ = await plain.end()
+            let told = String(decoding: await plain.end(), as: UTF8.self)
+            #expect(!told.contains("HTTP"), "nothing is answered in the clear")
+            await load.until { listener.load.connections < 2 }
+            #expect(listener.load.connections == 1, "the silent one stands until its deadline")
+            try await clock.pass(.milliseconds(20))
+            // A refusal cannot be said before the handshake: it ends when it has lingered.
+            try await clock.pass(.seconds(1))
+            _ = await silent.end()
+            await load.until { listener.load.connections == 0 }
+            #expect(listener.load.connections == 0)
             silent.close()
             plain.close()
         }

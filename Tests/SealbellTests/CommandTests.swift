@@ -176,9 +176,33 @@ struct CommandTests {
                 .map { Base64.text($0.publicKey) } == [key])
         let attributes = try FileManager.default.attributesOfItem(atPath: folder.path + "/new.keys")
         #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o600)
+        // The folder is made, as a person's first command needs it.
+        let first = await sealbell("keys", "new", "zulip", "--file", "etc/first.keys", in: folder)
+        #expect(first.status == .done)
+        #expect(FileManager.default.fileExists(atPath: folder.path + "/etc/first.keys"))
+        let blocked = await sealbell("keys", "new", "zulip", "--file", "new.keys/x", in: folder)
+        #expect(blocked.status == .failed)
         #expect(await sealbell("keys", "new", "zulip", "--instance", "other", in: folder).status == .usage)
         try writeFile(path, Array("{\"a\": \"b\"}".utf8), replacing: true)
         #expect(await sealbell("keys", "new", "zulip", in: folder).status == .configuration)
         #expect(try readFile(path, limitBytes: 4096) == Array("{\"a\": \"b\"}".utf8))
+    }
+
+    @Test("Commands to a running relay look for it where --at says, else where the configuration says")
+    func whereabouts() async throws {
+        let folder = try sound()
+        let file = folder.path + "/sealbell.yaml"
+        let text = Array("state: elsewhere\n".utf8) + (try readFile(file, limitBytes: 1 << 20))
+        try writeFile(file, text, replacing: true)
+        let configured = await sealbell("origins", "list", in: folder)
+        #expect(configured.status == .unavailable)
+        #expect(configured.err.first?.contains(folder.path + "/elsewhere;") == true)
+        let named = await sealbell("origins", "list", "--at", "here", in: folder)
+        #expect(named.err.first?.contains(folder.path + "/here;") == true)
+        // A configuration that is none leaves the environment's word.
+        try writeFile(file, Array("state: [".utf8), replacing: true)
+        let environment = ["SEALBELL_STATE": folder.path + "/there"]
+        let fallen = await sealbell("origins", "list", in: folder, environment: environment)
+        #expect(fallen.err.first?.contains(folder.path + "/there;") == true)
     }
 }

@@ -68,6 +68,8 @@ struct APNsConversationTests {
             ByteBuffer(string: "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         ).get()
         try await watch.next { $0 == .closed }
+        #expect(!watch.all.contains { if case .answer = $0 { true } else { false } })
+        #expect(stage.simulator.counters.received == 0)
         await stage.simulator.stop()
     }
 }

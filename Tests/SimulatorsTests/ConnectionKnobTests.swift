@@ -93,6 +93,8 @@ struct ConnectionKnobTests {
         // All three began before the first of them was complete: none was judged.
         try await watch.next { $0 == .goAway(last: 1, code: 11, debug: "Maximum active streams violated") }
         try await watch.next { $0 == .closed }
+        #expect(!watch.all.contains { if case .answer(let answer) = $0 { answer.stream > 1 } else { false } })
+        #expect(stage.simulator.counters.accepted == 1)
         await stage.simulator.stop()
     }
 
@@ -214,6 +216,8 @@ struct ConnectionKnobTests {
         try await other.next { if case .settings = $0 { true } else { false } }
         stage.simulator.goAway(GoAwayPlan(errorCode: 2))
         try await other.next { $0 == .goAway(last: 0, code: 2, debug: "") }
+        // The plan that went by time was taken back before the second connection stood.
+        #expect(other.all.count { if case .goAway = $0 { true } else { false } } == 1)
         await stage.simulator.stop()
     }
 

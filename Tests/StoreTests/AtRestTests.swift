@@ -1,5 +1,6 @@
 import AtRest
 import Foundation
+import MemoryStore
 import PushModel
 import PushTesting
 import SQLiteStore
@@ -59,6 +60,43 @@ struct AtRestTests {
         try await engine.forgetNow()
         #expect(try folder.bytes().range(of: sealed) == nil)
         try engine.close()
+    }
+
+    @Test("a push comes back from its sealed form as it was, the form of its topic included")
+    func pushes() async throws {
+        let app = try #require(ConfiguredName("acme"))
+        let instance = try #require(ConfiguredName("main"))
+        for (form, type) in [
+            (APNsMessage.TopicForm.suffixedByType, APNsPushType.voip), (.asNamed, .voip), (.asNamed, .alert)
+        ] {
+            let message = APNsMessage(
+                token: Secret("ab12".utf8), bundle: "org.acme.chat", topicForm: form, pushType: type,
+                priority: 5, expiration: UnixTime(milliseconds: 7), collapseID: Secret("c".utf8),
+                payload: Secret("{}".utf8))
+            let clock = ManualClock()
+            let world = clock.world(seed: 10)
+            let engine = MemoryStore(
+                owner: Self.owner, sharing: MemoryStore.Shared(rows: 10), clock: world.now)
+            let store = try await SealedStore(engine: engine, keys: AtRestKeys.generate(world), world: world)
+            let lane = LaneName(app: app, service: .apns, environment: .production)
+            let push = Push(
+                message: .apns(message), pushClass: .normal, origin: Secret("o".utf8), record: nil,
+                touchedAt: world.now(), custodyEnds: world.now() + .seconds(60), repeatIdentity: nil)
+            _ = try await store.accept(
+                Acceptance(
+                    instance: instance, items: [Acceptance.Item(push: push, lane: lane, parked: true)],
+                    changes: []))
+            let owed = try await store.claim(lane, due: world.now(), limit: 1)
+            guard case .apns(let back)? = owed.first?.message else {
+                Issue.record("no push came back")
+                return
+            }
+            #expect(back.topicForm == form && back.topic == message.topic)
+            #expect(back.bundle == "org.acme.chat" && back.pushType == type && back.priority == 5)
+            #expect(back.token == message.token && back.payload == message.payload)
+            #expect(back.expiration == message.expiration)
+            #expect(back.collapseID.map { $0 == Secret("c".utf8) } == true)
+        }
     }
 
     @Test("a store that is open is refused to a second opener")

@@ -79,6 +79,20 @@ struct CommitQueueTests {
         #expect(runs.withLock(\.self) == 1 + SQLiteLimits().replays)
     }
 
+    @Test("Bulk work shares no commit with other bulk work, and none of the small waits for more than one")
+    func bulk() async throws {
+        let bench = try QueueBench()
+        defer { bench.folder.remove() }
+        let order = Mutex<[Int]>([])
+        // Every fourth is bulk: 0, 4, 8, 12, 16.
+        _ = try await bench.together(20, size: { $0 % 4 == 0 ? .bulk : .small }) { number, _, db in
+            order.withLock { $0.append(number) }
+            try QueueBench.write(number, db)
+        }
+        #expect(bench.commits == 5)
+        #expect(order.withLock(\.self) == (0..<20).filter { $0 % 4 != 0 } + [0, 4, 8, 12, 16])
+    }
+
     @Test("What a failed neighbour did to the counters and the marks is taken back with its rows")
     func memory() async throws {
         let bench = try QueueBench()
@@ -141,7 +155,8 @@ private struct QueueBench {
     }
 
     func together(
-        _ count: Int, _ work: @escaping @Sendable (Int, SQLiteWriter, Database) throws -> Void
+        _ count: Int, size: @escaping @Sendable (Int) -> CommitQueue.Size = { _ in .small },
+        _ work: @escaping @Sendable (Int, SQLiteWriter, Database) throws -> Void
     ) async throws -> [Int: StoreError.Code?] {
         // The writer is held until all of them wait.
         let gate = DispatchSemaphore(value: 0)
@@ -151,7 +166,7 @@ private struct QueueBench {
                 let before = queue.waiting
                 group.addTask { [queue] in
                     do throws(StoreError) {
-                        try await queue.submit { try work(number, $0, $1) }
+                        try await queue.submit(size(number)) { try work(number, $0, $1) }
                         return (number, nil)
                     } catch {
                         return (number, error.code)

@@ -14,8 +14,8 @@ struct EngineConformanceTests {
         let open: @Sendable (OwnerID) -> any Engine = {
             MemoryStore(owner: $0, sharing: shared, clock: { clock.now })
         }
-        try await rule.run(
-            EngineRig(clock: clock, isShared: true, first: { open($0) }, next: { open($1) }))
+        let rig = EngineRig(clock: clock, isShared: true, first: { open($0) }, next: { open($1) })
+        await #expect(throws: Never.self) { try await rule.run(rig) }
     }
 
     @Test("SQLite", arguments: EngineConformance.all)
@@ -29,11 +29,11 @@ struct EngineConformanceTests {
             limits.outboxRows = EngineConformance.rowBound
             return try SQLiteStore(path: path, owner: owner, limits: limits, world: clock.world(seed: 1))
         }
-        try await rule.run(
-            EngineRig(clock: clock, isShared: false, first: { try open($0) }) { earlier, owner in
-                try (earlier as? SQLiteStore)?.close()
-                return try open(owner)
-            })
+        let rig = EngineRig(clock: clock, isShared: false, first: { try open($0) }) { earlier, owner in
+            try (earlier as? SQLiteStore)?.close()
+            return try open(owner)
+        }
+        await #expect(throws: Never.self) { try await rule.run(rig) }
     }
 }
 

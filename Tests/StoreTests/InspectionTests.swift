@@ -34,7 +34,7 @@ struct InspectionTests {
             [push(1, at: first), push(2, at: first + .seconds(9))], changes: [], now: first)
         let seen = try look()
         #expect(seen.soundness == .sound)
-        #expect(seen.owed?.rows == 2 && seen.owed?.bytes == 20 && seen.owed?.oldest == first)
+        #expect(seen.owed?.rows == 2 && seen.owed?.bytes == 20 && seen.owed?.oldest?.acceptedAt == first)
         #expect(seen.owed?.lanes == ["acme/fcm/production": 2])
         #expect(KeyFit.of(keys, seen.checks, world) == .fits)
         #expect(KeyFit.of(AtRestKeys.generate(world), seen.checks, world) == .foreign)

@@ -4,8 +4,8 @@ enum Layers {
     /// engines, 3 transports and what stands beside the relay, 4 the executable.
     static let level: [String: Int] = [
         "PushModel": 0,
-        "CNghttp2": 1, "CSodium": 1, "CSecp256k1": 1, "WebSocket": 1, "Primitives": 1, "WireFormats": 1,
-        "AtRest": 1, "EventLoops": 1,
+        "CNghttp2": 1, "CSodium": 1, "CWiping": 1, "CSecp256k1": 1, "WebSocket": 1, "Primitives": 1,
+        "WireFormats": 1, "AtRest": 1, "EventLoops": 1,
         "HTTP2Client": 1,
         "ZulipPush": 2, "MarmotPush": 2, "Delivery": 2, "APNs": 2, "FCM": 2, "WebClient": 2, "MemoryStore": 2,
         "SQLiteStore": 2,
@@ -39,7 +39,7 @@ enum Layers {
         "HTTP2Client": nio.union([
             "PushModel", "WireFormats", "EventLoops", "CNghttp2", "ServiceLifecycle", "Foundation"
         ]),
-        "WebClient": nio.union(["PushModel", "WireFormats", "AsyncHTTPClient", "Foundation"]),
+        "WebClient": nio.union(["PushModel", "WireFormats", "CWiping", "AsyncHTTPClient", "Foundation"]),
         "APNs": nio.union(["PushModel", "WireFormats", "HTTP2Client", "Crypto", "Foundation"]),
         "FCM": nio.union([
             "PushModel", "WireFormats", "HTTP2Client", "Crypto", "CryptoExtras", "Foundation"

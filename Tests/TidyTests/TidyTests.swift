@@ -30,6 +30,20 @@ struct TidyTests {
         #expect(gone.isEmpty, "rows of docs/errors.md without a code in Sources: \(gone)")
     }
 
+    @Test("Every metric has a row in docs/metrics.md, and every row has a metric")
+    func metrics() throws {
+        let declared = Set(
+            try Tree.texts(below: "Sources", endings: ["swift"]).flatMap { _, text in
+                text.matches(of: #/"((?:sealbell|process)_[a-z_]+)"/#).map { String($0.1) }
+            })
+        let documented = Set(
+            try Tree.text("docs/metrics.md").matches(of: #/`((?:sealbell|process)_[a-z_]+)`/#).map {
+                String($0.1)
+            })
+        #expect(declared.count > 20, "the metrics were not found")
+        #expect(declared.symmetricDifference(documented).sorted() == [])
+    }
+
     @Test("No unfinished words and no paths of one machine")
     func words() throws {
         let texts =

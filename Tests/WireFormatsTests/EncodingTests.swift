@@ -111,6 +111,20 @@ struct EncodingTests {
         #expect(UUIDText(version4From: 0, 0).isVersion4)
     }
 
+    @Test("A UUID is also read with digits of either case where that is asked for, and in no other writing")
+    func uuidOfAnyCase() throws {
+        func read(_ text: String) -> UUIDText? { withBytes(Array(text.utf8)) { UUIDText(anyCase: $0) } }
+        let text = "0ec3eedd-6233-4c5e-a000-b9942be3494e"
+        let uuid = try #require(UUIDText(text))
+        #expect(read(text) == uuid)
+        #expect(read(text.uppercased()) == uuid)
+        #expect(read("0EC3eedd-6233-4c5E-a000-b9942be3494e") == uuid)
+        for bad in [
+            "{\(text)}", "urn:uuid:\(text)", "0ec3eedd62334c5ea000b9942be3494e", text + "0",
+            "0ec3eedd-6233-4c5e-a000-b9942be3494g", "", String(repeating: "-", count: 36)
+        ] { #expect(read(bad) == nil) }
+    }
+
     @Test("Retry-After is seconds or a date, never negative, at most a day")
     func retryAfter() {
         let now = UnixTime(seconds: 784_111_777)  // 1994-11-06T08:49:37Z, RFC 9110's example
@@ -120,10 +134,30 @@ struct EncodingTests {
         #expect(RetryAfter.parse("Sun, 06 Nov 1994 08:49:37 GMT", now: now) == .zero)
         #expect(RetryAfter.parse("Sun, 06 Nov 1994 08:50:07 GMT", now: now) == .seconds(30))
         #expect(RetryAfter.parse("Sun, 06 Nov 1994 08:00:00 GMT", now: now) == .zero)
+        #expect(RetryAfter.parse("\t 7 ", now: now) == .seconds(7))
         for bad in [
-            "", "-1", "1.5", "soon", "Sun, 31 Feb 2024 00:00:00 GMT", "Sunday, 06-Nov-94 08:49:37 GMT",
-            "Sun, 06 Nov 1994 25:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 CET"
+            "", " ", "-1", "+1", "1.5", "1e3", "1 2", "soon", "Sun, 31 Feb 2024 00:00:00 GMT",
+            "Sun, 06 Nov 1994 25:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 CET", "Sun, 06 Nov 1994 08:49:37",
+            "Xyz, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-1994 08:49:37 GMT",
+            "Sun, 06-Nov-94 08:49:37 GMT", "Sun Nov 6 08:49:37 1994", "Sun Nov  6 08:49:37 1994 GMT"
         ] { #expect(RetryAfter.parse(bad, now: now) == nil, "\(bad)") }
-        #expect(HTTPDate.parse("Thu, 29 Feb 2024 00:00:00 GMT") == UnixTime(seconds: 1_709_164_800))
+    }
+
+    @Test("A date is read in each of the three forms that RFC 9110 asks recipients to read")
+    func dates() {
+        let now = UnixTime(seconds: 784_111_777)
+        for text in [
+            "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"
+        ] { #expect(HTTPDate.parse(text, now: now) == now, "\(text)") }
+        #expect(
+            HTTPDate.parse("Thu, 29 Feb 2024 00:00:00 GMT", now: now) == UnixTime(seconds: 1_709_164_800))
+        #expect(HTTPDate.parse("Wed Nov 16 08:49:37 1994", now: now) == now + .seconds(864_000))
+        #expect(RetryAfter.parse("Sunday, 06-Nov-94 08:50:07 GMT", now: now) == .seconds(30))
+        // A year of two digits lies at most 50 years ahead: seen from 2027, 28 is the next and 94 the past.
+        let later = UnixTime(seconds: 1_800_000_000)  // 2027-01-15T08:00:00Z
+        #expect(HTTPDate.parse("Sunday, 06-Nov-94 08:49:37 GMT", now: later) == now)
+        #expect(
+            HTTPDate.parse("Saturday, 15-Jan-28 08:00:00 GMT", now: later)
+                == later + .seconds(365 * 86_400))
     }
 }

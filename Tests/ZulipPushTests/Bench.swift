@@ -30,6 +30,7 @@ final class TestRelay: Sendable {
     let services: StubServices
     let relay: ZulipRelay
     let delivery: DeliveryService
+    let world: World
     let keys = ZulipKeys(instance)
     private let clock: WallClock
 
@@ -51,6 +52,7 @@ final class TestRelay: Sendable {
             now: { clock.now.withLock { $0 } }, instant: { instant },
             sleep: { try await Task.sleep(for: instant.duration(to: $0), clock: .continuous) },
             random: { random.withLock { $0.next() } })
+        self.world = world
         let owner = OwnerID(Digest16(high: 1, low: seed))
         let engine = MemoryStore(owner: owner, sharing: MemoryStore.Shared(rows: rows), clock: world.now)
         store = StoreSpy(
@@ -158,6 +160,8 @@ final class StubServices: Sendable {
     struct Upstream: Sendable {
         let status: Int
         let word: String
+        /// Since when, with 410; Unix milliseconds.
+        var timestamp: Int64?
     }
 
     private struct State {
@@ -230,13 +234,15 @@ final class StubServices: Sendable {
         guard let upstream else { return Answer(.accepted, .ok, sentAt: now) }
         switch push.message.kind {
         case .apns:
+            let time = upstream.timestamp.map { #","timestamp":\#($0)"# } ?? ""
             let verdict = APNsOutcomeTable.judge(
-                status: upstream.status, body: Array(#"{"reason":"\#(upstream.word)"}"#.utf8), retryAfter: [],
-                now: now)
+                status: upstream.status, body: Array(#"{"reason":"\#(upstream.word)"\#(time)}"#.utf8),
+                retryAfter: [], now: now)
             return Answer(verdict.outcome, verdict.reason, sentAt: now)
         case .fcm:
             let type = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
-            let detail = #"{"@type":"\#(type)","errorCode":"\#(upstream.word)"}"#
+            let detail =
+                upstream.word.isEmpty ? "" : #"{"@type":"\#(type)","errorCode":"\#(upstream.word)"}"#
             let verdict = FCMOutcomeTable.judge(
                 status: upstream.status,
                 body: Array(#"{"error":{"code":\#(upstream.status),"details":[\#(detail)]}}"#.utf8),
@@ -252,7 +258,7 @@ final class StubServices: Sendable {
             return .object([
                 "service": .string("apns"), "path": .string("/3/device/" + token),
                 "headers": .object([
-                    "apns-topic": .string(message.bundle + message.pushType.topicSuffix),
+                    "apns-topic": .string(message.topic),
                     "apns-priority": .string(String(message.priority)),
                     "apns-push-type": .string(message.pushType.rawValue)
                 ]),

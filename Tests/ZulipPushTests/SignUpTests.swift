@@ -10,7 +10,7 @@ struct SignUpTests {
     private static let now = UnixTime(seconds: 1_800_000_000)
 
     /// A host that shows what the test gives it under one access token.
-    private final class Host: WebFetch {
+    final class Host: WebFetch {
         private let shown = Mutex<Secret?>(nil)
         private let asked = Mutex(0)
 
@@ -172,6 +172,34 @@ struct SignUpTests {
         #expect(host.requests == 0)
     }
 
+    @Test("A new key counts for a server that is known only: one that is not keeps its first")
+    func newKeyAtCreation() async throws {
+        let bench = try await RelayBench()
+        let id = "e75be68d-8033-4ac4-8465-cf0e9a62de4d"
+        let later = String(repeating: "n", count: 64)
+        func signUp(_ key: String, _ newKey: String? = nil) async -> TestAnswer {
+            await bench.relay.post(
+                .signUp,
+                [
+                    ("zulip_org_id", id), ("zulip_org_key", key), ("hostname", "new.example.org"),
+                    ("contact_email", "admin@example.org")
+                ] + (newKey.map { [("new_org_key", $0)] } ?? []))
+        }
+        func isLetIn(_ key: String) async -> Bool {
+            await bench.relay.ask(
+                "GET", ZulipPath.analyticsStatus.rawValue, authorization: RelayBench.basic(id, key)
+            ).status == 200
+        }
+        let created = await signUp(RelayBench.key, later)
+        #expect(created.status == 200 && created.json["created"]?.bool == true)
+        #expect(await isLetIn(RelayBench.key))
+        #expect(await !isLetIn(later))
+        let rotated = await signUp(RelayBench.key, later)
+        #expect(rotated.status == 200 && rotated.json["created"]?.bool == false)
+        #expect(await !isLetIn(RelayBench.key))
+        #expect(await isLetIn(later))
+    }
+
     @Test("A server that deactivates itself is refused everywhere from then on, by key and by transfer")
     func deactivated() async throws {
         let host = Host()
@@ -188,7 +216,9 @@ struct SignUpTests {
         let again = await bench.signUp(RelayBench.server, host: "chat.example.org")
         #expect(again.status == 401)
         #expect(again.code == "REALM_DEACTIVATED")
-        #expect(await bench.relay.post(.verifyChallenge, Self.verification).status == 401)
+        // Its host name is nobody's any more, and the challenge went with it.
+        #expect(await bench.relay.post(.verifyChallenge, Self.verification).status == 400)
+        #expect(host.requests == 0)
     }
 
     @Test("A relay that may fetch nothing gives out no challenge")

@@ -20,6 +20,7 @@ final class StoreSpy: Registry, Outbox {
     func forget() { state.withLock { $0.lookups = [] } }
     /// From now on every call fails.
     func goOut() { state.withLock { $0.isOut = true } }
+    func comeBack() { state.withLock { $0.isOut = false } }
 
     /// Pushes that the outbox had met before.
     var repeats: Int { state.withLock(\.repeats) }
@@ -71,6 +72,11 @@ final class StoreSpy: Registry, Outbox {
     func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
         try check()
         return try await base.purge(before: before, limit: limit)
+    }
+
+    func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {
+        try check()
+        return try await base.forget(owner: owner, limit: limit)
     }
 
     // MARK: outbox

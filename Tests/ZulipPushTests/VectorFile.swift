@@ -16,21 +16,41 @@ struct VectorFile {
 
     enum Fault: Error { case noFile, notOurs }
 
+    /// The files that a directory of vectors may hold.
+    private static let names = [
+        "zulip.json", "nextcloud.json", "session.json", "status.json", "marmot.json"
+    ]
+
+    static var isNamed: Bool { ProcessInfo.processInfo.environment["SEALBELL_VECTORS"] != nil }
+
+    /// The directory that was named, else our own.
     static func load(_ name: String) throws -> Found {
-        let named = ProcessInfo.processInfo.environment["SEALBELL_VECTORS"]
-        let own = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appendingPathComponent("Vectors").path
-        let path = (named ?? own) + "/" + name
-        guard let data = FileManager.default.contents(atPath: path) else {
-            if named != nil {
-                say("vectors \(name): not in the directory that was named; skipped")
-                return .skipped
-            }
-            throw Fault.noFile
+        guard let named = ProcessInfo.processInfo.environment["SEALBELL_VECTORS"] else {
+            return .file(try read(own("Vectors/" + name)))
         }
+        let files = FileManager.default
+        guard files.fileExists(atPath: named + "/" + name) else {
+            // A directory that holds no vectors at all was named by mistake.
+            guard names.contains(where: { files.fileExists(atPath: named + "/" + $0) }) else {
+                throw Fault.noFile
+            }
+            say("vectors \(name): not in the directory that was named; skipped")
+            return .skipped
+        }
+        return .file(try read(named + "/" + name))
+    }
+
+    /// The path of a file below `Tests/`.
+    static func own(_ path: String) -> String {
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appendingPathComponent(path).path
+    }
+
+    static func read(_ path: String) throws -> VectorFile {
+        guard let data = FileManager.default.contents(atPath: path) else { throw Fault.noFile }
         let json = try JSONValue.parse(Array(data), limitBytes: 64 << 20)
         guard let set = json["set"]?.string, let now = json["now"]?.int64 else { throw Fault.notOurs }
-        return .file(VectorFile(json: json, set: set, now: UnixTime(seconds: now)))
+        return VectorFile(json: json, set: set, now: UnixTime(seconds: now))
     }
 
     /// A line of the test's own report.

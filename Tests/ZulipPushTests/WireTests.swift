@@ -91,6 +91,23 @@ struct WireTests {
         }
     }
 
+    @Test(
+        "A time may be written as deployed relays read it: whole seconds as a number or its text",
+        arguments: [
+            ("1700000000", Int64(1_700_000_000)), ("1700000000.0", 1_700_000_000), ("17e8", 1_700_000_000),
+            ("\"1700000000\"", 1_700_000_000), ("-1", -1), ("-0", 0), ("9223372036854775807", .max),
+            ("1700000000.5", nil), ("\"1700000000.0\"", nil), ("\" 1\"", nil), ("\"\"", nil),
+            ("9223372036854775808", nil), ("1e300", nil), ("true", nil), ("null", nil), ("[1]", nil)
+        ] as [(String, Int64?)])
+    func times(text: String, seconds: Int64?) throws {
+        let plain = Secret(#"{"token_kind":"fcm","token":"ab","timestamp":\#(text)}"#.utf8)
+        guard let seconds else {
+            #expect(throws: ZulipError(.invalidRegistration)) { try RegistrationPlaintext(parsing: plain) }
+            return
+        }
+        #expect(try RegistrationPlaintext(parsing: plain).timestamp == seconds)
+    }
+
     @Test("A token of 4,096 characters passes and one more does not, counted as characters")
     func tokenLength() {
         func isTaken(_ token: String) -> Bool {
@@ -191,6 +208,103 @@ struct WireTests {
         }
     }
 
+    @Test("A parameter that the form does not have is taken from the query, as older servers send theirs")
+    func query() throws {
+        func parse(_ path: ZulipPath, _ query: String?, _ body: String) throws(ZulipError) -> ZulipInbound {
+            try withBytes(Array(body.utf8)) { (bytes) throws(ZulipError) in
+                try ZulipInbound.parse(
+                    method: "POST", path: path.rawValue, query: query,
+                    authorization: RelayBench.basic(Self.server), contentType: nil, body: bytes)
+            }
+        }
+        let fields =
+            "zulip_org_id=\(Self.server)&zulip_org_key=\(String(repeating: "k", count: 64))"
+            + "&hostname=a.example.org&contact_email=a%2Bb%40example.org"
+        for (query, body) in [(fields, ""), (nil, fields), ("hostname=b.example.org&x=1", fields)] {
+            guard case .signUp(let form) = try parse(.signUp, query, body).call else {
+                Issue.record("no sign-up")
+                return
+            }
+            #expect(form.id.text == Self.server && form.hostname.text == "a.example.org")
+            #expect(form.mail.text == Secret("a+b@example.org".utf8))
+        }
+        #expect(throws: ZulipError(.missingParameter)) { try parse(.signUp, nil, "") }
+        #expect(throws: ZulipError(.malformedForm)) { try parse(.signUp, "a=%zz", fields) }
+        let register = "realm_uuid=\(Self.realm)&token_id=AAAAAAAAAAE%3D&encrypted_push_registration=QUJD"
+        guard case .register(let form) = try parse(.register, "z=1&bouncer_public_key=k&a", register).call
+        else {
+            Issue.record("no registration")
+            return
+        }
+        #expect(form.bouncerKey == "k" && form.ignored == ["a", "z"])
+        // A notification is JSON in the body, and nothing else.
+        guard case .refused(let error) = try parse(.notify, "realm_uuid=\(Self.realm)", "").call else {
+            Issue.record("a notification without a body")
+            return
+        }
+        #expect(error.code == .malformedJSON)
+    }
+
+    @Test("A sign-up's parameters are judged one after the other, then their forms")
+    func signUpOrder() {
+        let id = Self.server
+        let key = String(repeating: "k", count: 64)
+        func code(_ fields: [(String, String)]) -> ZulipError? {
+            do throws(ZulipError) {
+                _ = try SignUpForm(Form(fields.map { ($0.0, Array($0.1.utf8)) }))
+                return nil
+            } catch { return error }
+        }
+        let long = String(repeating: "a", count: 129)
+        let rows: [([(String, String)], ZulipError.Code, String?)] = [
+            ([("zulip_org_id", "x")], .wrongLength, "zulip_org_id"),
+            ([("zulip_org_key", "x")], .missingParameter, "zulip_org_id"),
+            ([("zulip_org_id", id), ("zulip_org_key", "x")], .wrongLength, "zulip_org_key"),
+            ([("zulip_org_id", id), ("zulip_org_key", key)], .missingParameter, "hostname"),
+            ([("zulip_org_id", id), ("zulip_org_key", key), ("hostname", long)], .wrongLength, "hostname"),
+            (
+                [
+                    ("zulip_org_id", id), ("zulip_org_key", key), ("hostname", "a b"), ("new_org_key", "x")
+                ], .missingParameter, "contact_email"
+            ),
+            (
+                [
+                    ("zulip_org_id", id), ("zulip_org_key", key), ("hostname", "a b"), ("contact_email", "x"),
+                    ("new_org_key", "x")
+                ], .wrongLength, "new_org_key"
+            ),
+            (
+                [
+                    ("zulip_org_id", id.uppercased()), ("zulip_org_key", key), ("hostname", "a b"),
+                    ("contact_email", "x")
+                ], .invalidHostname, nil
+            ),
+            (
+                [
+                    ("zulip_org_id", id.uppercased()), ("zulip_org_key", key), ("hostname", "a.org"),
+                    ("contact_email", "x")
+                ], .invalidMail, nil
+            ),
+            (
+                [
+                    ("zulip_org_id", id.uppercased()), ("zulip_org_key", key), ("hostname", "a.org"),
+                    ("contact_email", "x@example.com")
+                ], .mailDomainRefused, nil
+            ),
+            (
+                [
+                    ("zulip_org_id", id.uppercased()), ("zulip_org_key", key), ("hostname", "a.org"),
+                    ("contact_email", "x@example.org")
+                ], .invalidUUID, nil
+            )
+        ]
+        for (fields, expected, parameter) in rows {
+            let error = code(fields)
+            #expect(error?.code == expected, "\(expected) \(parameter ?? "")")
+            if let parameter { #expect(error?.parameter == parameter) }
+        }
+    }
+
     @Test("An analytics call that is cut at any length is refused")
     func truncatedAnalytics() throws {
         let fields = [
@@ -245,6 +359,16 @@ struct WireTests {
         }
         #expect(throws: ZulipError(.malformedAuthorization)) {
             try ServerCredentials(authorization: "Basic !")
+        }
+        // Two words first, as deployed; the scheme in any case, and what stands between them of any length.
+        let text2 = text.dropFirst("Basic ".utf8.count)
+        for words in ["Basic", "Basic ", "Bearer", "", " ", text + " x", String(text2)] {
+            #expect(throws: ZulipError(.malformedAuthorization), "\(words.count)") {
+                try ServerCredentials(authorization: words)
+            }
+        }
+        for scheme in ["basic ", "BASIC ", "Basic  ", "Basic\t"] {
+            #expect(try ServerCredentials(authorization: scheme + text2).keyHash == whole.keyHash)
         }
         #expect(throws: ZulipError(.userInsteadOfServer)) {
             try ServerCredentials(authorization: "Basic " + Base64.text(Array("a@b.org:k".utf8)))

@@ -3,7 +3,6 @@
 Every figure is one run; the machine is shared by sink, relay and driver, so ratios say more than figures. A run
 that fails is a row that says so, and the status is 1 then.
 """
-import contextlib
 import datetime
 import json
 import os
@@ -11,7 +10,6 @@ import pathlib
 import platform
 import re
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -19,6 +17,9 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "lib"))
+from servers import NotServing, answers, certificates, free_port, running
+
 SEALBELL = os.environ["SEALBELL_BIN"]
 OPTIONS = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
 SECONDS = float(OPTIONS.get("SECONDS", "10"))
@@ -35,51 +36,6 @@ def row(goal, name, ratio, note, met=None):
     verdict = "" if met is None else ("met" if met else "missed")
     rows.append((ratio, goal, verdict, name, note))
     print(f"  {name}: {ratio} {verdict} ({note})", file=sys.stderr, flush=True)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def certificates(folder):
-    """A CA and a leaf for 127.0.0.1 and localhost, made on the spot."""
-    def openssl(*arguments):
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=bench CA")
-    openssl("req", *key, "-keyout", "leaf.key", "-out", "leaf.csr", "-subj", "/CN=localhost")
-    (folder / "leaf.ext").write_text(
-        "subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\nbasicConstraints=CA:FALSE\n")
-    openssl("x509", "-req", "-in", "leaf.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-            "-extfile", "leaf.ext", "-out", "leaf.pem")
-
-
-@contextlib.contextmanager
-def server(command, port, folder):
-    """Starts a server, waits until its port answers, and ends it by its own process id."""
-    log = open(folder / "server.log", "ab")
-    process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-    try:
-        ends = time.monotonic() + 20
-        while True:
-            if process.poll() is not None:
-                raise RuntimeError(f"{command[0]} ended at once: " + (folder / "server.log").read_text()[-300:])
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                break
-            if time.monotonic() > ends:
-                raise RuntimeError(f"{command[0]} does not answer")
-            time.sleep(0.05)
-        yield worker(process.pid)
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        log.close()
 
 
 def worker(pid):
@@ -158,7 +114,7 @@ def sender(folder):
     """The sender alone, turn by turn with h2load: the median of three ratios."""
     for title, make, goal in [("nginx", nginx, 0.8), ("nghttpd", nghttpd, None)]:
         port, command = make(folder)
-        with server(command, port, folder):
+        with running(command, folder, answers(port)):
             for connections, streams in [(1, 100), (8, 100)]:
                 ratios, best = [], ""
                 for _ in range(3):
@@ -181,11 +137,13 @@ def sender(folder):
 def relay(folder):
     """The whole relay in front of nginx."""
     port, command = nginx(folder)
-    with server(command, port, folder) as pid:
+    with running(command, folder, answers(port)) as sink:
+        pid = worker(sink.pid)
         common = ["relay", "--sink", f"https://127.0.0.1:{port}", "--ca", folder / "ca.pem", "--sink-pid", pid,
                   "--seconds", SECONDS]
-        for devices, goal in [(10, 28_000), (1, 15_000)]:
-            most = run(f"relay max x{devices}", *common, "--devices-per-request", devices, "--connections", 64)
+        # Requests of one push need more of them at a time to keep a commit filled.
+        for devices, goal, callers in [(10, 28_000, 64), (1, 15_000, 256)]:
+            most = run(f"relay max x{devices}", *common, "--devices-per-request", devices, "--connections", callers)
             if not most:
                 continue
             rate = most["pushes_per_second"]
@@ -201,8 +159,10 @@ def relay(folder):
                 row("<= 20 ms", f"relay, p99 at half load, {devices} a request", f"{half['p99_milliseconds']:.1f} ms",
                     f"{half['pushes_per_second']:.0f}/s, p50 {half['p50_milliseconds']}, max "
                     f"{half['max_milliseconds']}", half["p99_milliseconds"] <= 20)
-            volatile = run(f"relay volatile x{devices}", *common, "--devices-per-request", devices, "--connections", 64,
-                           "--volatile")
+                row("<= 64 MiB", f"relay, resident at half load, {devices} a request",
+                    f"{half['relay_resident_mib_peak']:.0f} MiB", "peak", half["relay_resident_mib_peak"] <= 64)
+            volatile = run(f"relay volatile x{devices}", *common, "--devices-per-request", devices, "--connections",
+                           callers, "--volatile")
             if volatile:
                 ratio = rate / volatile["pushes_per_second"]
                 row(">= 0.8", f"durable / volatile, {devices} a request", f"{ratio:.2f}",
@@ -225,9 +185,20 @@ def round_trip():
             "allowed", ratio >= 0.9)
 
 
+def strangers():
+    """One origin's requests that name another's devices, beside devices that nobody has."""
+    told = run("strangers", "strangers", "--pairs", OPTIONS.get("PAIRS", "20000"))
+    if told:
+        distance = told["standard_errors_from_half"]
+        row("0.5", "a stranger's answers: existing slower than nobody's", f"{told['share_existing_slower']:.3f}",
+            f"{told['pairs']} pairs, {distance} standard errors from one half, medians "
+            f"{told['median_microseconds_existing']} and {told['median_microseconds_nobodys']} us, "
+            f"{told['different_answers']} answer", abs(distance) < 3.3 and told["different_answers"] == 1)
+
+
 def memory(folder):
     port, command = nginx(folder)
-    with server(command, port, folder):
+    with running(command, folder, answers(port)):
         count = int(OPTIONS.get("REGISTRATIONS", "1000000"))
         many = run("relay registrations", "relay", "--sink", f"https://127.0.0.1:{port}", "--ca", folder / "ca.pem",
                    "--seconds", 2, "--rate", 1000, "--registrations", count)
@@ -237,13 +208,46 @@ def memory(folder):
             f"{many['resident_mib_before_them']} to {many['resident_mib_after_them']} MiB", more <= 16)
 
 
+def backlog(folder):
+    """One push past a lane that owes very many."""
+    port, command = nginx(folder)
+    with running(command, folder, answers(port)):
+        for title, goal, options in [
+                ("VoIP during the drain of 600,000", 1000, ["--owed", 600_000, "--origins", 100, "--probe", "voip"]),
+                ("another origin's, one owing 100,000", 50, ["--owed", 100_000, "--origins", 1, "--probe", "normal"])]:
+            past = run(f"backlog {title}", "backlog", "--sink", f"https://127.0.0.1:{port}", "--ca", folder / "ca.pem",
+                       "--goal", goal, *options)
+            if past:
+                row(f"<= {goal} ms", f"{title}: request to answer, max of {past['probes']}",
+                    f"{past['answered_max_milliseconds']:.1f} ms",
+                    f"p50 {past['answered_p50_milliseconds']}, p99 {past['answered_p99_milliseconds']}; on the disk "
+                    f"after p50 {past['committed_p50_milliseconds']}, max {past['committed_max_milliseconds']}; "
+                    f"{past['drained_per_second']}/s drained",
+                    past["answered_max_milliseconds"] <= goal)
+
+
+def outage():
+    """Ten minutes without the service at 1,000 pushes a second, on a manual clock."""
+    for fault in ["unreachable", "refusing"]:
+        out = run(f"outage {fault}", "outage", "--rate", 1000, "--minutes", 10, "--fault", fault)
+        if out:
+            row("0 lost", f"outage of 10 min at 1,000/s, {fault}", f"{out['lost']} lost, {out['doubled']} doubled",
+                f"{out['delivered']} delivered; {out['pushes_in_memory_peak']} of {out['places_in_lane']} places in "
+                f"memory, {out['resident_mib_more_at_peak']} MiB more resident, outbox "
+                f"{out['outbox_mib_peak']} MiB; {out['attempts']} attempts, drained at {out['drained_per_second']}/s",
+                out["lost"] == 0 and out["doubled"] == 0
+                and out["pushes_in_memory_peak"] <= out["places_in_lane"])
+
+
 def machine():
     model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
     return f"{os.cpu_count()} x {model.group(1) if model else platform.machine()}, {platform.release()}"
 
 
 def main():
-    parts = {"sender": sender, "relay": relay, "far": lambda _: round_trip(), "memory": memory}
+    parts = {"sender": sender, "relay": relay, "far": lambda _: round_trip(), "strangers": lambda _: strangers(),
+             "memory": memory, "backlog": backlog,
+             "outage": lambda _: outage()}
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = pathlib.Path(name)
         certificates(folder)
@@ -255,7 +259,7 @@ def main():
                 continue
             try:
                 measure(folder)
-            except (RuntimeError, subprocess.SubprocessError, OSError) as why:
+            except (NotServing, subprocess.SubprocessError, OSError) as why:
                 failed.append(f"{part}: {why}")
     now = datetime.datetime.now(datetime.timezone.utc)
     print(f"bench, {now:%Y-%m-%d %H:%M} UTC, {machine()}")

@@ -10,7 +10,7 @@ from zulip_peer import BUNDLE, Door, Phone, Server, Services, answered, must_not
 
 ITEMS = 1000
 NAME = "push.acme.example"  # the guide's
-# Above what the guide's proxies may let through, and below the relay's own bound of 8 MiB.
+# Above what the guide's proxies may let through, and below the relay's own bound of 16 MiB.
 LARGE_BYTES = 6 << 20
 # One row of an analytics upload, percent-encoded.
 ROW_BYTES = 200

@@ -27,10 +27,10 @@ def swift_test(suite, environment):
     return told.returncode, text
 
 
-def vectors(folder):
+def vectors(folder, generator="vectors_zulip.py"):
     need_modules("nacl", "cryptography")
     seed = secrets.token_hex(8)
-    made = subprocess.run([sys.executable, str(HERE / "vectors_zulip.py"), "--seed", seed, "--set", "interop", "--out",
+    made = subprocess.run([sys.executable, str(HERE / generator), "--seed", seed, "--set", "interop", "--out",
                            str(folder / "zulip.json")], capture_output=True, text=True)
     if made.returncode:
         raise NotRunnable("the generator failed: " + made.stderr.strip()[-200:])
@@ -47,6 +47,11 @@ def vectors(folder):
             raise Failed(f"section {name} did not run")
     cases = sum(total for _, total in rows.values())
     return None, f"seed {seed}: {cases} cases in {len(rows)} sections"
+
+
+def odd(folder):
+    """The same with odd data and two faults at once."""
+    return vectors(folder, "vectors_odd.py")
 
 
 def ours(folder):
@@ -93,4 +98,4 @@ def ours(folder):
     return None, f"{len(boxes)} registrations, {len(nonces)} notifications opened"
 
 
-ROWS = [("PyNaCl seals, we open", vectors), ("we seal, PyNaCl opens", ours)]
+ROWS = [("PyNaCl seals, we open", vectors), ("PyNaCl seals odd data", odd), ("we seal, PyNaCl opens", ours)]

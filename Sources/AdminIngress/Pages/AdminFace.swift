@@ -97,7 +97,7 @@ package struct AdminFace: HTTPFace {
         case .dashboard, nil:
             answer = HTTPOutbound(200, .html, AdminPages.dashboard(await status(), now: world.now()))
             answer.headers = [
-                (name: "content-security-policy", value: "default-src 'none'; style-src 'unsafe-inline'")
+                (name: "content-security-policy", value: AdminPages.dashboardPolicy)
             ]
         }
         return answer

@@ -22,7 +22,7 @@ enum AdminPages {
     }
 
     static func status(_ report: StatusReport, now: UnixTime) -> [UInt8] {
-        var json = JSONWriter()
+        var json = JSONWriter(reserving: 1024)
         json.beginObject()
         json.key("version")
         json.string(report.version.text)
@@ -34,21 +34,27 @@ enum AdminPages {
         json.int(Int64(report.outboxRows))
         json.key("bytes")
         json.int(Int64(report.outboxBytes))
+        json.key("oldest_seconds")
+        if let age = age(report, now) { json.int(age) } else { json.null() }
         json.endObject()
+        json.key("origins")
+        if let origins = report.origins { json.int(Int64(origins)) } else { json.null() }
         json.key("lanes")
         json.beginArray()
-        for lane in report.lanes {
+        for lane in report.lanes { write(lane, &json) }
+        json.endArray()
+        json.key("alerts")
+        json.beginArray()
+        for alert in sorted(report.alerts) { write(alert, &json) }
+        json.endArray()
+        json.key("certificates")
+        json.beginArray()
+        for certificate in report.certificates {
             json.beginObject()
-            json.key("lane")
-            json.string(lane.lane.description)
-            json.key("state")
-            json.string(lane.state.rawValue)
-            json.key("in_memory")
-            json.int(Int64(lane.inMemory))
-            json.key("parked")
-            json.int(Int64(lane.parked))
-            json.key("reason")
-            if let reason = lane.reason { json.string(reason.rawValue) } else { json.null() }
+            json.key("listener")
+            json.string(certificate.listener.text)
+            json.key("days")
+            json.int(Int64(certificate.days))
             json.endObject()
         }
         json.endArray()
@@ -56,29 +62,113 @@ enum AdminPages {
         return json.bytes
     }
 
-    /// A page without script, which asks for itself again every five seconds.
+    private static func write(_ lane: LaneReport, _ json: inout JSONWriter) {
+        json.beginObject()
+        json.key("lane")
+        json.string(lane.lane.description)
+        json.key("state")
+        json.string(lane.state.rawValue)
+        json.key("in_memory")
+        json.int(Int64(lane.inMemory))
+        json.key("parked")
+        json.int(Int64(lane.parked))
+        json.key("reason")
+        if let reason = lane.reason { json.string(reason.rawValue) } else { json.null() }
+        json.key("in_flight")
+        json.int(Int64(lane.inFlight))
+        json.endObject()
+    }
+
+    private static func write(_ alert: Alert, _ json: inout JSONWriter) {
+        json.beginObject()
+        json.key("alert")
+        json.string(alert.subject.kind.rawValue)
+        json.key("subject")
+        json.string(alert.subject.name)
+        json.key("sentence")
+        json.string(alert.sentence)
+        json.endObject()
+    }
+
+    private static func sorted(_ alerts: [Alert]) -> [Alert] {
+        alerts.sorted {
+            ($0.subject.kind.rawValue, $0.subject.name) < ($1.subject.kind.rawValue, $1.subject.name)
+        }
+    }
+
+    /// Seconds for which the oldest push has been owed.
+    private static func age(_ report: StatusReport, _ now: UnixTime) -> Int64? {
+        report.oldestAt.map { max(0, now.since($0).components.seconds) }
+    }
+
+    // MARK: Dashboard
+
+    /// Fields of the page's answer: nothing is loaded, framed, sent or run.
+    static let dashboardPolicy =
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
+        + "frame-ancestors 'none'"
+
+    /// A page without script, which asks for itself again every five seconds. Of texts it holds configured
+    /// names, words of closed lists and sentences of ours; all are escaped all the same.
     static func dashboard(_ report: StatusReport, now: UnixTime) -> [UInt8] {
-        let rows = report.lanes.map { lane in
-            "<tr><td>\(escaped(lane.lane.description))</td><td class=\"\(lane.state.rawValue)\">"
-                + "\(lane.state.rawValue)</td><td>\(lane.inMemory)</td><td>\(lane.parked)</td>"
-                + "<td>\(lane.reason?.rawValue ?? "")</td></tr>"
-        }.joined()
+        let owed =
+            "\(report.outboxRows) pushes owed, \(bytes(report.outboxBytes))"
+            + (age(report, now).map { ", the oldest for \(span($0))" } ?? "")
+        let origins = report.origins.map { "\($0) origins signed up" } ?? "origins unknown"
         let page = """
             <!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sealbell</title>
-            <meta http-equiv="refresh" content="5">
+            <meta name="viewport" content="width=device-width"><meta http-equiv="refresh" content="5">
             <style>body{font:16px sans-serif;margin:2em}table{border-collapse:collapse}
             td,th{padding:.3em 1em;border-bottom:1px solid #ccc;text-align:left}
-            .halted{color:#b00}</style></head><body>
-            <h1>Sealbell</h1><p>Up for \(now.since(report.startedAt).components.seconds) s;
-            \(report.outboxRows) pushes owed, \(report.outboxBytes) bytes.</p>
-            <table><tr><th>Lane</th><th>State</th><th>In memory</th><th>Parked</th><th>Reason</th></tr>
-            \(rows)</table></body></html>
+            td.n{text-align:right}.halted,.ended{color:#b00}</style></head><body>
+            <h1>Sealbell \(escaped(report.version.text))</h1>
+            <p>Up for \(span(now.since(report.startedAt).components.seconds)); \(origins); \(owed).</p>
+            \(alerts(report))<h2>Lanes</h2>
+            <table><tr><th>Lane</th><th>State</th><th>In flight</th><th>In memory</th><th>In the store</th>
+            <th>Last refusal</th></tr>
+            \(report.lanes.map(row).joined())</table>
+            \(certificates(report))</body></html>
 
             """
         return Array(page.utf8)
     }
 
+    private static func row(_ lane: LaneReport) -> String {
+        "<tr><td>\(escaped(lane.lane.description))</td>"
+            + "<td class=\"\(lane.state.rawValue)\">\(lane.state.rawValue)</td>"
+            + "<td class=\"n\">\(lane.inFlight)</td><td class=\"n\">\(lane.inMemory)</td>"
+            + "<td class=\"n\">\(lane.parked)</td><td>\(escaped(lane.reason?.rawValue ?? ""))</td></tr>\n"
+    }
+
+    private static func alerts(_ report: StatusReport) -> String {
+        guard !report.alerts.isEmpty else { return "<p>No alert holds.</p>\n" }
+        let items = sorted(report.alerts).map { "<li class=\"halted\">\(escaped($0.sentence))</li>\n" }
+        return "<h2>Alerts</h2><ul>\(items.joined())</ul>\n"
+    }
+
+    private static func certificates(_ report: StatusReport) -> String {
+        guard !report.certificates.isEmpty else { return "" }
+        let rows = report.certificates.map { certificate in
+            "<tr><td>\(escaped(certificate.listener.text))</td>"
+                + (certificate.days > 0
+                    ? "<td>\(certificate.days) days</td></tr>\n" : "<td class=\"ended\">ended</td></tr>\n")
+        }
+        return "<h2>Certificates</h2><table><tr><th>Listener</th><th>Left</th></tr>\(rows.joined())</table>\n"
+    }
+
+    /// `90 s`, `12 min`, `3 h`, `4 days`.
+    private static func span(_ seconds: Int64) -> String {
+        if seconds < 120 { return "\(seconds) s" }
+        if seconds < 7200 { return "\(seconds / 60) min" }
+        return seconds < 172_800 ? "\(seconds / 3600) h" : "\(seconds / 86_400) days"
+    }
+
+    private static func bytes(_ count: Int) -> String {
+        count < 1 << 20 ? "\(count >> 10) KiB" : "\(count >> 20) MiB"
+    }
+
     private static func escaped(_ text: String) -> String {
-        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing("\"", with: "&quot;")
+        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+            .replacing("\"", with: "&quot;").replacing("'", with: "&#39;")
     }
 }

@@ -20,15 +20,33 @@ package struct LaneReport: Sendable, Hashable {
     package var state: State
     package var inMemory: Int
     package var parked: Int
+    /// Requests that wait for the push service's answer.
+    package var inFlight: Int
     /// Why it is halted, from the closed list of reasons.
     package var reason: Reason?
 
-    package init(_ lane: LaneName, _ state: State, inMemory: Int, parked: Int, reason: Reason? = nil) {
+    package init(
+        _ lane: LaneName, _ state: State, inMemory: Int, parked: Int, inFlight: Int = 0,
+        reason: Reason? = nil
+    ) {
         self.lane = lane
         self.state = state
         self.inMemory = inMemory
         self.parked = parked
+        self.inFlight = inFlight
         self.reason = reason
+    }
+}
+
+/// A listener's certificate in force.
+package struct CertificateReport: Sendable, Hashable {
+    package var listener: ConfiguredName
+    /// Days that are left, a begun one counted; 0 when it has ended.
+    package var days: Int
+
+    package init(_ listener: ConfiguredName, days: Int) {
+        self.listener = listener
+        self.days = days
     }
 }
 
@@ -39,6 +57,12 @@ package struct StatusReport: Sendable, Hashable {
     package var lanes: [LaneReport]
     package var outboxRows: Int
     package var outboxBytes: Int
+    /// When the oldest owed push was accepted; `nil` when nothing is owed, or the store does not tell.
+    package var oldestAt: UnixTime?
+    /// Origins that have signed up, over all instances; `nil` when the store does not tell.
+    package var origins: Int?
+    package var alerts: [Alert] = []
+    package var certificates: [CertificateReport] = []
 
     package init(
         version: NoteCode, startedAt: UnixTime, lanes: [LaneReport], outboxRows: Int, outboxBytes: Int

@@ -7,6 +7,26 @@ package enum Pace: Sendable {
     case rate(Double)
     /// Each connection asks again as soon as it has been answered.
     case max
+
+    /// How many requests of a book have had their moment.
+    ///
+    /// - Parameters:
+    ///   - elapsed: since the first one's moment.
+    ///   - free: connections that could ask now.
+    func due(of count: Int, after elapsed: Duration, asked: Int, free: Int) -> Int {
+        switch self {
+        case .max: min(count, asked + free)
+        case .rate(let rate): min(count, Int(elapsed.inSeconds * rate) + 1)
+        }
+    }
+
+    /// From the first request's moment to that of this one; `nil`: it has none.
+    func moment(of index: Int) -> Duration? {
+        switch self {
+        case .max: nil
+        case .rate(let rate): .nanoseconds(Int64(Double(index) / rate * 1e9))
+        }
+    }
 }
 
 /// What came of a drive.
@@ -72,7 +92,10 @@ package final class RequestDrive: @unchecked Sendable {
     /// - Parameter patience: after the last request's moment, so long until unanswered ones are given up.
     /// - Throws: `.unreachable` when a connection does not stand, `.badPlan` for an empty book.
     package func run(connections: Int, patience: Duration) async throws -> DriveReport {
-        guard !book.isEmpty, connections > 0 else { throw BenchError(.badPlan) }
+        guard !book.isEmpty, connections > 0 else {
+            done.fail(BenchError(.badPlan))
+            throw BenchError(.badPlan)
+        }
         do {
             for _ in 0..<min(connections, book.count) { try await connect() }
         } catch {
@@ -116,7 +139,8 @@ package final class RequestDrive: @unchecked Sendable {
     /// Asks what is due, as far as connections are free.
     private func ask() {
         guard !hasEnded else { return }
-        let due = dueCount()
+        let elapsed = Duration.nanoseconds((NIODeadline.now() - began).nanoseconds)
+        let due = pace.due(of: book.count, after: elapsed, asked: asked, free: idle.count)
         while asked < due, let caller = idle.popLast() {
             guard !caller.hasEnded else { continue }
             caller.tag = asked
@@ -126,15 +150,6 @@ package final class RequestDrive: @unchecked Sendable {
         report.mostWaiting = max(report.mostWaiting, due - asked)
     }
 
-    private func dueCount() -> Int {
-        switch pace {
-        case .max: return min(book.count, asked + idle.count)
-        case .rate(let rate):
-            let elapsed = Double((NIODeadline.now() - began).nanoseconds) * 1e-9
-            return min(book.count, Int(elapsed * rate) + 1)
-        }
-    }
-
     private func answered(_ caller: HTTPCaller, _ reply: HTTPReply?) {
         if caller.hasEnded { alive -= 1 }
         guard caller.tag >= 0, !hasEnded else { return }
@@ -142,7 +157,9 @@ package final class RequestDrive: @unchecked Sendable {
         lastAnswer = now
         if let reply {
             report.statuses[reply.status, default: 0] += 1
-            report.latency.record(nanoseconds: (now - moment(caller)).nanoseconds)
+            // With no rate, when it was asked is not kept: the latency of a closed loop says nothing.
+            let since = pace.moment(of: caller.tag).map { (now - began).nanoseconds - $0.inNanoseconds }
+            report.latency.record(nanoseconds: since ?? 0)
             if !watch.isEmpty, holds(reply.body) { report.watched += 1 }
         } else {
             report.unanswered += 1
@@ -152,15 +169,6 @@ package final class RequestDrive: @unchecked Sendable {
         if !caller.hasEnded { idle.append(caller) }
         // Without a connection nothing will ever be answered.
         if finished == book.count || alive == 0 { end() } else { ask() }
-    }
-
-    /// When the request in this caller's hands was due; with no rate, when it was asked is not kept, and the
-    /// latency of a closed loop is not measured.
-    private func moment(_ caller: HTTPCaller) -> NIODeadline {
-        switch pace {
-        case .max: NIODeadline.now()
-        case .rate(let rate): began + .nanoseconds(Int64(Double(caller.tag) / rate * 1e9))
-        }
     }
 
     private func holds(_ body: ByteBuffer) -> Bool {

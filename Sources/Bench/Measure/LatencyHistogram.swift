@@ -47,4 +47,6 @@ extension Duration {
         return Double(seconds) + Double(attoseconds) * 1e-18
     }
     package var inMilliseconds: Double { inSeconds * 1000 }
+    /// Whole nanoseconds; for spans of less than 292 years.
+    var inNanoseconds: Int64 { components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000 }
 }

@@ -7,8 +7,13 @@ import Foundation
 import Synchronization
 
 /// A process of a trial: started, killed, waited for.
+///
+/// Its standard input is a pipe that nobody writes to and that ends with this process, however that ends: a
+/// child that watches it outlives its parent by no more than its own way of stopping. (The kernel's means,
+/// PR_SET_PDEATHSIG, goes by the thread that started the child, and threads of a pool come and go.)
 package final class ChildProcess: @unchecked Sendable {
     // Safety: `process` is configured before it runs; afterwards only its id is read, and `state` is locked.
+    // `lifeline` is closed when it is released.
 
     private struct State {
         var status: Int32?
@@ -16,6 +21,8 @@ package final class ChildProcess: @unchecked Sendable {
     }
 
     private let process = Process()
+    /// The end of the pipe that this process alone holds.
+    private let lifeline: FileHandle
     private let state = Mutex(State())
 
     /// Starts a program.
@@ -30,11 +37,20 @@ package final class ChildProcess: @unchecked Sendable {
     ) throws(BenchError) {
         let descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw BenchError(.fileFault) }
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else {
+            close(descriptor)
+            throw BenchError(.processFault)
+        }
+        // Closed in whatever program is started here next, for it would keep the pipe open. A trial starts
+        // its programs one behind the other, so none is started between these lines.
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        lifeline = FileHandle(fileDescriptor: ends[1], closeOnDealloc: true)
         let output = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         process.executableURL = URL(fileURLWithPath: executable)
         process.arguments = arguments
         process.environment = environment
-        process.standardInput = FileHandle.nullDevice
+        process.standardInput = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
         process.standardOutput = output
         process.standardError = output
         process.terminationHandler = { [weak self] ended in

@@ -47,7 +47,7 @@ package final class RelayStage: Sendable {
     ///
     /// - Throws: `.processFault`, `.fileFault`.
     package func launch() throws(BenchError) {
-        var arguments = ["serve", "--config", plan.configurationFile]
+        var arguments = ["serve", "--config", plan.configurationFile, "--ends-with-input"]
         switch plan.store {
         case .sqlite: break
         case .sqliteWithoutSync: arguments.append("--danger-synchronous-normal")

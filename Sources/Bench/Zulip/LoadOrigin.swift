@@ -27,7 +27,7 @@ package struct LoadDevice: Sendable {
 /// A Zulip server that exists to make load: credentials of its own, one realm, devices, and the requests.
 package struct LoadOrigin: Sendable {
     package let host: String
-    package let realm: String
+    package private(set) var realm: String
     package private(set) var devices: [LoadDevice] = []
     private let serverID: String
     private let serverKey: String
@@ -49,6 +49,14 @@ package struct LoadOrigin: Sendable {
         realm = UUIDText(version4From: world.random(), world.random()).text
         serverKey = Hex.encode(world.randomBytes(32))
         contentKey = Secret(world.randomBytes(32))
+    }
+
+    /// The same server, naming a realm that is another's: its credentials are good and the realm is not its
+    /// own.
+    package func naming(realmOf other: LoadOrigin) -> LoadOrigin {
+        var claiming = self
+        claiming.realm = other.realm
+        return claiming
     }
 
     private var authorization: String { "Basic " + Base64.text(Array("\(serverID):\(serverKey)".utf8)) }

@@ -302,6 +302,9 @@ final class HTTPConnection: ChannelDuplexHandler {
 }
 
 /// Stands before the decoder and tells the connection that bytes came, whole head or not.
+///
+/// What a socket or TLS reads into lives as long as the connection, and an origin keeps its connection for
+/// days. So the bytes go on in a buffer that ends with their request, and are wiped where they arrived.
 final class ByteTap: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -311,7 +314,14 @@ final class ByteTap: ChannelInboundHandler {
     init(_ connection: HTTPConnection) { self.connection = connection }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        context.fireChannelRead(data)
+        let arrived = unwrapInboundIn(data)
+        var bytes = context.channel.allocator.buffer(capacity: arrived.readableBytes)
+        arrived.withUnsafeReadableBytes { source in
+            bytes.writeBytes(source)
+            // Nobody else reads these bytes: this is the first handler behind whoever owns them.
+            wipe(UnsafeMutableRawBufferPointer(mutating: source))
+        }
+        context.fireChannelRead(wrapInboundOut(bytes))
         connection.bytesArrived()
     }
 }

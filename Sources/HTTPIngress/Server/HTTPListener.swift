@@ -42,12 +42,13 @@ package final class HTTPListener: Service, Sendable {
     private let state = Mutex(State.closed)
     private let drainEnds = Mutex<ContinuousClock.Instant?>(nil)
 
+    /// - Parameter loadChanged: called behind every change of `load`, on any thread.
     /// - Throws: `.tlsUnusable` when the files cannot be used.
     package init(
         _ name: ConfiguredName, at address: Address, tls: TLSFiles? = nil,
         proxies: TrustedProxies = TrustedProxies(),
         router: HTTPRouter, limits: IngressLimits = IngressLimits(), group: any EventLoopGroup, world: World,
-        journal: Journal, metrics: any MetricsFactory
+        journal: Journal, metrics: any MetricsFactory, loadChanged: (@Sendable () -> Void)? = nil
     ) throws(IngressError) {
         self.name = name
         self.address = address
@@ -60,7 +61,7 @@ package final class HTTPListener: Service, Sendable {
         core = ListenerCore(
             limits: limits, world: world, metrics: IngressMetrics(listener: name, metrics),
             router: InstalledRouter(router, proxies, listener: name, metrics),
-            loops: Array(group.makeIterator()))
+            loops: Array(group.makeIterator()), loadChanged: loadChanged)
         var registers: [ObjectIdentifier: LoopRegister] = [:]
         for loop in group.makeIterator() { registers[ObjectIdentifier(loop)] = LoopRegister(loop) }
         self.registers = registers

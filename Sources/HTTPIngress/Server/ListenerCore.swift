@@ -48,6 +48,7 @@ final class ListenerCore: Sendable {
     let metrics: IngressMetrics
     /// One for each event loop, whose consumer runs on that loop.
     let mailboxes: [ObjectIdentifier: Mailbox<IngressJob>]
+    private let loadChanged: (@Sendable () -> Void)?
     private let routers: Mutex<InstalledRouter>
     private let clientKey: UInt64
     private let connections = Atomic<Int>(0)
@@ -57,11 +58,12 @@ final class ListenerCore: Sendable {
 
     init(
         limits: IngressLimits, world: World, metrics: IngressMetrics, router: InstalledRouter,
-        loops: [any EventLoop]
+        loops: [any EventLoop], loadChanged: (@Sendable () -> Void)?
     ) {
         self.limits = limits
         self.world = world
         self.metrics = metrics
+        self.loadChanged = loadChanged
         mailboxes = Dictionary(
             loops.map { (ObjectIdentifier($0), Mailbox(capacity: limits.inFlight)) }, uniquingKeysWith: { $1 }
         )
@@ -83,6 +85,7 @@ final class ListenerCore: Sendable {
     func connectionOpened() -> Bool {
         let count = connections.add(1, ordering: .relaxed).newValue
         metrics.connections.set(count)
+        loadChanged?()
         return count <= limits.connections && !isDraining
     }
 
@@ -90,6 +93,7 @@ final class ListenerCore: Sendable {
     func connectionClosed() {
         let count = connections.subtract(1, ordering: .acquiringAndReleasing).newValue
         metrics.connections.set(count)
+        loadChanged?()
         if count == 0, isDraining { closeMailboxes() }
     }
 
@@ -108,10 +112,14 @@ final class ListenerCore: Sendable {
             requestEnded()
             return false
         }
+        loadChanged?()
         return true
     }
 
-    func requestEnded() { inFlight.subtract(1, ordering: .relaxed) }
+    func requestEnded() {
+        inFlight.subtract(1, ordering: .relaxed)
+        loadChanged?()
+    }
 
     /// Takes room for bytes of a body; false, and nothing taken, when memory would not stay flat.
     func reserve(_ bytes: Int) -> Bool {
@@ -119,10 +127,14 @@ final class ListenerCore: Sendable {
             release(bytes)
             return false
         }
+        loadChanged?()
         return true
     }
 
-    func release(_ bytes: Int) { buffered.subtract(bytes, ordering: .relaxed) }
+    func release(_ bytes: Int) {
+        buffered.subtract(bytes, ordering: .relaxed)
+        loadChanged?()
+    }
 
     /// The client for rate limits: its IPv4 address, or its /64.
     func key(of address: IPAddress) -> ClientKey {

@@ -1,7 +1,5 @@
 public import NIOCore
-import NIOSSL
 public import PushModel
-public import ServiceLifecycle
 
 /// An APNs that judges as Apple's does, over HTTP/2 and TLS, on this machine (push-services §3).
 ///
@@ -13,36 +11,24 @@ public import ServiceLifecycle
 /// let authority = try CertificateAuthority()
 /// let key = APNsKey()
 /// let apns = try APNsSimulator(
-// /     .init(environment: .production, keys: [key.registration()]), authority: authority, eventLoopGroup:
-// group)
+///     .init(environment: .production, keys: [key.registration()]), authority: authority,
+///     eventLoopGroup: group)
 /// let port = try await apns.start()
 /// ```
-public final class APNsSimulator: Service {
+public final class APNsSimulator: PushSimulator {
     let state: APNsState
-    let board: KnobBoard
-    private let listener: SimulatorListener
+    let server: SimulatorServer
     private let configuration: APNsSimulatorConfiguration
-    private let authority: CertificateAuthority
 
-    /// With the machine's clocks.
-    ///
+    /// - Parameter now: a wall clock of the test's own, else the machine's;
+    ///   token ages, device rates and `shutdownUntil` go by it.
     /// - Throws: `.keyNotUsable`.
     public convenience init(
         _ configuration: APNsSimulatorConfiguration, authority: CertificateAuthority,
-        eventLoopGroup: any EventLoopGroup
-    ) throws(SimulatorError) {
-        try self.init(configuration, authority: authority, world: .live, eventLoopGroup: eventLoopGroup)
-    }
-
-    /// With a wall clock of the test's own: token ages, device rates and `shutdownUntil` go by it.
-    ///
-    /// - Throws: `.keyNotUsable`.
-    public convenience init(
-        _ configuration: APNsSimulatorConfiguration, authority: CertificateAuthority,
-        eventLoopGroup: any EventLoopGroup, now: @escaping @Sendable () -> UnixTime
+        eventLoopGroup: any EventLoopGroup, now: (@Sendable () -> UnixTime)? = nil
     ) throws(SimulatorError) {
         var world = World.live
-        world.now = now
+        if let now { world.now = now }
         try self.init(configuration, authority: authority, world: world, eventLoopGroup: eventLoopGroup)
     }
 
@@ -51,49 +37,31 @@ public final class APNsSimulator: Service {
         eventLoopGroup: any EventLoopGroup
     ) throws(SimulatorError) {
         state = try APNsState(configuration, world: world)
-        board = KnobBoard(configuration.connection)
-        listener = SimulatorListener(group: eventLoopGroup)
+        server = SimulatorServer(
+            host: configuration.host, port: configuration.port, knobs: configuration.connection,
+            authority: authority, group: eventLoopGroup)
         self.configuration = configuration
-        self.authority = authority
     }
 
-    /// Binds the port and serves.
-    ///
-    /// - Returns: the port.
-    /// - Throws: `.portNotFree`, `.certificateNotMade`, `.alreadyStarted`.
     @discardableResult
     public func start() async throws(SimulatorError) -> Int {
-        guard listener.port == nil else { throw SimulatorError(.alreadyStarted) }
-        let tls = try authority.serverContext(protocols: ["h2"])
-        let (state, board) = (state, board)
-        return try await listener.start(host: configuration.host, port: configuration.port) { channel in
-            let connection = SimulatorConnection(
-                judge: APNsConnectionJudge(state), board: board, world: state.world)
-            try channel.pipeline.syncOperations.addHandlers(NIOSSLServerHandler(context: tls), connection)
+        let state = state
+        return try await server.start(protocols: ["h2"]) { board in
+            SimulatorConnection(judge: APNsConnectionJudge(state), board: board, world: state.world)
         }
     }
 
-    /// Starts, unless that was done, and serves until graceful shutdown.
-    public func run() async throws {
-        if listener.port == nil { try await start() }
-        try? await gracefulShutdown()  // Throws only when cancelled, which is the end as well.
-        await stop()
-    }
-
-    /// Closes the port and every connection, and ends all subscriptions.
     public func stop() async {
-        await listener.stop()
-        board.closeAll()
+        await server.stop()
         state.finish()
     }
 
-    /// `nil` before ``start()``.
-    public var port: Int? { listener.port }
+    public var port: Int? { server.port }
     public var environment: APNsEnvironment { configuration.environment }
     /// The simulated clock.
     var now: UnixTime { state.world.now() }
     /// Connections that are open now.
-    public var openConnections: Int { board.connections }
+    public var openConnections: Int { server.board.connections }
 }
 
 // MARK: what a test turns and reads
@@ -136,20 +104,20 @@ extension APNsSimulator {
     public func revoke(keyID: String) { state.mutate { $0.judge.tokens.revoke(keyID: keyID) } }
 
     public func turn(_ change: (inout APNsKnobs) -> Void) { state.turn(change) }
-    public func turnConnections(_ change: (inout ConnectionKnobs) -> Void) { board.turn(change) }
+    public func turnConnections(_ change: (inout ConnectionKnobs) -> Void) { server.board.turn(change) }
     public var knobs: APNsKnobs { state.knobs }
-    public var connectionKnobs: ConnectionKnobs { board.knobs }
+    public var connectionKnobs: ConnectionKnobs { server.board.knobs }
 
     /// Ends every open connection with GOAWAY, now.
-    public func goAway(_ plan: GoAwayPlan = GoAwayPlan()) { board.end(.goAway(plan)) }
+    public func goAway(_ plan: GoAwayPlan = GoAwayPlan()) { server.board.end(.goAway(plan)) }
     /// Closes every open socket, now, without a word.
-    public func killConnections() { board.end(.kill) }
+    public func killConnections() { server.board.end(.kill) }
 
-    public var counters: SimulatorCounters { state.mutate { $0.log.counters } }
+    public var counters: SimulatorCounters { state.counters }
 
     /// Deliveries with a number above `number` that are still kept, the oldest first.
     public func deliveries(after number: Int = 0, limit: Int = 4096) -> [Delivery] {
-        state.mutate { $0.log.deliveries(after: number, limit: limit) }
+        state.deliveries(after: number, limit: limit)
     }
 
     /// Every delivery to `token` from now on; the empty string stands for all tokens.

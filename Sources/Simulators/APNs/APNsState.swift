@@ -2,7 +2,7 @@ import PushModel
 import Synchronization
 
 /// What the connections of a simulated APNs share, behind one lock.
-final class APNsState: Sendable {
+final class APNsState: DeliveryKeeper {
     let world: World
     private let environment: APNsEnvironment
     private let inner: Mutex<Inner>
@@ -38,6 +38,10 @@ final class APNsState: Sendable {
     /// Changes or reads what is shared.
     func mutate<Value: Sendable>(_ body: (inout Inner) -> Value) -> Value {
         inner.withLock { body(&$0) }
+    }
+
+    func log<Value: Sendable>(_ body: (inout DeliveryLog) -> Value) -> Value {
+        inner.withLock { body(&$0.log) }
     }
 
     func register(_ key: APNsKeyRegistration) throws(SimulatorError) {
@@ -94,12 +98,6 @@ final class APNsState: Sendable {
         return answer
     }
 
-    private func tell(_ delivery: Delivery, _ listeners: [AsyncStream<Delivery>.Continuation]) {
-        for listener in listeners {
-            if case .dropped = listener.yield(delivery) { inner.withLock { $0.log.countUnheard() } }
-        }
-    }
-
     private func uniqueID(_ now: UnixTime) -> [UInt8] {
         guard environment == .sandbox else { return [] }
         return Array(PushID(at: now, random: world.random(), world.random()).text.utf8)
@@ -131,25 +129,6 @@ final class APNsState: Sendable {
         }
         for delivery in kept { tell(delivery, listeners) }
         return kept
-    }
-
-    func subscribe(_ token: String) -> AsyncStream<Delivery> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: Delivery.self, bufferingPolicy: .bufferingNewest(DeliveryLog.subscriberBuffer))
-        guard let place = inner.withLock({ $0.log.subscribe(token, continuation) }) else {
-            continuation.finish()
-            return stream
-        }
-        continuation.onTermination = { [weak self] _ in
-            self?.inner.withLock { $0.log.unsubscribe(token, place) }
-        }
-        return stream
-    }
-
-    /// Ends all subscriptions.
-    func finish() {
-        let all = inner.withLock { $0.log.takeAll() }
-        for continuation in all { continuation.finish() }
     }
 }
 

@@ -99,3 +99,40 @@ struct DeliveryLog {
         return subscribers.values.flatMap(\.values)
     }
 }
+
+/// What keeps a delivery log behind its lock.
+protocol DeliveryKeeper: AnyObject, Sendable {
+    func log<Value: Sendable>(_ body: (inout DeliveryLog) -> Value) -> Value
+}
+
+extension DeliveryKeeper {
+    var counters: SimulatorCounters { log { $0.counters } }
+
+    func deliveries(after number: Int, limit: Int) -> [Delivery] {
+        log { $0.deliveries(after: number, limit: limit) }
+    }
+
+    /// Hands a delivery to who waits for it; outside the lock, for a reader may answer at once.
+    func tell(_ delivery: Delivery, _ listeners: [AsyncStream<Delivery>.Continuation]) {
+        for listener in listeners {
+            if case .dropped = listener.yield(delivery) { log { $0.countUnheard() } }
+        }
+    }
+
+    /// Every delivery to `address` from now on; ended at once when there are too many streams.
+    func subscribe(_ address: String) -> AsyncStream<Delivery> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: Delivery.self, bufferingPolicy: .bufferingNewest(DeliveryLog.subscriberBuffer))
+        guard let place = log({ $0.subscribe(address, continuation) }) else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak self] _ in self?.log { $0.unsubscribe(address, place) } }
+        return stream
+    }
+
+    /// Ends all subscriptions.
+    func finish() {
+        for continuation in log({ $0.takeAll() }) { continuation.finish() }
+    }
+}

@@ -2,7 +2,7 @@ import PushModel
 import Synchronization
 
 /// What the connections of a simulated FCM share, behind one lock.
-final class FCMState: Sendable {
+final class FCMState: DeliveryKeeper {
     let world: World
     private let inner: Mutex<Inner>
 
@@ -29,6 +29,10 @@ final class FCMState: Sendable {
     }
 
     func mutate<Value: Sendable>(_ body: (inout Inner) -> Value) -> Value { inner.withLock { body(&$0) } }
+
+    func log<Value: Sendable>(_ body: (inout DeliveryLog) -> Value) -> Value {
+        inner.withLock { body(&$0.log) }
+    }
 
     func register(_ account: ServiceAccountRegistration) throws(SimulatorError) {
         try inner.withLock { inner throws(SimulatorError) in try inner.judge.tokens.register(account) }
@@ -138,11 +142,7 @@ final class FCMState: Sendable {
                     weight: .accepted)
             }
         }
-        if let (delivery, listeners) = heard {
-            for listener in listeners {
-                if case .dropped = listener.yield(delivery) { inner.withLock { $0.log.countUnheard() } }
-            }
-        }
+        if let (delivery, listeners) = heard { tell(delivery, listeners) }
         return answer
     }
 
@@ -179,22 +179,5 @@ final class FCMState: Sendable {
         case .seconds(let seconds): String(seconds)
         case .date(let ahead): HTTPDate.text(now + .seconds(ahead))
         }
-    }
-
-    func subscribe(_ address: String) -> AsyncStream<Delivery> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: Delivery.self, bufferingPolicy: .bufferingNewest(DeliveryLog.subscriberBuffer))
-        guard let place = inner.withLock({ $0.log.subscribe(address, continuation) }) else {
-            continuation.finish()
-            return stream
-        }
-        continuation.onTermination = { [weak self] _ in
-            self?.inner.withLock { $0.log.unsubscribe(address, place) }
-        }
-        return stream
-    }
-
-    func finish() {
-        for continuation in inner.withLock({ $0.log.takeAll() }) { continuation.finish() }
     }
 }

@@ -1,19 +1,13 @@
 public import NIOCore
-import NIOSSL
 import PushModel
-public import ServiceLifecycle
 import Synchronization
 
 /// A push service that answers 200 to everything and judges nothing: for benchmarks only.
 ///
 /// It counts requests and, unless that is switched off, `apns-id`s and their doubles.
-public final class BareSink: Service {
+public final class BareSink: PushSimulator {
     private let counts: SinkCounts
-    private let board: KnobBoard
-    private let listener: SimulatorListener
-    private let authority: CertificateAuthority
-    private let host: String
-    private let wantedPort: Int
+    private let server: SimulatorServer
 
     /// - Parameters:
     ///   - port: 0 for any free one.
@@ -27,44 +21,24 @@ public final class BareSink: Service {
         var knobs = ConnectionKnobs()
         knobs.streamsAtStart = streams
         knobs.streams = streams
-        board = KnobBoard(knobs)
         counts = SinkCounts(rememberedIDs: rememberedIDs, body: body)
-        listener = SimulatorListener(group: eventLoopGroup)
-        self.authority = authority
-        self.host = host
-        wantedPort = port
+        server = SimulatorServer(
+            host: host, port: port, knobs: knobs, authority: authority, group: eventLoopGroup)
     }
 
-    /// Binds the port and serves.
-    ///
-    /// - Returns: the port.
-    /// - Throws: `.portNotFree`, `.certificateNotMade`, `.alreadyStarted`.
     @discardableResult
     public func start() async throws(SimulatorError) -> Int {
-        guard listener.port == nil else { throw SimulatorError(.alreadyStarted) }
-        let tls = try authority.serverContext(protocols: ["h2"])
-        let (counts, board) = (counts, board)
-        return try await listener.start(host: host, port: wantedPort) { channel in
-            let connection = SimulatorConnection(judge: SinkJudge(counts), board: board, world: .live)
-            try channel.pipeline.syncOperations.addHandlers(NIOSSLServerHandler(context: tls), connection)
+        let counts = counts
+        return try await server.start(protocols: ["h2"]) { board in
+            SimulatorConnection(judge: SinkJudge(counts), board: board, world: .live)
         }
     }
 
-    /// Starts, unless that was done, and serves until graceful shutdown.
-    public func run() async throws {
-        if listener.port == nil { try await start() }
-        try? await gracefulShutdown()  // Throws only when cancelled, which is the end as well.
-        await stop()
-    }
+    public func stop() async { await server.stop() }
 
-    public func stop() async {
-        await listener.stop()
-        board.closeAll()
-    }
-
-    public var port: Int? { listener.port }
-    public var openConnections: Int { board.connections }
-    public func turnConnections(_ change: (inout ConnectionKnobs) -> Void) { board.turn(change) }
+    public var port: Int? { server.port }
+    public var openConnections: Int { server.board.connections }
+    public func turnConnections(_ change: (inout ConnectionKnobs) -> Void) { server.board.turn(change) }
 
     /// `received`, `accepted` (the same here) and `doubles`.
     public var counters: SimulatorCounters {

@@ -59,6 +59,8 @@ extension CertificateAuthority {
                 certificateChain: [.certificate(certificate)], privateKey: .privateKey(key))
             configuration.applicationProtocols = protocols
             configuration.minimumTLSVersion = .tlsv12
+            // A socket that is cut while the peer still writes takes a GOAWAY with it that was on its way.
+            configuration.shutdownTimeout = .seconds(60)
             return try NIOSSLContext(configuration: configuration)
         } catch {
             throw SimulatorError(.certificateNotMade)

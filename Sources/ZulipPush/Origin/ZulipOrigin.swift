@@ -97,8 +97,7 @@ public struct ZulipOrigin: Sendable {
             rest = rest.dropFirst(batch.count)
             var writer = JSONWriter(reserving: (plain.count * 2 + 512) * batch.count + 128)
             writer.beginObject()
-            writer.key("realm_uuid")
-            writer.string(realm)
+            writer.member("realm_uuid", realm)
             writer.key("push_requests")
             writer.beginArray()
             for target in batch {
@@ -123,25 +122,20 @@ public struct ZulipOrigin: Sendable {
     ) {
         let isRemoval = if case .remove = body { true } else { false }
         writer.beginObject()
-        writer.key("token_id")
-        writer.string(target.tokenID.text)
+        writer.member("token_id", target.tokenID.text)
         switch target.kind {
         case .apns:
             writer.key("http_headers")
             writer.beginObject()
-            writer.key("apns_priority")
-            writer.int(isRemoval ? 5 : 10)
-            writer.key("apns_push_type")
-            writer.string(isRemoval ? "background" : "alert")
+            writer.member("apns_priority", isRemoval ? 5 : 10)
+            writer.member("apns_push_type", isRemoval ? "background" : "alert")
             writer.endObject()
         case .fcm:
-            writer.key("fcm_priority")
-            writer.string(isRemoval ? "normal" : "high")
+            writer.member("fcm_priority", isRemoval ? "normal" : "high")
         }
         writer.key("payload")
         writer.beginObject()
-        writer.key("push_key_id")
-        writer.int(Int64(target.pushKeyID))
+        writer.member("push_key_id", Int64(target.pushKeyID))
         writer.key("encrypted_data")
         sealed.reveal { writer.string(escaped: $0) }
         writer.endObject()
@@ -150,24 +144,15 @@ public struct ZulipOrigin: Sendable {
 
     private static func write(_ realm: ZulipRealmReport, _ writer: inout JSONWriter) {
         writer.beginObject()
-        writer.key("id")
-        writer.int(realm.id)
-        writer.key("uuid")
-        writer.string(realm.uuid)
-        writer.key("uuid_owner_secret")
-        writer.string(realm.ownerSecret)
-        writer.key("host")
-        writer.string(realm.host)
-        writer.key("url")
-        writer.string(realm.url)
-        writer.key("name")
-        writer.string(realm.name)
-        writer.key("org_type")
-        writer.int(realm.organizationType)
-        writer.key("date_created")
-        writer.int(realm.createdAt)
-        writer.key("deactivated")
-        writer.bool(realm.isDeactivated)
+        writer.member("id", realm.id)
+        writer.member("uuid", realm.uuid)
+        writer.member("uuid_owner_secret", realm.ownerSecret)
+        writer.member("host", realm.host)
+        writer.member("url", realm.url)
+        writer.member("name", realm.name)
+        writer.member("org_type", realm.organizationType)
+        writer.member("date_created", realm.createdAt)
+        writer.member("deactivated", realm.isDeactivated)
         writer.endObject()
     }
 
@@ -209,5 +194,22 @@ public struct ZulipOrigin: Sendable {
             }
             return Secret(text)
         }
+    }
+}
+
+extension JSONWriter {
+    fileprivate mutating func member(_ name: StaticString, _ value: String) {
+        key(name)
+        string(value)
+    }
+
+    fileprivate mutating func member(_ name: StaticString, _ value: Int64) {
+        key(name)
+        int(value)
+    }
+
+    fileprivate mutating func member(_ name: StaticString, _ value: Bool) {
+        key(name)
+        bool(value)
     }
 }

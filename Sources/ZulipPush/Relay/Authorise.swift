@@ -20,7 +20,7 @@ struct AuthorisedServer: Sendable {
     {
         // An unknown server costs the same comparison as a wrong key.
         let stored = record.flatMap { ZulipServer(body: $0.body) }
-        let isRight = credentials.keyHash == stored?.keyHash ?? noHash
+        let isRight = stored?.isKey(credentials.keyHash) ?? (credentials.keyHash == noHash)
         guard let record, let stored, credentials.id == stored.id else { throw ZulipError(.unknownServer) }
         guard isRight else { throw ZulipError(.wrongServerKey) }
         guard stored.standing == .active else { throw ZulipError(.deactivatedServer) }

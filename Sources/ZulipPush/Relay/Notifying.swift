@@ -94,8 +94,8 @@ extension ZulipRelay {
         case .apns(let priority, let type):
             message = .apns(
                 APNsMessage(
-                    token: registration.token, bundle: registration.appID ?? "", pushType: type,
-                    priority: priority, payload: item.payload))
+                    token: registration.token, bundle: registration.appID ?? "", topicForm: .asNamed,
+                    pushType: type, priority: priority, payload: item.payload))
             pushClass = Self.pushClass(priority, type)
         case .fcm(let priority):
             message = .fcm(FCMMessage(address: registration.token, priority: priority, data: item.payload))

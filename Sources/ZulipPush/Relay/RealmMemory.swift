@@ -25,6 +25,11 @@ final class RealmMemory: Sendable {
         return owner.keyHash == credentials.keyHash && owner.server == credentials.id
     }
 
+    /// Forgets what a server has shown: its key is no longer good, or about to be.
+    func forget(_ server: UUIDText) {
+        owners.withLock { owners in owners = owners.filter { $0.value.server != server } }
+    }
+
     /// Remembers credentials that the store has confirmed.
     func note(_ realm: UUIDText, of credentials: ServerCredentials) {
         guard let server = credentials.id, !knows(realm, of: credentials) else { return }

@@ -14,7 +14,7 @@ extension ZulipRelay {
         guard let record = found[0], let server = ZulipServer(body: record.body) else {
             return try create(form, holder: holder, invitation: found[2])
         }
-        guard server.keyHash == form.keyHash else {
+        guard server.isKey(form.keyHash) else {
             var error = ZulipError(.keyOfOtherServer)
             error.role = Secret(form.id.text.utf8)
             throw error
@@ -28,9 +28,11 @@ extension ZulipRelay {
     ) throws(ZulipError) -> ZulipVerdict {
         guard holder == nil else { throw ZulipError(.hostnameTaken) }
         let used = try admit(form.hostname, invitation)
+        // A new key is for a server that is known. One that is not keeps the key it signs up with: told
+        // `created`, deployed servers throw the new one away.
         let server = ZulipServer(
-            id: form.id, keyHash: form.newKeyHash ?? form.keyHash, standing: .active,
-            hostname: form.hostname.text, mail: form.mail.text)
+            id: form.id, keyHash: form.keyHash, standing: .active, hostname: form.hostname.text,
+            mail: form.mail.text)
         let now = world.now()
         let changes: [Change] =
             [.put(server.record(keys, now: now), if: .absent), .put(hostRecord(form, now), if: .absent)]
@@ -48,7 +50,10 @@ extension ZulipRelay {
         let now = world.now()
         server.mail = form.mail.text
         server.hostname = form.hostname.text
-        if let newKey = form.newKeyHash { server.keyHash = newKey }
+        if let newKey = form.newKeyHash {
+            server.keyHash = newKey
+            memory.forget(server.id)
+        }
         var changes: [Change] = []
         if holder == nil {
             // A change of host: the old name becomes free, and the new one must be admitted like a sign-up's.

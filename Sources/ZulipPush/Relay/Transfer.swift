@@ -33,6 +33,7 @@ extension ZulipRelay {
         }
         guard server.standing == .active else { throw ZulipError(.serverIsDeactivated) }
         let key = randomText()
+        memory.forget(id)
         server.keyHash = ServerCredentials.hash(key: key.reveal { Array($0) })
         return Verdict(
             changes: [

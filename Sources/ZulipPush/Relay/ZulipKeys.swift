@@ -9,6 +9,7 @@ package struct ZulipKeys: Sendable {
     private let devices: Space
     private let challenges: Space
     private let invitations: Space
+    private let leavers: Space
 
     package init(_ instance: ConfiguredName) {
         servers = Space(instance, "server")
@@ -17,13 +18,17 @@ package struct ZulipKeys: Sendable {
         devices = Space(instance, "device")
         challenges = Space(instance, "challenge")
         invitations = Space(instance, "invitation")
+        leavers = Space(instance, "leaving")
     }
 
     package var serverSpace: Space { servers }
     package var realmSpace: Space { realms }
+    /// Servers that have deactivated themselves and whose realms are still to be removed.
+    package var leavingSpace: Space { leavers }
 
     package func server(_ id: UUIDText) -> RecordKey { RecordKey(servers, Secret(id.bytes)) }
     package func realm(_ id: UUIDText) -> RecordKey { RecordKey(realms, Secret(id.bytes)) }
+    package func leaving(_ id: UUIDText) -> RecordKey { RecordKey(leavers, Secret(id.bytes)) }
     package func host(_ host: ZulipHostname) -> RecordKey { RecordKey(hosts, Secret(host.text.utf8)) }
     package func challenge(_ host: ZulipHostname) -> RecordKey {
         RecordKey(challenges, Secret(host.text.utf8))

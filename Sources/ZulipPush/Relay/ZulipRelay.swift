@@ -72,7 +72,7 @@ package struct ZulipRelay: RelayRole {
         case .signUp(let form): return try await signUp(form)
         case .transfer(let form): return try await transfer(form)
         case .verifyChallenge(let form): return try await verifyChallenge(form)
-        case .deactivate: return deactivate(try await authorise(inbound))
+        case .deactivate: return try await deactivate(try await authorise(inbound))
         case .analyticsStatus:
             let server = try await authorise(inbound).server
             return Verdict(
@@ -119,14 +119,5 @@ package struct ZulipRelay: RelayRole {
 
     func find(_ names: [RecordKey]) async throws(ZulipError) -> [Record?] {
         do { return try await registry.find(names) } catch { throw ZulipError(.overloaded) }
-    }
-
-    private func deactivate(_ caller: AuthorisedServer) -> ZulipVerdict {
-        var server = caller.server
-        server.standing = .deactivated
-        return Verdict(
-            changes: [.put(server.record(keys, now: world.now()), if: .revision(caller.revision))],
-            reply: .now(.done(ignored: [])), refusal: { _ in ZulipError(.overloaded) },
-            notes: [NoteCode("zulip.server-deactivated")])
     }
 }

@@ -1,3 +1,4 @@
+import Primitives
 package import PushModel
 package import WireFormats
 
@@ -5,14 +6,14 @@ package import WireFormats
 package struct ZulipServer: Sendable {
     package enum Standing: UInt8, Sendable, Hashable, CaseIterable {
         case active = 1
-        /// By its own call; for good.
+        /// By its own call; for good. Enough is remembered to tell it so (``remains``).
         case deactivated = 2
         /// By whoever runs this relay; until lifted. To the server it looks like `deactivated`.
         case suspended = 3
     }
 
     package let id: UUIDText
-    /// SHA-256, 32 bytes.
+    /// SHA-256, 32 bytes; of one that is deactivated only a digest of that (``remains``).
     package var keyHash: Secret
     package var standing: Standing
     package var hostname: String
@@ -30,6 +31,22 @@ package struct ZulipServer: Sendable {
         self.standing = standing
         self.hostname = hostname
         self.mail = mail
+    }
+
+    /// What is left of a server that has deactivated itself: its id, that it has, and a digest of its key's
+    /// hash, by which it is told so while whoever shows another key is told of that.
+    package var remains: ZulipServer {
+        ZulipServer(
+            id: id, keyHash: farewell(keyHash), standing: .deactivated, hostname: "", mail: Secret([]))
+    }
+
+    /// Whether that is the hash of this server's key.
+    func isKey(_ shown: Secret) -> Bool {
+        (standing == .deactivated ? farewell(shown) : shown) == keyHash
+    }
+
+    private func farewell(_ hash: Secret) -> Secret {
+        hash.reveal { Secret(SHA256.hash(Array("sealbell/deactivated/".utf8) + id.bytes + $0)) }
     }
 
     private static let format: UInt8 = 1

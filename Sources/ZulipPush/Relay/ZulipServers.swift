@@ -14,12 +14,12 @@ package struct ZulipServers: Sendable {
     }
 
     /// How often a change is tried again when the server's own calls write the same record in between.
-    private static let tries = 4
+    static let tries = 4
 
     private let instance: ConfiguredName
-    private let registry: any Registry
-    private let keys: ZulipKeys
-    private let world: World
+    let registry: any Registry
+    let keys: ZulipKeys
+    let world: World
 
     package init(_ instance: ConfiguredName, _ registry: any Registry, world: World) {
         self.instance = instance
@@ -39,6 +39,19 @@ package struct ZulipServers: Sendable {
             records.compactMap { ZulipServer(body: $0.body) },
             records.count < limit ? nil : records.last?.revision
         )
+    }
+
+    /// How many have signed up, those that have ended their registration too.
+    package func count() async throws(StoreError) -> Int {
+        var count = 0
+        var after: UInt64 = 0
+        // Ends: the revisions rise, and the servers are finite.
+        while true {
+            let page = try await page(after: after, limit: 1_000)
+            count += page.servers.count
+            guard let next = page.next else { return count }
+            after = next
+        }
     }
 
     /// Suspends a server or lifts that. It keeps its host name, realms and devices; to the server itself it

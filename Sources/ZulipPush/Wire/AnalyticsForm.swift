@@ -61,7 +61,7 @@ package struct AnalyticsForm: Sendable {
         try reader.beginObject()
         while let name = try reader.nextMember() {
             if name.equals("uuid") {
-                uuid = withBytes(try reader.readString().decoded()) { UUIDText($0) }
+                uuid = withBytes(try reader.readString().decoded()) { UUIDText(anyCase: $0) }
                 if uuid == nil { throw FormatError(.wrongType) }
             } else {
                 // Members beyond the deployed ones are refused there too (§5.3).

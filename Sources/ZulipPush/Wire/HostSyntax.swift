@@ -44,7 +44,7 @@ package struct ContactMail: Sendable {
     package init?(_ bytes: [UInt8]) {
         guard bytes.count <= ZulipLimits.mailBytes, let at = bytes.lastIndex(of: 0x40),
             (1...64).contains(at), bytes[..<at].allSatisfy(Self.isLocal),
-            bytes[0] != 0x2E, bytes[at - 1] != 0x2E,
+            bytes[0] != 0x2E, bytes[at - 1] != 0x2E, !bytes[..<at].contains([0x2E, 0x2E]),
             let domain = ZulipHostname(Array(bytes[(at + 1)...])),
             domain.name == domain.text, domain.name.utf8.contains(0x2E)
         else { return nil }
@@ -52,8 +52,8 @@ package struct ContactMail: Sendable {
         self.domain = domain.name
     }
 
-    /// Domains that RFC 2606 reserves take no mail.
-    package var isReserved: Bool { ["example.com", "example.net"].contains(domain) }
+    /// The one domain that deployed relays refuse as a placeholder.
+    package var isReserved: Bool { domain == "example.com" }
 
     private static func isLocal(_ byte: UInt8) -> Bool {
         switch byte {

@@ -86,7 +86,9 @@ struct NotifyItemParser {
         guard let count = Base64.decodedCount(text), count > 0 else { throw ZulipError(.invalidRequest) }
         for byte in text.dropLast(2) where !isBase64(byte) { throw ZulipError(.invalidRequest) }
         let tail = text.suffix(2)
-        guard tail.allSatisfy({ isBase64($0) || $0 == 0x3D }) else { throw ZulipError(.invalidRequest) }
+        guard tail.allSatisfy({ isBase64($0) || $0 == 0x3D }),
+            tail.first != 0x3D || tail.last == 0x3D
+        else { throw ZulipError(.invalidRequest) }
     }
 
     @inline(__always)

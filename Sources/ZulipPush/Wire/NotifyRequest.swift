@@ -62,7 +62,7 @@ package struct NotifyRequest: Sendable {
         try reader.beginObject()
         while let name = try reader.nextMember() {
             if name.equals("realm_uuid") {
-                realm = withBytes(try reader.readString().decoded()) { UUIDText($0) }
+                realm = withBytes(try reader.readString().decoded()) { UUIDText(anyCase: $0) }
                 if realm == nil { throw ZulipError(.invalidRequest) }
             } else if name.equals("push_requests") {
                 items = try readItems(&reader, &parser)

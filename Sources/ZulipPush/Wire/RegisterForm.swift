@@ -19,7 +19,7 @@ package struct RegisterForm: Sendable {
         let tokenID = try form.require("token_id")
         let sealed = try form.require("encrypted_push_registration")
         let key = try form.require("bouncer_public_key")
-        guard let uuid = withBytes(realm, { UUIDText($0) }) else {
+        guard let uuid = withBytes(realm, { UUIDText(anyCase: $0) }) else {
             throw ZulipError(.wrongType, parameter: "realm_uuid")
         }
         self.realm = uuid

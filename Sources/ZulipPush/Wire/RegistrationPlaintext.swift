@@ -61,7 +61,7 @@ package struct RegistrationPlaintext: Sendable {
             } else if name.equals("token") {
                 token = try reader.readString().secret()
             } else if name.equals("timestamp") {
-                timestamp = try reader.readNumber().int64
+                timestamp = try readTime(&reader)
             } else if name.equals("ios_app_id") {
                 appID = try reader.readNull() ? nil : try reader.readString().string()
             } else {
@@ -73,6 +73,19 @@ package struct RegistrationPlaintext: Sendable {
             throw FormatError(.wrongType)
         }
         return RegistrationPlaintext(kind: kind, token: token, timestamp: timestamp, appID: appID)
+    }
+
+    /// Whole seconds. As deployed (§4) also written as a decimal string or with a fraction of nothing;
+    /// `nil` for a time within a second.
+    private static func readTime(_ reader: inout JSONReader) throws -> Int64? {
+        if try reader.peek() == .string { return Int64(try reader.readString().string()) }
+        let number = try reader.readNumber()
+        if number.isInteger { return number.int64 }
+        // Up to 2⁵³ a double holds every whole number.
+        guard let value = Double(String(decoding: number.raw, as: UTF8.self)), abs(value) <= 0x1p53 else {
+            return nil
+        }
+        return Int64(exactly: value)
     }
 
     private static func holds(_ token: Secret, _ kind: TokenKind) -> Bool {

@@ -14,18 +14,20 @@ package struct ServerCredentials: Sendable {
         self.keyHash = keyHash
     }
 
-    /// Reads an `Authorization` field (RFC 7617): `Basic base64(zulip_org_id:zulip_org_key)`.
+    /// Reads an `Authorization` field (RFC 7617): `Basic base64(zulip_org_id:zulip_org_key)`. Whatever is not
+    /// two words is malformed before its scheme is looked at, as deployed.
     ///
     /// - Throws: `.missingAuthorization`, `.otherAuthorizationScheme`, `.malformedAuthorization`,
     ///   `.userInsteadOfServer` (§5.1).
     package init(authorization: String?) throws(ZulipError) {
         guard let authorization else { throw ZulipError(.missingAuthorization) }
-        let bytes = Array(authorization.utf8)
-        guard bytes.count > 6, bytes[5] == 0x20,
-            String(decoding: bytes[..<5], as: UTF8.self).lowercased() == "basic"
-        else { throw ZulipError(.otherAuthorizationScheme) }
+        let words = authorization.utf8.split { $0 == 0x20 || $0 == 0x09 }
+        guard words.count == 2 else { throw ZulipError(.malformedAuthorization) }
+        guard String(decoding: words[0], as: UTF8.self).lowercased() == "basic" else {
+            throw ZulipError(.otherAuthorizationScheme)
+        }
         var decoded: [UInt8]
-        do { decoded = try Base64.decode(Array(bytes[6...])) } catch {
+        do { decoded = try Base64.decode(Array(words[1])) } catch {
             throw ZulipError(.malformedAuthorization)
         }
         defer { decoded.withUnsafeMutableBytes { wipe($0) } }

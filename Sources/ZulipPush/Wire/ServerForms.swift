@@ -11,29 +11,27 @@ package struct SignUpForm: Sendable {
     package let hostname: ZulipHostname
     package let mail: ContactMail
 
-    /// - Throws: `.missingParameter`, `.wrongLength`, `.invalidUUID`, `.invalidHostname`, `.invalidMail`,
-    ///   `.mailDomainRefused`, in this order.
+    /// Parameters are judged in the deployed order: each in its turn for being there and for its length, and
+    /// then their forms.
+    ///
+    /// - Throws: `.missingParameter` and `.wrongLength` parameter by parameter; `.invalidHostname`,
+    ///   `.invalidMail`, `.mailDomainRefused`, `.invalidUUID`, in this order.
     package init(_ form: Form) throws(ZulipError) {
-        let id = try form.require("zulip_org_id")
-        let key = try form.require("zulip_org_key")
+        let id = try form.require("zulip_org_id", ZulipLimits.organizationIDBytes)
+        let key = try form.require("zulip_org_key", ZulipLimits.organizationKeyBytes)
         let host = try form.require("hostname")
+        guard host.count <= ZulipLimits.hostnameBytes else {
+            throw ZulipError(.wrongLength, parameter: "hostname")
+        }
         let mail = try form.require("contact_email")
         let newKey = form["new_org_key"]
-        guard id.count == ZulipLimits.organizationIDBytes else {
-            throw ZulipError(.wrongLength, parameter: "zulip_org_id")
-        }
-        guard key.count == ZulipLimits.organizationKeyBytes else {
-            throw ZulipError(.wrongLength, parameter: "zulip_org_key")
-        }
-        if let newKey, newKey.count != ZulipLimits.organizationKeyBytes {
-            throw ZulipError(.wrongLength, parameter: "new_org_key")
-        }
-        guard let uuid = withBytes(id, { UUIDText($0) }), uuid.isVersion4 else {
-            throw ZulipError(.invalidUUID)
-        }
+        if newKey != nil { _ = try form.require("new_org_key", ZulipLimits.organizationKeyBytes) }
         guard let hostname = ZulipHostname(host) else { throw ZulipError(.invalidHostname) }
         guard let contact = ContactMail(mail) else { throw ZulipError(.invalidMail) }
         if contact.isReserved { throw ZulipError(.mailDomainRefused) }
+        guard let uuid = withBytes(id, { UUIDText($0) }), uuid.isVersion4 else {
+            throw ZulipError(.invalidUUID)
+        }
         self.id = uuid
         keyHash = ServerCredentials.hash(key: key)
         newKeyHash = newKey.map { ServerCredentials.hash(key: $0) }
@@ -78,14 +76,23 @@ extension Form {
         return value
     }
 
-    /// Names that the call does not know, as the deployed relay lists them; at most
-    /// ``ZulipLimits/ignoredParametersListed``.
+    /// The value of a field that has exactly so many bytes.
+    ///
+    /// - Throws: `.missingParameter`, `.wrongLength` with its name.
+    fileprivate func require(_ name: StaticString, _ byteCount: Int) throws(ZulipError) -> [UInt8] {
+        let value = try require(name)
+        guard value.count == byteCount else { throw ZulipError(.wrongLength, parameter: name) }
+        return value
+    }
+
+    /// Names that the call does not know, each once and in order of code points, as the deployed relay lists
+    /// them; at most ``ZulipLimits/ignoredParametersListed``.
     func unknown(_ known: [String]) -> [String] {
         var names: [String] = []
         for field in fields where !known.contains(field.name) && !names.contains(field.name) {
             if names.count == ZulipLimits.ignoredParametersListed { break }
             if field.name.utf8.count <= 64 { names.append(field.name) }
         }
-        return names
+        return names.sorted { $0.unicodeScalars.lexicographicallyPrecedes($1.unicodeScalars) }
     }
 }

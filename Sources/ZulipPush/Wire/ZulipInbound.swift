@@ -28,12 +28,14 @@ package struct ZulipInbound: Sendable {
     /// Reads one HTTP request. Nothing is looked up.
     ///
     /// - Parameter path: as sent, without query.
+    /// - Parameter query: what follows the `?`. Deployed relays take a parameter from there that the form
+    ///   does not have, and older servers send all of their sign-up so.
     /// - Parameter authorization: the `Authorization` field.
     /// - Parameter body: borrowed for the length of the call.
     /// - Throws: `.unknownPath`, `.wrongMethod`, what ``ServerCredentials`` throws, and for calls without
     ///   credentials what their form throws.
     package static func parse(
-        method: String, path: String, authorization: String?, contentType: String?,
+        method: String, path: String, query: String? = nil, authorization: String?, contentType: String?,
         body: UnsafeRawBufferPointer
     ) throws(ZulipError) -> ZulipInbound {
         guard let known = ZulipPath(rawValue: path) else { throw ZulipError(.unknownPath) }
@@ -43,36 +45,46 @@ package struct ZulipInbound: Sendable {
             throw error
         }
         guard known.isAuthenticated else {
-            return ZulipInbound(credentials: nil, call: try read(known, contentType, body))
+            return ZulipInbound(credentials: nil, call: try read(known, query, body))
         }
         let credentials = try ServerCredentials(authorization: authorization)
         do throws(ZulipError) {
-            return ZulipInbound(credentials: credentials, call: try read(known, contentType, body))
+            return ZulipInbound(credentials: credentials, call: try read(known, query, body))
         } catch {
             return ZulipInbound(credentials: credentials, call: .refused(error))
         }
     }
 
     private static func read(
-        _ path: ZulipPath, _ contentType: String?, _ body: UnsafeRawBufferPointer
+        _ path: ZulipPath, _ query: String?, _ body: UnsafeRawBufferPointer
     ) throws(ZulipError) -> Call {
         guard body.count <= path.bodyLimitBytes else { throw ZulipError(.bodyTooLarge) }
         switch path {
-        case .signUp: return .signUp(try SignUpForm(form(body)))
+        case .signUp: return .signUp(try SignUpForm(form(body, query)))
         case .deactivate: return .deactivate
-        case .transfer: return .transfer(try TransferForm(form(body), isVerification: false))
-        case .verifyChallenge: return .verifyChallenge(try TransferForm(form(body), isVerification: true))
+        case .transfer: return .transfer(try TransferForm(form(body, query), isVerification: false))
+        case .verifyChallenge:
+            return .verifyChallenge(try TransferForm(form(body, query), isVerification: true))
         case .analyticsStatus: return .analyticsStatus
-        case .analytics: return .analytics(try AnalyticsForm(form(body)))
-        case .register: return .register(try RegisterForm(form(body)))
+        case .analytics: return .analytics(try AnalyticsForm(form(body, query)))
+        case .register: return .register(try RegisterForm(form(body, query)))
         case .notify: return .notify(try NotifyRequest(parsing: body))
         case .legacyRegister, .legacyUnregister, .legacyUnregisterAll, .legacyNotify, .legacyTest:
             throw ZulipError(.legacyPath)
         }
     }
 
-    private static func form(_ body: UnsafeRawBufferPointer) throws(ZulipError) -> Form {
-        do { return try Form.parse(body, fieldLimit: ZulipLimits.formFields) } catch {
+    /// The body's fields, and behind them in rank the query's.
+    private static func form(
+        _ body: UnsafeRawBufferPointer, _ query: String?
+    ) throws(ZulipError) -> Form {
+        do {
+            let form = try Form.parse(body, fieldLimit: ZulipLimits.formFields)
+            guard let query, !query.isEmpty else { return form }
+            let fallback = try Form.parse(Array(query.utf8), fieldLimit: ZulipLimits.formFields)
+            // Of doubles the last counts.
+            return Form(fallback.fields + form.fields)
+        } catch {
             throw ZulipError(.malformedForm)
         }
     }

@@ -8,7 +8,7 @@ struct BenchCommand: AsyncParsableCommand {
         commandName: "bench", abstract: "Measures parts of the relay, and tries to break it.",
         subcommands: [
             BenchSenderCommand.self, BenchRelayCommand.self, BenchBacklogCommand.self,
-            BenchOutageCommand.self, BenchChaosCommand.self
+            BenchOutageCommand.self, BenchStrangersCommand.self, BenchChaosCommand.self
         ])
 }
 

@@ -44,6 +44,9 @@ struct KeysNewZulipCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let path = try keyFile(shell)
+        do throws(FileFault) { try makeFolder(folder(of: path)) } catch {
+            throw CommandFailure(.failed, "\(folder(of: path)): \(error.sentence)")
+        }
         var standing: Secret?
         do throws(FileFault) {
             standing = try readSecret(path, limitBytes: BouncerKeysFile.limitBytes)

@@ -21,6 +21,9 @@ struct ServeCommand: SealbellCommand {
     @Flag(help: "Send one notification through each protocol first, and show what each party saw.")
     var demo = false
 
+    @Flag(help: "Drain and end when standard input, a pipe, ends: with the program that started this one.")
+    var endsWithInput = false
+
     @Flag(name: .customLong("danger-synchronous-normal"), help: .hidden)
     var losesInPowerCuts = false
 
@@ -41,6 +44,7 @@ struct ServeCommand: SealbellCommand {
         LibraryLog.install(log.journal, shell.world)
         log.journal.note("starting", [.pid: Int(shell.facts.processID), .count: files], level: .debug)
         var server = Server(configuration, request, shell, log)
+        server.endsWithInput = endsWithInput
         server.synchronous = losesInPowerCuts ? .dangerNormal : .full
         return try await server.serve(demo: demo)
     }

@@ -14,6 +14,8 @@ struct Shell: Sendable {
     let out: @Sendable (String) -> Void
     /// Takes one line for the person at the terminal.
     let err: @Sendable (String) -> Void
+    /// What standard input holds, up to so many bytes.
+    var input: @Sendable (Int) -> Secret = { _ in Secret([]) }
 
     /// This process: results to standard output, the rest to standard error.
     static func live(_ facts: ProcessFacts) -> Shell {
@@ -26,7 +28,7 @@ struct Shell: Sendable {
             err: { line in
                 // As above.
                 try? writeAll(STDERR_FILENO, Array((line + "\n").utf8))
-            })
+            }, input: { readInput(limitBytes: $0) })
     }
 
     /// Reads the configuration.
@@ -69,15 +71,15 @@ struct ConfigurationOptions: ParsableArguments {
 struct RunningServerOptions: ParsableArguments {
     @Option(
         name: .customLong("at"),
-        help: ArgumentHelp("The state directory of the running server.", valueName: "state"))
+        help: ArgumentHelp(
+            "The state directory of the running server; else the one that the configuration names.",
+            valueName: "state"))
     var state: String?
 
-    /// The run file of the server that serves from there, by default from the state directory that the
-    /// facts name.
+    /// The run file of the server that serves from there, by default from where `serve` would serve with the
+    /// configuration that it would find (DESIGN §6).
     func find(_ facts: ProcessFacts) throws -> RunFile {
-        let managed = facts.environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
-        let named = state ?? facts.environment["SEALBELL_STATE"] ?? managed ?? "sealbell-state"
-        let directory = joinPath(facts.workingDirectory, named)
+        let directory = state.map { joinPath(facts.workingDirectory, $0) } ?? standard(facts)
         let found: RunFile.Found
         do throws(FileFault) {
             found = try RunFile.find(state: directory)
@@ -93,5 +95,13 @@ struct RunningServerOptions: ParsableArguments {
             throw CommandFailure(
                 .unavailable, "No server serves from \(directory); name its state directory with --at.")
         }
+    }
+
+    private func standard(_ facts: ProcessFacts) -> String {
+        // A configuration that is absent or faulty says nothing; the environment still may.
+        if let read = try? ConfigurationLoader.load(ConfigurationRequest(), facts) { return read.state }
+        let managed = facts.environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
+        let named = facts.environment["SEALBELL_STATE"] ?? managed ?? "sealbell-state"
+        return joinPath(facts.workingDirectory, named)
     }
 }

@@ -90,7 +90,7 @@ struct StoreChecks {
             ]
         }
         guard owed.rows > 0 else { return [.good(.store, "outbox", "Nothing is owed.")] }
-        let age = max(0, owed.oldest.map { world.now().seconds - $0.seconds } ?? 0)
+        let age = max(0, owed.oldest.map { world.now().seconds - $0.acceptedAt.seconds } ?? 0)
         let facts =
             "\(owed.rows) pushes (\(owed.bytes >> 10) KiB) are owed, the oldest for \(Self.words(age))"
         let percent = max(
@@ -110,7 +110,8 @@ struct StoreChecks {
             findings.append(
                 .warning(
                     .store, "outbox",
-                    facts + " (\(percent) % of the bound): the dashboard shows which lane does not drain."))
+                    facts + " (\(percent) % of the bound): the dashboard shows which lane does not drain, "
+                        + "and sealbell why \(owed.oldest?.text ?? "") the way of the oldest."))
         } else {
             findings.append(.good(.store, "outbox", facts + "."))
         }

@@ -1,3 +1,4 @@
+import CWiping
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Darwin)
@@ -16,10 +17,18 @@ enum ProcessLimits {
 
     /// No core image is ever written, for it would hold keys and tokens (DESIGN §8.3). It cannot be undone.
     ///
+    /// The limit alone would not do: a system that pipes core images to a program does not look at it.
+    ///
     /// - Returns: false when the system refuses, which it has no reason to.
     static func forbidCoreDumps() -> Bool {
         var limit = rlimit(rlim_cur: 0, rlim_max: 0)
-        return setrlimit(core, &limit) == 0
+        let isLimited = setrlimit(core, &limit) == 0
+        #if os(Linux)
+        // Nor may other processes of the same user read this one's memory.
+        return sealbell_forbid_reading() == 0 && isLimited
+        #else
+        return isLimited
+        #endif
     }
 
     /// Raises the number of files and sockets to what the system lets this user have, at most a million.

@@ -8,6 +8,8 @@ import Darwin
 #endif
 import HTTPIngress
 import PushModel
+import Synchronization
+import ZulipPush
 
 /// The admin listener's face: metrics, health, the state of the lanes.
 struct AdminDoor: Sendable {
@@ -18,6 +20,9 @@ struct AdminDoor: Sendable {
     let store: OpenStore
     let metrics: PrometheusMetrics
     let alerts: AlertPort
+    let trail: AttemptTrail
+    let certificates: CertificateWatch
+    let origins: OriginCount
     let outboxRows: Int
     let startedAt: UnixTime
     let world: World
@@ -28,22 +33,33 @@ struct AdminDoor: Sendable {
         var token: Secret?
         if case .admin(let file?) = listener.purpose { token = try CredentialShelf.read(file).trimmed }
         let instances = DeskInstances(configuration, store.sealed, world: world)
+        let calls =
+            OriginsDesk(instances).calls
+            + WhyDesk(trail: trail, store: store, startedAt: startedAt).calls
+            + TrialDesk(configuration: configuration, delivery: delivery, world: world).calls
+            + ForgetDesk(instances: instances, configuration: configuration, registry: store.sealed).calls
         return AdminFace(
-            listener.name, token: token, metrics: metrics, samples: samples, checks: checks, status: status,
-            calls: OriginsDesk(instances).calls, world: world)
+            listener.name, token: token, metrics: metrics, samples: samples, checks: checks,
+            status: { await status(instances) },
+            calls: calls, world: world)
     }
 
-    private func status() async -> StatusReport {
+    private func status(_ instances: DeskInstances) async -> StatusReport {
         let lanes = delivery.snapshot().map { lane in
             LaneReport(
                 lane.lane, lane.isHalted ? .halted : lane.parked > 0 ? .waiting : .open,
-                inMemory: lane.inMemory,
-                parked: lane.parked, reason: lane.reason)
+                inMemory: lane.inMemory, parked: lane.parked, inFlight: lane.inFlight, reason: lane.reason)
         }
         let load = await load()
-        return StatusReport(
+        var report = StatusReport(
             version: NoteCode("0.1.0"), startedAt: startedAt, lanes: lanes, outboxRows: load?.rows ?? 0,
             outboxBytes: load?.bytes ?? 0)
+        // A store that fails has its alert; the page shows the rest.
+        report.oldestAt = (try? await store.lookup.oldest())?.acceptedAt
+        report.origins = await origins.count(instances)
+        report.alerts = alerts.raised
+        report.certificates = certificates.days().map { CertificateReport($0.listener, days: $0.days) }
+        return report
     }
 
     private func samples() async -> [MetricSample] {
@@ -105,5 +121,27 @@ struct AdminDoor: Sendable {
         let words = line.split(separator: " ")
         guard words.count > 1, let pages = Int(words[1]) else { return 0 }
         return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
+    }
+}
+
+/// How many origins have signed up, counted at most once a minute: the dashboard asks every five seconds, and
+/// each origin's record is opened for it.
+final class OriginCount: Sendable {
+    private static let life = Duration.seconds(60)
+    private let world: World
+    private let last = Mutex<(count: Int, until: ContinuousClock.Instant)?>(nil)
+
+    init(_ world: World) { self.world = world }
+
+    /// `nil` when the store does not tell.
+    func count(_ instances: DeskInstances) async -> Int? {
+        let now = world.instant()
+        if let last = last.withLock({ $0 }), last.until > now { return last.count }
+        var count = 0
+        do throws(StoreError) {
+            for servers in instances.servers { count += try await servers.count() }
+        } catch { return nil }
+        last.withLock { $0 = (count, now + Self.life) }
+        return count
     }
 }

@@ -30,11 +30,12 @@ struct AlertWiring {
         return AlertWays(log: alerts.log, gauge: alerts.gauge, sinks: sinks)
     }
 
-    /// The delivery core's word to the alert port.
-    static func observer(_ alerts: AlertPort) -> DeliveryObserver {
+    /// The delivery core's word to the alert port, and to the memory of answers.
+    static func observer(_ alerts: AlertPort, _ trail: AttemptTrail) -> DeliveryObserver {
         DeliveryObserver(
             laneHalted: { lane, _, reason in alerts.raise(.laneHalted(lane, reason)) },
-            laneResumed: { lane in alerts.clear(Alert.laneHalted(lane, .ok).subject) })
+            laneResumed: { lane in alerts.clear(Alert.laneHalted(lane, .ok).subject) },
+            attempted: { trail.note($0) })
     }
 }
 

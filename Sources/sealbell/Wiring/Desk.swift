@@ -69,6 +69,12 @@ struct DeskInstances: Sendable {
         }
     }
 
+    /// Those of every instance.
+    var servers: [ZulipServers] { instances.map(\.servers) }
+
+    /// Some instance, for what is the same over all of them.
+    var first: ZulipServers? { instances.first?.servers }
+
     /// The instance that is meant; where there is one alone, it need not be named.
     func instance(_ name: String?) throws(DeskRefusal) -> Instance {
         guard let name else {

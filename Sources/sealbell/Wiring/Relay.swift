@@ -24,6 +24,7 @@ final class Relay: Sendable {
     private let doors: @Sendable (RelayConfiguration) -> Doors
     private let planning: @Sendable (RelayConfiguration) -> DeliveryPlanning
     private let makeShelf: @Sendable (CredentialShelf?) -> CredentialShelf
+    private let world: World
     private let journal: Journal
     private let alerts: AlertPort
     private let certificates: CertificateWatch
@@ -58,6 +59,7 @@ final class Relay: Sendable {
         _ configuration: RelayConfiguration, _ store: OpenStore, _ around: Surroundings
     ) throws(CommandFailure) {
         self.store = store
+        world = around.world
         journal = around.journal
         let web = HTTPSFetch(
             Self.options(configuration, around.web), group: around.group, world: around.world)
@@ -76,26 +78,24 @@ final class Relay: Sendable {
         }
         var shelf = makeShelf(nil)
         let plan = try planning(configuration).plan(&shelf)
-        let makeWays: @Sendable (RelayConfiguration) throws(CommandFailure) -> AlertWays = {
-            (configuration) throws(CommandFailure) in
-            let web = HTTPSFetch(
-                Self.options(configuration, around.web), group: around.group, world: around.world)
-            return try AlertWiring(configuration, web).ways(around.world)
-        }
-        self.makeWays = makeWays
+        makeWays = { (configuration) throws(CommandFailure) in try Self.ways(configuration, around) }
         let alerts = AlertPort(
-            ways: try makeWays(configuration), journal: around.journal, metrics: around.metrics,
+            ways: try Self.ways(configuration, around), journal: around.journal, metrics: around.metrics,
             world: around.world)
         self.alerts = alerts
-        certificates = CertificateWatch(alerts, around.world)
+        let certificates = CertificateWatch(alerts, around.world)
+        self.certificates = certificates
+        let trail = AttemptTrail()
         let delivery = DeliveryService(
             outbox: store.sealed, registry: store.sealed, plan: plan, limits: around.limits,
             world: around.world,
-            journal: around.journal, observer: AlertWiring.observer(alerts))
+            journal: around.journal, observer: AlertWiring.observer(alerts, trail))
         self.delivery = delivery
         let admin = AdminDoor(
             delivery: delivery, store: store, metrics: around.metrics, alerts: alerts,
-            outboxRows: configuration.limits.outboxRows, startedAt: around.world.now(), world: around.world)
+            trail: trail, certificates: certificates, origins: OriginCount(around.world),
+            outboxRows: configuration.limits.outboxRows, startedAt: around.world.now(),
+            world: around.world)
         doors = { configuration in
             Doors(
                 configuration: configuration, intake: delivery.intake, registry: store.sealed, web: web,
@@ -111,6 +111,14 @@ final class Relay: Sendable {
             Standing(configuration: configuration, shelf: shelf, publicKeys: Self.publicKeys(faces)))
         certificates.adopt(configuration)
         if !configuration.isSandbox, configuration.isKeyBesideStore { alerts.raise(.keyBesideDatabase) }
+    }
+
+    /// Which ways alerts go; a webhook's calls take the configuration's own proxy.
+    private static func ways(
+        _ configuration: RelayConfiguration, _ around: Surroundings
+    ) throws(CommandFailure) -> AlertWays {
+        let web = HTTPSFetch(options(configuration, around.web), group: around.group, world: around.world)
+        return try AlertWiring(configuration, web).ways(around.world)
     }
 
     private static func options(_ configuration: RelayConfiguration, _ base: WebOptions) -> WebOptions {
@@ -153,6 +161,12 @@ final class Relay: Sendable {
     var services: [any Service] {
         var services: [any Service] = []
         if let sqlite = store.sqlite { services.append(StoreService(sqlite)) }
+        services.append(
+            SweepService(
+                servers: { [self] in
+                    let configuration = standing.withLock(\.configuration)
+                    return DeskInstances(configuration, store.sealed, world: world).servers
+                }, world: world, journal: journal))
         services.append(alerts)
         services.append(certificates)
         services.append(delivery)
@@ -206,6 +220,7 @@ private struct StoreService: Service {
 
     func run() async throws {
         try await store.run()
-        try await store.forgetNow()
+        // Where a reader of another program is in the way, the next start empties the log.
+        try? await store.forgetNow()
     }
 }

@@ -39,20 +39,25 @@ struct Sandbox: Sendable {
         let authority = try CertificateAuthority()
         let file = joinPath(folder, "ca.pem")
         try writeFile(file, Array(authority.certificatePEM.utf8), replacing: true)
-        var keys: [APNsKeyRegistration] = []
+        var keys: [String: (key: APNsKey, bundles: Set<String>)] = [:]
         var accounts: [(file: String, account: Simulators.ServiceAccount)] = []
         for app in configuration.apps {
             if let apns = app.apns {
-                let key = APNsKey(team: apns.team, keyID: apns.keyID)
-                try writeFile(apns.keyFile, Array(key.privateKeyPEM.utf8), replacing: true)
-                keys.append(key.registration(bundles: Set(apns.bundles)))
+                // Several apps may share one key.
+                let file = keyFile(apns, folder)
+                let known = keys[file] ?? (APNsKey(team: apns.team, keyID: apns.keyID), [])
+                keys[file] = (known.key, known.bundles.union(apns.bundles))
             }
-            if let fcm = app.fcm {
-                accounts.append(
-                    (fcm.serviceAccountFile, try Simulators.ServiceAccount(project: app.name.text)))
+            if app.fcm != nil {
+                let account = try Simulators.ServiceAccount(project: app.name.text)
+                accounts.append((accountFile(app, folder), account))
             }
         }
-        let simulators = try services(keys, accounts.map(\.account), authority, group)
+        for (file, entry) in keys {
+            try writeFile(file, Array(entry.key.privateKeyPEM.utf8), replacing: true)
+        }
+        let registrations = keys.values.map { $0.key.registration(bundles: $0.bundles) }
+        let simulators = try services(registrations, accounts.map(\.account), authority, group)
         let (production, development, fcm) = simulators
         _ = (try await production.start(), try await development.start(), try await fcm.start())
         for (file, account) in accounts {
@@ -70,10 +75,25 @@ struct Sandbox: Sendable {
         return (sandbox, sandbox.point(configuration))
     }
 
-    /// The configuration with its apps pointed at the simulators.
+    // Never the files that the configuration names: whoever rehearses with the configuration of a real relay
+    // keeps the keys that Apple and Google gave.
+    private static func keyFile(_ apns: APNsAppConfiguration, _ folder: String) -> String {
+        joinPath(folder, "\(apns.team)-\(apns.keyID).p8")
+    }
+
+    private static func accountFile(_ app: AppConfiguration, _ folder: String) -> String {
+        joinPath(folder, "\(app.name)-fcm.json")
+    }
+
+    /// The configuration with its apps pointed at the simulators, and at the credentials that fit them.
     func point(_ configuration: RelayConfiguration) -> RelayConfiguration {
         var pointed = configuration
+        let sandbox = folder(of: authorityFile)
         for index in pointed.apps.indices {
+            let app = pointed.apps[index]
+            if let apns = app.apns { pointed.apps[index].apns?.keyFile = Self.keyFile(apns, sandbox) }
+            pointed.apps[index].fcm?.serviceAccountFile = Self.accountFile(app, sandbox)
+            pointed.apps[index].fcm?.tokenURL = nil
             pointed.apps[index].apns?.url = Self.base(production.port)
             pointed.apps[index].apns?.sandboxURL = Self.base(development.port)
             pointed.apps[index].apns?.caFile = authorityFile

@@ -18,6 +18,7 @@ struct Server {
     private let shell: Shell
     private let log: LogSink
     var synchronous: Synchronous = .full
+    var endsWithInput = false
 
     init(
         _ configuration: RelayConfiguration, _ request: ConfigurationRequest, _ shell: Shell, _ log: LogSink
@@ -82,9 +83,14 @@ struct Server {
                 sandbox?.point(configuration) ?? configuration
             })
         if let demo { services.append(demo) }
+        var members = services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) }
+        if endsWithInput {
+            members.append(
+                .init(service: InputWatch(), successTerminationBehavior: .gracefullyShutdownGroup))
+        }
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
-                services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint],
+                services: members, gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: Logger(label: "sealbell")))
         do {
             // Settling, renewing and sweeping run beside the sockets too: no thread but the loops' and the

@@ -14,6 +14,8 @@ struct OpenStore {
     let sealed: SealedStore
     /// `nil` in memory.
     let sqlite: SQLiteStore?
+    /// For an operator's questions.
+    let lookup: any OwedLookup
 
     /// - Throws: `CommandFailure` that says what to do.
     static func open(
@@ -24,7 +26,7 @@ struct OpenStore {
         switch store.engine {
         case .memory:
             let engine = MemoryStore(owner: owner, clock: world.now)
-            return try await seal(watch(engine), nil, AtRestKeys.generate(world), world, journal)
+            return try await seal(watch(engine), nil, engine, AtRestKeys.generate(world), world, journal)
         case .sqlite(let path):
             let keys = try keys(store.keysFile, database: path, world)
             var bounds = SQLiteLimits()
@@ -37,16 +39,17 @@ struct OpenStore {
             } catch {
                 throw failure(error, path)
             }
-            return try await seal(watch(engine), engine, keys, world, journal)
+            return try await seal(watch(engine), engine, engine, keys, world, journal)
         }
     }
 
     private static func seal(
-        _ engine: any Engine, _ sqlite: SQLiteStore?, _ keys: AtRestKeys, _ world: World, _ journal: Journal
+        _ engine: any Engine, _ sqlite: SQLiteStore?, _ lookup: any OwedLookup, _ keys: AtRestKeys,
+        _ world: World, _ journal: Journal
     ) async throws(CommandFailure) -> OpenStore {
         do throws(StoreError) {
             let sealed = try await SealedStore(engine: engine, keys: keys, world: world, journal: journal)
-            return OpenStore(sealed: sealed, sqlite: sqlite)
+            return OpenStore(sealed: sealed, sqlite: sqlite, lookup: lookup)
         } catch {
             throw failure(error, "the store")
         }

@@ -1,4 +1,5 @@
 import PushModel
+import PushTesting
 import Synchronization
 
 /// An outbox with a switch on each of its doors.

@@ -17,6 +17,9 @@ struct Rig: Sendable {
     let service: DeliveryService
     let journal: LogSpy
     let events: Trace
+    /// Every answer that an operator would hear of: as a value, and in words.
+    let attempts: Attempts
+    var answers: Trace { attempts.words }
     /// Pushes whose custody ended unsent, as an operator counts them.
     let custodyEnded: Watch
     private let stopping: ServiceGroup
@@ -36,18 +39,19 @@ struct Rig: Sendable {
         let journal = LogSpy()
         let events = Trace()
         let custodyEnded = Watch()
+        let attempts = Attempts()
         let service = DeliveryService(
             outbox: outbox, registry: store, plan: plan, limits: limits, world: world,
             journal: journal.journal,
             observer: DeliveryObserver(
                 laneHalted: { lane, cause, _ in events.add("\(lane) halted \(cause)") },
                 laneResumed: { lane in events.add("\(lane) resumed") },
-                custodyEnds: { _, count in custodyEnded.add(count) }))
+                custodyEnds: { _, count in custodyEnded.add(count) }, attempted: { attempts.add($0) }))
         let group = ServiceGroup(
             services: [service], gracefulShutdownSignals: [], logger: Logger(label: "test"))
         let rig = Rig(
             depot: depot, clock: clock, store: store, outbox: outbox, service: service, journal: journal,
-            events: events,
+            events: events, attempts: attempts,
             custodyEnded: custodyEnded, stopping: group)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }

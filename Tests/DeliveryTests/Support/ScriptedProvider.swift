@@ -1,4 +1,5 @@
 import PushModel
+import PushTesting
 import Synchronization
 
 /// A push service in one value: answers as the test says and remembers what it was sent.

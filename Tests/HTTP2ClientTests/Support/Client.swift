@@ -24,18 +24,18 @@ struct Client: Sendable {
 
     init(
         port: Int, options: HTTP2Options = .patient, host: String = "127.0.0.1",
-        proxy: HTTP2Endpoint.Proxy? = nil
+        proxy: HTTP2Endpoint.Proxy? = nil, world: World = .live
     ) throws {
         let certificate = try TestCertificate.shared.get()
         try self.init(
             endpoint: try HTTP2Endpoint(
                 url: "https://\(host):\(port)", certificates: certificate.pem, proxy: proxy),
-            options: options)
+            options: options, world: world)
     }
 
-    init(endpoint: HTTP2Endpoint, options: HTTP2Options = .patient) throws {
+    init(endpoint: HTTP2Endpoint, options: HTTP2Options = .patient, world: World = .live) throws {
         pool = try HTTP2Pool(
-            endpoint: endpoint, options: options, group: MultiThreadedEventLoopGroup.singleton, world: .live)
+            endpoint: endpoint, options: options, group: MultiThreadedEventLoopGroup.singleton, world: world)
         template = HTTP2HeaderTemplate(
             authority: endpoint.authority, fixed: [("apns-push-type", "alert")],
             varying: [("apns-id", .nameOnce)])
@@ -91,18 +91,26 @@ struct Client: Sendable {
     func running<Result: Sendable>(_ body: @Sendable @escaping (Client) async throws -> Result) async throws
         -> Result
     {
-        try await withThrowingTaskGroup(of: Result?.self) { group in
-            group.addTask {
-                try await pool.run()
-                return nil
-            }
-            group.addTask { try await body(self) }
-            var result: Result?
-            while result == nil, let next = try await group.next() { result = next }
-            group.cancelAll()
-            while try await group.next() != nil {}
-            guard let result else { throw CancellationError() }
-            return result
+        try await runs({ try await pool.run() }, during: { try await body(self) })
+    }
+}
+
+/// Runs a service for as long as `body` runs; both have ended when this returns.
+func runs<Result: Sendable>(
+    _ service: @Sendable @escaping () async throws -> Void,
+    during body: @Sendable @escaping () async throws -> Result
+) async throws -> Result {
+    try await withThrowingTaskGroup(of: Result?.self) { group in
+        group.addTask {
+            try await service()
+            return nil
         }
+        group.addTask { try await body() }
+        var result: Result?
+        while result == nil, let next = try await group.next() { result = next }
+        group.cancelAll()
+        while try await group.next() != nil {}
+        guard let result else { throw CancellationError() }
+        return result
     }
 }

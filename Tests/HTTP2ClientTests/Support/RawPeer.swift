@@ -1,6 +1,7 @@
 import NIOCore
 import NIOPosix
 import NIOSSL
+import PushTesting
 import Synchronization
 
 /// A frame of RFC 9113 as it stands on the wire.
@@ -54,12 +55,12 @@ final class RawPeer: Sendable {
     }
 
     private let script: Script
-    private let seenSoFar = Mutex(Seen())
+    private let seenSoFar = Noted(Seen())
     private let listener: any Channel
     private let box: Box
 
     var port: Int { listener.localAddress?.port ?? 0 }
-    var seen: Seen { seenSoFar.withLock { $0 } }
+    var seen: Seen { seenSoFar.value }
     /// How many whole requests carried that body.
     func count(of body: String) -> Int { seen.bodies.filter { $0 == body }.count }
 
@@ -94,18 +95,10 @@ final class RawPeer: Sendable {
 
     private final class Box: Sendable { let peer = Mutex<RawPeer?>(nil) }
 
-    func note<Result: Sendable>(_ change: (inout sending Seen) -> sending Result) -> Result {
-        seenSoFar.withLock(change)
-    }
+    func note<Result: Sendable>(_ change: (inout Seen) -> Result) -> Result { seenSoFar.change(change) }
 
-    /// Waits until what was seen fits; polled, at most a minute.
-    func until(_ holds: @Sendable (Seen) -> Bool) async throws -> Bool {
-        for _ in 0..<6000 {
-            if holds(seen) { return true }
-            try await Task.sleep(for: .milliseconds(10))
-        }
-        return false
-    }
+    /// Returns once what was seen fits; false when the test has run out of time first.
+    func until(_ holds: (Seen) -> Bool) async -> Bool { await seenSoFar.until(holds) }
 
     /// Ends the listener; until then the peer keeps itself.
     func close() async throws {

@@ -1,6 +1,7 @@
 import Foundation
 import NIOCore
 import NIOPosix
+import PushTesting
 
 /// Why a test's peer could not be had. A missing tool fails the test: a skipped peer would be silence.
 enum PeerFault: Error { case missingTool(String), toolFailed(String), notListening(String) }
@@ -84,7 +85,7 @@ final class ForeignPeer: @unchecked Sendable {
     let scratch: Scratch
     private let process = Process()
 
-    private init(_ tool: String, scratch: Scratch, port: Int, arguments: [String]) throws {
+    private init(_ tool: String, scratch: Scratch, port: Int, arguments: [String]) async throws {
         self.port = port
         self.scratch = scratch
         process.executableURL = URL(fileURLWithPath: try Tool.find(tool))
@@ -92,7 +93,11 @@ final class ForeignPeer: @unchecked Sendable {
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         try process.run()
-        try awaitListening(tool)
+        let isThere = try await watchOutside {
+            guard process.isRunning else { throw PeerFault.toolFailed(tool) }
+            return await Self.listens(port)
+        }
+        guard isThere else { throw PeerFault.notListening(tool) }
     }
 
     deinit { stop() }
@@ -105,7 +110,7 @@ final class ForeignPeer: @unchecked Sendable {
     }
 
     /// nghttpd (Debian package `nghttp2`): serves files, answers a POST to one with its content.
-    static func nghttpd(streams: Int = 100, files: [String]) throws -> ForeignPeer {
+    static func nghttpd(streams: Int = 100, files: [String]) async throws -> ForeignPeer {
         let certificate = try TestCertificate.shared.get()
         let scratch = try Scratch()
         for file in files {
@@ -114,7 +119,7 @@ final class ForeignPeer: @unchecked Sendable {
             try Data().write(to: URL(fileURLWithPath: scratch.path + "/" + file))
         }
         let port = try freePort()
-        return try ForeignPeer(
+        return try await ForeignPeer(
             "nghttpd", scratch: scratch, port: port,
             arguments: [
                 "-a", "127.0.0.1", "-n", "1", "-m", String(streams), "-d", scratch.path, String(port),
@@ -123,7 +128,7 @@ final class ForeignPeer: @unchecked Sendable {
     }
 
     /// nginx: answers 200 to everything and logs each request's `apns-id`, one a line, to `requests.log`.
-    static func nginx(keepaliveRequests: Int, streams: Int = 128) throws -> ForeignPeer {
+    static func nginx(keepaliveRequests: Int, streams: Int = 128) async throws -> ForeignPeer {
         let certificate = try TestCertificate.shared.get()
         let scratch = try Scratch()
         let port = try freePort()
@@ -145,23 +150,18 @@ final class ForeignPeer: @unchecked Sendable {
               }
             }
             """, to: "nginx.conf")
-        return try ForeignPeer(
+        return try await ForeignPeer(
             "nginx", scratch: scratch, port: port, arguments: ["-c", file, "-p", scratch.path])
     }
 
-    private func awaitListening(_ tool: String) throws {
-        for _ in 0..<6000 {
-            guard process.isRunning else { throw PeerFault.toolFailed(tool) }
-            let group = MultiThreadedEventLoopGroup.singleton
-            if let channel = try? ClientBootstrap(group: group).connect(host: "127.0.0.1", port: port).wait()
-            {
-                try channel.close().wait()
-                return
-            }
-            // A foreign process tells nobody when it listens: ask again.
-            Thread.sleep(forTimeInterval: 0.01)
+    private static func listens(_ port: Int) async -> Bool {
+        let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        // Refused: not yet. A connection that is there may end as it likes.
+        guard let channel = try? await bootstrap.connect(host: "127.0.0.1", port: port).get() else {
+            return false
         }
-        throw PeerFault.notListening(tool)
+        try? await channel.close().get()
+        return true
     }
 
     static func freePort() throws -> Int {

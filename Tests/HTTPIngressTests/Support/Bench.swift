@@ -3,8 +3,8 @@ import HTTPIngress
 import NIOCore
 import NIOPosix
 import PushModel
+import PushTesting
 import ServiceLifecycle
-import Synchronization
 
 /// A face whose answers a test decides.
 struct ProbeFace: HTTPFace {
@@ -48,15 +48,17 @@ func briskLimits(_ change: (inout IngressLimits) -> Void = { _ in }) -> IngressL
 }
 
 /// Runs a listener over the faces on a free port, gives it to `body`, and stops it gracefully.
+///
+/// - Parameter load: told of every change of the listener's load.
 func withListener<Result: Sendable>(
     _ faces: [any HTTPFace] = [ProbeFace()], limits: IngressLimits = briskLimits(), tls: TLSFiles? = nil,
     proxies: TrustedProxies = TrustedProxies(), metrics: any MetricsFactory = NOOPMetricsHandler.instance,
-    world: World = .live, _ body: (HTTPListener, Int) async throws -> Result
+    world: World = .live, load: Signal = Signal(), _ body: (HTTPListener, Int) async throws -> Result
 ) async throws -> Result {
     let listener = try HTTPListener(
         configured("public"), at: .init(host: "127.0.0.1", port: 0), tls: tls, proxies: proxies,
         router: HTTPRouter(faces), limits: limits, group: MultiThreadedEventLoopGroup.singleton, world: world,
-        journal: .silent, metrics: metrics)
+        journal: .silent, metrics: metrics, loadChanged: { load.changed() })
     let port = try await listener.open()
     let group = ServiceGroup(services: [listener], gracefulShutdownSignals: [], logger: silentLogger)
     return try await withThrowingTaskGroup(of: Void.self) { tasks in
@@ -73,17 +75,20 @@ func withListener<Result: Sendable>(
     }
 }
 
+extension ManualClock {
+    /// Lets a sweep or more of time pass; the listener has looked at every deadline when this returns.
+    func pass(_ span: Duration) async throws {
+        await sleepers(atLeast: 1)
+        advance(by: span)
+        await sleepers(atLeast: 1)
+        // The sweep has handed each event loop a task, and these stand behind them.
+        for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() { try await loop.submit {}.get() }
+    }
+}
+
 /// A request with a body of known length.
 func post(_ path: String, _ body: String, _ extra: String = "") -> String {
     "POST \(path) HTTP/1.1\r\nHost: t\r\n\(extra)Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
 }
 
 func get(_ path: String, _ extra: String = "") -> String { "GET \(path) HTTP/1.1\r\nHost: t\r\n\(extra)\r\n" }
-
-/// A value that several tasks of a test look at.
-final class Noted<Value: Sendable>: Sendable {
-    private let state: Mutex<Value>
-    init(_ value: Value) { state = Mutex(value) }
-    var value: Value { state.withLock { $0 } }
-    func set(_ value: Value) { state.withLock { $0 = value } }
-}

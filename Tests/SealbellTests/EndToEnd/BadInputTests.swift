@@ -52,7 +52,8 @@ struct BadInputTests {
             return answer
         }
 
-        func refuse(_ call: ZulipCall, _ body: [UInt8], _ what: String) async throws {
+        @discardableResult
+        func refuse(_ call: ZulipCall, _ body: [UInt8], _ what: String) async throws -> LocalCall.Answer {
             try await refuse(call.method, call.path, call.headers, body, 400...499, what)
         }
 
@@ -78,9 +79,12 @@ struct BadInputTests {
         try await stage { scene in
             let whole = scene.notify.body.reveal { Array($0) }
             for length in Array(stride(from: 0, to: whole.count, by: 11)) + [whole.count - 1] {
-                try await scene.refuse(scene.notify, Array(whole[..<length]), "cut at \(length)")
+                let answer = try await scene.refuse(
+                    scene.notify, Array(whole[..<length]), "cut at \(length)")
+                #expect(answer.status == 400, "cut at \(length)")
             }
-            try await scene.refuse(scene.notify, whole + Array("x".utf8), "something behind it")
+            let answer = try await scene.refuse(scene.notify, whole + Array("x".utf8), "something behind it")
+            #expect(answer.status == 400)
         }
     }
 

@@ -5,80 +5,12 @@ import Darwin
 #endif
 import Foundation
 import PushModel
+import PushTesting
 import Testing
 import WireFormats
 import ZulipPush
 
 @testable import sealbell
-
-/// The built program, started as a process of its own.
-private final class Program: Sendable {
-    let pid: Int32
-    private let process: Process
-    /// Lines of standard error.
-    private let stream: AsyncStream<String>
-    private let ended: AsyncStream<Int32>
-
-    /// The program lies beside the bundle that holds these tests.
-    static let path: String? = {
-        let folder = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().path
-        let place = ["/proc/self/exe"].compactMap {
-            try? FileManager.default.destinationOfSymbolicLink(atPath: $0)
-        }.map { URL(filePath: $0).deletingLastPathComponent().path }
-        return ([folder] + place).map { $0 + "/sealbell" }
-            .first { FileManager.default.isExecutableFile(atPath: $0) }
-    }()
-
-    init(_ arguments: [String], in folder: String) throws {
-        let process = Process()
-        process.executableURL = URL(filePath: try #require(Self.path))
-        process.arguments = arguments
-        process.currentDirectoryURL = URL(filePath: folder)
-        process.environment = ["PATH": "/usr/bin:/bin", "HOME": folder]
-        let pipe = Pipe()
-        process.standardError = pipe
-        process.standardOutput = FileHandle.nullDevice
-        let (stream, continuation) = AsyncStream.makeStream(of: String.self)
-        self.stream = stream
-        pipe.fileHandleForReading.readabilityHandler = { handle in
-            let data = handle.availableData
-            guard !data.isEmpty else {
-                handle.readabilityHandler = nil
-                continuation.finish()
-                return
-            }
-            continuation.yield(String(decoding: data, as: UTF8.self))
-        }
-        let (ended, end) = AsyncStream.makeStream(of: Int32.self)
-        self.ended = ended
-        process.terminationHandler = { process in
-            end.yield(
-                process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus)
-            end.finish()
-        }
-        try process.run()
-        pid = process.processIdentifier
-        self.process = process
-    }
-
-    /// Reads standard error until it has said `words`; false when it ended first.
-    func says(_ words: String) async -> Bool {
-        var text = ""
-        for await piece in stream {
-            text += piece
-            if text.contains(words) { return true }
-        }
-        return false
-    }
-
-    func signal(_ number: Int32) { kill(pid, number) }
-
-    /// How it ended: its exit status, or less than 0 for a signal.
-    func status() async -> Int32? {
-        for await status in ended { return status }
-        return nil
-    }
-}
 
 @Suite("The program as a process", .timeLimit(.minutes(5)), .serialized)
 struct ProcessTests {
@@ -156,6 +88,27 @@ struct ProcessTests {
         #expect(try await signUp("three.acme.example") == 400)
         program.signal(SIGTERM)
         #expect(await program.status() == 0)
+    }
+
+    @Test("A trial that is killed takes its relay with it")
+    func orphans() async throws {
+        let folder = try TemporaryFolder()
+        /// Relays of this trial, by the directory that their command lines name.
+        func relays() throws -> [Int32] {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc").compactMap { Int32($0) }.filter {
+                pid in
+                // One that has just ended has no command line any more, nor has one that nobody waited for.
+                let words = FileManager.default.contents(atPath: "/proc/\(pid)/cmdline") ?? Data()
+                let text = String(decoding: words, as: UTF8.self)
+                return text.contains("\0serve\0") && text.contains(folder.path)
+            }
+        }
+        let trial = try Program(["bench", "chaos", "--kills", "100000", "--keep", "trial"], in: folder.path)
+        // The relay is a child of another process, which tells nobody here that it has started one.
+        #expect(try await watchOutside { try !relays().isEmpty })
+        trial.signal(SIGKILL)
+        #expect(await trial.status() == -SIGKILL)
+        #expect(try await watchOutside { try relays().isEmpty })
     }
 
     @Test("A configuration that cannot be used ends with 78, an address that is taken with 69")

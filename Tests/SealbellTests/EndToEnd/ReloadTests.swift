@@ -20,11 +20,10 @@ struct ReloadTests {
     @Test("A new app's pushes leave, and a request under way ends as it began")
     func newApp() async throws {
         let key = APNsKey(team: "A1B2C3D4E5", keyID: "BETABETABE")
-        func prepare(_ folder: String) throws {
-            try writeFile(folder + "/beta.p8", Array(key.privateKeyPEM.utf8), replacing: true)
-        }
-        try await RelayStage.with(prepare: prepare) { stage in
+        try await RelayStage.with { stage in
             try stage.apns.register(key.registration())
+            let file = stage.state + "/sandbox/A1B2C3D4E5-BETABETABE.p8"
+            try writeFile(file, Array(key.privateKeyPEM.utf8), replacing: true)
             try await stage.run { relay in
                 let server = try await relay.server()
                 let old = try await relay.phone(.apns, of: server)
@@ -63,7 +62,8 @@ struct ReloadTests {
                 let fresh = APNsKey()
                 try stage.apns.register(fresh.registration())
                 try writeFile(
-                    stage.folder.path + "/apns.p8", Array(fresh.privateKeyPEM.utf8), replacing: true)
+                    stage.state + "/sandbox/A1B2C3D4E5-F6G7H8I9J0.p8", Array(fresh.privateKeyPEM.utf8),
+                    replacing: true)
                 var arrivals = stage.apns.subscribe(token: phone.token).makeAsyncIterator()
                 try relay.relay.reload(stage.configuration())
                 let late = try #require(await arrivals.next())
@@ -162,7 +162,8 @@ struct ReloadTests {
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
                 let broken = [
-                    RelayStage.text.replacing("key_file: apns.p8", with: "key_file: missing.p8")
+                    // The sandbox has no such key.
+                    RelayStage.text.replacing("F6G7H8I9J0", with: "F6G7H8I9J1")
                         .replacing("sign_up: open", with: "sign_up: invite"),
                     RelayStage.text.replacing(
                         "keys: bouncer.keys, sign_up: open", with: "keys: none, sign_up: invite"),

@@ -50,6 +50,10 @@ final class WatchedEngine: Engine {
         try await engine.purge(before: before, limit: limit)
     }
 
+    func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
+        try await engine.forget(owner: owner, limit: limit)
+    }
+
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> StoredAccepted {

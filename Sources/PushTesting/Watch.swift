@@ -1,7 +1,7 @@
 import Synchronization
 
 /// A count that a test can wait for.
-final class Watch: Sendable {
+package final class Watch: Sendable {
     private struct State {
         var count = 0
         var next = 0
@@ -10,9 +10,11 @@ final class Watch: Sendable {
 
     private let state = Mutex(State())
 
-    var count: Int { state.withLock(\.count) }
+    package init() {}
 
-    func add(_ number: Int = 1) {
+    package var count: Int { state.withLock(\.count) }
+
+    package func add(_ number: Int = 1) {
         let reached = state.withLock { state in
             state.count += number
             let reached = state.waiters.filter { $0.count <= state.count }
@@ -23,7 +25,7 @@ final class Watch: Sendable {
     }
 
     /// Returns once the count has reached that number, or when the test has run out of time.
-    func wait(for count: Int) async {
+    package func wait(for count: Int) async {
         let id = state.withLock { state in
             state.next += 1
             return state.next
@@ -47,8 +49,13 @@ final class Watch: Sendable {
 }
 
 /// What happened, in order.
-final class Trace: Sendable {
-    private let words = Mutex<[String]>([])
-    var text: [String] { words.withLock { $0 } }
-    func add(_ word: String) { words.withLock { $0.append(word) } }
+package final class Trace: Sendable {
+    private let words = Noted<[String]>([])
+
+    package init() {}
+
+    package var text: [String] { words.value }
+    package func add(_ word: String) { words.change { $0.append(word) } }
+    /// Returns once what happened fits, or when the test has run out of time.
+    package func until(_ fits: ([String]) -> Bool) async { await words.until(fits) }
 }

@@ -1,0 +1,16 @@
+#ifndef SEALBELL_WIPING_H
+#define SEALBELL_WIPING_H
+
+/// Makes the process one that no debugger and no other process of the same user may read, and that leaves no
+/// core image.
+///
+/// Returns 0, or -1 where the system has no such switch.
+int sealbell_forbid_reading(void);
+
+/// Wipes the calling thread's stack below its caller, 128 KiB of it, after a call that left secrets there.
+void sealbell_wipe_stack(void);
+
+/// 1 when the heap of this program wipes what is given back to it; 0 where it cannot.
+int sealbell_heap_wipes(void);
+
+#endif

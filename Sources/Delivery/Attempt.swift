@@ -1,0 +1,67 @@
+package import PushModel
+
+/// One answer of a push service for one push, as an operator may see it: no address, no content, no origin.
+package struct Attempt: Sendable, Hashable {
+    /// What follows from the answer.
+    package enum Next: Sendable, Hashable {
+        /// The push has ended: it was accepted, or nothing could come of another attempt.
+        case ended
+        /// It is tried again, not before then.
+        case again(at: UnixTime)
+        /// It stands in its place until the lane's credential works.
+        case waits
+        /// It goes on in the app's other environment, as part of the same attempt.
+        case elsewhere
+    }
+
+    package let id: PushID
+    package let lane: LaneName
+    /// From 1.
+    package let number: Int
+    package let sentAt: UnixTime
+    package let answeredAt: UnixTime
+    /// After the protocol's own reading of the answer.
+    package let outcome: OutcomeKind
+    /// The push service's literal word.
+    package let reason: Reason
+    package let next: Next
+
+    package init(
+        id: PushID, lane: LaneName, number: Int, sentAt: UnixTime, answeredAt: UnixTime, outcome: OutcomeKind,
+        reason: Reason, next: Next
+    ) {
+        self.id = id
+        self.lane = lane
+        self.number = number
+        self.sentAt = sentAt
+        self.answeredAt = answeredAt
+        self.outcome = outcome
+        self.reason = reason
+        self.next = next
+    }
+
+    init(_ push: OwedPush, _ answer: Answer, _ outcome: Outcome, _ next: Next, at now: UnixTime) {
+        self.init(
+            id: push.id, lane: push.lane, number: push.attempt + 1, sentAt: answer.sentAt, answeredAt: now,
+            outcome: OutcomeKind(outcome), reason: answer.reason, next: next)
+    }
+}
+
+extension Attempt.Next {
+    /// - Parameter step: what the answer makes of the row; `nil`: nothing.
+    init(_ step: Settlement.Step?) {
+        switch step {
+        case nil, .park?: self = .waits
+        case .settle?, .withdraw?: self = .ended
+        case .retry(let notBefore, _, _, _)?: self = .again(at: notBefore)
+        }
+    }
+}
+
+/// What came of one push that an operator sent to see what comes of it.
+package struct Trial: Sendable {
+    package let id: PushID
+    package let lane: LaneName
+    /// `nil`: no connection to the push service within ``DeliveryLimits/trialWait``.
+    package let answer: Answer?
+}

@@ -1,0 +1,82 @@
+import GRDB
+package import PushModel
+
+extension SQLiteStore: OwedLookup {
+    /// How far a push's row may lie from where the stamp of its id says: rows stand in the order of commits,
+    /// ids are minted just before, and a clock may have been set in between.
+    private static let drift = Duration.seconds(60)
+    /// Rows looked through at most: above 1,000 a second for all of the drift on both sides.
+    private static let scanRows = 200_000
+
+    /// The row of an owed push, without its sealed column; `nil` when none is found. For an operator's
+    /// question: there is no index over ids, since every push would pay for it.
+    package func owed(_ id: PushID) async throws(StoreError) -> StoredPush? {
+        do {
+            return try await pool.read { db in
+                let from = try Self.firstRow(notBefore: id.acceptedAt - Self.drift, db)
+                var sql = try SQL(
+                    db,
+                    """
+                    SELECT id, seq, lane, class, touched_at, not_before, custody_ends, attempt, epoch, parked
+                    FROM outbox WHERE seq >= ? ORDER BY seq LIMIT ?
+                    """)
+                sql.bind(from)
+                sql.bind(Self.scanRows)
+                defer { sql.finish() }
+                while try sql.step() {
+                    guard let found = try sql.digest(0).map({ PushID($0) }) else { continue }
+                    if found == id { return try Self.push(id, sql) }
+                    if found.acceptedAt > id.acceptedAt + Self.drift { return nil }
+                }
+                return nil
+            }
+        } catch {
+            throw SQLFault.translate(error)
+        }
+    }
+
+    /// The push that has been owed longest: rows are numbered in the order of their commits.
+    package func oldest() async throws(StoreError) -> PushID? {
+        do {
+            return try await pool.read { db in
+                let sql = try SQL(db, "SELECT id FROM outbox ORDER BY seq LIMIT 1")
+                defer { sql.finish() }
+                return try sql.step() ? try sql.digest(0).map { PushID($0) } : nil
+            }
+        } catch {
+            throw SQLFault.translate(error)
+        }
+    }
+
+    private static func push(_ id: PushID, _ sql: SQL) throws -> StoredPush {
+        guard let level = PushClass(rawValue: UInt8(truncatingIfNeeded: sql.int(3))) else {
+            throw StoreError(.corrupt)
+        }
+        return StoredPush(
+            row: sql.int(1), id: id, lane: sql.text(2), pushClass: level, origin: Digest16(high: 0, low: 0),
+            record: nil, touchedAt: sql.time(4), notBefore: sql.time(5), custodyEnds: sql.time(6),
+            attempt: Int(sql.int(7)), epoch: sql.int(8), parked: sql.int(9) == 1, mark: nil, sealed: [])
+    }
+
+    /// The first row whose id is not older, by halving: stamps rise with row numbers, nearly.
+    private static func firstRow(notBefore time: UnixTime, _ db: Database) throws -> Int64 {
+        var low = try bound("SELECT coalesce(min(seq), 0) FROM outbox", db)
+        var high = try bound("SELECT coalesce(max(seq), 0) FROM outbox", db)
+        // Ends: each round halves the span.
+        while low < high {
+            let middle = low + (high - low) / 2
+            var sql = try SQL(db, "SELECT seq, id FROM outbox WHERE seq >= ? ORDER BY seq LIMIT 1")
+            sql.bind(middle)
+            defer { sql.finish() }
+            guard try sql.step(), let id = try sql.digest(1).map({ PushID($0) }) else { return low }
+            if id.acceptedAt < time { low = sql.int(0) + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    private static func bound(_ text: String, _ db: Database) throws -> Int64 {
+        let sql = try SQL(db, text)
+        defer { sql.finish() }
+        return try sql.step() ? sql.int(0) : 0
+    }
+}

@@ -1,0 +1,126 @@
+package import PushModel
+package import WireFormats
+
+/// How many records of each kind were forgotten.
+package struct ZulipForgotten: Sendable, Hashable {
+    package var servers = 0
+    package var hosts = 0
+    package var realms = 0
+    package var devices = 0
+
+    package init() {}
+}
+
+/// Forgetting, in the hands of whoever runs the relay. No peer reaches it.
+extension ZulipServers {
+    /// Records that one commit deletes at most: it holds the writer for some tens of milliseconds.
+    package static let forgottenPerCommit = 10_000
+
+    /// Forgets a server, its host name, its realms and their devices.
+    ///
+    /// In one commit. Where there are more devices than one commit takes, the server is suspended first and
+    /// devices go in several; whatever ends it in between, the same call goes on where it ended.
+    ///
+    /// - Returns: `nil` when no server of that id has signed up.
+    /// - Throws: what the store says; `.unavailable` when the record never stood still.
+    package func forget(
+        _ id: UUIDText, perCommit: Int = ZulipServers.forgottenPerCommit
+    ) async throws(StoreError) -> ZulipForgotten? {
+        var forgotten = ZulipForgotten()
+        for _ in 0..<Self.tries {
+            guard let record = try await registry.find([keys.server(id)])[0],
+                let server = ZulipServer(body: record.body)
+            else { return forgotten == ZulipForgotten() ? nil : forgotten }
+            let realms = try await all(.owner(keys.server(id)))
+            let isDone = try await forget(server, record, realms, perCommit, &forgotten)
+            guard isDone else { continue }
+            // A registration that was judged before the server was gone may have been written behind our
+            // list.
+            for realm in realms { forgotten.devices += try await forgetDevices(of: realm.key, perCommit) }
+            return forgotten
+        }
+        throw StoreError(.unavailable)
+    }
+
+    /// Forgets one device of a realm: the app registers it anew at its next start, if it is still there.
+    ///
+    /// - Returns: how many records went, 0 or 1.
+    package func forgetDevice(_ realm: UUIDText, _ token: TokenID) async throws(StoreError) -> Int {
+        let key = keys.device(realm, token)
+        guard try await registry.find([key])[0] != nil else { return 0 }
+        _ = try await registry.apply([.delete(key, if: .any)])
+        return 1
+    }
+
+    /// The key under which all registrations of one address and app id are found, whatever their instance.
+    ///
+    /// - Parameter appID: the bundle id that an Apple device registered with; `nil`: a device of FCM.
+    package func address(_ token: Secret, appID: String?) -> RecordKey {
+        keys.address(ZulipRegistration(kind: appID == nil ? .fcm : .apns, token: token, appID: appID))
+    }
+
+    // MARK: Parts
+
+    /// False when the server's record was written meanwhile, and everything must be looked at anew.
+    private func forget(
+        _ server: ZulipServer, _ record: Record, _ realms: [Record], _ perCommit: Int,
+        _ forgotten: inout ZulipForgotten
+    ) async throws(StoreError) -> Bool {
+        var devices: [RecordKey] = []
+        for realm in realms {
+            devices += try await all(.owner(realm.key)).map(\.key)
+            guard !devices.isEmpty, devices.count + realms.count + 4 > perCommit else { continue }
+            // Nothing is added any more from here on.
+            _ = try await set(suspended: true, server.id)
+            for realm in realms { forgotten.devices += try await forgetDevices(of: realm.key, perCommit) }
+            return false
+        }
+        let hosts = try await hostChanges(server)
+        // `Change` alone would be this type's own word for what came of one.
+        var changes: [PushModel.Change] = [.delete(record.key, if: .revision(record.revision))]
+        changes += hosts
+        for realm in realms { changes.append(.delete(realm.key, if: .any)) }
+        for device in devices { changes.append(.delete(device, if: .any)) }
+        guard try await registry.apply(changes) == .committed else { return false }
+        forgotten.servers += 1
+        forgotten.hosts += hosts.isEmpty ? 0 : 1
+        forgotten.realms += realms.count
+        forgotten.devices += devices.count
+        return true
+    }
+
+    /// The host name, if it is still this server's, with what hangs on it.
+    private func hostChanges(_ server: ZulipServer) async throws(StoreError) -> [PushModel.Change] {
+        guard let host = ZulipHostname(Array(server.hostname.utf8)),
+            try await holder(of: server.hostname) == server.id
+        else { return [] }
+        return [keys.host(host), keys.challenge(host), keys.invitation(host)].map { .delete($0, if: .any) }
+    }
+
+    /// Expired ones too, in commits of so many.
+    private func forgetDevices(of realm: RecordKey, _ perCommit: Int) async throws(StoreError) -> Int {
+        var count = 0
+        // Ends: each round removes what it counts.
+        while true {
+            let gone = try await registry.forget(owner: realm, limit: perCommit)
+            count += gone
+            if gone < perCommit { return count }
+        }
+    }
+
+    private func all(_ index: RecordIndex) async throws(StoreError) -> [Record] {
+        var records: [Record] = []
+        var after: UInt64 = 0
+        // Ends: the revisions rise, and the records of one owner are finite. A page may be short before the
+        // end, for what has expired is counted and left out.
+        while true {
+            let page = try await registry.page(index, after: after, limit: Self.pageRows)
+            records += page
+            guard let last = page.last else { return records }
+            after = last.revision
+        }
+    }
+
+    /// So many that a page of nothing but expired records, which would look like the end, does not happen.
+    private static let pageRows = 10_000
+}

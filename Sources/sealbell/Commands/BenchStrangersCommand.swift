@@ -1,0 +1,44 @@
+import ArgumentParser
+import Bench
+import Foundation
+import PushModel
+
+/// `sealbell bench strangers`.
+struct BenchStrangersCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "strangers",
+        abstract: "Measures whether an answer's time tells that another origin's device exists.",
+        discussion: """
+            Starts a relay, signs two origins up, registers devices of the one, and lets the other name them \
+            and devices that nobody has, one request at a time in random order. A share of one half says \
+            that the times tell nothing.
+            """)
+
+    @Option(help: "Requests of each kind, 100 to 1,000,000.")
+    var pairs = 10_000
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let directory = FileManager.default.temporaryDirectory
+            .appending(component: "sealbell-strangers-\(shell.facts.processID)").path
+        do {
+            try FileManager.default.createDirectory(
+                atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw CommandFailure(.failed, "\(directory): The directory could not be made.")
+        }
+        // What cannot be removed is left to the system's own cleaning.
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        do {
+            let bench = StrangersBench(
+                pairs: pairs, executable: try ownExecutable(), directory: directory, world: shell.world)
+            let (report, hasPassed) = try await bench.run()
+            tell(report, json: json, shell)
+            return hasPassed ? .done : .failed
+        } catch let error as BenchError {
+            throw failure(error)
+        }
+    }
+}

@@ -1,0 +1,111 @@
+import ArgumentParser
+import PushModel
+import WireFormats
+
+/// `sealbell forget`: deletes what a running relay remembers of somebody.
+struct ForgetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "forget", abstract: "Deletes an origin, a device or all records of an address.",
+        discussion: """
+            Records go in one commit, and within half a minute their bytes are in no file of the store any \
+            more. What was accepted before stays owed until it is sent or too old, a day at most. Devices \
+            and servers can register anew: to keep a server out, suspend it instead.
+            """,
+        subcommands: [ForgetOriginCommand.self, ForgetDeviceCommand.self, ForgetAddressCommand.self])
+
+    /// `3 devices, 1 realms`: every count that the relay gave, in its order.
+    static func report(_ answer: JSONValue, _ door: AdminDoorOptions, _ shell: Shell) -> Int64 {
+        let counts = (answer.object?.members ?? []).map { ($0.name, $0.value.int64 ?? 0) }
+        if door.json {
+            shell.out(String(decoding: answer.serialized(), as: UTF8.self))
+        } else {
+            shell.out("Forgotten: " + counts.map { "\($0.1) \($0.0)" }.joined(separator: ", ") + ".")
+        }
+        return counts.reduce(0) { $0 + $1.1 }
+    }
+}
+
+/// `sealbell forget origin HOST|UUID`.
+struct ForgetOriginCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "origin",
+        abstract: "Forgets an origin with its host name, its realms and all their devices.",
+        discussion: "It cannot be undone: the origin signs up anew, and its users' apps register anew.")
+
+    @OptionGroup var origin: OriginArgument
+
+    @Flag(help: "Yes, this origin and all its devices.")
+    var yes = false
+
+    @OptionGroup var door: AdminDoorOptions
+
+    func validate() throws {
+        guard yes else { throw ValidationError("This cannot be undone; say it with --yes.") }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        _ = ForgetCommand.report(try await door.ask(ForgetDesk.originPath, shell, origin.write), door, shell)
+        return .done
+    }
+}
+
+/// `sealbell forget device --realm UUID --token-id ID`.
+struct ForgetDeviceCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "device", abstract: "Forgets one device registration, as its origin names it.")
+
+    @Option(help: ArgumentHelp("The realm of the registration.", valueName: "uuid"))
+    var realm: String
+
+    @Option(help: ArgumentHelp("The device's token id, 12 characters of base64.", valueName: "id"))
+    var tokenID: String
+
+    @OptionGroup var place: InstanceOption
+    @OptionGroup var door: AdminDoorOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let answer = try await door.ask(ForgetDesk.devicePath, shell) { json in
+            place.write(&json)
+            json.key("realm")
+            json.string(realm)
+            json.key("token_id")
+            json.string(tokenID)
+        }
+        _ = ForgetCommand.report(answer, door, shell)
+        return .done
+    }
+}
+
+/// `sealbell forget address`.
+struct ForgetAddressCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "address",
+        abstract: "Forgets all registrations of one device token, over all origins and instances.",
+        discussion: """
+            The token comes from standard input, or from a file. It is looked for under every bundle id of \
+            the configuration. Ends with 1 when nothing of it was known.
+            """)
+
+    @Option(
+        help: ArgumentHelp(
+            "The file that holds the device token.", discussion: "Else it is read from standard input.",
+            valueName: "file"))
+    var device: String?
+
+    @Option(help: ArgumentHelp("One more bundle id, which no app has any more.", valueName: "id"))
+    var appID: String?
+
+    @OptionGroup var door: AdminDoorOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let token = try readAddress(device, shell)
+        let answer = try await door.ask(ForgetDesk.addressPath, shell) { json in
+            json.key("address")
+            token.reveal { json.string(utf8: $0) }
+            guard let appID else { return }
+            json.key("app_id")
+            json.string(appID)
+        }
+        return ForgetCommand.report(answer, door, shell) > 0 ? .done : .failed
+    }
+}

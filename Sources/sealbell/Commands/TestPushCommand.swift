@@ -1,0 +1,128 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import ArgumentParser
+import PushModel
+import WireFormats
+
+/// `sealbell test-push`: a visible alert to one device, through the running relay's own connections.
+struct TestPushCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "test-push",
+        abstract: "Sends a visible test alert to one device token, and prints the push service's answer.",
+        discussion: """
+            The token comes from standard input, or from a file, never from the command line, where other \
+            users would see it. The push goes beside the queue, and through a halted lane too; it is not \
+            owed, and ends no registration. iOS shows the alert by itself; on Android it arrives as data \
+            (test, title, body), which the app shows or not. Ends with 0 when the service accepted \
+            it, 69 when no connection to the service came about, else 1.
+            """)
+
+    @Option(help: ArgumentHelp("The app of the configuration.", valueName: "name"))
+    var app: String
+
+    @Option(
+        help: ArgumentHelp(
+            "The file that holds the device token.", discussion: "Else it is read from standard input.",
+            valueName: "file"))
+    var device: String?
+
+    @Option(help: ArgumentHelp("apns or fcm; else by the app, or by the token's form.", valueName: "service"))
+    var service: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "production or sandbox; else as the app's configuration has it.", valueName: "environment"))
+    var environment: String?
+
+    @Option(help: ArgumentHelp("The bundle id; else the app's first.", valueName: "id"))
+    var bundle: String?
+
+    @OptionGroup var door: AdminDoorOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let token = try readAddress(device, shell)
+        let answer = try await door.ask(TrialDesk.path, shell) { json in
+            json.key("app")
+            json.string(app)
+            for (name, value) in [("service", service), ("environment", environment), ("bundle", bundle)] {
+                guard let value else { continue }
+                json.key(name)
+                json.string(value)
+            }
+            json.key("token")
+            token.reveal { json.string(utf8: $0) }
+        }
+        let answers = answer["answers"]?.array ?? []
+        if door.json {
+            shell.out(String(decoding: answer.serialized(), as: UTF8.self))
+        } else {
+            answers.map(Self.line).forEach(shell.out)
+        }
+        let outcomes = answers.map { $0["outcome"]?.string }
+        if outcomes.contains("accepted") { return .done }
+        return outcomes.last == .some(nil) ? .unavailable : .failed
+    }
+
+    private static func line(_ answer: JSONValue) -> String {
+        let place = "\(answer["lane"]?.string ?? ""): "
+        guard let outcome = answer["outcome"]?.string else {
+            return place + "no connection to the push service; sealbell doctor tries the way there."
+        }
+        return place
+            + "\(outcome) (\(answer["reason"]?.string ?? "")) in \(answer["milliseconds"]?.int64 ?? 0) ms, "
+            + "reference \(answer["push"]?.string ?? "")"
+    }
+}
+
+/// Bytes of the longest address that anybody registers, and room for what editors add.
+private let addressLimitBytes = 1024
+
+/// A device token from a file, or from standard input; without white space at its ends. It never becomes a
+/// `String`.
+///
+/// - Throws: `CommandFailure(.usage)` when there is none, or it is no visible ASCII.
+func readAddress(_ file: String?, _ shell: Shell) throws(CommandFailure) -> Secret {
+    let given: Secret
+    if let file {
+        given = try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file))
+    } else {
+        given = shell.input(addressLimitBytes + 1)
+    }
+    return try given.reveal { (bytes) throws(CommandFailure) -> Secret in
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+        let start = bytes.firstIndex { !isSpace($0) } ?? bytes.endIndex
+        let end = bytes.lastIndex { !isSpace($0) }.map { $0 + 1 } ?? start
+        let token = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
+        guard (1...addressLimitBytes).contains(token.count),
+            token.allSatisfy({ (0x21...0x7E).contains($0) })
+        else {
+            throw CommandFailure(
+                .usage, "A device token is wanted: one word of at most \(addressLimitBytes) characters.")
+        }
+        return Secret(copying: token)
+    }
+}
+
+/// What standard input holds, up to so many bytes; the passing copy is wiped.
+func readInput(limitBytes: Int) -> Secret {
+    // Else somebody at a terminal would wait for us, and we for them.
+    if isatty(STDIN_FILENO) == 1 {
+        try? writeAll(STDERR_FILENO, Array("Paste the device token, and end with Enter and Ctrl-D.\n".utf8))
+    }
+    var bytes = [UInt8](repeating: 0, count: limitBytes)
+    defer { bytes.withUnsafeMutableBytes { wipe($0) } }
+    var count = 0
+    // Ends: each round reads at least a byte, or leaves.
+    while count < limitBytes {
+        let got = bytes.withUnsafeMutableBytes {
+            read(STDIN_FILENO, $0.baseAddress! + count, limitBytes - count)
+        }
+        if got < 0, errno == EINTR { continue }
+        if got <= 0 { break }
+        count += got
+    }
+    return Secret(bytes[..<count])
+}

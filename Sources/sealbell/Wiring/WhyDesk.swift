@@ -1,0 +1,92 @@
+import AdminIngress
+import Delivery
+import HTTPIngress
+import PushModel
+import WireFormats
+
+/// `GET /why?push=UUID` at the admin door: the way of one push, without content, token or origin.
+///
+/// What is known stands in two places: the row, while the push is owed, and the answers that this process
+/// remembers. Everything else is said to be unknown. Times are milliseconds of Unix time.
+struct WhyDesk: Sendable {
+    static let path = "/why"
+
+    let trail: AttemptTrail
+    let store: OpenStore
+    let startedAt: UnixTime
+
+    var calls: [AdminCall] {
+        [.desk(Self.path, changes: false) { inbound throws(DeskRefusal) in try await why(inbound) }]
+    }
+
+    private func why(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
+        guard let id = inbound.members["push"].flatMap({ PushID(text: $0.lowercased()) }) else {
+            throw .status(400, "A reference is the UUID of a push: its apns-id, or what test-push printed.")
+        }
+        let row: StoredPush?
+        do throws(StoreError) { row = try await store.lookup.owed(id) } catch { throw .store(error) }
+        let found = trail.find(id)
+        var json = JSONWriter(reserving: 512)
+        json.beginObject()
+        json.key("push")
+        json.string(id.text)
+        json.key("accepted_at")
+        json.int(id.acceptedAt.milliseconds)
+        json.key("owed")
+        if let row { Self.write(row, &json) } else { json.null() }
+        json.key("answers")
+        json.beginArray()
+        for attempt in found.attempts { Self.write(attempt, &json) }
+        json.endArray()
+        json.key("running_since")
+        json.int(startedAt.milliseconds)
+        Self.write("acceptances_since", found.acceptancesSince, &json)
+        Self.write("faults_since", found.faultsSince, &json)
+        json.endObject()
+        return json.bytes
+    }
+
+    private static func write(_ name: StaticString, _ time: UnixTime?, _ json: inout JSONWriter) {
+        json.key(name)
+        if let time { json.int(time.milliseconds) } else { json.null() }
+    }
+
+    private static func write(_ row: StoredPush, _ json: inout JSONWriter) {
+        json.beginObject()
+        json.key("lane")
+        // A lane's text is our own configuration's.
+        json.string(row.lane)
+        json.key("class")
+        json.string("\(row.pushClass)")
+        json.key("attempts")
+        json.int(Int64(row.attempt))
+        write("not_before", row.notBefore, &json)
+        write("custody_ends", row.custodyEnds, &json)
+        json.key("place")
+        json.string(row.parked ? "store" : "memory")
+        json.endObject()
+    }
+
+    private static func write(_ attempt: Attempt, _ json: inout JSONWriter) {
+        json.beginObject()
+        json.key("lane")
+        json.string(attempt.lane.description)
+        json.key("number")
+        json.int(Int64(attempt.number))
+        write("sent_at", attempt.sentAt, &json)
+        write("answered_at", attempt.answeredAt, &json)
+        json.key("outcome")
+        json.string(attempt.outcome.label)
+        json.key("reason")
+        json.string(attempt.reason.rawValue)
+        json.key("next")
+        switch attempt.next {
+        case .ended: json.string("ended")
+        case .again: json.string("again")
+        case .waits: json.string("waits")
+        case .elsewhere: json.string("elsewhere")
+        }
+        if case .again(let at) = attempt.next { write("not_before", at, &json) }
+        json.endObject()
+    }
+}

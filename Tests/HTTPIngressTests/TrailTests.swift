@@ -1,0 +1,46 @@
+import AdminIngress
+import Delivery
+import PushModel
+import Testing
+
+@Suite("The memory of answers")
+struct TrailTests {
+    private func attempt(_ number: UInt64, _ outcome: OutcomeKind, at second: Int64) -> Attempt {
+        Attempt(
+            id: PushID(at: UnixTime(seconds: 1), random: number, number), lane: probeLane, number: 1,
+            sentAt: UnixTime(seconds: second), answeredAt: UnixTime(seconds: second), outcome: outcome,
+            reason: outcome == .accepted ? .ok : .tooManyRequests, next: .ended)
+    }
+
+    @Test("All answers of one push come back in order, whichever ring they stand in")
+    func order() {
+        let trail = AttemptTrail()
+        let late = attempt(1, .accepted, at: 30)
+        let early = attempt(1, .retry, at: 10)
+        let middle = attempt(1, .retry, at: 20)
+        for each in [early, middle, late, attempt(2, .retry, at: 15)] { trail.note(each) }
+        let found = trail.find(early.id)
+        #expect(found.attempts == [early, middle, late])
+        #expect(found.acceptancesSince == nil && found.faultsSince == nil, "nothing is forgotten yet")
+        #expect(trail.find(PushID(Digest16(high: 7, low: 7))).attempts.isEmpty)
+    }
+
+    @Test("Each ring keeps its own latest answers, and says since when; acceptances wash away no fault")
+    func rings() {
+        let trail = AttemptTrail(acceptances: 4, faults: 2)
+        let fault = attempt(1, .retry, at: 1)
+        trail.note(fault)
+        for number in 2...100 { trail.note(attempt(UInt64(number), .accepted, at: Int64(number))) }
+        #expect(trail.find(fault.id).attempts == [fault])
+        #expect(trail.find(attempt(96, .accepted, at: 0).id).attempts.isEmpty)
+        for number in 97...100 {
+            #expect(trail.find(attempt(UInt64(number), .accepted, at: 0).id).attempts.count == 1)
+        }
+        #expect(trail.find(fault.id).acceptancesSince == UnixTime(seconds: 97))
+        #expect(trail.find(fault.id).faultsSince == nil)
+        trail.note(attempt(201, .rejected, at: 201))
+        trail.note(attempt(202, .unregistered, at: 202))
+        #expect(trail.find(fault.id).attempts.isEmpty)
+        #expect(trail.find(fault.id).faultsSince == UnixTime(seconds: 201))
+    }
+}

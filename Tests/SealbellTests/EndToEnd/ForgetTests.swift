@@ -1,0 +1,135 @@
+import Foundation
+import PushModel
+import SQLiteStore
+import Simulators
+import Testing
+import WireFormats
+import ZulipPush
+
+@testable import sealbell
+
+@Suite("Forgetting on an operator's word", .timeLimit(.minutes(5)))
+struct ForgetTests {
+    /// The sealed bodies of every record of a space, as they stand in the file.
+    private static func bodies(_ stage: RelayStage, _ space: String) async throws -> [[UInt8]] {
+        guard case .sqlite(let path) = try stage.configuration().store.engine else { throw FileFault.missing }
+        let store = try SQLiteStore(path: path, owner: OwnerID(Digest16(high: 1, low: 2)), world: .live)
+        let rows = try await store.page(.space(space), after: 0, limit: 100, now: World.live.now())
+        try store.close()
+        return rows.map(\.body)
+    }
+
+    /// Names of files that still hold any 24 bytes in a row of what was forgotten.
+    private static func holders(_ stage: RelayStage, _ row: [UInt8]) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: stage.state).filter { name in
+            guard let bytes = FileManager.default.contents(atPath: "\(stage.state)/\(name)") else {
+                return false
+            }
+            return stride(from: 0, to: max(1, row.count - 24), by: 8).contains {
+                bytes.range(of: Data(row[$0..<min($0 + 24, row.count)])) != nil
+            }
+        }
+    }
+
+    @Test("An origin goes with its host, realms and devices, out of every file; another origin stays")
+    func origin() async throws {
+        try await RelayStage.with { stage in
+            var kept: (server: TestServer, phone: TestPhone)?
+            var gone: TestServer?
+            try await stage.run { relay in
+                let server = try await relay.server()
+                for _ in 0..<3 { _ = try await relay.phone(.apns, of: server) }
+                _ = try await relay.phone(.fcm, of: server)
+                let other = try await relay.server("other.acme.example")
+                kept = (other, try await relay.phone(.apns, of: other))
+                gone = server
+            }
+            let before = try await Self.bodies(stage, "zulip-main/device")
+            let servers = try await Self.bodies(stage, "zulip-main/server")
+            #expect(before.count == 5 && servers.count == 2)
+            let (server, (other, phone)) = (try #require(gone), try #require(kept))
+            try await stage.run { relay in
+                let person = try Operator(relay)
+                #expect(await person.run("forget", "origin", server.host).status == .usage, "not said twice")
+                let nobody = await person.run("forget", "origin", "nobody.example", "--yes")
+                #expect(nobody.status == .failed)
+                let forgotten = await person.run("forget", "origin", server.host, "--yes")
+                #expect(forgotten.status == .done)
+                #expect(forgotten.out == ["Forgotten: 1 origins, 1 hosts, 1 realms, 4 devices."])
+                #expect(await person.run("forget", "origin", server.origin.id, "--yes").status == .failed)
+                #expect(try await relay.ask(server.origin.analyticsStatus()).status == 401)
+                #expect(try await other.notify(.test(time: 1), [phone], relay).apple == 1)
+                // The host name is free again.
+                try await TestServer(server.host).join(relay)
+            }
+            let devices = try await Self.bodies(stage, "zulip-main/device")
+            let origins = try await Self.bodies(stage, "zulip-main/server")
+            #expect(devices.count == 1 && origins.count == 2)
+            let lost = (before + servers).filter { !(devices + origins).contains($0) }
+            #expect(lost.count == 5)
+            for row in lost { #expect(try Self.holders(stage, row).isEmpty) }
+        }
+    }
+
+    @Test("An address goes with every registration that any origin made of it, however it was spelled")
+    func address() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let person = try Operator(relay)
+                let (one, two) = (try await relay.server(), try await relay.server("two.acme.example"))
+                let token = TestPhone.token(.apns)
+                let first = try await relay.phone(.apns, of: one, token: token)
+                let second = try await relay.phone(.apns, of: two, token: token.uppercased())
+                let bystander = try await relay.phone(.apns, of: two)
+                let android = try await relay.phone(.fcm, of: two)
+                // An acceptance teaches the environment of the address.
+                #expect(try await one.notify(.test(time: 1), [first], relay).apple == 1)
+                try await relay.drained()
+                let forgotten = try await person.json("forget", "address", input: token + "\n")
+                #expect(forgotten["devices"]?.int64 == 2 && forgotten["environments"]?.int64 == 1)
+                let dead = try await one.notify(.test(time: 2), [first], relay).dead
+                #expect(dead == [first.group.tokenID.text])
+                let other = try await two.notify(.test(time: 2), [second, bystander, android], relay)
+                #expect(other.dead == [second.group.tokenID.text])
+                #expect(other.apple == 1 && other.android == 1)
+                let again = await person.run("forget", "address", input: token)
+                #expect(again.status == .failed)
+                #expect(again.out == ["Forgotten: 0 devices, 0 environments."])
+                let google = await person.run("forget", "address", input: android.token)
+                #expect(google.out.first?.hasPrefix("Forgotten: 1 devices") == true)
+                #expect(await person.run("forget", "address", input: "").status == .usage)
+                let said = (again.out + google.out + stage.log.all).joined()
+                #expect(!said.contains(token) && !said.contains(android.token))
+            }
+        }
+    }
+
+    @Test("One device goes by realm and token id; a wrong name changes nothing")
+    func device() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let person = try Operator(relay)
+                let server = try await relay.server()
+                let phones = [
+                    try await relay.phone(.apns, of: server), try await relay.phone(.apns, of: server)
+                ]
+                let realm = server.realm.uuid
+                let id = phones[0].group.tokenID.text
+                for (realm, id) in [(realm, "AAAAAAAAAAA="), ("x", id), (realm, "x"), (server.origin.id, id)]
+                {
+                    let wrong = await person.run(
+                        "forget", "device", "--realm", realm, "--token-id", id)
+                    #expect(wrong.status == .failed, "\(realm) \(id)")
+                }
+                #expect(try await server.notify(.test(time: 1), phones, relay).apple == 2)
+                let gone = await person.run("forget", "device", "--realm", realm, "--token-id", id)
+                #expect(gone.status == .done && gone.out == ["Forgotten: 1 devices."])
+                let answer = try await server.notify(.test(time: 2), phones, relay)
+                #expect(answer.apple == 1 && answer.dead == [id])
+                // It comes back by registering.
+                #expect(try await server.register(phones[0], relay).status == 200)
+                #expect(try await server.notify(.test(time: 3), phones, relay).apple == 2)
+            }
+        }
+    }
+}
