@@ -3,8 +3,9 @@ import CSodium
 
 /// libsecp256k1, made ready once for the process.
 enum Secp256k1 {
-    /// The context is blinded once, before anybody else can see it, and only read from then on, which the
-    /// library allows from any thread. The blinding never shows in a result.
+    /// The blinding never shows in a result.
+    // Safety: the context is blinded once, before anybody else can see it, and only read from then on, which
+    // the library allows from any thread.
     nonisolated(unsafe) private static let shared: OpaquePointer = {
         Sodium.prepare()
         guard let context = secp256k1_context_create(UInt32(SECP256K1_CONTEXT_NONE)) else {

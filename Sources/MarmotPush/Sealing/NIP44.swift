@@ -104,14 +104,14 @@ public enum NIP44 {
     }
 
     /// ChaCha20's key (32 bytes) and nonce (12), the authenticator's key (32).
-    static func messageKeys(_ key: Secret, _ nonce: [UInt8]) -> Secret {
+    package static func messageKeys(_ key: Secret, _ nonce: [UInt8]) -> Secret {
         HKDF256.expand(key, info: nonce, count: 76)
     }
 
     // MARK: padding
 
     /// What a text of `count` bytes is padded to, without the length in front ("calc_padded_len").
-    static func paddedCount(_ count: Int) -> Int {
+    package static func paddedCount(_ count: Int) -> Int {
         guard count > 32 else { return 32 }
         let power = 1 << (Int.bitWidth - (count - 1).leadingZeroBitCount)
         let chunk = power <= 256 ? 32 : power / 8

@@ -121,7 +121,7 @@ public enum TokenBox {
     }
 
     /// The box's key from the raw shared X.
-    static func key(_ format: TokenFormat, _ shared: Secret) -> Secret {
+    package static func key(_ format: TokenFormat, _ shared: Secret) -> Secret {
         let prk = format.salt.map { HKDF256.extract(salt: $0, input: shared) } ?? shared
         return HKDF256.expand(prk, info: format.info, count: ChaCha20Poly1305.keyBytes)
     }

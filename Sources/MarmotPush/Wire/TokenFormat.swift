@@ -25,7 +25,7 @@ public enum TokenFormat: String, Sendable, Hashable, CaseIterable {
     public var tokenBytes: Int? { plaintextBytes.map { $0 + Self.overheadBytes } }
 
     /// Salt of the key derivation's first step; `nil` where that step is left out.
-    var salt: [UInt8]? {
+    package var salt: [UInt8]? {
         switch self {
         case .seed: nil
         case .mip05Short, .mip05Long: Array("mip05-v1".utf8)
@@ -34,7 +34,7 @@ public enum TokenFormat: String, Sendable, Hashable, CaseIterable {
     }
 
     /// Info of the key derivation's second step.
-    var info: [UInt8] {
+    package var info: [UInt8] {
         switch self {
         case .seed, .mip05Short, .mip05Long: Array("mip05-token-encryption".utf8)
         case .pushV1: Array("marmot-push-token-encryption".utf8)

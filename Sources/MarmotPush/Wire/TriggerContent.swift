@@ -1,3 +1,4 @@
+import Primitives
 public import PushModel
 import WireFormats
 
@@ -8,6 +9,12 @@ public struct TriggerContent: Sendable {
     public let chunks: [Secret]
     /// Items of a `seed` array that can be no token: they wake nobody, like any decoy.
     public let unusable: Int
+
+    /// SHA-256 over the decoded tokens in order: what recognises a trigger that was wrapped anew (fact sheet
+    /// §5.2 step 7).
+    public var digest: [UInt8] {
+        SHA256.hash(joined)
+    }
 
     /// How many items the trigger has.
     public var count: Int { chunks.count + unusable }
@@ -52,25 +59,28 @@ public struct TriggerContent: Sendable {
 
     /// The content as it goes into an event.
     public func serialized() -> Secret {
-        let size = chunks.reduce(0) { $0 + $1.count }
         if format == .seed {
+            let size = chunks.reduce(0) { $0 + $1.count }
             var writer = JSONWriter(reserving: 2 * size + 3 * chunks.count + 2)
             writer.beginArray()
             for chunk in chunks { chunk.reveal { writer.hex($0) } }
             writer.endArray()
             return writer.takeSecret()
         }
-        let joined = Secret(count: size) { out in
+        return joined.reveal { bytes in
+            var text = Base64.encode(bytes)
+            defer { text.withUnsafeMutableBytes { wipe($0) } }
+            return Secret(text)
+        }
+    }
+
+    private var joined: Secret {
+        Secret(count: chunks.reduce(0) { $0 + $1.count }) { out in
             var at = 0
             for chunk in chunks {
                 chunk.reveal { UnsafeMutableRawBufferPointer(rebasing: out[at...]).copyMemory(from: $0) }
                 at += chunk.count
             }
-        }
-        return joined.reveal { bytes in
-            var text = Base64.encode(bytes)
-            defer { text.withUnsafeMutableBytes { wipe($0) } }
-            return Secret(text)
         }
     }
 
