@@ -201,6 +201,20 @@ let suites: [Target] = [
     tests("TidyTests")
 ]
 
+// Fuzzing wants its own flags and its own main function, so its program exists only when it is asked for
+// (scripts/fuzz). It depends on no package: the libraries below it are all that is instrumented.
+let fuzzing: [Target] =
+    Context.environment["SEALBELL_FUZZ"] == nil
+    ? []
+    : [
+        .executableTarget(
+            name: "Fuzz",
+            dependencies: ["PushModel", "Primitives", "WireFormats", "ZulipPush", "MarmotPush"],
+            path: "Fuzz", exclude: ["Inputs"],
+            swiftSettings: strict + [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])])
+    ]
+
 let package = Package(
     name: "Sealbell",
     platforms: [.iOS(.v18), .macOS(.v15)],
@@ -224,6 +238,6 @@ let package = Package(
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
         .package(url: "https://github.com/swiftlang/swift-docc-plugin", exact: "1.5.0")
     ],
-    targets: foundations + wiping + rooms + doors + application + suites,
+    targets: foundations + wiping + rooms + doors + application + suites + fuzzing,
     swiftLanguageModes: [.v6]
 )
