@@ -73,6 +73,23 @@ import WebSocket
         await stage.relay.stop()
     }
 
+    @Test("a proof may be taken without a word, and a refusal may name no event") func terse() async throws {
+        let stage = try await NostrRelayStage {
+            $0.knobs.authentication = .onConnect
+            $0.knobs.takesProofsSilently = true
+            $0.knobs.refusesWithoutID = true
+        }
+        let party = try await stage.join()
+        _ = try await party.authenticate(try await party.challenge(), by: stage.alice, at: stage.now)
+        try await party.say(.request(subscription: "s", filters: [mine]))
+        try await party.expect("EOSE s")
+        try await party.say(.event(stage.event(age: -10_000)))
+        let told = try #require(try await party.connection.receive())
+        #expect(
+            told == WebSocketMessage("[\"OK\",\"\",false,\"invalid: created_at too far ahead\"]"))
+        await stage.relay.stop()
+    }
+
     @Test("guarded wraps are shown to the key they are for, and to no other") func wraps() async throws {
         let stage = try await NostrRelayStage { $0.knobs.guardsWraps = true }
         let party = try await stage.join()

@@ -60,6 +60,10 @@ public struct NostrRelayKnobs: Sendable, Equatable {
     public var guardsWraps = false
     /// The answer to an event that is stored already: nostr-relay says false there.
     public var acceptsDuplicates = true
+    /// A proof gets no answer, as from nostr-relay 1.14; the next request shows that it was taken.
+    public var takesProofsSilently = false
+    /// A refused event is answered with an empty id, as by nostr-relay 1.14.
+    public var refusesWithoutID = false
     public var lies: Set<Lie> = []
     /// Every event is sent so often.
     public var copies = 1

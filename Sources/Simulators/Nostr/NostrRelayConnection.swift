@@ -129,7 +129,8 @@ extension NostrRelayConnection {
             hub.count { $0.refusals += 1 }
             hub.note(.published(event, isAccepted: false))
             if refusal.reason == .authRequired { sendChallenge(knobs) }
-            return say(.ok(id: event.id, isAccepted: false, text: refusal.text), knobs)
+            let id = knobs.refusesWithoutID ? [] : event.id
+            return say(.ok(id: id, isAccepted: false, text: refusal.text), knobs)
         }
         let text = Self.buffer(event.serialized())
         switch hub.take(event, text: text) {
@@ -227,7 +228,7 @@ extension NostrRelayConnection {
             keys.insert(key)
             hub.count { $0.authentications += 1 }
             hub.note(.authenticated(key))
-            say(.ok(id: event.id, isAccepted: true, text: ""), knobs)
+            if !knobs.takesProofsSilently { say(.ok(id: event.id, isAccepted: true, text: ""), knobs) }
         } catch {
             hub.count { $0.refusals += 1 }
             say(.ok(id: event.id, isAccepted: false, text: "invalid: \(error.codeText)"), knobs)
