@@ -13,8 +13,10 @@ public struct MarmotError: PushError {
         case unknownVersion, formatSwitchedOff, malformedTrigger
         // Of an encrypted token
         case tokenDoesNotOpen, malformedToken, unknownPlatform
+        // Of gossip
+        case malformedGossip, senderMismatch
         // Of what we are asked to make
-        case tooMuchContent, malformedKey
+        case tooMuchContent, malformedKey, foreignPushService
     }
 
     public let code: Code
@@ -25,7 +27,7 @@ public struct MarmotError: PushError {
 
     public var blame: Blame {
         switch code {
-        case .tooMuchContent, .malformedKey: .ourselves
+        case .tooMuchContent, .malformedKey, .foreignPushService: .ourselves
         default: .peer
         }
     }
@@ -53,6 +55,9 @@ public struct MarmotError: PushError {
         case .tokenDoesNotOpen: "The encrypted token does not open with the key."
         case .malformedToken: "The encrypted token holds no device token."
         case .unknownPlatform: "The encrypted token is for an unknown push service."
+        case .malformedGossip: "The event about tokens has a wrong form."
+        case .senderMismatch: "The event names another author than the member who sent it."
+        case .foreignPushService: "A device registers tokens of its own platform's push service alone."
         case .tooMuchContent: "The content is larger than the format takes."
         case .malformedKey: "The key or nonce has a wrong form."
         }

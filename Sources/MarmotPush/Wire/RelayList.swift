@@ -47,7 +47,7 @@ public struct RelayList: Sendable {
             content: Secret([]), by: pair, auxiliary: auxiliary)
     }
 
-    private static func usable(_ addresses: some Sequence<String>) -> [String] {
+    static func usable(_ addresses: some Sequence<String>) -> [String] {
         var kept: [String] = []
         for address in addresses where kept.count < MarmotLimits.relaysOfList {
             guard address.utf8.count <= MarmotLimits.relayURLBytes, hasHost(address), !kept.contains(address)
