@@ -182,7 +182,7 @@ let suites: [Target] = [
         "MarmotPushTests",
         [
             "PushModel", "PushTesting", "MarmotPush", "Primitives", "WireFormats", "Delivery", "MemoryStore",
-            "AtRest"
+            "AtRest", "HTTP2Client", "APNs", "FCM"
         ]),
     tests(
         "WebSocketTests",
