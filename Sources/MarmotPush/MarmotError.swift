@@ -11,6 +11,8 @@ public struct MarmotError: PushError {
         case wrongKind, wrongRecipient, badSignature, doesNotOpen, malformedInside, authorMismatch, badRumorID
         // Of a trigger
         case unknownVersion, formatSwitchedOff, malformedTrigger
+        // Of what was seen before, or comes too often or too late
+        case repeated, overBudget, tooOld
         // Of an encrypted token
         case tokenDoesNotOpen, malformedToken, unknownPlatform
         // Of gossip
@@ -32,7 +34,7 @@ public struct MarmotError: PushError {
         }
     }
 
-    public var retry: RetryAdvice { .never }
+    public var retry: RetryAdvice { code == .overBudget ? .later : .never }
 
     public var sentence: String {
         switch code {
@@ -52,6 +54,9 @@ public struct MarmotError: PushError {
         case .unknownVersion: "The trigger's tags name no format of Marmot."
         case .formatSwitchedOff: "The trigger is in a format that is switched off here."
         case .malformedTrigger: "The trigger's content has a wrong form."
+        case .repeated: "The wrap, or the trigger in it, was taken before."
+        case .overBudget: "A budget is spent for the moment; the same trigger may come again."
+        case .tooOld: "The wrap waited on a relay for longer than this server looks back."
         case .tokenDoesNotOpen: "The encrypted token does not open with the key."
         case .malformedToken: "The encrypted token holds no device token."
         case .unknownPlatform: "The encrypted token is for an unknown push service."

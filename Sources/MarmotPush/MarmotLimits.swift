@@ -106,4 +106,22 @@ public enum MarmotLimits {
     public static let openBursts = 1_024
     /// A relay's information document (NIP-11).
     public static let informationBytes = 64 << 10
+
+    // MARK: the relay (§5)
+
+    /// Keys that a server holds at once: two while it changes its key, and a change that is cut short.
+    public static let serverKeys = 3
+    /// Raw bytes of an APNs token: Apple promises no length, and takes no path of more than 200 digits.
+    public static let apnsTokenBytes = 100
+    /// How long the ids of wraps and rumors are held: as far back as wraps are asked for, and five minutes
+    /// (§5.1, §5.2 step 3).
+    public static let replaySpan = Duration.seconds(173_100)
+    /// How long the content of a `push-v1` trigger is held (§5.2 step 7).
+    public static let contentReplaySpan = Duration.seconds(300)
+    /// How old a trigger may be that a relay had stored (§5.1).
+    public static let backlogGrace = Duration.seconds(300)
+    /// How far ahead of our clock a stored trigger may be dated (§5.1).
+    public static let clockSkew = Duration.seconds(300)
+    /// How long a wake is owed: later it would only disturb.
+    public static let custody = Duration.seconds(600)
 }

@@ -13,10 +13,7 @@ struct VectorRunner {
     static let frame: Set<String> = ["schema", "set", "about", "conventions"]
     /// Sections of roles that are still to be built. Whoever builds one takes its name off this list and
     /// gives it a case below.
-    static let notYet: Set<String> = [
-        // Relay: replay keys, budgets, the requests that reach APNs and FCM, the subscription.
-        "replay", "rate_limits", "push_requests", "server_subscription"
-    ]
+    static let notYet: Set<String> = []
 
     let json: JSONValue
     let now: UnixTime
@@ -44,10 +41,23 @@ struct VectorRunner {
         case "auth_22242": return try rows(body) { try authentication($0) }
         case "relay_frames": return try rows(body) { try relayFrame($0) }
         case "gift_wrap_building": return try rows(body) { try building($0) }
-        case "gift_wraps": return try rows(body) { try giftWrap($0) }
+        case "gift_wraps":
+            let relay = try RelayVectors(self)
+            return try await rows(body) { try await relay.giftWrap($0) && giftWrap($0) }
         case "decoys": return try rows(body) { try decoy($0) }
         // Device and origin: GossipVectors.swift.
         case "gossip", "token_store", "batching": return try GossipVectors(json).run(section)
+        // Relay: RelayVectors.swift.
+        case "replay":
+            let relay = try RelayVectors(self)
+            return try await rows(body) { try await relay.replay($0) }
+        case "rate_limits":
+            let relay = try RelayVectors(self)
+            return try await rows(body) { try await relay.rateLimit($0) }
+        case "push_requests": return try await RelayVectors(self).pushRequests(body)
+        case "server_subscription":
+            let relay = try RelayVectors(self)
+            return try await rows(body["filters"]) { try await relay.subscription($0) }
         default: return nil
         }
     }
