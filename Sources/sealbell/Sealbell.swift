@@ -16,7 +16,8 @@ struct Sealbell: AsyncParsableCommand {
         abstract: "A push relay that cannot read what it delivers.",
         version: version,
         subcommands: [
-            ServeCommand.self, DemoCommand.self, BenchCommand.self, ConfigCommand.self, DoctorCommand.self,
+            ServeCommand.self, SandboxCommand.self, DemoCommand.self, BenchCommand.self, ConfigCommand.self,
+            DoctorCommand.self,
             KeysCommand.self, OriginsCommand.self, TestPushCommand.self, WhyCommand.self, ForgetCommand.self,
             VersionCommand.self
         ])

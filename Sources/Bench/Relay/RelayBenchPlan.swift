@@ -41,6 +41,9 @@ package struct RelayBenchPlan: Sendable {
 
     /// With no rate, so many pushes a second are made ready at most: more than any relay on two cores sends.
     static let mostPerSecond = 45_000.0
+    /// So long a far service's arrivals are counted: a hundred round trips of 80 ms.
+    static let drainSeconds = 8
+
     /// Sent before measuring, so that connections stand and caches are filled.
     static let warmUpPushes = 5_000
     static let registrationChunk = 20_000

@@ -31,7 +31,7 @@ struct Server {
 
     func serve(demo: Bool) async throws(CommandFailure) -> Ending {
         for warning in configuration.warnings { shell.err("\(warning.path): \(warning.sentence)") }
-        let directory = try claim(configuration.state)
+        let directory = try Self.claim(configuration.state)
         let group = MultiThreadedEventLoopGroup.singleton
         let metrics = PrometheusMetrics()
         // Counters below the wiring find it by the library's own door; once in a process.
@@ -54,7 +54,7 @@ struct Server {
             urls: urls.merging(Self.urls(of: sandbox), uniquingKeysWith: { $1 }),
             ca: sandbox?.authority.certificatePEM, publicKeys: relay.publicKeys,
             apps: Self.apps(of: configuration))
-        try write(file, state: configuration.state)
+        try Self.write(file, state: configuration.state)
         defer { file.remove(state: configuration.state) }
         for (name, url) in urls.sorted(by: { $0.key < $1.key }) { shell.err("\(name): \(url)") }
         var held: DemoService?
@@ -106,7 +106,7 @@ struct Server {
         }
     }
 
-    private func claim(_ path: String) throws(CommandFailure) -> StateDirectory {
+    static func claim(_ path: String) throws(CommandFailure) -> StateDirectory {
         do throws(StateDirectory.Fault) {
             return try StateDirectory(claiming: path)
         } catch {
@@ -118,7 +118,7 @@ struct Server {
         }
     }
 
-    private func write(_ file: RunFile, state: String) throws(CommandFailure) {
+    static func write(_ file: RunFile, state: String) throws(CommandFailure) {
         do throws(FileFault) { try file.write(state: state) } catch {
             throw CommandFailure(.configuration, "\(joinPath(state, RunFile.name)): \(error.sentence)")
         }
@@ -129,7 +129,7 @@ struct Server {
         WebOptions(allowed: ["127.0.0.0/8", "::1/128"].compactMap { AddressBlock($0) })
     }
 
-    private static func urls(of sandbox: Sandbox?) -> [String: String] {
+    static func urls(of sandbox: Sandbox?) -> [String: String] {
         guard let sandbox else { return [:] }
         let ports = [
             ("sandbox-apns", sandbox.production.port, "https"),
@@ -142,7 +142,7 @@ struct Server {
             uniquingKeysWith: { $1 })
     }
 
-    private static func apps(of configuration: RelayConfiguration) -> [String: [String]] {
+    static func apps(of configuration: RelayConfiguration) -> [String: [String]] {
         Dictionary(
             configuration.apps.map { ($0.name.text, $0.apns?.bundles ?? []) }, uniquingKeysWith: { $1 })
     }

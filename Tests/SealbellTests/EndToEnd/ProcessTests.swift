@@ -111,6 +111,21 @@ struct ProcessTests {
         #expect(try await watchOutside { try relays().isEmpty })
     }
 
+    @Test("The simulated services stand alone, say where, and end as they are told")
+    func sandboxAlone() async throws {
+        let folder = try TemporaryFolder()
+        let sandbox = try Program(["sandbox", "--state", "own"], in: folder.path)
+        #expect(await sandbox.says("authority: "))
+        #expect(sandbox.text.contains("sandbox-apns: https://127.0.0.1:"))
+        #expect(sandbox.text.contains("sandbox-fcm: https://127.0.0.1:"))
+        let second = try Program(["sandbox", "--state", "own"], in: folder.path)
+        #expect(await second.status() == 69)
+        #expect(FileManager.default.fileExists(atPath: folder.path + "/own/run.json"))
+        sandbox.signal(SIGTERM)
+        #expect(await sandbox.status() == 0)
+        #expect(!FileManager.default.fileExists(atPath: folder.path + "/own/run.json"))
+    }
+
     @Test("A configuration that cannot be used ends with 78, an address that is taken with 69")
     func refusals() async throws {
         let folder = try folder()
