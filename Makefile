@@ -3,7 +3,7 @@ SHELL := /bin/bash
 N ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check bench chaos powercut canaries interop doc sbom clean
+.PHONY: help run build test check bench chaos powercut canaries interop fuzz doc sbom clean
 
 help:
 	@echo 'make run        build (release), start the sandbox relay, send one notification, serve until Ctrl-C'
@@ -14,6 +14,7 @@ help:
 	@echo 'make powercut   lose what was not synced, 100 times, and count what was lost (N=20 for less)'
 	@echo 'make canaries   plant a value in every field, and search log, pages, files and memory for it'
 	@echo 'make interop    run foreign peers against us, one row each'
+	@echo 'make fuzz       a million inputs for each parser and box opener (RUNS=… for another number, TARGET=… for one)'
 	@echo 'make doc        build the reference documentation into .build/doc'
 	@echo 'make sbom       name, version and licence of everything that is linked'
 
@@ -44,6 +45,9 @@ canaries:
 
 interop:
 	@scripts/interop/run
+
+fuzz:
+	@scripts/fuzz $(or $(RUNS),1000000) $(TARGET)
 
 doc:
 	@scripts/doc

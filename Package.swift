@@ -20,6 +20,7 @@ let nioCore = product("NIOCore", "swift-nio")
 let nioPosix = product("NIOPosix", "swift-nio")
 let nioHTTP1 = product("NIOHTTP1", "swift-nio")
 let nioEmbedded = product("NIOEmbedded", "swift-nio")
+let nioWebSocket = product("NIOWebSocket", "swift-nio")
 let nioTLS = product("NIOTLS", "swift-nio")
 let nioSSL = product("NIOSSL", "swift-nio-ssl")
 let nioExtras = product("NIOExtras", "swift-nio-extras")
@@ -47,11 +48,19 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 let foundations: [Target] = [
     .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
+    .systemLibrary(name: "CSecp256k1", pkgConfig: "libsecp256k1", providers: [.apt(["libsecp256k1-dev"])]),
     library("PushModel"),
-    library("Primitives", ["PushModel", "CSodium"]),
+    library("Primitives", ["PushModel", "CSodium", "CSecp256k1"]),
     library("WireFormats", ["PushModel"]),
     library("AtRest", ["PushModel", "Primitives", "WireFormats"]),
-    library("EventLoops", [nioCore])
+    library("EventLoops", [nioCore]),
+    library(
+        "WebSocket",
+        [
+            "PushModel", "WireFormats", "EventLoops", nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS,
+            nioWebSocket,
+            crypto
+        ])
 ]
 
 // A heap and a stack that forget: C, for it takes the place of the C library's calls.
@@ -60,6 +69,7 @@ let wiping: [Target] = [.target(name: "CWiping")]
 // L2: neighbours that never import each other.
 let rooms: [Target] = [
     library("ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
+    library("MarmotPush", ["PushModel", "Primitives", "WireFormats"]),
     library("Delivery", ["PushModel", lifecycle, metrics]),
     library(
         "HTTP2Client",
@@ -85,11 +95,18 @@ let doors: [Target] = [
             nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, metrics, lifecycle
         ]),
     library(
+        "NostrIngress",
+        [
+            "PushModel", "WireFormats", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Delivery",
+            nioCore,
+            nioPosix, metrics, lifecycle
+        ]),
+    library(
         "AdminIngress", ["PushModel", "WireFormats", "Delivery", "HTTPIngress", crypto, metrics, lifecycle]),
     library(
         "Simulators",
         [
-            "PushModel", "Primitives", "WireFormats", "CNghttp2",
+            "PushModel", "Primitives", "WireFormats", "CNghttp2", "WebSocket", "EventLoops", "MarmotPush",
             nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, crypto, cryptoExtras, lifecycle
         ]),
     library(
@@ -134,7 +151,13 @@ let suites: [Target] = [
             "WireFormats",
             nioCore, nioPosix, nioSSL, nioHTTP1, crypto, cryptoExtras, "CNghttp2"
         ]),
-    tests("SimulatorsTests", ["PushModel", "Simulators", "CNghttp2", nioCore, nioPosix, nioSSL, nioHTTP1]),
+    tests(
+        "SimulatorsTests",
+        [
+            "PushModel", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Simulators", "CNghttp2",
+            nioCore,
+            nioPosix, nioSSL, nioHTTP1
+        ]),
     tests(
         "ZulipPushTests",
         [
@@ -155,9 +178,42 @@ let suites: [Target] = [
             "SQLiteStore", "MemoryStore", "AtRest", "AdminIngress", "Delivery", "WebClient", lifecycle,
             logging, metrics, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
         ]),
+    tests(
+        "MarmotPushTests",
+        [
+            "PushModel", "PushTesting", "MarmotPush", "Primitives", "WireFormats", "Delivery", "MemoryStore",
+            "AtRest", "HTTP2Client", "APNs", "FCM"
+        ]),
+    tests(
+        "WebSocketTests",
+        [
+            "PushModel", "PushTesting", "EventLoops", "WebSocket", "Simulators", nioCore, nioPosix, nioSSL,
+            nioHTTP1, nioWebSocket
+        ]),
+    tests(
+        "NostrIngressTests",
+        [
+            "PushModel", "PushTesting", "NostrIngress", "MarmotPush", "WebSocket", "Simulators", "Primitives",
+            "WireFormats", "Delivery", "MemoryStore", "AtRest", nioCore, nioPosix, nioSSL, lifecycle, metrics,
+            logging
+        ]),
     tests("BenchTests", ["Bench", "PushModel", "PushTesting", "WireFormats", nioCore, nioPosix]),
     tests("TidyTests")
 ]
+
+// Fuzzing wants its own flags and its own main function, so its program exists only when it is asked for
+// (scripts/fuzz). It depends on no package: the libraries below it are all that is instrumented.
+let fuzzing: [Target] =
+    Context.environment["SEALBELL_FUZZ"] == nil
+    ? []
+    : [
+        .executableTarget(
+            name: "Fuzz",
+            dependencies: ["PushModel", "Primitives", "WireFormats", "ZulipPush", "MarmotPush"],
+            path: "Fuzz", exclude: ["Inputs"],
+            swiftSettings: strict + [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])])
+    ]
 
 let package = Package(
     name: "Sealbell",
@@ -165,6 +221,7 @@ let package = Package(
     products: [
         .executable(name: "sealbell", targets: ["sealbell"]),
         .library(name: "ZulipPush", targets: ["ZulipPush"]),
+        .library(name: "MarmotPush", targets: ["MarmotPush"]),
         .library(name: "Simulators", targets: ["Simulators"])
     ],
     dependencies: [
@@ -181,6 +238,6 @@ let package = Package(
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
         .package(url: "https://github.com/swiftlang/swift-docc-plugin", exact: "1.5.0")
     ],
-    targets: foundations + wiping + rooms + doors + application + suites,
+    targets: foundations + wiping + rooms + doors + application + suites + fuzzing,
     swiftLanguageModes: [.v6]
 )

@@ -4,7 +4,7 @@ package import PushModel
 
 /// One lane's way to APNs: a pool of connections of its own, so that one lane's trouble is nobody else's, and
 /// a credential that it shares with the key's other lanes.
-package struct APNsProvider: Provider {
+package struct APNsProvider: DirectProvider {
     package let lane: LaneName
     package let pool: HTTP2Pool
     private let credential: APNsCredential

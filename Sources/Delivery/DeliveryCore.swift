@@ -7,6 +7,10 @@ final class DeliveryCore: Sendable {
     struct Table: Sendable {
         var apps: AppDirectory
         var lanes: [LaneName: any LaneDoor]
+        /// The lanes of direct providers, once more.
+        var volatileLanes: [LaneName: any VolatileLaneDoor] = [:]
+        /// Lanes that a reload replaced and that still send what is volatile.
+        var leaving: [any LaneDoor] = []
         var stamps: [LaneName: Int] = [:]
         var overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?]
     }
@@ -19,6 +23,7 @@ final class DeliveryCore: Sendable {
     let firstAttempts: FirstAttempts
     let lease: Lease
     let settler: Settler
+    let volatile: VolatileLedger
     let table: Mutex<Table>
     let observer: DeliveryObserver
 
@@ -33,12 +38,23 @@ final class DeliveryCore: Sendable {
         self.journal = journal
         self.observer = observer
         firstAttempts = FirstAttempts(limits: limits)
+        volatile = VolatileLedger(limits: limits, world: world)
         lease = Lease(outbox: outbox, limits: limits, world: world, journal: journal)
         table = Mutex(Table(apps: AppDirectory([]), lanes: [:], overrides: [:]))
         settler = Settler(outbox: outbox, limits: limits, world: world, journal: journal)
     }
 
     func lane(_ name: LaneName) -> (any LaneDoor)? { table.withLock { $0.lanes[name] } }
+
+    func volatileLane(_ name: LaneName) -> (any VolatileLaneDoor)? {
+        table.withLock { $0.volatileLanes[name] }
+    }
+
+    /// Every lane that needs the tick.
+    var ticking: [any LaneDoor] { table.withLock { Array($0.lanes.values) + $0.leaving } }
+
+    /// A lane has ended.
+    func left(_ lane: any LaneDoor) { table.withLock { $0.leaving.removeAll { $0 === lane } } }
 
     func override(_ answer: Answer, of instance: ConfiguredName) -> Outcome {
         table.withLock { $0.overrides[instance] }?(answer) ?? answer.outcome

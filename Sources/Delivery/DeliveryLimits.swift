@@ -43,6 +43,13 @@ package struct DeliveryLimits: Sendable {
     package var breakerAddresses = 20
     /// Rows moved by one take-over or one end of custody: short commits let urgent ones pass between.
     package var sweepRows = 1_000
+    /// Volatile pushes of all lanes together, which have no store to wait in: as many as the deployed server
+    /// queues (Marmot fact sheet §5.2), some 10 MiB. What comes beyond is dropped and counted.
+    package var volatilePushes = 10_000
+    /// How long a lane that stops goes on sending what is volatile, for nobody else will.
+    package var volatileDrain: Duration = .seconds(10)
+    /// Addresses of volatile pushes whose environment is remembered, in memory only.
+    package var volatileEnvironments = 10_000
     /// How long a stop waits for requests under way: a little longer than their own deadline.
     package var drain: Duration = .seconds(12)
     /// How long an operator's test push waits for a connection: with the request's own deadline it stays

@@ -41,6 +41,12 @@ package struct DeliveryObserver: Sendable {
             .increment()
     }
 
+    /// Volatile pushes that had no room, or that a stop had no time for.
+    func volatileDropped(_ lane: LaneName, _ count: Int) {
+        Counter(label: "sealbell_volatile_dropped_total", dimensions: [("lane", lane.description)])
+            .increment(by: count)
+    }
+
     func custodyEnded(_ lane: LaneName, _ count: Int) {
         Counter(label: "sealbell_custody_ended_total", dimensions: [("lane", lane.description)]).increment(
             by: count)

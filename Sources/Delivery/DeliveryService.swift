@@ -9,7 +9,7 @@ import Synchronization
 package final class DeliveryService: Service {
     /// A lane and what stands behind it.
     package struct Route: Sendable {
-        let make: @Sendable (DeliveryCore) -> any LaneDoor
+        let make: @Sendable (DeliveryCore) -> LaneDoors
         let name: LaneName
         let credential: Credential
         let stamp: Int
@@ -22,7 +22,15 @@ package final class DeliveryService: Service {
             name = provider.lane
             self.credential = credential
             self.stamp = stamp
-            make = { Lane(provider: provider, credential: credential, core: $0) }
+            make = { LaneDoors(Lane(provider: provider, credential: credential, core: $0)) }
+        }
+
+        /// The same for a provider that is direct: its lane takes volatile pushes too.
+        package init(_ provider: some DirectProvider, credential: Credential, stamp: Int = 0) {
+            name = provider.lane
+            self.credential = credential
+            self.stamp = stamp
+            make = { LaneDoors(Lane(direct: provider, credential: credential, core: $0)) }
         }
     }
 
@@ -45,7 +53,10 @@ package final class DeliveryService: Service {
     private let core: DeliveryCore
     private let starts: AsyncStream<any LaneDoor>
     private let startLane: AsyncStream<any LaneDoor>.Continuation
+    /// For roles whose pushes the store keeps.
     package let intake: Intake
+    /// For roles that forbid keeping anything.
+    package let volatileIntake: VolatileIntake
 
     package init(
         outbox: any Outbox, registry: any Registry, plan: Plan, limits: DeliveryLimits = DeliveryLimits(),
@@ -55,6 +66,7 @@ package final class DeliveryService: Service {
             outbox: outbox, registry: registry, limits: limits, world: world, journal: journal,
             observer: observer)
         intake = Intake(core: core)
+        volatileIntake = VolatileIntake(core: core)
         // Bounded by the number of lanes that configurations name; a reload is a person's doing.
         (starts, startLane) = AsyncStream.makeStream(bufferingPolicy: .unbounded)
         adopt(plan)
@@ -66,19 +78,22 @@ package final class DeliveryService: Service {
         typealias Fresh = (lane: any LaneDoor, credential: Credential)
         let (fresh, gone) = core.table.withLock { table -> ([Fresh], [any LaneDoor]) in
             var lanes: [LaneName: any LaneDoor] = [:]
+            var volatileLanes: [LaneName: any VolatileLaneDoor] = [:]
             var fresh: [Fresh] = []
             for route in plan.routes {
                 if let kept = table.lanes[route.name], table.stamps[route.name] == route.stamp {
                     lanes[route.name] = kept
+                    volatileLanes[route.name] = table.volatileLanes[route.name]
                     continue
                 }
-                let lane = route.make(core)
-                lanes[route.name] = lane
-                fresh.append((lane, route.credential))
+                let doors = route.make(core)
+                lanes[route.name] = doors.lane
+                volatileLanes[route.name] = doors.volatile
+                fresh.append((doors.lane, route.credential))
             }
             let gone = table.lanes.filter { lanes[$0.key] !== $0.value }.map(\.value)
             table = DeliveryCore.Table(
-                apps: plan.apps, lanes: lanes,
+                apps: plan.apps, lanes: lanes, volatileLanes: volatileLanes, leaving: table.leaving + gone,
                 stamps: Dictionary(plan.routes.map { ($0.name, $0.stamp) }, uniquingKeysWith: { $1 }),
                 overrides: plan.overrides)
             return (fresh, gone)
@@ -94,6 +109,9 @@ package final class DeliveryService: Service {
         core.table.withLock { Array($0.lanes.values) }.map { $0.snapshot() }
             .sorted { $0.lane.description < $1.lane.description }
     }
+
+    /// Volatile pushes that are owed now.
+    package var volatileOwed: Int { core.volatile.owed }
 
     /// Settlements that wait for the store.
     package var settleBacklog: Int { core.settler.backlog }
@@ -125,7 +143,12 @@ package final class DeliveryService: Service {
     private func runLanes() async {
         await withTaskCancellationOrGracefulShutdownHandler {
             await withDiscardingTaskGroup { lanes in
-                for await lane in starts { lanes.addTask { await lane.run() } }
+                for await lane in starts {
+                    lanes.addTask {
+                        await lane.run()
+                        self.core.left(lane)
+                    }
+                }
             }
         } onCancelOrGracefulShutdown: {
             for lane in self.core.table.withLock({ Array($0.lanes.values) }) { lane.stop() }
@@ -159,7 +182,7 @@ package final class DeliveryService: Service {
         while !Task.isCancelled {
             do { try await core.world.sleep(core.world.instant() + core.limits.tick) } catch { return }
             core.firstAttempts.tick(core.world.instant())
-            for lane in core.table.withLock({ Array($0.lanes.values) }) { lane.tick(seconds: seconds) }
+            for lane in core.ticking { lane.tick(seconds: seconds) }
             ticks += 1
             // What a stopped lane gave back is found by the lane that took its place.
             if ticks % core.limits.recountTicks == 0 { await recount() }

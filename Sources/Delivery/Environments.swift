@@ -39,6 +39,8 @@ extension DeliveryCore {
         case change(Change)
         /// The same push goes on in that lane, as part of its first attempt.
         case goesOn(any LaneDoor)
+        /// The same for a volatile push.
+        case goesOnInMemory(any VolatileLaneDoor)
     }
 
     /// What an answer teaches about the environment of its address.
@@ -48,6 +50,7 @@ extension DeliveryCore {
         else {
             return .nothing
         }
+        if entry.push.custody == .volatile { return learnedInMemory(from: answer, for: entry) }
         let key = Environments.key(app: lane.app, address: entry.push.message.address)
         if answer.outcome == .accepted {
             return .change(.put(Environments.record(key, lane.environment, now: world.now()), if: .absent))
@@ -61,5 +64,17 @@ extension DeliveryCore {
         }
         let other = LaneName(app: lane.app, service: .apns, environment: .sandbox)
         return self.lane(other).map { .goesOn($0) } ?? .nothing
+    }
+
+    /// Not even a digest of a volatile push's address reaches the store.
+    private func learnedInMemory(from answer: Answer, for entry: LaneQueue.Entry) -> Learned {
+        let (lane, address) = (entry.push.lane, entry.push.message.address)
+        if answer.outcome == .accepted {
+            volatile.learn(lane.environment, app: lane.app, address: address)
+            return .nothing
+        }
+        guard answer.reason == .badDeviceToken, lane.environment == .production else { return .nothing }
+        let other = LaneName(app: lane.app, service: .apns, environment: .sandbox)
+        return volatileLane(other).map { .goesOnInMemory($0) } ?? .nothing
     }
 }

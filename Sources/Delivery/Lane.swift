@@ -1,41 +1,5 @@
-package import PushModel
+import PushModel
 import Synchronization
-
-/// A lane as the rest of the core sees it, whatever its provider.
-protocol LaneDoor: AnyObject, Sendable {
-    var name: LaneName { get }
-    func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool
-    /// `nil`: nobody should wait for a first attempt here.
-    func expectedWait() -> Duration?
-    func admit(_ entries: [LaneQueue.Entry], parked: Int)
-    func tick(seconds: Double)
-    /// The store now holds one more push of this lane as parked.
-    func landed(_ due: UnixTime)
-    /// The store's own count of this lane's parked pushes.
-    func correct(parked: Int)
-    /// The fault that halted the lane's credential; `nil` when it works again.
-    func setCredential(fault: Reason?)
-    func snapshot() -> LaneSnapshot
-    func run() async
-    func stop()
-    /// Sends one message beside the queue, whatever halts the lane. It is not owed, nothing is settled, and
-    /// no registration is blamed.
-    func trial(_ message: ProviderMessage) async -> Trial
-}
-
-/// What an operator may see of a lane.
-package struct LaneSnapshot: Sendable {
-    package var lane: LaneName
-    package var isHalted: Bool
-    package var haltedFor: Breaker.Cause?
-    /// The literal reason of the last answer that was no acceptance, until the next one.
-    package var reason: Reason?
-    package var inMemory: Int
-    package var parked: Int
-    package var inFlight: Int
-    /// What the provider has counted.
-    package var figures: [ProviderFigure] = []
-}
 
 /// One way out: queue, breaker, sender and refill loops over one provider.
 ///
@@ -49,11 +13,23 @@ final class Lane<P: Provider>: LaneDoor {
     private let sender = Bell()
     private let refill = Bell()
     private let stopped = Bell()
+    private let drained = Bell()
     private let meter: LaneMeter
+    /// Leave to lease volatile pushes; `nil` for a provider that is not direct.
+    private let leave: DirectLeave?
 
-    init(provider: P, credential: Credential, core: DeliveryCore) {
+    convenience init(provider: P, credential: Credential, core: DeliveryCore) {
+        self.init(provider, nil, credential, core)
+    }
+
+    convenience init(direct provider: P, credential: Credential, core: DeliveryCore) where P: DirectProvider {
+        self.init(provider, DirectLeave(of: provider), credential, core)
+    }
+
+    private init(_ provider: P, _ leave: DirectLeave?, _ credential: Credential, _ core: DeliveryCore) {
         name = provider.lane
         self.provider = provider
+        self.leave = leave
         self.core = core
         self.credential = credential
         meter = LaneMeter(provider.lane)
@@ -80,10 +56,11 @@ final class Lane<P: Provider>: LaneDoor {
         let isLeased = core.lease.grant() != nil
         let (actions, snapshot) = state.withLock { state in
             let actions = state.tick(now: now, instant: instant, seconds: seconds, isLeased: isLeased)
-            return (actions, (state.queue.count, state.parked))
+            return (actions, (state.queue.count + state.shelf.count, state.parked, state.isStopping))
         }
         meter.backlog(inMemory: snapshot.0, parked: snapshot.1)
         carryOut(actions)
+        if snapshot.2 { drained.ring() }
     }
 
     func correct(parked: Int) { state.withLock { $0.correct(parked: parked) } }
@@ -109,6 +86,7 @@ final class Lane<P: Provider>: LaneDoor {
             if let fault { core.laneHalted(name, .credential, fault) } else { core.laneResumed(name) }
         }
         sender.ring()
+        drained.ring()
     }
 
     func snapshot() -> LaneSnapshot {
@@ -118,20 +96,22 @@ final class Lane<P: Provider>: LaneDoor {
             if case .halted(let why) = state.breaker.state { cause = why }
             return LaneSnapshot(
                 lane: name, isHalted: cause != nil, haltedFor: cause, reason: state.lastFault,
-                inMemory: state.queue.count,
-                parked: state.parked, inFlight: state.inFlight, figures: figures)
+                inMemory: state.queue.count + state.shelf.count, parked: state.parked,
+                inFlight: state.inFlight, figures: figures)
         }
     }
 
     func stop() {
-        state.withLock { $0.isStopping = true }
+        // At once, so that a lane that takes this one's place need not wait for our last answers.
+        let until = core.world.instant() + core.limits.volatileDrain
+        carryOut(state.withLock { $0.stop(drainUntil: until) })
         sender.ring()
         refill.ring()
         stopped.ring()
     }
 
-    /// Sends until stopped, then waits for what is under way (each request has its own deadline), and leaves
-    /// the rest to the store.
+    /// Sends until stopped; then what is volatile, for a bounded while; then waits for what is under way
+    /// (each request has its own deadline), and leaves the rest to the store.
     func run() async {
         await withTaskExecutorPreference(provider.executor) { await runHere() }
     }
@@ -144,17 +124,19 @@ final class Lane<P: Provider>: LaneDoor {
             await withTaskGroup(of: Void.self) { sending in
                 sending.addTask { await withDiscardingTaskGroup { sends in await self.sendLoop(&sends) } }
                 await self.stopped.wait()
-                // At once, so that a lane that takes this one's place need not wait for our last answers.
-                self.giveBack()
+                while !Task.isCancelled, !self.isDrained { await self.drained.wait() }
                 // Ends a wait for a stream; requests under way do not end by cancellation (see `Provider`).
                 sending.cancelAll()
             }
             support.cancelAll()
         }
-        giveBack()
+        carryOut(state.withLock { $0.finish() })
     }
 
-    private func giveBack() { carryOut(state.withLock { $0.dropMemory() }) }
+    private var isDrained: Bool {
+        let instant = core.world.instant()
+        return state.withLock { $0.isDrained(instant) }
+    }
 
     private func runProvider() async {
         do { try await provider.run() } catch is CancellationError {
@@ -168,7 +150,8 @@ final class Lane<P: Provider>: LaneDoor {
     private var isStopping: Bool { state.withLock(\.isStopping) }
 
     private func sendLoop(_ sends: inout DiscardingTaskGroup) async {
-        while !isStopping, !Task.isCancelled {
+        // A stop ends it by cancelling, once the volatile pushes are gone.
+        while !Task.isCancelled {
             let (now, instant) = (core.world.now(), core.world.instant())
             let maySend =
                 !core.settler.isCongested && state.withLock { $0.hasWork(now: now, instant: instant) }
@@ -188,17 +171,18 @@ final class Lane<P: Provider>: LaneDoor {
 
     /// The most urgent push, with the lease checked at this moment.
     private func next() -> (entry: LaneQueue.Entry, lease: LeasedPush)? {
-        guard let grant = core.lease.grant() else {
+        let grant = core.lease.grant()
+        if grant == nil {
             let actions = state.withLock { $0.dropMemory() }
             if !actions.settle.isEmpty {
                 core.journal.note(
                     "lease ran out", [.lane: name, .count: actions.settle.count], level: .warning)
             }
             carryOut(actions)
-            return nil
         }
         let (now, instant) = (core.world.now(), core.world.instant())
         let (entry, actions) = state.withLock { state -> (LaneQueue.Entry?, LaneState.Actions) in
+            guard let grant else { return state.takeVolatile(now: now, instant: instant, core.limits) }
             // The lease ran out and was renewed since: what stands here may have been given to another.
             guard state.term == grant.term else {
                 state.term = grant.term
@@ -207,7 +191,13 @@ final class Lane<P: Provider>: LaneDoor {
             return state.take(now: now, instant: instant, probeEvery: core.limits.probeEvery)
         }
         carryOut(actions)
-        return entry.map { ($0, LeasedPush(granting: $0.push, sendBefore: grant.sendBefore)) }
+        guard let entry else { return nil }
+        if entry.push.custody == .durable {
+            return grant.map { (entry, LeasedPush(granting: entry.push, sendBefore: $0.sendBefore)) }
+        }
+        // Nobody else can own a push that stands in our memory only.
+        let latest = instant + core.limits.requestDeadline
+        return leave.map { (entry, LeasedPush(granting: entry.push, to: $0, sendBefore: latest)) }
     }
 
     private func send(_ entry: LaneQueue.Entry, _ lease: LeasedPush, on slot: P.Slot) async {
@@ -216,13 +206,16 @@ final class Lane<P: Provider>: LaneDoor {
         switch await core.learned(from: answer, for: entry) {
         case .nothing: carryOut(finish(entry, answer, learned: []))
         case .change(let change): carryOut(finish(entry, answer, learned: [change]))
+        case .goesOnInMemory(let other):
+            core.observer.attempted?(
+                Attempt(entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
+            state.withLock { $0.noteAnswer(of: entry) }
+            other.take(over: entry)
+            drained.ring()
         case .goesOn(let other):
             core.observer.attempted?(
                 Attempt(entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
-            state.withLock { state in
-                state.inFlight -= 1
-                state.answersInTick += 1
-            }
+            state.withLock { $0.noteAnswer(of: entry) }
             var moved = entry
             moved.push.lane = other.name
             moved.isMoved = true
@@ -241,10 +234,9 @@ final class Lane<P: Provider>: LaneDoor {
         let probe = core.world.instant() + core.limits.probeEvery
         let random = core.world.random()
         return state.withLock { state in
-            state.inFlight -= 1
-            state.answersInTick += 1
+            state.noteAnswer(of: entry)
             var actions = LaneState.Actions()
-            actions.breaker = state.breaker.note(answer, address: address)
+            actions.breaker = state.judge(answer, of: entry.push, address: address)
             if state.throttle.note(answer) { actions.pace = .slowed }
             actions.reason = answer.reason
             state.lastFault = answer.outcome == .accepted ? nil : answer.reason
@@ -275,6 +267,7 @@ final class Lane<P: Provider>: LaneDoor {
         if let first, !waitsForCommit { actions.first.append((entry.push.id, .known(first))) }
         var again = entry
         again.isFirst = false
+        if entry.push.custody == .volatile { return state.apply(judged, toVolatile: again, now, &actions) }
         guard var step = judged.step else {
             again.unwritten = first ?? entry.unwritten
             state.putBack(again, &actions)
@@ -327,6 +320,9 @@ final class Lane<P: Provider>: LaneDoor {
             meter.slowed(false)
         }
         if actions.custodyEnded > 0 { core.observer.custodyEnded(name, actions.custodyEnded) }
+        if actions.volatileEnded > 0 { core.volatile.end(actions.volatileEnded) }
+        if actions.volatileEnded > 0 || actions.breaker != .none { drained.ring() }
+        if actions.volatileDropped > 0 { core.observer.volatileDropped(name, actions.volatileDropped) }
         if actions.wakesRefill { refill.ring() }
         if actions.wakesSender { sender.ring() }
     }

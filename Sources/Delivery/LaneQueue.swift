@@ -42,6 +42,8 @@ package struct LaneQueue: Sendable {
 
     package var isEmpty: Bool { count == 0 }
     package var readyCount: Int { count - sleeping.count }
+    /// Whether `take` would give something after `wake`.
+    package func hasDue(_ now: UnixTime) -> Bool { readyCount > 0 || nextDue.map { $0 <= now } ?? false }
     /// When the next sleeping retry is due.
     package var nextDue: UnixTime? { sleeping.first?.push.notBefore }
 

@@ -17,11 +17,23 @@ struct LaneState: Sendable {
         var reason = Reason.ok
         /// Pushes whose custody ended unsent.
         var custodyEnded = 0
+        /// Volatile pushes that nobody owes any more.
+        var volatileEnded = 0
+        /// Those of them that were given up, for want of room or of time.
+        var volatileDropped = 0
     }
 
     enum PaceChange: Sendable { case none, slowed, atFullSpeed }
 
     var queue: LaneQueue
+    /// Volatile pushes for which the queue has no room, or whose next attempt is far off. Durable ones wait
+    /// in the store instead.
+    var shelf: LaneQueue
+    var volatileInFlight = 0
+    /// Until when a lane that stops sends what is volatile.
+    var drainUntil: ContinuousClock.Instant?
+    /// The lane has ended: what comes now is too late.
+    var isOver = false
     var breaker: Breaker
     var throttle: Throttle
     /// Parked rows in the store, as far as this process knows.
@@ -48,6 +60,7 @@ struct LaneState: Sendable {
         tickSpan = limits.tick
         throttle = Throttle(refusals: limits.throttleRefusals, open: limits.lanePushes)
         queue = LaneQueue(limit: limits.lanePushes)
+        shelf = LaneQueue(limit: limits.volatilePushes)
         breaker = Breaker(answers: limits.breakerAnswers, addresses: limits.breakerAddresses)
     }
 
@@ -70,6 +83,7 @@ struct LaneState: Sendable {
         guard !isStopping else {
             // Nobody sends here any more; whoever takes this lane's place finds them in the store.
             for entry in entries { park(entry, &actions) }
+            actions.wakesSender = !shelf.isEmpty
             return actions
         }
         for entry in entries {
@@ -116,35 +130,45 @@ struct LaneState: Sendable {
     }
 
     /// The next push to send, if the lane may send; custody that has ended is settled on the way.
-    mutating func take(now: UnixTime, instant: ContinuousClock.Instant, probeEvery: Duration)
-        -> (entry: LaneQueue.Entry?, actions: Actions)
-    {
+    ///
+    /// - Parameter isLeased: false asks the store for nothing more.
+    mutating func take(
+        now: UnixTime, instant: ContinuousClock.Instant, probeEvery: Duration, isLeased: Bool = true
+    ) -> (entry: LaneQueue.Entry?, actions: Actions) {
         var actions = Actions()
-        guard !isStopping, throttle.maySend else { return (nil, actions) }
+        guard mayTake(instant) else { return (nil, actions) }
         if isHalted {
             guard let probe = nextProbe, probe <= instant else { return (nil, actions) }
             nextProbe = instant + probeEvery
         }
         queue.wake(now: now)
+        unshelve(now: now)
         while let entry = queue.take() {
             guard entry.push.custodyEnds > now else {
                 end(entry, reason: .rejected, &actions)
                 continue
             }
             inFlight += 1
+            if entry.push.custody == .volatile { volatileInFlight += 1 }
             throttle.sent()
-            refillIfLow(now: now, &actions)
+            if isLeased { refillIfLow(now: now, &actions) }
             return (entry, actions)
         }
-        refillIfLow(now: now, &actions)
+        if isLeased { refillIfLow(now: now, &actions) }
         return (nil, actions)
     }
 
     /// Whether `take` could give something now.
     func hasWork(now: UnixTime, instant: ContinuousClock.Instant) -> Bool {
-        guard !isStopping, throttle.maySend else { return false }
+        guard mayTake(instant) else { return false }
         if isHalted { guard let probe = nextProbe, probe <= instant else { return false } }
-        return queue.readyCount > 0 || queue.nextDue.map { $0 <= now } ?? false
+        return queue.hasDue(now) || (canUnshelve && shelf.hasDue(now))
+    }
+
+    /// A lane that stops sends no more than what is volatile: all else has left its queue.
+    private func mayTake(_ instant: ContinuousClock.Instant) -> Bool {
+        guard throttle.maySend else { return false }
+        return !isStopping || drainUntil.map { instant < $0 } ?? false
     }
 
     /// The tick: retries that are due, custody that has ended, the store's parked pushes.
@@ -156,25 +180,22 @@ struct LaneState: Sendable {
         rate = rate * 0.8 + Double(answersInTick) / seconds * 0.2
         answersInTick = 0
         let pace = throttle.tick() ? PaceChange.atFullSpeed : .none
-        guard isLeased else {
-            var actions = dropMemory()
-            actions.pace = pace
-            return actions
-        }
-        var actions = Actions()
+        var actions = isLeased ? Actions() : dropMemory()
         actions.pace = pace
         queue.wake(now: now)
         for entry in queue.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
-        refillIfLow(now: now, &actions)
+        for entry in shelf.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
+        unshelve(now: now)
+        if isLeased { refillIfLow(now: now, &actions) }
         actions.wakesSender = hasWork(now: now, instant: instant)
         return actions
     }
 
     /// The lease has run out: another process may own these rows by now. They go back to the store, which
-    /// changes nothing where they are no longer ours.
+    /// changes nothing where they are no longer ours. Volatile pushes have no row and stay.
     mutating func dropMemory() -> Actions {
         var actions = Actions()
-        for entry in queue.remove(where: { _ in true }) { park(entry, &actions) }
+        for entry in queue.remove(where: { $0.push.custody == .durable }) { park(entry, &actions) }
         return actions
     }
 
@@ -189,6 +210,7 @@ struct LaneState: Sendable {
 
     /// Gives a push back to the store. It counts as parked once the store has said so (`noteParked`).
     mutating func park(_ entry: LaneQueue.Entry, _ actions: inout Actions) {
+        if entry.push.custody == .volatile { return shelve(entry, &actions) }
         if entry.isFirst { actions.first.append((entry.push.id, .pending)) }
         let push = entry.push
         let step: Settlement.Step =
@@ -208,6 +230,10 @@ struct LaneState: Sendable {
 
     private mutating func end(_ entry: LaneQueue.Entry, reason: OutcomeKind, _ actions: inout Actions) {
         actions.custodyEnded += 1
+        guard entry.push.custody == .durable else {
+            actions.volatileEnded += 1
+            return
+        }
         if entry.isFirst { actions.first.append((entry.push.id, .known(reason))) }
         let first = entry.isFirst ? reason : entry.unwritten
         actions.settle.append(Settler.Item(settlement: Settlement(entry.push, .settle, first: first)))

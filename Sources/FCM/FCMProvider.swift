@@ -4,7 +4,7 @@ package import PushModel
 
 /// One lane's way to FCM HTTP v1: a pool of connections of its own, and a service account that it shares with
 /// the account's other lanes.
-package struct FCMProvider: Provider {
+package struct FCMProvider: DirectProvider {
     package let lane: LaneName
     package let pool: HTTP2Pool
     private let credential: FCMCredential

@@ -1,6 +1,12 @@
 package import HTTP2Client
 package import PushModel
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#endif
+
 /// How an Android address is to be read (push-services §4.2).
 package enum FCMAddressKind: String, Sendable, Hashable, CaseIterable {
     /// 22 base64url characters without a colon are an installation id, all else a registration token.
@@ -11,7 +17,8 @@ package enum FCMAddressKind: String, Sendable, Hashable, CaseIterable {
 /// Makes requests out of messages (push-services §4.2). Pure.
 ///
 /// The body is `{"message":{"token"|"fid":…,"android":{…},"data":{…}}}` and nothing else: an `apns` block,
-/// which would send content through Google to Apple, cannot be expressed.
+/// which would send content through Google to Apple, cannot be expressed: the message has no member for it,
+/// and the data must be one object, with nothing behind it.
 package struct FCMRequest: Sendable {
     /// What Google would refuse without doubt; it is not sent.
     package enum Refusal: Error, Sendable, Hashable {
@@ -21,12 +28,14 @@ package struct FCMRequest: Sendable {
         case tooLarge
         /// The collapse key holds control characters or quotes.
         case badCollapseKey
+        /// The data is not one object without others inside.
+        case badData
 
         var judged: (Outcome, Reason) {
             switch self {
             case .badAddress: (.unregistered(since: nil), .invalidRegistrationToken)
             case .tooLarge: (.rejected, .tooLargeToSend)
-            case .badCollapseKey: (.rejected, .invalidArgument)
+            case .badCollapseKey, .badData: (.rejected, .invalidArgument)
             }
         }
     }
@@ -111,6 +120,7 @@ package struct FCMRequest: Sendable {
         if let key = message.collapseKey, key.count > 512 || !Self.isPlain(key, space: true) {
             throw .badCollapseKey
         }
+        guard message.data.reveal({ Self.isOneObject($0) }) else { throw .badData }
         // Names and values are never longer than the text around them: most messages need no count.
         if message.data.count > Self.dataLimitBytes,
             message.data.reveal({ Self.stringBytes(in: $0) }) > Self.dataLimitBytes
@@ -127,6 +137,41 @@ package struct FCMRequest: Sendable {
                     && byte != UInt8(ascii: "\\")
             }
         }
+    }
+
+    /// Whether the text opens one object, holds no other and no list, and ends with it: what stands behind
+    /// `data` in the body is ours then, whatever a role put in. Strings, nearly all of the text, are passed
+    /// over by the C library.
+    private static func isOneObject(_ text: UnsafeRawBufferPointer) -> Bool {
+        guard let base = text.baseAddress, text.first == UInt8(ascii: "{"), text.last == UInt8(ascii: "}")
+        else { return false }
+        var at = 1
+        while at < text.count - 1 {
+            switch text[at] {
+            case UInt8(ascii: "{"), UInt8(ascii: "}"), UInt8(ascii: "["), UInt8(ascii: "]"): return false
+            case UInt8(ascii: "\""):
+                guard let end = endOfString(base, text.count, from: at + 1) else { return false }
+                at = end + 1
+            default: at += 1
+            }
+        }
+        return at == text.count - 1
+    }
+
+    /// Index of the quote that ends a string: the first with an even number of backslashes before it.
+    private static func endOfString(_ base: UnsafeRawPointer, _ count: Int, from start: Int) -> Int? {
+        var at = start
+        while at < count, let found = memchr(base + at, Int32(UInt8(ascii: "\"")), count - at) {
+            let end = base.distance(to: UnsafeRawPointer(found))
+            var escapes = 0
+            while end - escapes > start, base.load(fromByteOffset: end - escapes - 1, as: UInt8.self) == 0x5C
+            {
+                escapes += 1
+            }
+            if escapes.isMultiple(of: 2) { return end }
+            at = end + 1
+        }
+        return nil
     }
 
     /// Bytes of all strings of a JSON text, escapes resolved: names and values of the data.

@@ -6,8 +6,15 @@ package struct LeasedPush: Sendable {
     package let push: OwedPush
     package let sendBefore: ContinuousClock.Instant
 
-    /// Grants a lease. For lanes and for tests of providers.
+    /// Grants a lease on a push of the store. For lanes and for tests of providers.
     package init(granting push: OwedPush, sendBefore: ContinuousClock.Instant) {
+        precondition(push.custody == .durable, "a volatile push goes to a direct provider only")
+        self.push = push
+        self.sendBefore = sendBefore
+    }
+
+    /// Grants a lease on a push of either custody, which a direct provider alone can be given.
+    package init(granting push: OwedPush, to _: DirectLeave, sendBefore: ContinuousClock.Instant) {
         self.push = push
         self.sendBefore = sendBefore
     }
@@ -40,6 +47,16 @@ extension Provider {
     package var executor: (any TaskExecutor)? { nil }
     /// None: counting is no duty.
     package func figures() -> [ProviderFigure] { [] }
+}
+
+/// A provider that speaks to Apple or Google itself, so that nobody between sees an address: what Marmot
+/// asks for ("direct integrations … no intermediary services"). One that hands pushes to another relay must
+/// not conform, and can then lease no volatile push.
+package protocol DirectProvider: Provider {}
+
+/// What a lane needs to lease volatile pushes. Only a direct provider can be asked for it.
+package struct DirectLeave: Sendable {
+    package init(of _: some DirectProvider) {}
 }
 
 /// One figure of a provider.

@@ -220,6 +220,8 @@ package struct OwedPush: Sendable {
     package let mark: Digest16?
     package let instance: ConfiguredName
     package let message: ProviderMessage
+    /// Whether a row of a store stands behind it.
+    package let custody: Custody
 
     package init(
         id: PushID, row: Int64, lane: LaneName, pushClass: PushClass, origin: Digest16, record: Digest16?,
@@ -240,5 +242,30 @@ package struct OwedPush: Sendable {
         self.mark = mark
         self.instance = instance
         self.message = message
+        custody = .durable
+    }
+
+    /// A push that stands in memory only: no row, no mark, no registration.
+    ///
+    /// - Parameter origin: whose turn it takes in the rounds of a lane; names nobody.
+    package init(
+        volatile push: VolatilePush, id: PushID, lane: LaneName, origin: Digest16, notBefore: UnixTime,
+        instance: ConfiguredName
+    ) {
+        self.id = id
+        row = 0
+        self.lane = lane
+        pushClass = push.pushClass
+        self.origin = origin
+        record = nil
+        touchedAt = .distantPast
+        self.notBefore = notBefore
+        custodyEnds = push.custodyEnds
+        attempt = 0
+        epoch = 0
+        mark = nil
+        self.instance = instance
+        message = push.message
+        custody = .volatile
     }
 }

@@ -121,6 +121,7 @@ package struct Settlement: Sendable {
     package var first: OutcomeKind?
 
     package init(_ push: OwedPush, _ step: Step, first: OutcomeKind?) {
+        precondition(push.custody == .durable, "a volatile push has no row to settle")
         self.push = push
         self.step = step
         self.first = first

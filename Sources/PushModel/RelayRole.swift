@@ -49,6 +49,16 @@ package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
     }
 }
 
+/// What a role makes of an inbound. Its type, and nothing else, says under which custody its pushes stand:
+/// `Verdict` goes to the durable intake alone, ``VolatileVerdict`` to the volatile one (decision 0018).
+package protocol RoleVerdict: Sendable {
+    static var custody: Custody { get }
+}
+
+extension Verdict: RoleVerdict {
+    package static var custody: Custody { .durable }
+}
+
 /// The relay's side of one protocol. Pure but for its ports; never sends, never writes.
 package protocol RelayRole: Sendable {
     /// Parsed and bounded, not yet believed.
@@ -56,9 +66,13 @@ package protocol RelayRole: Sendable {
     /// `Never` where the protocol is silent.
     associatedtype Reply: Sendable
     associatedtype Failure: PushError
+    associatedtype Judged: RoleVerdict
 
-    static var custody: Custody { get }
     /// Rows of the outcome table that this protocol reads differently (DESIGN §2.5); `nil`: as it stands.
     static func override(_ answer: Answer) -> Outcome?
-    func receive(_ inbound: Inbound) async throws(Failure) -> Verdict<Reply, Failure>
+    func receive(_ inbound: Inbound) async throws(Failure) -> Judged
+}
+
+extension RelayRole {
+    package static var custody: Custody { Judged.custody }
 }

@@ -191,6 +191,29 @@ struct FCMRequestTests {
     }
 
     @Test(
+        "Data that is more than one flat object is refused, so that nothing can stand beside it",
+        arguments: [
+            #"{"k":"v"},"apns":{"payload":{"aps":{}}}"#, #"{},"notification":{"title":"t"}"#,
+            #"{"k":"v"}} {"message":{}}"#, #"{"k":{"apns":"v"}}"#, #"{"k":["v"]}"#, #"{"k":"v"#,
+            #"{"k":"v\"}"#,
+            #"{"k":"v","#, "", "{", "}", "[]", "null", #""k""#, #"{"a":"\\"},"apns":{"b":"}"#
+        ])
+    func splice(data: String) {
+        #expect(throws: FCMRequest.Refusal.badData) { try body(token, data: data) }
+    }
+
+    @Test(
+        "Braces, brackets and escaped quotes inside strings are content",
+        arguments: [
+            "{}", #"{"k":"}"}"#, #"{"k":"{[\"},\"apns\":{"}"#, #"{"a":"\\","b":"\\\""}"#, #"{ "k" : "" }"#
+        ])
+    func content(data: String) throws {
+        let parsed = try JSONValue.parse(Array(try body(token, data: data).utf8))
+        #expect(Set(parsed["message"]?.object?.names ?? []) == ["token", "android", "data"])
+        #expect(parsed["message"]?["data"] == (try JSONValue.parse(Array(data.utf8))))
+    }
+
+    @Test(
         "Addresses that could break out of the text are refused",
         arguments: [
             "", "a\"b", "a\\b", "a b", "a\u{7}b", "ä", String(repeating: "a", count: 4097)

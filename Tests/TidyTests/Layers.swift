@@ -4,12 +4,12 @@ enum Layers {
     /// engines, 3 transports and what stands beside the relay, 4 the executable.
     static let level: [String: Int] = [
         "PushModel": 0,
-        "CNghttp2": 1, "CSodium": 1, "CWiping": 1, "Primitives": 1, "WireFormats": 1, "AtRest": 1,
-        "EventLoops": 1,
+        "CNghttp2": 1, "CSodium": 1, "CWiping": 1, "CSecp256k1": 1, "WebSocket": 1, "Primitives": 1,
+        "WireFormats": 1, "AtRest": 1, "EventLoops": 1,
         "HTTP2Client": 1,
-        "ZulipPush": 2, "Delivery": 2, "APNs": 2, "FCM": 2, "WebClient": 2, "MemoryStore": 2,
+        "ZulipPush": 2, "MarmotPush": 2, "Delivery": 2, "APNs": 2, "FCM": 2, "WebClient": 2, "MemoryStore": 2,
         "SQLiteStore": 2,
-        "HTTPIngress": 3, "AdminIngress": 3, "Simulators": 3, "Bench": 3, "PushTesting": 3,
+        "HTTPIngress": 3, "NostrIngress": 3, "AdminIngress": 3, "Simulators": 3, "Bench": 3, "PushTesting": 3,
         "sealbell": 4
     ]
 
@@ -24,9 +24,15 @@ enum Layers {
     /// What each target may import beside the toolchain's modules.
     static let allowed: [String: Set<String>] = [
         "PushModel": [],
-        "Primitives": ["PushModel", "CSodium"],
+        "Primitives": ["PushModel", "CSodium", "CSecp256k1"],
         "WireFormats": ["PushModel"],
         "AtRest": ["PushModel", "Primitives", "WireFormats"],
+        "MarmotPush": ["PushModel", "Primitives", "WireFormats"],
+        "WebSocket": nio.union(["PushModel", "WireFormats", "EventLoops", "NIOWebSocket", "Crypto"]),
+        "NostrIngress": nio.union([
+            "PushModel", "WireFormats", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Delivery",
+            "CoreMetrics", "ServiceLifecycle", "Foundation"
+        ]),
         "ZulipPush": ["PushModel", "Primitives", "WireFormats"],
         "Delivery": ["PushModel", "ServiceLifecycle", "CoreMetrics"],
         "EventLoops": nio,
@@ -50,8 +56,8 @@ enum Layers {
             "Foundation"
         ]),
         "Simulators": nio.union([
-            "PushModel", "Primitives", "WireFormats", "CNghttp2", "Crypto",
-            "CryptoExtras", "ServiceLifecycle", "Foundation"
+            "PushModel", "Primitives", "WireFormats", "CNghttp2", "WebSocket", "EventLoops", "MarmotPush",
+            "NIOWebSocket", "Crypto", "CryptoExtras", "ServiceLifecycle", "Foundation"
         ]),
         "Bench": nio.union([
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "ZulipPush",
@@ -67,7 +73,7 @@ enum Layers {
     ]
 
     /// Targets that do no I/O and must build for a phone.
-    static let protocols: Set<String> = ["ZulipPush"]
+    static let protocols: Set<String> = ["ZulipPush", "MarmotPush"]
 
     /// Packages that must never stand below a protocol target.
     static func isServerOnly(_ product: String) -> Bool {

@@ -25,8 +25,6 @@ package struct ZulipRelay: RelayRole {
     package typealias Failure = ZulipError
     package typealias ZulipVerdict = Verdict<ZulipReply, ZulipError>
 
-    package static var custody: Custody { .durable }
-
     let registry: any Registry
     let keys: ZulipKeys
     let bouncerKeys: BouncerKeys

@@ -9,6 +9,7 @@ struct Sandbox: Sendable {
     let production: APNsSimulator
     let development: APNsSimulator
     let fcm: FCMSimulator
+    let nostr: NostrRelaySimulator
     let control: SimulatorControl
     let authority: CertificateAuthority
     let authorityFile: String
@@ -63,13 +64,14 @@ struct Sandbox: Sendable {
             let text = account.json(tokenURI: fcm.tokenURI ?? "")
             try writeFile(file, Array(text.utf8), replacing: true)
         }
+        let nostr = NostrRelaySimulator(authority: authority, eventLoopGroup: group)
+        try await nostr.start()
         let control = SimulatorControl(apns: [production, development], fcm: fcm, eventLoopGroup: group)
         try await control.start()
         try bouncerKeys(configuration)
         let sandbox = Sandbox(
-            production: production, development: development, fcm: fcm, control: control,
-            authority: authority,
-            authorityFile: file)
+            production: production, development: development, fcm: fcm, nostr: nostr, control: control,
+            authority: authority, authorityFile: file)
         return (sandbox, sandbox.point(configuration))
     }
 
@@ -148,6 +150,7 @@ struct Sandbox: Sendable {
 
     func stop() async {
         await control.stop()
+        await nostr.stop()
         await production.stop()
         await development.stop()
         await fcm.stop()

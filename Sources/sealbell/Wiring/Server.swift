@@ -134,7 +134,8 @@ struct Server {
         let ports = [
             ("sandbox-apns", sandbox.production.port, "https"),
             ("sandbox-apns-development", sandbox.development.port, "https"),
-            ("sandbox-fcm", sandbox.fcm.port, "https"), ("sandbox-control", sandbox.control.port, "http")
+            ("sandbox-fcm", sandbox.fcm.port, "https"), ("sandbox-control", sandbox.control.port, "http"),
+            ("sandbox-nostr", sandbox.nostr.port, "wss")
         ]
         return Dictionary(
             ports.compactMap { name, port, scheme in port.map { (name, "\(scheme)://127.0.0.1:\($0)") } },

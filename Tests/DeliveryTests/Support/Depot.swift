@@ -20,6 +20,7 @@ final class Depot: Sendable {
     private let keys: AtRestKeys
     private let path: String
     private let file = Mutex<SQLiteStore?>(nil)
+    private let spied = Mutex<EngineSpy?>(nil)
 
     init(_ kind: EngineKind = .memory, rows: Int = 100_000) {
         self.kind = kind
@@ -39,8 +40,13 @@ final class Depot: Sendable {
 
     /// The store as the next process opens it, under an owner of its own.
     func open(_ world: World) async throws -> SealedStore {
-        try await SealedStore(engine: try engine(), keys: keys, world: world)
+        let engine = EngineSpy(try engine())
+        spied.withLock { $0 = engine }
+        return try await SealedStore(engine: engine, keys: keys, world: world)
     }
+
+    /// What was asked of the engine by the process that opened it last.
+    var asked: [String] { spied.withLock { $0?.calls.text ?? [] } }
 
     private func engine() throws -> any Engine {
         let owner = OwnerID(Digest16(high: world.random(), low: world.random()))

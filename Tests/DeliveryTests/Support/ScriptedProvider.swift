@@ -3,7 +3,7 @@ import PushTesting
 import Synchronization
 
 /// A push service in one value: answers as the test says and remembers what it was sent.
-final class ScriptedProvider: Provider {
+final class ScriptedProvider: DirectProvider {
     struct Slot: SendSlot {
         let provider: ScriptedProvider
         func release() { provider.giveBack() }
@@ -100,5 +100,17 @@ final class ScriptedProvider: Provider {
             return state.waiters.removeFirst().continuation
         }
         next?.resume(returning: true)
+    }
+}
+
+/// A provider that hands pushes to another relay: all that a scripted one does, but it is not direct.
+struct ForwardingProvider: Provider {
+    let inner: ScriptedProvider
+
+    var lane: LaneName { inner.lane }
+    func run() async throws { try await inner.run() }
+    func reserve() async throws(CancellationError) -> ScriptedProvider.Slot { try await inner.reserve() }
+    func send(_ leased: LeasedPush, on slot: ScriptedProvider.Slot) async -> Answer {
+        await inner.send(leased, on: slot)
     }
 }

@@ -1,0 +1,37 @@
+package import PushModel
+
+/// A lane as the rest of the core sees it, whatever its provider.
+protocol LaneDoor: AnyObject, Sendable {
+    var name: LaneName { get }
+    func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool
+    /// `nil`: nobody should wait for a first attempt here.
+    func expectedWait() -> Duration?
+    func admit(_ entries: [LaneQueue.Entry], parked: Int)
+    func tick(seconds: Double)
+    /// The store now holds one more push of this lane as parked.
+    func landed(_ due: UnixTime)
+    /// The store's own count of this lane's parked pushes.
+    func correct(parked: Int)
+    /// The fault that halted the lane's credential; `nil` when it works again.
+    func setCredential(fault: Reason?)
+    func snapshot() -> LaneSnapshot
+    func run() async
+    func stop()
+    /// Sends one message beside the queue, whatever halts the lane. It is not owed, nothing is settled, and
+    /// no registration is blamed.
+    func trial(_ message: ProviderMessage) async -> Trial
+}
+
+/// What an operator may see of a lane.
+package struct LaneSnapshot: Sendable {
+    package var lane: LaneName
+    package var isHalted: Bool
+    package var haltedFor: Breaker.Cause?
+    /// The literal reason of the last answer that was no acceptance, until the next one.
+    package var reason: Reason?
+    package var inMemory: Int
+    package var parked: Int
+    package var inFlight: Int
+    /// What the provider has counted.
+    package var figures: [ProviderFigure] = []
+}

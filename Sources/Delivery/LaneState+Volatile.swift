@@ -1,0 +1,99 @@
+import PushModel
+
+/// What a lane does with pushes that stand in its memory only.
+extension LaneState {
+    /// Lays an entry aside. It stays in memory, or is dropped and counted.
+    mutating func shelve(_ entry: LaneQueue.Entry, _ actions: inout Actions) {
+        guard !isOver else { return drop(1, &actions) }
+        // To the shelf nothing is due yet; `unshelve` looks at the clock.
+        switch shelf.admit(entry, now: .distantPast) {
+        case .held: break
+        case .displaced, .parked: drop(1, &actions)
+        }
+    }
+
+    /// Only into a queue that is half empty, so that what is laid aside does not push back what is durable.
+    var canUnshelve: Bool { queue.count * 2 <= queue.limit }
+
+    /// Takes from the shelf what is due, while the queue has room.
+    mutating func unshelve(now: UnixTime) {
+        guard !shelf.isEmpty else { return }
+        shelf.wake(now: now)
+        while canUnshelve, let entry = shelf.take() { _ = queue.admit(entry, now: now) }
+    }
+
+    /// Without a lease what is durable has left the queue; the rest may go.
+    mutating func takeVolatile(
+        now: UnixTime, instant: ContinuousClock.Instant, _ limits: DeliveryLimits
+    ) -> (entry: LaneQueue.Entry?, actions: Actions) {
+        var dropped = dropMemory()
+        let (entry, actions) = take(
+            now: now, instant: instant, probeEvery: limits.probeEvery, isLeased: false)
+        dropped.settle += actions.settle
+        dropped.first += actions.first
+        dropped.custodyEnded += actions.custodyEnded
+        dropped.volatileEnded += actions.volatileEnded
+        return (entry, dropped)
+    }
+
+    mutating func noteAnswer(of entry: LaneQueue.Entry) {
+        inFlight -= 1
+        answersInTick += 1
+        if entry.push.custody == .volatile { volatileInFlight -= 1 }
+    }
+
+    /// An address that anybody can make up must not halt a lane that others send by: target faults of
+    /// volatile pushes do not count. They blame no registration either, for there is none.
+    mutating func judge(_ answer: Answer, of push: OwedPush, address: Int) -> Breaker.Change {
+        if push.custody == .volatile, Breaker.isTargetFault(answer) { return .none }
+        return breaker.note(answer, address: address)
+    }
+
+    /// What an answer means for a volatile push: there is no row to settle.
+    mutating func apply(
+        _ judged: Judgement, toVolatile entry: LaneQueue.Entry, _ now: UnixTime, _ actions: inout Actions
+    ) {
+        switch judged.step {
+        case nil: putBack(entry, &actions)
+        case .retry(let notBefore, let attempt, _, let parked)?:
+            var again = entry
+            again.push.notBefore = notBefore
+            again.push.attempt = attempt
+            if parked || isStopping || queue.count >= queue.limit {
+                shelve(again, &actions)
+            } else {
+                _ = queue.admit(again, now: now)
+            }
+        case .settle?, .withdraw?, .park?:
+            actions.volatileEnded += 1
+            if judged.custodyEnds { actions.custodyEnded += 1 }
+        }
+    }
+
+    /// Nothing more is taken from the store, and what is the store's goes back to it.
+    mutating func stop(drainUntil: ContinuousClock.Instant) -> Actions {
+        isStopping = true
+        self.drainUntil = self.drainUntil ?? drainUntil
+        return dropMemory()
+    }
+
+    /// Whether a lane that stops has sent what is volatile, or cannot, or may wait no longer.
+    func isDrained(_ instant: ContinuousClock.Instant) -> Bool {
+        if queue.isEmpty && shelf.isEmpty && volatileInFlight == 0 { return true }
+        return isHalted || drainUntil.map { $0 <= instant } ?? true
+    }
+
+    /// The end: nobody sends any more.
+    mutating func finish() -> Actions {
+        isOver = true
+        var actions = dropMemory()
+        let left = queue.remove { _ in true }.count + shelf.remove { _ in true }.count
+        if left > 0 { drop(left, &actions) }
+        return actions
+    }
+
+    private func drop(_ count: Int, _ actions: inout Actions) {
+        actions.volatileEnded += count
+        actions.volatileDropped += count
+    }
+}

@@ -1,0 +1,116 @@
+package import PushModel
+import Synchronization
+
+/// A volatile push on its way into a lane. What is inside, this file alone can see.
+struct VolatileEntry: Sendable {
+    fileprivate var entry: LaneQueue.Entry
+
+    fileprivate init(_ push: OwedPush, environmentKnown: Bool) {
+        // Nobody waits for the first attempt of a push whose sender hears nothing.
+        entry = LaneQueue.Entry(push: push, isFirst: false, environmentKnown: environmentKnown)
+    }
+}
+
+/// The door for volatile pushes. Lanes of direct providers have it, and no others (decision 0018).
+protocol VolatileLaneDoor: AnyObject, Sendable {
+    var name: LaneName { get }
+    func admit(_ entries: [VolatileEntry])
+}
+
+extension Lane: VolatileLaneDoor where P: DirectProvider {
+    func admit(_ entries: [VolatileEntry]) { admit(entries.map(\.entry), parked: 0) }
+}
+
+extension VolatileLaneDoor {
+    /// The push goes on in this lane, as part of the same attempt.
+    func take(over entry: LaneQueue.Entry) {
+        var moved = VolatileEntry(entry.push, environmentKnown: entry.environmentKnown)
+        moved.entry.push.lane = name
+        admit([moved])
+    }
+}
+
+/// A lane by its doors.
+struct LaneDoors {
+    let lane: any LaneDoor
+    /// `nil` unless its provider is direct.
+    let volatile: (any VolatileLaneDoor)?
+
+    init(_ lane: Lane<some Provider>) {
+        self.lane = lane
+        volatile = nil
+    }
+
+    init(_ lane: Lane<some DirectProvider>) {
+        self.lane = lane
+        volatile = lane
+    }
+}
+
+/// What became of a volatile verdict's pushes.
+package struct VolatileAdmission: Sendable, Hashable {
+    /// In the lanes' memory.
+    package var owed = 0
+    /// No app of the instance serves them, or no direct lane.
+    package var withoutLane = 0
+    /// Dropped: the relay owes as many as it may.
+    package var withoutRoom = 0
+}
+
+/// Takes a role's volatile verdict in: straight into the lanes' memory (DESIGN §2.3).
+package struct VolatileIntake: Sendable {
+    private let core: DeliveryCore
+
+    init(core: DeliveryCore) { self.core = core }
+
+    /// Nothing waits here and nothing is written.
+    @discardableResult
+    package func admit(_ verdict: VolatileVerdict, instance: ConfiguredName) -> VolatileAdmission {
+        var admission = VolatileAdmission()
+        var routed: [(push: VolatilePush, lane: any VolatileLaneDoor, environmentKnown: Bool)] = []
+        routed.reserveCapacity(verdict.pushes.count)
+        for push in verdict.pushes {
+            if let (lane, isKnown) = route(push, of: instance) {
+                routed.append((push, lane, isKnown))
+            } else {
+                admission.withoutLane += 1
+                core.observer.noApp(instance)
+            }
+        }
+        guard !routed.isEmpty else { return admission }
+        admission.owed = core.volatile.take(routed.count)
+        admission.withoutRoom = routed.count - admission.owed
+        for dropped in routed[admission.owed...] { core.observer.volatileDropped(dropped.lane.name, 1) }
+        guard admission.owed > 0 else {
+            verdict.untaken?()
+            return admission
+        }
+        let now = core.world.now()
+        let origin = core.volatile.origin(of: instance)
+        var entries: [LaneName: (lane: any VolatileLaneDoor, entries: [VolatileEntry])] = [:]
+        for (push, lane, isKnown) in routed[..<admission.owed] {
+            let owed = OwedPush(
+                volatile: push, id: core.volatile.id(at: now), lane: lane.name, origin: origin,
+                notBefore: now, instance: instance)
+            entries[lane.name, default: (lane, [])].entries.append(
+                VolatileEntry(owed, environmentKnown: isKnown))
+        }
+        for (lane, entries) in entries.values { lane.admit(entries) }
+        return admission
+    }
+
+    private func route(
+        _ push: VolatilePush, of instance: ConfiguredName
+    ) -> (lane: any VolatileLaneDoor, environmentKnown: Bool)? {
+        core.table.withLock { table in
+            switch table.apps.route(push.message, of: instance) {
+            case nil: return nil
+            case .lane(let name)?: return table.volatileLanes[name].map { ($0, true) }
+            case .learn(let app)?:
+                let known = core.volatile.environment(app: app, address: push.message.address)
+                let name = LaneName(app: app, service: .apns, environment: known ?? .production)
+                return table.volatileLanes[name].map { ($0, known != nil) }
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+public import Primitives
+public import PushModel
+
+/// What the caller's MLS library knows of a group. MLS itself is the caller's; this is all of it that
+/// notifications need.
+public protocol GroupView: Sendable {
+    /// Raw id of the MLS group, 1 to ``MarmotLimits/groupIDBytes`` bytes.
+    var groupID: [UInt8] { get }
+    /// The leaf that this device is.
+    var ownLeaf: UInt32 { get }
+    /// Leaves that stand in the tree now.
+    var activeLeaves: [UInt32] { get }
+    /// Identity of the member whose leaf it is; `nil` for a blank leaf.
+    func member(ofLeaf leaf: UInt32) -> XOnlyKey?
+}
+
+/// Where a message stands in the order of MLS: it, not `created_at`, tells which of two came later.
+public struct MessageOrder: Sendable, Hashable, Comparable {
+    public let epoch: UInt64
+    /// Place within the epoch, in the order in which the group has the messages.
+    public let index: UInt64
+
+    public init(epoch: UInt64, index: UInt64) {
+        self.epoch = epoch
+        self.index = index
+    }
+
+    public static func < (left: Self, right: Self) -> Bool {
+        left.epoch != right.epoch ? left.epoch < right.epoch : left.index < right.index
+    }
+}
+
+/// An inner event and what MLS says of it.
+public struct GroupMessage: Sendable {
+    public let event: NostrEvent
+    /// The leaf that MLS proved to be the sender.
+    public let senderLeaf: UInt32
+    public let order: MessageOrder
+
+    public init(_ event: NostrEvent, senderLeaf: UInt32, order: MessageOrder) {
+        self.event = event
+        self.senderLeaf = senderLeaf
+        self.order = order
+    }
+}
+
+/// Both clocks at once: dates outlive a start of the program, pauses do not survive a change of the date.
+public struct Moment: Sendable {
+    public let wall: UnixTime
+    public let instant: ContinuousClock.Instant
+
+    public init(wall: UnixTime, instant: ContinuousClock.Instant) {
+        self.wall = wall
+        self.instant = instant
+    }
+}
+
+/// What the app runs on.
+public enum DevicePlatform: Sendable, Hashable, CaseIterable {
+    case apple
+    case android
+    /// Registers nothing, and may wake others.
+    case desktop
+
+    /// The one push service whose tokens a device of this platform may register. An Apple device never names
+    /// Google's: one service behind both would see across groups and platforms (spec, "Native Push Services
+    /// Only").
+    public var pushService: DeviceTarget.Platform? {
+        switch self {
+        case .apple: .apns
+        case .android: .fcm
+        case .desktop: nil
+        }
+    }
+}

@@ -1,0 +1,70 @@
+public import PushModel
+
+/// What this protocol's roles refuse, and why. The protocol is silent: no code ever reaches a peer.
+public struct MarmotError: PushError {
+    /// Frozen.
+    public enum Code: String, Sendable, Hashable, CaseIterable {
+        // What a relay or a client says
+        case malformedMessage, unknownMessage, malformedEvent, malformedFilter, malformedRelayList
+        case tooLarge
+        // Of a wrap
+        case wrongKind, wrongRecipient, badSignature, doesNotOpen, malformedInside, authorMismatch, badRumorID
+        // Of a trigger
+        case unknownVersion, formatSwitchedOff, malformedTrigger
+        // Of what was seen before, or comes too often or too late
+        case repeated, overBudget, tooOld
+        // Of an encrypted token
+        case tokenDoesNotOpen, malformedToken, unknownPlatform
+        // Of gossip
+        case malformedGossip, senderMismatch
+        // Of what we are asked to make
+        case tooMuchContent, malformedKey, foreignPushService
+    }
+
+    public let code: Code
+
+    public init(_ code: Code) { self.code = code }
+
+    public var codeText: String { code.rawValue }
+
+    public var blame: Blame {
+        switch code {
+        case .tooMuchContent, .malformedKey, .foreignPushService: .ourselves
+        default: .peer
+        }
+    }
+
+    public var retry: RetryAdvice { code == .overBudget ? .later : .never }
+
+    public var sentence: String {
+        switch code {
+        case .malformedMessage: "The relay or client sent something that is no Nostr message."
+        case .unknownMessage: "The message is of a kind that this program does not know."
+        case .malformedEvent: "The event has a wrong form."
+        case .malformedFilter: "The filter has a wrong form."
+        case .malformedRelayList: "The event is no relay list."
+        case .tooLarge: "The message is larger than allowed."
+        case .wrongKind: "The event is of another kind than expected."
+        case .wrongRecipient: "The wrap is not addressed to a key of this server."
+        case .badSignature: "The event's id or signature does not fit."
+        case .doesNotOpen: "The content does not open with the key."
+        case .malformedInside: "What was inside the wrap has a wrong form."
+        case .authorMismatch: "The rumor names another author than its seal."
+        case .badRumorID: "The rumor's id does not fit."
+        case .unknownVersion: "The trigger's tags name no format of Marmot."
+        case .formatSwitchedOff: "The trigger is in a format that is switched off here."
+        case .malformedTrigger: "The trigger's content has a wrong form."
+        case .repeated: "The wrap, or the trigger in it, was taken before."
+        case .overBudget: "A budget is spent for the moment; the same trigger may come again."
+        case .tooOld: "The wrap waited on a relay for longer than this server looks back."
+        case .tokenDoesNotOpen: "The encrypted token does not open with the key."
+        case .malformedToken: "The encrypted token holds no device token."
+        case .unknownPlatform: "The encrypted token is for an unknown push service."
+        case .malformedGossip: "The event about tokens has a wrong form."
+        case .senderMismatch: "The event names another author than the member who sent it."
+        case .foreignPushService: "A device registers tokens of its own platform's push service alone."
+        case .tooMuchContent: "The content is larger than the format takes."
+        case .malformedKey: "The key or nonce has a wrong form."
+        }
+    }
+}

@@ -1,0 +1,127 @@
+/// Every bound of this protocol, each with its clause or its reason. Sections are of the Marmot fact sheet.
+public enum MarmotLimits {
+    /// One frame from or to a Nostr relay (§5.1).
+    public static let frameBytes = 256 << 10
+    /// An encrypted payload of NIP-44, in base64 (§3): it must fit a frame.
+    public static let payloadBytes = 256 << 10
+    /// Plaintext of NIP-44 with the short length prefix, as the official vectors have it.
+    public static let shortPlaintextBytes = 65_535
+    /// Nesting of any JSON text: a message holds an event, its tags and a tag; four more to pass over.
+    public static let jsonDepth = 8
+    /// Tags of one event, which many relays bound so too.
+    public static let tags = 2_000
+    /// Values of one tag: the longest known, in gossip, has five.
+    public static let tagValues = 32
+    /// Bytes of one tag's value: an encrypted token of 4096 bytes in hex, with room.
+    public static let tagValueBytes = 10 << 10
+    /// Unknown members of an event or a filter that are passed over.
+    public static let unknownMembers = 16
+    /// Characters of a subscription's name (NIP-01).
+    public static let subscriptionCharacters = 64
+    /// Filters of one request: ours sends one, and each is compared with every event.
+    public static let filters = 16
+    /// Values of one list of a filter.
+    public static let filterValues = 1_000
+    /// What is kept of a text that a relay sends; the rest says nothing to a program.
+    public static let relayTextBytes = 512
+    /// A relay's challenge (NIP-42): a random string.
+    public static let challengeBytes = 1_024
+    /// Address of a relay.
+    public static let relayURLBytes = 512
+    /// Relays taken from one list of kind 10050: NIP-17 asks for one to three.
+    public static let relaysOfList = 16
+    /// A wrap and its seal are dated back up to so much (NIP-59).
+    public static let backdating = Duration.seconds(172_800)
+    /// An authentication event may be off so much (NIP-42).
+    public static let authenticationSkew = Duration.seconds(600)
+    /// Bytes of a device token in the unpadded format (§2); FCM tokens anywhere (§5.3).
+    public static let deviceTokenBytes = 4_096
+    /// An APNs token of so many characters that are hex digits is text (§3).
+    public static let textualTokenBytes = 64
+    /// Encrypted tokens of one trigger: the texts' maxima (§2, §7).
+    public static let seedTokens = 120
+    public static let mip05Tokens = 100
+    public static let pushV1Tokens = 32
+
+    // MARK: gossip and the token store (§4.2 to §4.4)
+
+    /// Raw id of an MLS group: its length stands in two bytes of a record's digest, and 32 bytes are usual.
+    public static let groupIDBytes = 1_024
+    /// Tokens that one leaf says by tags: one for each push service and some to spare (spec, "Size
+    /// Constraints").
+    public static let tokensOfLeaf = 8
+    /// Records of `push-v1` under one leaf: each names another push service or server.
+    public static let recordsOfLeaf = 8
+    /// Entries of one list by tags: groups have about 200 tokens (spec, "Implementation Considerations").
+    public static let listedTokens = 1_000
+    /// Entries of one list of `push-v1`; one more voids it.
+    public static let recordsOfList = 32
+    /// A record as JSON: 1448 characters of token, keys and signature, a hint of the full length.
+    static let recordBytes = 2_560
+    /// A padded token in base64.
+    static let encodedTokenBytes = 1_448
+    /// Content of one list that we send: with MLS, padding and base64 around it, it fits a 64 KiB frame.
+    static let gossipEventBytes = 36 << 10
+    /// A leaf's entry in the store: eight of the longest tokens, and eight records.
+    static let leafBytes = 1 << 20
+    /// Random bytes of a request's nonce.
+    static let nonceBytes = 16
+    /// Tokens said by tags are forgotten after so long.
+    public static let tokenLife = Duration.seconds(35 * 86_400)
+    /// A device renews its own token after so long; later texts than the seed say 25 to 35 days, at random,
+    /// of which the last day is left out, lest others forget the token first.
+    public static let refresh = Duration.seconds(30 * 86_400)
+    public static let refreshLeast = Duration.seconds(25 * 86_400)
+    public static let refreshSpread = Duration.seconds(9 * 86_400)
+    /// Old tokens are looked for so often.
+    static let pruneEvery = Duration.seconds(86_400)
+    /// An answer to a request waits at random for at most so long.
+    public static let answerDelay = Duration.seconds(2)
+    /// One member's requests are answered once in so long.
+    static let answerPause = Duration.seconds(30)
+    /// Answers that wait at once.
+    static let pendingAnswers = 10
+    /// An owner's clock may be ahead so much.
+    public static let ownerClockAhead = Duration.seconds(3_600)
+    /// Records read or written in one call of the store, and calls for one group: 16,384 leaves.
+    static let storePage = 256
+    static let storePages = 64
+
+    // MARK: the origin (§4.5 to §4.7, §7)
+
+    /// A frame that relays commonly take, `["EVENT",…]` and all.
+    public static let commonFrameBytes = 64 << 10
+    /// Text of one NIP-44 layer that every deployed library reads: rust-nostr's own ceiling (§3).
+    static let layerBytes = 65_408
+    /// Encrypted tokens of one trigger as ours are written (§7).
+    static let seedBatch = 60
+    static let shortBatch = 75
+    static let longBatch = 19
+    /// Fewest items of a trigger of the seed text ("Event Size Padding").
+    public static let seedLeastItems = 10
+    /// Messages of one group are collected for a random time between these.
+    public static let burstLeast = Duration.seconds(1)
+    public static let burstMost = Duration.seconds(2)
+    /// Groups whose messages are collected at once.
+    public static let openBursts = 1_024
+    /// A relay's information document (NIP-11).
+    public static let informationBytes = 64 << 10
+
+    // MARK: the relay (§5)
+
+    /// Keys that a server holds at once: two while it changes its key, and a change that is cut short.
+    public static let serverKeys = 3
+    /// Raw bytes of an APNs token: Apple promises no length, and takes no path of more than 200 digits.
+    public static let apnsTokenBytes = 100
+    /// How long the ids of wraps and rumors are held: as far back as wraps are asked for, and five minutes
+    /// (§5.1, §5.2 step 3).
+    public static let replaySpan = Duration.seconds(173_100)
+    /// How long the content of a `push-v1` trigger is held (§5.2 step 7).
+    public static let contentReplaySpan = Duration.seconds(300)
+    /// How old a trigger may be that a relay had stored (§5.1).
+    public static let backlogGrace = Duration.seconds(300)
+    /// How far ahead of our clock a stored trigger may be dated (§5.1).
+    public static let clockSkew = Duration.seconds(300)
+    /// How long a wake is owed: later it would only disturb.
+    public static let custody = Duration.seconds(600)
+}

@@ -1,0 +1,153 @@
+public import Primitives
+public import PushModel
+
+/// The origin: whoever sends a message into a group wakes the others' devices. A value; it sends nothing, and
+/// what it returns is for the caller to publish.
+///
+/// Best effort: the message comes first, and whatever becomes of a trigger never delays or fails it.
+public struct MarmotOrigin: Sendable {
+    /// What the caller has learned of servers and relays; all of it may be absent.
+    public struct Directory: Sendable {
+        /// The newest valid list of kind 10050 of each server.
+        public var lists: [XOnlyKey: RelayList] = [:]
+        /// Relays' own words about their limits (NIP-11).
+        public var information: [String: RelayInformation] = [:]
+
+        public init() {}
+    }
+
+    /// One event to publish, to all of these relays.
+    public struct Trigger: Sendable {
+        public let server: XOnlyKey
+        public let format: TokenFormat
+        /// Kind 1059, by a key that signs nothing else.
+        public let wrap: NostrEvent
+        public let relays: [String]
+    }
+
+    public struct Notification: Sendable {
+        public var triggers: [Trigger] = []
+        /// Servers of which no usable relay is known: fetch their lists of kind 10050, by these relays where
+        /// there are any, and notify anew.
+        public var unreachable: [XOnlyKey: [String]] = [:]
+    }
+
+    private let directory: Directory
+    private let seedPath: GiftWrap.Path
+
+    /// - Parameter seedPath: whether triggers of the seed text are sealed, as its prose says, or signed and
+    ///   straight in the wrap, as it draws them. Triggers of the other formats are always sealed.
+    public init(_ directory: Directory = Directory(), seedPath: GiftWrap.Path = .sealed) {
+        self.directory = directory
+        self.seedPath = seedPath
+    }
+
+    /// Tokens to wake: of active leaves, without those of the sender's own account (fact sheet §4.5).
+    public static func choose(
+        from tokens: GroupTokens, in view: some GroupView, sender: XOnlyKey, now: UnixTime
+    ) -> [GossipToken] {
+        tokens.live(in: view, at: now).filter { $0.member != sender }.map(\.token)
+    }
+
+    /// Makes triggers for these tokens: by server and format, with decoys, shuffled, each in a frame that its
+    /// relays take, each by keys of its own (fact sheet §4.5).
+    ///
+    /// - Parameter tokens: what ``choose(from:in:sender:now:)`` returned, of one group.
+    /// - Throws: `.tooMuchContent` only if a frame outgrew what was reckoned, which is a bug of ours.
+    public func notify(
+        _ tokens: [GossipToken], now: UnixTime, using generator: inout some RandomNumberGenerator
+    ) throws(MarmotError) -> Notification {
+        var notification = Notification()
+        var groups: [Group] = []
+        for token in tokens {
+            if let at = groups.firstIndex(where: { $0.server == token.server && $0.format == token.format }) {
+                if !groups[at].tokens.contains(where: { $0.isSame(as: token) }) {
+                    groups[at].tokens.append(token)
+                }
+            } else {
+                groups.append(Group(server: token.server, format: token.format, tokens: [token]))
+            }
+        }
+        for group in groups {
+            let path = group.format == .seed ? seedPath : .sealed
+            let relays = relays(of: group, path)
+            guard !relays.isEmpty else {
+                notification.unreachable[group.server, default: []] += group.hints
+                continue
+            }
+            let frame = TriggerFrame(relays.compactMap { directory.information[$0] })
+            var items = group.tokens.map(\.box)
+            items += TriggerBatch.decoys(for: items, group.format, using: &generator)
+            items.shuffle(using: &generator)
+            for var batch in TriggerBatch.split(items, group.format, frame, path) {
+                TriggerBatch.fill(&batch, group.format, frame, path, using: &generator)
+                batch.shuffle(using: &generator)
+                let wrap = try wrap(batch, group, path, relays, now: now, using: &generator)
+                notification.triggers.append(
+                    Trigger(server: group.server, format: group.format, wrap: wrap, relays: relays))
+            }
+        }
+        return notification
+    }
+
+    private struct Group {
+        let server: XOnlyKey
+        let format: TokenFormat
+        var tokens: [GossipToken]
+
+        var hints: [String] { RelayList.usable(tokens.lazy.compactMap(\.relayHint)) }
+    }
+
+    /// Where a group's triggers go (fact sheet §4.6): by `push-v1` the owners' hints come first, by `mip05`
+    /// the server's own list, and the seed text knows that list alone.
+    private func relays(of group: Group, _ path: GiftWrap.Path) -> [String] {
+        let list = directory.lists[group.server]?.relays ?? []
+        let wanted: [String] =
+            switch GossipProfile(group.format) {
+            case .seed: list
+            case .mip05: list.isEmpty ? group.hints : list
+            case .pushV1: group.hints.isEmpty ? list : group.hints
+            }
+        let longest = group.tokens.map(\.box.count).max() ?? 0
+        return wanted.filter { address in
+            guard let information = directory.information[address] else { return true }
+            // A relay that wants work done for each event, or takes no frame with one token, is none for us.
+            return information.minPowDifficulty == nil
+                && TriggerFrame([information]).takes(group.format, tokens: 1, bytes: longest, path)
+        }
+    }
+
+    private func wrap(
+        _ batch: [Secret], _ group: Group, _ path: GiftWrap.Path, _ relays: [String], now: UnixTime,
+        using generator: inout some RandomNumberGenerator
+    ) throws(MarmotError) -> NostrEvent {
+        let content = try TriggerContent(group.format, batch).serialized()
+        let author = generator.keyPair()
+        // A trigger bears the true time, so that a server can tell an old one; wrap and seal do not.
+        let inner: NostrEvent
+        switch path {
+        case .sealed:
+            let rumor = NostrEvent.rumor(
+                kind: NostrKind.trigger, createdAt: now.seconds, tags: group.format.triggerTags,
+                content: content, author: author.publicKey)
+            inner = try GiftWrap.seal(
+                rumor, by: author, to: group.server, layer(now, MarmotLimits.backdating, &generator))
+        case .direct:
+            inner = .signed(
+                kind: NostrKind.trigger, createdAt: now.seconds, tags: group.format.triggerTags,
+                content: content, by: author, auxiliary: generator.bytes(32))
+        }
+        let limits = relays.compactMap { directory.information[$0]?.createdAtLowerLimit }
+        let back = limits.reduce(MarmotLimits.backdating, min)
+        return try GiftWrap.wrap(
+            inner, by: generator.keyPair(), to: group.server, layer(now, back, &generator))
+    }
+
+    private func layer(
+        _ now: UnixTime, _ back: Duration, _ generator: inout some RandomNumberGenerator
+    ) -> GiftWrap.Layer {
+        GiftWrap.Layer(
+            createdAt: max(0, (now - generator.span(upTo: back)).seconds),
+            nonce: generator.bytes(NIP44.nonceBytes), auxiliary: generator.bytes(32))
+    }
+}

@@ -1,0 +1,16 @@
+/// A wrap that a Nostr relay handed over: parsed and bounded, not yet believed.
+package struct MarmotInbound: Sendable {
+    /// Whether the relay sent it as it came, or out of its store.
+    package enum Arrival: Sendable, Hashable { case live, stored }
+
+    package let event: NostrEvent
+    /// Which of the configured inbox relays, in their order.
+    package let relay: Int
+    package let arrival: Arrival
+
+    package init(_ event: NostrEvent, relay: Int, arrival: Arrival = .live) {
+        self.event = event
+        self.relay = relay
+        self.arrival = arrival
+    }
+}

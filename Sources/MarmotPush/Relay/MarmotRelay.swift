@@ -1,0 +1,207 @@
+import Primitives
+package import PushModel
+import Synchronization
+
+/// The relay of this protocol, which Marmot calls the notification server: from wrap to wake in the order of
+/// fact sheet §5.2, cheap steps before those on the curve.
+///
+/// It answers nobody, keeps nothing but digests in memory, and yields pushes that no store takes.
+package final class MarmotRelay: RelayRole {
+    package typealias Inbound = MarmotInbound
+    package typealias Reply = Never
+    package typealias Failure = MarmotError
+
+    private let serving: MarmotServing
+    private let publicKeys: [XOnlyKey]
+    private let memory: Mutex<RelayMemory>
+    private let world: World
+    private let start: ContinuousClock.Instant
+
+    package init(_ serving: MarmotServing, world: World) {
+        self.serving = serving
+        self.world = world
+        publicKeys = serving.keys.map(\.publicKey)
+        memory = Mutex(RelayMemory(serving.budgets))
+        start = world.instant()
+    }
+
+    /// The outcome table stands as it is: there is no registration that an answer could end.
+    package static func override(_ answer: Answer) -> Outcome? { nil }
+
+    /// Keys in memory, of all tables: bounded whatever comes.
+    package var remembered: Int { memory.withLock(\.keys) }
+
+    /// What to subscribe to: wraps for any of our keys, dated back as far as NIP-59 lets them be.
+    ///
+    /// - Parameter limit: 0 asks for no stored events.
+    package func subscription(limit: Int? = nil) -> NostrFilter {
+        let since = max(0, world.now().seconds - MarmotLimits.backdating.components.seconds)
+        return .wraps(for: publicKeys, since: since, limit: limit)
+    }
+
+    /// Judges one wrap.
+    ///
+    /// - Returns: the pushes, and how many of its chunks led nowhere and why.
+    /// - Throws: why the wrap wakes nobody. Nobody is told; a caller counts the code.
+    package func receive(_ inbound: MarmotInbound) async throws(MarmotError) -> VolatileVerdict {
+        let wrap = inbound.event
+        // 1 and 2
+        let addressee = try GiftWrap.addressee(of: wrap, among: publicKeys)
+        if inbound.arrival == .stored, serving.backlog == .liveOnly { throw MarmotError(.tooOld) }
+        try GiftWrap.verify(wrap)
+        // 3 and 4
+        var held = RelayMemory.Reservation(wrap: Self.key(wrap.id))
+        let now = elapsed
+        if let refusal = memory.withLock({ $0.begin(held.wrap, at: now) }) { throw MarmotError(refusal) }
+        do throws(MarmotError) {
+            return try open(inbound, with: pairs(from: addressee), &held, now)
+        } catch {
+            if error.code == .overBudget { release(held) }
+            throw error
+        }
+    }
+
+    /// Our pairs, that of the wrap first: mostly a token is for the same key.
+    private func pairs(from addressee: XOnlyKey) -> [Secp256k1KeyPair] {
+        serving.keys.filter { $0.publicKey == addressee } + serving.keys.filter { $0.publicKey != addressee }
+    }
+
+    /// Steps 5 to 8.
+    private func open(
+        _ inbound: MarmotInbound, with pairs: [Secp256k1KeyPair], _ held: inout RelayMemory.Reservation,
+        _ now: Int64
+    ) throws(MarmotError) -> VolatileVerdict {
+        let opened = try GiftWrap.open(inbound.event, with: pairs[0])
+        if inbound.arrival == .stored { try checkAge(of: opened.event) }
+        let trigger = try TriggerContent(reading: opened.event, formats: serving.formats)
+        let digests = trigger.chunks.map { SHA256.hash($0) }
+        // Of the other formats the texts ask for no such key, and two members who write at once share their
+        // tokens. Digests of chunks of one size are as good as the chunks, and much shorter.
+        let content =
+            trigger.format == .pushV1 ? Self.key(SHA256.hash(digests.flatMap(\.self))) : nil
+        let (rumor, sender) = (Self.key(opened.event.id), Self.key(opened.event.pubkey.bytes))
+        var reserved = held
+        let refusal = memory.withLock {
+            $0.admit(rumor: rumor, content: content, sender: sender, &reserved, at: now)
+        }
+        held = reserved
+        if let refusal { throw MarmotError(refusal) }
+        return try wake(trigger, digests.map(Self.key), pairs, held, now)
+    }
+
+    private func checkAge(of trigger: NostrEvent) throws(MarmotError) {
+        guard case .grace(let span) = serving.backlog else { throw MarmotError(.tooOld) }
+        let age = world.now().seconds - trigger.createdAt
+        guard age <= span.components.seconds, age >= -MarmotLimits.clockSkew.components.seconds else {
+            throw MarmotError(.tooOld)
+        }
+    }
+
+    /// Step 9: the chunks, one by one.
+    private func wake(
+        _ trigger: TriggerContent, _ keys: [Digest16], _ pairs: [Secp256k1KeyPair],
+        _ held: RelayMemory.Reservation, _ now: Int64
+    ) throws(MarmotError) -> VolatileVerdict {
+        let custodyEnds = world.now() + MarmotLimits.custody
+        var pushes: [VolatilePush] = []
+        var seen: Set<Digest16> = []
+        var counts: [Chunk: Int] = [.decoy: trigger.unusable]
+        for (chunk, key) in zip(trigger.chunks, keys) {
+            let found =
+                seen.insert(key).inserted ? judge(chunk, trigger.format, key, pairs, now) : .repeated
+            switch found {
+            case .wakes(let message):
+                // What a wake stands for is a message, whatever its priority at Apple.
+                pushes.append(
+                    VolatilePush(message: message, pushClass: .normal, custodyEnds: custodyEnds))
+            case .not(let why): counts[why, default: 0] += 1
+            case .repeated: counts[.repeated, default: 0] += 1
+            }
+        }
+        // Nobody was woken, and for want of budget: a redelivery may succeed.
+        if pushes.isEmpty, counts[.overBudget, default: 0] > 0 { throw MarmotError(.overBudget) }
+        let notes = Chunk.allCases.compactMap { why in
+            counts[why].flatMap { $0 > 0 ? VolatileVerdict.Note(why.note, $0) : nil }
+        }
+        return VolatileVerdict(pushes: pushes, notes: notes) { [weak self] in self?.release(held) }
+    }
+
+    /// Why a chunk leads nowhere.
+    package enum Chunk: Sendable, Hashable, CaseIterable {
+        /// Does not open, or holds no device token: a decoy is meant not to.
+        case decoy
+        /// Came in the same trigger before.
+        case repeated
+        case overBudget
+        /// For a push service that the instance does not serve.
+        case unserved
+
+        package var note: NoteCode {
+            switch self {
+            case .decoy: NoteCode("marmot.decoy")
+            case .repeated: NoteCode("marmot.token-repeated")
+            case .overBudget: NoteCode("marmot.token-over-budget")
+            case .unserved: NoteCode("marmot.token-unserved")
+            }
+        }
+    }
+
+    private enum Found {
+        case wakes(ProviderMessage)
+        case not(Chunk)
+        case repeated
+    }
+
+    private func judge(
+        _ chunk: Secret, _ format: TokenFormat, _ key: Digest16, _ pairs: [Secp256k1KeyPair], _ now: Int64
+    ) -> Found {
+        guard memory.withLock({ $0.charge(encryptedToken: key, at: now) }) else { return .not(.overBudget) }
+        let target: DeviceTarget
+        do throws(MarmotError) {
+            target = try decrypt(chunk, format, pairs, now)
+        } catch {
+            // What was charged stays charged for a decoy: it cost us the attempt.
+            guard error.code == .overBudget else { return .not(.decoy) }
+            memory.withLock { $0.refund(encryptedToken: key) }
+            return .not(.overBudget)
+        }
+        guard target.platform == .fcm ? serving.servesFCM : serving.topic != nil else {
+            return .not(.unserved)
+        }
+        guard let message = serving.wake.message(for: target, topic: serving.topic ?? "") else {
+            return .not(.decoy)
+        }
+        let device = Self.key(target.digest)
+        let isWithin = memory.withLock { memory in
+            if memory.charge(deviceToken: device, at: now) { return true }
+            memory.refund(encryptedToken: key)
+            return false
+        }
+        return isWithin ? .wakes(message) : .not(.overBudget)
+    }
+
+    /// Under each of our keys in turn: a wrap for the new one may hold tokens for the old.
+    private func decrypt(
+        _ chunk: Secret, _ format: TokenFormat, _ pairs: [Secp256k1KeyPair], _ now: Int64
+    ) throws(MarmotError) -> DeviceTarget {
+        for pair in pairs {
+            guard memory.withLock({ $0.chargeAttempt(at: now) }) else { throw MarmotError(.overBudget) }
+            do {
+                return try TokenBox.decrypt(chunk, format, with: pair)
+            } catch {
+                guard error.code == .tokenDoesNotOpen else { throw error }
+            }
+        }
+        throw MarmotError(.tokenDoesNotOpen)
+    }
+
+    private func release(_ held: RelayMemory.Reservation) { memory.withLock { $0.release(held) } }
+
+    /// Milliseconds since this relay began, by the clock that is never set.
+    private var elapsed: Int64 { start.duration(to: world.instant()).wholeMilliseconds }
+
+    /// The first half of 32 bytes that nobody can choose freely is key enough.
+    private static func key(_ bytes: [UInt8]) -> Digest16 {
+        Digest16(bytes.prefix(16)) ?? Digest16(high: 0, low: 0)
+    }
+}

@@ -1,0 +1,64 @@
+package import Primitives
+
+/// What becomes of wraps that waited on a relay while this server was away (fact sheet §5.1).
+package enum MarmotBacklog: Sendable, Hashable {
+    /// They are lost on purpose: a hint that is hours old wakes nobody to good.
+    case liveOnly
+    /// Taken when the trigger itself says that it is no older. Its time is the sender's word, and true in
+    /// what our own origin writes (§9.11); a trigger whose time was drawn at random is as lost as with
+    /// `liveOnly`.
+    case grace(Duration)
+}
+
+/// So many in any minute and in any hour; 0: no limit.
+package struct RateRule: Sendable, Hashable {
+    package var perMinute: Int
+    package var perHour: Int
+
+    package init(perMinute: Int, perHour: Int) {
+        self.perMinute = perMinute
+        self.perHour = perHour
+    }
+}
+
+/// The budgets of fact sheet §5.2. They bound what an anonymous sender can make this server do.
+package struct MarmotBudgets: Sendable {
+    /// Wraps that are decrypted, and attempts at a token: each is a multiplication on the curve or two. The
+    /// deployed server stops at 600 a minute, which ten junk wraps a second use up for everybody; a thousand
+    /// a second are about a tenth of one core.
+    package var everything = RateRule(perMinute: 60_000, perHour: 1_200_000)
+    /// By the author of a trigger: the seed text asks for it. One-time authors meet it never.
+    package var sender = RateRule(perMinute: 60, perHour: 1_000)
+    /// By encrypted token, as the deployed server.
+    package var encryptedToken = RateRule(perMinute: 240, perHour: 5_000)
+    /// By device token: a device has one encrypted token for each of its groups.
+    package var deviceToken = RateRule(perMinute: 240, perHour: 5_000)
+    /// Keys that each of these, and each memory of repeats, holds: at some 100 bytes, 10 MB each.
+    package var keys = 100_000
+
+    package init() {}
+}
+
+/// How one instance serves: its keys and what an operator may choose.
+package struct MarmotServing: Sendable {
+    /// Newest first; the old one stands beside the new until clients have encrypted their tokens anew.
+    package let keys: [Secp256k1KeyPair]
+    package var formats = Set(TokenFormat.allCases)
+    package var wake: MarmotWake
+    /// The app's bundle id; `nil`: tokens of APNs lead nowhere.
+    package var topic: String?
+    package var servesFCM: Bool
+    package var backlog = MarmotBacklog.grace(MarmotLimits.backlogGrace)
+    package var budgets = MarmotBudgets()
+
+    /// - Throws: `.malformedKey` without a key, or with more than ``MarmotLimits/serverKeys``.
+    package init(
+        keys: [Secp256k1KeyPair], wake: MarmotWake = .silent, topic: String?, servesFCM: Bool
+    ) throws(MarmotError) {
+        guard (1...MarmotLimits.serverKeys).contains(keys.count) else { throw MarmotError(.malformedKey) }
+        self.keys = keys
+        self.wake = wake
+        self.topic = topic
+        self.servesFCM = servesFCM
+    }
+}

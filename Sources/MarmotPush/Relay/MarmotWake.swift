@@ -1,0 +1,89 @@
+package import PushModel
+import WireFormats
+
+/// What a device is woken with: the same bytes for everybody, so that they say nothing (fact sheet §5.3).
+package struct MarmotWake: Sendable {
+    package let pushType: APNsPushType
+    package let priority: UInt8
+    /// The body for APNs.
+    package let payload: Secret
+    /// The `data` for FCM; data only, in every mode.
+    package let data: Secret
+
+    /// No badge, though the seed text lists one: a background push must not carry it, and who keeps nothing
+    /// has no number to give.
+    package static let silent = MarmotWake(
+        .background, 5, Secret(#"{"aps":{"content-available":1}}"#.utf8))
+
+    /// An alert of fixed words, for an app that Apple would not wake often enough.
+    ///
+    /// - Parameter isMutable: lets the app's extension fetch, and write its own words over these.
+    /// - Throws: `.tooMuchContent` for empty words, or when the body is more than Apple takes.
+    package static func alert(
+        title: String, body: String, isMutable: Bool
+    ) throws(MarmotError) -> MarmotWake {
+        guard !title.isEmpty, !body.isEmpty else { throw MarmotError(.tooMuchContent) }
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("aps")
+        writer.beginObject()
+        writer.key("alert")
+        writer.beginObject()
+        writer.key("title")
+        writer.string(title)
+        writer.key("body")
+        writer.string(body)
+        writer.endObject()
+        writer.key("sound")
+        writer.string("default")
+        if isMutable {
+            writer.key("mutable-content")
+            writer.int(1)
+        }
+        writer.endObject()
+        writer.endObject()
+        guard writer.bytes.count <= APNsPushType.alert.bodyLimitBytes else {
+            throw MarmotError(.tooMuchContent)
+        }
+        return MarmotWake(.alert, 10, Secret(writer.bytes))
+    }
+
+    /// The deployed server's words.
+    package static let defaultTitle = "New activity"
+    package static let defaultBody = "You have a new notification"
+
+    private init(_ pushType: APNsPushType, _ priority: UInt8, _ payload: Secret) {
+        self.pushType = pushType
+        self.priority = priority
+        self.payload = payload
+        data = Secret(#"{"content_available":"true"}"#.utf8)
+    }
+
+    /// The message for one device.
+    ///
+    /// - Returns: `nil` for an address that no push service has.
+    func message(for target: DeviceTarget, topic: String) -> ProviderMessage? {
+        switch target.platform {
+        case .fcm: return .fcm(FCMMessage(address: target.token, priority: .high, data: data))
+        case .apns:
+            guard target.token.count <= MarmotLimits.apnsTokenBytes else { return nil }
+            return .apns(
+                APNsMessage(
+                    token: Self.hex(target.token), bundle: topic, pushType: pushType, priority: priority,
+                    payload: payload))
+        }
+    }
+
+    private static func hex(_ token: Secret) -> Secret {
+        Secret(count: 2 * token.count) { out in
+            token.reveal { token in
+                for (at, byte) in token.enumerated() {
+                    out[2 * at] = digit(byte >> 4)
+                    out[2 * at + 1] = digit(byte & 15)
+                }
+            }
+        }
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+}

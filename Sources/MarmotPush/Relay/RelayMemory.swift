@@ -1,0 +1,83 @@
+import PushModel
+
+/// All that this server remembers: keys of repeats and budgets, as digests, in memory, bounded.
+///
+/// A value; times are milliseconds of a monotonic clock, so that no step of the wall clock frees a repeat or
+/// spends a budget.
+struct RelayMemory: Sendable {
+    /// What one wrap has reserved so far.
+    struct Reservation: Sendable {
+        var wrap: Digest16
+        var rumor: Digest16?
+        var content: Digest16?
+    }
+
+    private let rule: RateRule
+    private var everything = Budget<UInt32>()
+    private var senders: KeyedBudget
+    private var encryptedTokens: KeyedBudget
+    private var deviceTokens: KeyedBudget
+    private var wraps: ReplayWindow
+    private var rumors: ReplayWindow
+    private var contents: ReplayWindow
+
+    init(_ budgets: MarmotBudgets) {
+        rule = budgets.everything
+        senders = KeyedBudget(budgets.sender, limit: budgets.keys)
+        encryptedTokens = KeyedBudget(budgets.encryptedToken, limit: budgets.keys)
+        deviceTokens = KeyedBudget(budgets.deviceToken, limit: budgets.keys)
+        let events = MarmotLimits.replaySpan.wholeMilliseconds
+        wraps = ReplayWindow(span: events, limit: budgets.keys)
+        rumors = ReplayWindow(span: events, limit: budgets.keys)
+        contents = ReplayWindow(
+            span: MarmotLimits.contentReplaySpan.wholeMilliseconds, limit: budgets.keys)
+    }
+
+    /// Keys in memory: what a test watches.
+    var keys: Int {
+        senders.count + encryptedTokens.count + deviceTokens.count + wraps.count + rumors.count
+            + contents.count
+    }
+
+    /// Steps 3 and 4.
+    mutating func begin(_ wrap: Digest16, at now: Int64) -> MarmotError.Code? {
+        guard wraps.reserve(wrap, at: now) else { return .repeated }
+        guard everything.charge(rule, at: now) else {
+            wraps.release(wrap)
+            return .overBudget
+        }
+        return nil
+    }
+
+    /// Steps 7 and 8.
+    mutating func admit(
+        rumor: Digest16, content: Digest16?, sender: Digest16, _ held: inout Reservation, at now: Int64
+    ) -> MarmotError.Code? {
+        guard rumors.reserve(rumor, at: now) else { return .repeated }
+        held.rumor = rumor
+        if let content {
+            guard contents.reserve(content, at: now) else { return .repeated }
+            held.content = content
+        }
+        return senders.charge(sender, at: now) ? nil : .overBudget
+    }
+
+    /// The work could not be done: the same trigger may come again.
+    mutating func release(_ held: Reservation) {
+        wraps.release(held.wrap)
+        if let rumor = held.rumor { rumors.release(rumor) }
+        if let content = held.content { contents.release(content) }
+    }
+
+    mutating func charge(encryptedToken key: Digest16, at now: Int64) -> Bool {
+        encryptedTokens.charge(key, at: now)
+    }
+
+    mutating func refund(encryptedToken key: Digest16) { encryptedTokens.refund(key) }
+
+    mutating func chargeAttempt(at now: Int64) -> Bool { everything.charge(rule, at: now) }
+
+    mutating func charge(deviceToken key: Digest16, at now: Int64) -> Bool {
+        deviceTokens.charge(key, at: now)
+    }
+}

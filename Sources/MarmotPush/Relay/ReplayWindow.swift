@@ -1,0 +1,59 @@
+import PushModel
+
+/// What was taken within a span: at most so many keys, the oldest of which make room.
+///
+/// A key is reserved before the work and stays, or is released when the work could not be done.
+struct ReplayWindow: Sendable {
+    private struct Held {
+        var stamp: UInt64
+        var until: Int64
+    }
+
+    private struct Place {
+        var key: Digest16
+        var stamp: UInt64
+        var until: Int64
+    }
+
+    private let span: Int64
+    private let limit: Int
+    private var held: [Digest16: Held] = [:]
+    private var order = KeyQueue<Place>()
+    private var stamp: UInt64 = 0
+    /// Places given back in one call: none of them ever waits for a walk.
+    private static let sweep = 64
+
+    /// - Parameter span: milliseconds.
+    init(span: Int64, limit: Int) {
+        self.span = span
+        self.limit = limit
+    }
+
+    /// Places in use, those of released keys included: what is bounded.
+    var count: Int { order.count }
+
+    /// False when the key is held already.
+    mutating func reserve(_ key: Digest16, at now: Int64) -> Bool {
+        forget(at: now)
+        if let standing = held[key], standing.until > now { return false }
+        if order.count >= limit { dropOldest() }
+        stamp += 1
+        held[key] = Held(stamp: stamp, until: now + span)
+        order.append(Place(key: key, stamp: stamp, until: now + span))
+        return true
+    }
+
+    mutating func release(_ key: Digest16) { held[key] = nil }
+
+    private mutating func forget(at now: Int64) {
+        for _ in 0..<Self.sweep {
+            guard let oldest = order.first, oldest.until <= now else { return }
+            dropOldest()
+        }
+    }
+
+    private mutating func dropOldest() {
+        guard let oldest = order.popFirst(), held[oldest.key]?.stamp == oldest.stamp else { return }
+        held[oldest.key] = nil
+    }
+}

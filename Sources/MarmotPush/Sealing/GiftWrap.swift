@@ -1,0 +1,152 @@
+public import Primitives
+package import PushModel
+
+/// The gift wrap of NIP-59: a rumor (446) in a seal (13) in a wrap (1059), or, as the seed text draws it, a
+/// signed event straight in the wrap.
+public enum GiftWrap {
+    /// How the trigger lay in the wrap.
+    public enum Path: Sendable, Hashable {
+        /// In a seal.
+        case sealed
+        /// Signed, without a seal.
+        case direct
+    }
+
+    /// What was in a wrap: an event of kind 446 whose author is proven.
+    public struct Opened: Sendable {
+        public let event: NostrEvent
+        public let path: Path
+    }
+
+    // MARK: reading
+
+    /// Step 1 of fact sheet §5.2: what can be told without any arithmetic.
+    ///
+    /// - Parameter keys: the server's; two while it changes its key.
+    /// - Returns: the key that the wrap is for.
+    /// - Throws: `.wrongKind`, `.tooLarge`, `.wrongRecipient`.
+    public static func addressee(
+        of wrap: NostrEvent, among keys: [XOnlyKey]
+    ) throws(MarmotError) -> XOnlyKey {
+        guard wrap.kind == NostrKind.giftWrap else { throw MarmotError(.wrongKind) }
+        guard wrap.content.count <= MarmotLimits.payloadBytes else { throw MarmotError(.tooLarge) }
+        guard let key = keys.first(where: { wrap.hasTag("p", $0.hex) }) else {
+            throw MarmotError(.wrongRecipient)
+        }
+        return key
+    }
+
+    /// Step 2: id and signature of the wrap.
+    ///
+    /// - Throws: `.badSignature`.
+    public static func verify(_ wrap: NostrEvent) throws(MarmotError) {
+        guard wrap.isSigned else { throw MarmotError(.badSignature) }
+    }
+
+    /// Step 5: decrypts both layers and believes the author.
+    ///
+    /// - Parameter wrap: one that ``verify(_:)`` let pass.
+    /// - Throws: `.doesNotOpen`; `.malformedInside` for what is no event; `.wrongKind`; `.badSignature` of a
+    ///   seal or of a 446 that has or needs one; `.authorMismatch`; `.badRumorID`.
+    public static func open(_ wrap: NostrEvent, with pair: Secp256k1KeyPair) throws(MarmotError) -> Opened {
+        let inner = try layer(in: wrap, with: pair)
+        switch inner.kind {
+        case NostrKind.trigger:
+            guard inner.isSigned else { throw MarmotError(.badSignature) }
+            return Opened(event: inner, path: .direct)
+        case NostrKind.seal:
+            guard inner.isSigned else { throw MarmotError(.badSignature) }
+            let rumor = try layer(in: inner, with: pair)
+            guard rumor.kind == NostrKind.trigger else { throw MarmotError(.wrongKind) }
+            guard rumor.pubkey == inner.pubkey else { throw MarmotError(.authorMismatch) }
+            guard rumor.hasRightID else { throw MarmotError(.badRumorID) }
+            guard rumor.signature == nil || rumor.isSigned else { throw MarmotError(.badSignature) }
+            return Opened(event: rumor, path: .sealed)
+        default: throw MarmotError(.wrongKind)
+        }
+    }
+
+    /// Steps 1, 2 and 5 in a row, for one key.
+    public static func unwrap(_ wrap: NostrEvent, with pair: Secp256k1KeyPair) throws(MarmotError) -> Opened {
+        _ = try addressee(of: wrap, among: [pair.publicKey])
+        try verify(wrap)
+        return try open(wrap, with: pair)
+    }
+
+    /// Decrypts a layer's content with the key that its own author and we share.
+    private static func layer(
+        in outer: NostrEvent, with pair: Secp256k1KeyPair
+    ) throws(MarmotError) -> NostrEvent {
+        let text = try NIP44.decrypt(outer.content, key: NIP44.conversationKey(pair, outer.pubkey))
+        do { return try NostrEvent.parse(text, .rumor) } catch { throw MarmotError(.malformedInside) }
+    }
+
+    // MARK: writing
+
+    /// What one layer needs beside its content.
+    public struct Layer: Sendable {
+        /// Seconds; up to two days back, never ahead (NIP-59).
+        public var createdAt: Int64
+        /// 32 random bytes for NIP-44.
+        public var nonce: [UInt8]
+        /// 32 random bytes for the signature.
+        public var auxiliary: [UInt8]
+
+        public init(createdAt: Int64, nonce: [UInt8], auxiliary: [UInt8]) {
+            self.createdAt = createdAt
+            self.nonce = nonce
+            self.auxiliary = auxiliary
+        }
+
+        /// Draws everything: the time from the last two days.
+        package static func random(_ world: World) -> Layer {
+            let back = world.random(below: MarmotLimits.backdating.components.seconds + 1)
+            return Layer(
+                createdAt: max(0, world.now().seconds - back), nonce: world.randomBytes(NIP44.nonceBytes),
+                auxiliary: world.randomBytes(32))
+        }
+    }
+
+    /// Puts an event into a seal: kind 13, without tags, signed by the event's author.
+    ///
+    /// - Parameter author: the pair of the event's `pubkey`.
+    /// - Throws: `.tooMuchContent`; `.authorMismatch` when the event names another author.
+    public static func seal(
+        _ rumor: NostrEvent, by author: Secp256k1KeyPair, to server: XOnlyKey, _ layer: Layer,
+        prefix: NIP44.Prefix = .short
+    ) throws(MarmotError) -> NostrEvent {
+        guard rumor.pubkey == author.publicKey else { throw MarmotError(.authorMismatch) }
+        let content = try NIP44.encrypt(
+            rumor.serialized(), key: NIP44.conversationKey(author, server), nonce: layer.nonce, prefix: prefix
+        )
+        return .signed(
+            kind: NostrKind.seal, createdAt: layer.createdAt, content: content, by: author,
+            auxiliary: layer.auxiliary)
+    }
+
+    /// Puts an event into a wrap: kind 1059, addressed to the server, signed by a key for this wrap alone.
+    ///
+    /// - Parameter inner: a seal, or a signed 446.
+    /// - Throws: `.tooMuchContent`.
+    public static func wrap(
+        _ inner: NostrEvent, by wrapper: Secp256k1KeyPair, to server: XOnlyKey, _ layer: Layer,
+        prefix: NIP44.Prefix = .short
+    ) throws(MarmotError) -> NostrEvent {
+        let content = try NIP44.encrypt(
+            inner.serialized(), key: NIP44.conversationKey(wrapper, server), nonce: layer.nonce,
+            prefix: prefix)
+        return .signed(
+            kind: NostrKind.giftWrap, createdAt: layer.createdAt, tags: [["p", server.hex]], content: content,
+            by: wrapper, auxiliary: layer.auxiliary)
+    }
+
+    /// Seals and wraps a rumor with everything drawn afresh.
+    ///
+    /// - Throws: `.tooMuchContent`; `.authorMismatch`.
+    package static func wrap(
+        sealing rumor: NostrEvent, by author: Secp256k1KeyPair, to server: XOnlyKey, world: World
+    ) throws(MarmotError) -> NostrEvent {
+        let sealed = try seal(rumor, by: author, to: server, .random(world))
+        return try wrap(sealed, by: .generate(world), to: server, .random(world))
+    }
+}

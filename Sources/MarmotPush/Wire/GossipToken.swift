@@ -1,0 +1,97 @@
+public import Primitives
+public import PushModel
+import WireFormats
+
+/// An encrypted token as gossip carries it and the store keeps it (fact sheet §4.2, §4.4).
+public struct GossipToken: Sendable {
+    public let format: TokenFormat
+    /// The encrypted token, as ``TokenBox`` makes it.
+    public let box: Secret
+    /// The key that it is encrypted to.
+    public let server: XOnlyKey
+    /// A relay of that server, as the token's owner knows it. At most ``MarmotLimits/relayURLBytes``.
+    public let relayHint: String?
+
+    /// - Throws: `.malformedGossip` for a box of another size than the format has, or too long a hint.
+    public init(
+        _ format: TokenFormat, box: Secret, server: XOnlyKey, relayHint: String? = nil
+    ) throws(MarmotError) {
+        let isOfSize =
+            format.tokenBytes.map { box.count == $0 }
+            ?? (box.count > TokenFormat.overheadBytes && box.count <= TokenFormat.longestSeedTokenBytes)
+        guard isOfSize, (relayHint?.utf8.count ?? 0) <= MarmotLimits.relayURLBytes else {
+            throw MarmotError(.malformedGossip)
+        }
+        self.format = format
+        self.box = box
+        self.server = server
+        self.relayHint = relayHint.flatMap { $0.utf8.allSatisfy { $0 == 0x20 } ? nil : $0 }
+    }
+
+    /// Whether both are the same ciphertext for the same server.
+    public func isSame(as other: GossipToken) -> Bool { server == other.server && box == other.box }
+
+    /// As a `token` tag of the profile that the format belongs to.
+    ///
+    /// - Parameter leaf: the owner's, in a list alone.
+    func tag(leaf: UInt32? = nil) -> [String] {
+        var tag = ["token"]
+        switch format {
+        case .seed: tag += [box.reveal { Hex.encode($0) }, server.hex]
+        case .mip05Short: tag += [box.reveal { Base64.text($0) }, server.hex]
+        case .mip05Long, .pushV1:
+            tag += [box.reveal { Base64.text($0) }, server.hex]
+            // Without a hint the tag has the shape of January 2026, which has no place for one.
+            if let relayHint { tag.append(relayHint) }
+        }
+        if let leaf { tag.append(String(leaf)) }
+        return tag
+    }
+}
+
+/// The three ways in which groups talk about tokens (fact sheet §4.2).
+public enum GossipProfile: Sendable, Hashable, CaseIterable {
+    /// Tags with hex; 449 updates, 450 removes.
+    case seed
+    /// Tags with base64; 449 removes.
+    case mip05
+    /// JSON with owners' proofs.
+    case pushV1
+
+    public init(_ format: TokenFormat) {
+        switch format {
+        case .seed: self = .seed
+        case .mip05Short, .mip05Long: self = .mip05
+        case .pushV1: self = .pushV1
+        }
+    }
+}
+
+/// A token and whose it is said to be.
+public struct ListedToken: Sendable {
+    public let leaf: UInt32
+    public let token: GossipToken
+
+    public init(leaf: UInt32, token: GossipToken) {
+        self.leaf = leaf
+        self.token = token
+    }
+}
+
+/// Which request a list answers: by its id, and in the seed text by its nonce too (§9, point 1).
+public struct GossipReference: Sendable, Hashable {
+    /// 32 bytes.
+    public let id: [UInt8]?
+    public let nonce: String?
+
+    public init(id: [UInt8]?, nonce: String?) {
+        self.id = id
+        self.nonce = nonce
+    }
+
+    /// By the id, and where one of the two has none, by the nonce.
+    func answers(_ request: GossipReference) -> Bool {
+        if let id, let other = request.id { return id == other }
+        return nonce != nil && nonce == request.nonce
+    }
+}

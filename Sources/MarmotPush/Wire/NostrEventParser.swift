@@ -1,0 +1,152 @@
+public import PushModel
+import Primitives
+package import WireFormats
+
+extension NostrEvent {
+    /// What an event must state to be read.
+    public enum Completeness: Sendable {
+        /// Id and signature: anything that travels by itself.
+        case signed
+        /// Neither is needed: what was inside a seal (readers cope without the id, fact sheet §3).
+        case rumor
+    }
+
+    /// Reads an event.
+    ///
+    /// - Parameter raw: a JSON object and nothing else; at most ``MarmotLimits/frameBytes``.
+    /// - Throws: `.tooLarge`, or `.malformedEvent`, whatever the reason.
+    public static func parse(
+        _ raw: UnsafeRawBufferPointer, _ completeness: Completeness = .signed
+    ) throws(MarmotError) -> NostrEvent {
+        guard raw.count <= MarmotLimits.frameBytes else { throw MarmotError(.tooLarge) }
+        var reader = JSONReader(raw, depthLimit: MarmotLimits.jsonDepth)
+        let event = try parse(&reader, completeness)
+        do { try reader.end() } catch { throw MarmotError(.malformedEvent) }
+        return event
+    }
+
+    public static func parse(
+        _ text: Secret, _ completeness: Completeness = .signed
+    ) throws(MarmotError) -> NostrEvent {
+        try text.reveal { (raw) throws(MarmotError) in try parse(raw, completeness) }
+    }
+
+    /// Reads the next value of a reader.
+    package static func parse(
+        _ reader: inout JSONReader, _ completeness: Completeness
+    ) throws(MarmotError) -> NostrEvent {
+        var fields = EventFields()
+        do { try fields.read(&reader) } catch { throw MarmotError(.malformedEvent) }
+        return try fields.event(completeness)
+    }
+}
+
+/// The members of an event as they come.
+private struct EventFields {
+    var id: [UInt8]?
+    var pubkey: XOnlyKey?
+    var createdAt: Int64?
+    var kind: Int?
+    var tags: [[String]]?
+    var content: Secret?
+    var signature: [UInt8]?
+    private var unknown = 0
+
+    mutating func read(_ reader: inout JSONReader) throws(FormatError) {
+        try reader.beginObject()
+        while let name = try reader.nextMember() {
+            if name.equals("id") {
+                try once(id == nil)
+                id = try reader.readHex(count: 32)
+            } else if name.equals("pubkey") {
+                try once(pubkey == nil)
+                guard let key = XOnlyKey(try reader.readHex(count: 32)) else { throw FormatError(.wrongType) }
+                pubkey = key
+            } else if name.equals("created_at") {
+                try once(createdAt == nil)
+                createdAt = try reader.readCount(upTo: .max)
+            } else if name.equals("kind") {
+                try once(kind == nil)
+                kind = Int(try reader.readCount(upTo: 65_535))
+            } else if name.equals("tags") {
+                try once(tags == nil)
+                tags = try reader.readTags()
+            } else if name.equals("content") {
+                try once(content == nil)
+                content = try reader.readString().secret()
+            } else if name.equals("sig") {
+                try once(signature == nil)
+                signature = try reader.readHex(count: 64)
+            } else {
+                unknown += 1
+                guard unknown <= MarmotLimits.unknownMembers else { throw FormatError(.tooLarge) }
+                try reader.skipValue()
+            }
+        }
+    }
+
+    /// A member that is named twice would be read in two ways by two readers.
+    private func once(_ isFirst: Bool) throws(FormatError) {
+        guard isFirst else { throw FormatError(.malformedJSON) }
+    }
+
+    func event(_ completeness: NostrEvent.Completeness) throws(MarmotError) -> NostrEvent {
+        guard let pubkey, let createdAt, let kind, let tags, let content,
+            completeness == .rumor || (id != nil && signature != nil)
+        else { throw MarmotError(.malformedEvent) }
+        return NostrEvent(
+            id: id, pubkey: pubkey, createdAt: createdAt, kind: kind, tags: tags, content: content,
+            signature: signature)
+    }
+}
+
+extension JSONReader {
+    /// A string of exactly `count` bytes in lower-case hex, unescaped.
+    mutating func readHex(count: Int) throws(FormatError) -> [UInt8] {
+        let text = try readString()
+        guard let bytes = LowerHex.decode(text, count: count) else { throw FormatError(.malformedHex) }
+        return bytes
+    }
+
+    /// An integer of 0 to `limit`, written without fraction or exponent.
+    mutating func readCount(upTo limit: Int64) throws(FormatError) -> Int64 {
+        guard let value = try readNumber().int64, (0...limit).contains(value) else {
+            throw FormatError(.wrongType)
+        }
+        return value
+    }
+
+    /// An event's tags within their bounds: arrays of strings.
+    mutating func readTags() throws(FormatError) -> [[String]] {
+        var tags: [[String]] = []
+        try beginArray()
+        while try nextElement() {
+            guard tags.count < MarmotLimits.tags else { throw FormatError(.tooLarge) }
+            var values: [String] = []
+            try beginArray()
+            while try nextElement() {
+                let value = try readString()
+                guard values.count < MarmotLimits.tagValues, value.raw.count <= MarmotLimits.tagValueBytes
+                else { throw FormatError(.tooLarge) }
+                values.append(value.string())
+            }
+            tags.append(values)
+        }
+        return tags
+    }
+}
+
+/// Hexadecimal as Nostr has it: lower case only, so that a value has one spelling.
+enum LowerHex {
+    static func decode(_ text: JSONStringSlice, count: Int) -> [UInt8]? {
+        guard !text.hasEscapes else { return nil }
+        return decode(text.raw, count: count)
+    }
+
+    static func decode(_ text: some Collection<UInt8>, count: Int) -> [UInt8]? {
+        guard text.count == 2 * count, !text.contains(where: { (0x41...0x46).contains($0) }) else {
+            return nil
+        }
+        return try? Hex.decode(text)  // The answer here is the bytes or none.
+    }
+}

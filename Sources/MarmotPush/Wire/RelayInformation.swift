@@ -1,0 +1,39 @@
+public import PushModel
+import WireFormats
+
+/// What a relay says of its limits (NIP-11, `limitation`). No document means: no limits known.
+public struct RelayInformation: Sendable, Hashable {
+    /// Bytes of one frame.
+    public var maxMessageBytes: Int?
+    /// Characters of an event's content.
+    public var maxContentCharacters: Int?
+    /// How far back an event may be dated.
+    public var createdAtLowerLimit: Duration?
+    /// Leading zero bits that an event's id must have.
+    public var minPowDifficulty: Int?
+    public var authRequired = false
+
+    public init() {}
+
+    /// Reads the document. A member of another type counts as absent: relays are careless here.
+    ///
+    /// - Parameter json: the body of the answer; at most ``MarmotLimits/informationBytes``.
+    /// - Throws: `.tooLarge`; `.malformedMessage` for what is no JSON object.
+    public init(reading json: Secret) throws(MarmotError) {
+        guard json.count <= MarmotLimits.informationBytes else { throw MarmotError(.tooLarge) }
+        let value = json.reveal { try? JSONValue.parse($0, depthLimit: 16) }  // No JSON is malformed.
+        guard let value, value.object != nil else { throw MarmotError(.malformedMessage) }
+        let limits = value["limitation"]
+        maxMessageBytes = Self.positive(limits?["max_message_length"])
+        maxContentCharacters = Self.positive(limits?["max_content_length"])
+        minPowDifficulty = Self.positive(limits?["min_pow_difficulty"])
+        authRequired = limits?["auth_required"]?.bool ?? false
+        createdAtLowerLimit = Self.positive(limits?["created_at_lower_limit"]).map { .seconds($0) }
+    }
+
+    /// 0 means no limit in deployed documents.
+    private static func positive(_ value: JSONValue?) -> Int? {
+        guard let number = value?.int64, number > 0, number <= 1 << 40 else { return nil }
+        return Int(number)
+    }
+}

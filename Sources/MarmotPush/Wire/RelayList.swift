@@ -1,0 +1,97 @@
+public import Primitives
+import PushModel
+
+/// Where a key wants to be written to: an event of kind 10050 (NIP-17; fact sheet §4.6, §5.1).
+public struct RelayList: Sendable {
+    /// `ws` and `wss` addresses in the order of the `relay` tags, each once; at most
+    /// ``MarmotLimits/relaysOfList``.
+    public let relays: [String]
+    public let createdAt: Int64
+    private let id: [UInt8]
+
+    /// Reads a list. `relay` tags without a usable address, and all other tags, are passed over.
+    ///
+    /// - Throws: `.malformedRelayList` for another kind; `.badSignature`.
+    public init(_ event: NostrEvent) throws(MarmotError) {
+        guard event.kind == NostrKind.relayList else { throw MarmotError(.malformedRelayList) }
+        guard event.isSigned else { throw MarmotError(.badSignature) }
+        relays = Self.usable(event.tags.lazy.filter { $0.count > 1 && $0[0] == "relay" }.map { $0[1] })
+        createdAt = event.createdAt
+        id = event.id
+    }
+
+    /// The list in force among events that relays returned: the author's newest, and of one second the one
+    /// with the lower id. `nil` when there is none; a list may also be empty, which is an answer.
+    public static func newest(of events: some Sequence<NostrEvent>, author: XOnlyKey) -> RelayList? {
+        var best: RelayList?
+        for event in events where event.pubkey == author {
+            // What is no list of this author's counts for nothing, whatever is wrong with it.
+            guard let list = try? RelayList(event) else { continue }
+            if best.map({ list.replaces($0) }) ?? true { best = list }
+        }
+        return best
+    }
+
+    /// Whether this list takes the place of another by the same author.
+    public func replaces(_ other: RelayList) -> Bool {
+        if createdAt != other.createdAt { return createdAt > other.createdAt }
+        return id.lexicographicallyPrecedes(other.id)
+    }
+
+    /// Makes the event: one `relay` tag for each address, no content.
+    public static func event(
+        relays: [String], at createdAt: Int64, by pair: Secp256k1KeyPair, auxiliary: [UInt8]
+    ) -> NostrEvent {
+        .signed(
+            kind: NostrKind.relayList, createdAt: createdAt, tags: relays.map { ["relay", $0] },
+            content: Secret([]), by: pair, auxiliary: auxiliary)
+    }
+
+    static func usable(_ addresses: some Sequence<String>) -> [String] {
+        var kept: [String] = []
+        for address in addresses where kept.count < MarmotLimits.relaysOfList {
+            guard address.utf8.count <= MarmotLimits.relayURLBytes, hasHost(address), !kept.contains(address)
+            else { continue }
+            kept.append(address)
+        }
+        return kept
+    }
+
+    private static func hasHost(_ address: String) -> Bool {
+        for scheme in ["wss://", "ws://"] where address.hasPrefix(scheme) {
+            return address.utf8.count > scheme.utf8.count
+        }
+        return false
+    }
+}
+
+/// Proof to a relay of who is asking: an event of kind 22242 (NIP-42).
+public enum AuthEvent {
+    /// Makes the event.
+    ///
+    /// - Parameter relay: the address as it was dialled.
+    /// - Parameter challenge: the connection's latest.
+    public static func make(
+        relay: String, challenge: String, at createdAt: Int64, by pair: Secp256k1KeyPair, auxiliary: [UInt8]
+    ) -> NostrEvent {
+        .signed(
+            kind: NostrKind.authentication, createdAt: createdAt,
+            tags: [["relay", relay], ["challenge", challenge]], content: Secret([]), by: pair,
+            auxiliary: auxiliary)
+    }
+
+    /// The relay's side: who has proven itself.
+    ///
+    /// - Throws: `.wrongKind`; `.malformedEvent` when relay, challenge or time do not fit; `.badSignature`.
+    public static func check(
+        _ event: NostrEvent, relay: String, challenge: String, now: Int64
+    ) throws(MarmotError) -> XOnlyKey {
+        guard event.kind == NostrKind.authentication else { throw MarmotError(.wrongKind) }
+        let (off, isOver) = event.createdAt.subtractingReportingOverflow(now)
+        guard event.tag("relay") == relay, event.tag("challenge") == challenge, !isOver,
+            off.magnitude <= UInt64(MarmotLimits.authenticationSkew.components.seconds)
+        else { throw MarmotError(.malformedEvent) }
+        guard event.isSigned else { throw MarmotError(.badSignature) }
+        return event.pubkey
+    }
+}

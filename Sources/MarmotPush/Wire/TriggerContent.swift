@@ -1,0 +1,200 @@
+import Primitives
+public import PushModel
+import WireFormats
+
+/// What a trigger (kind 446) carries: encrypted tokens of one format.
+public struct TriggerContent: Sendable {
+    public let format: TokenFormat
+    /// The encrypted tokens, decoded, in order.
+    public let chunks: [Secret]
+    /// Items of a `seed` array that can be no token: they wake nobody, like any decoy.
+    public let unusable: Int
+
+    /// SHA-256 over the decoded tokens in order: what recognises a trigger that was wrapped anew (fact sheet
+    /// §5.2 step 7).
+    public var digest: [UInt8] {
+        SHA256.hash(joined)
+    }
+
+    /// How many items the trigger has.
+    public var count: Int { chunks.count + unusable }
+
+    /// - Parameter chunks: at most ``TokenFormat/mostTokens``, each of ``TokenFormat/tokenBytes`` where there
+    ///   is such a size; at least one but in `seed`.
+    /// - Throws: `.tooMuchContent`, or `.malformedTrigger` for a chunk of another size.
+    public init(_ format: TokenFormat, _ chunks: [Secret]) throws(MarmotError) {
+        guard chunks.count <= format.mostTokens else { throw MarmotError(.tooMuchContent) }
+        if let size = format.tokenBytes {
+            guard !chunks.isEmpty, chunks.allSatisfy({ $0.count == size }) else {
+                throw MarmotError(.malformedTrigger)
+            }
+        }
+        self.format = format
+        self.chunks = chunks
+        unusable = 0
+    }
+
+    private init(_ format: TokenFormat, _ chunks: [Secret], unusable: Int) {
+        self.format = format
+        self.chunks = chunks
+        self.unusable = unusable
+    }
+
+    /// Recognises the format from the event (fact sheet §2) and takes the content apart.
+    ///
+    /// - Parameter formats: those that are switched on.
+    /// - Throws: `.wrongKind`; `.unknownVersion` when the tags name no format; `.formatSwitchedOff`;
+    ///   `.malformedTrigger` when the content is not what the format says, or holds more than it may.
+    public init(
+        reading event: NostrEvent, formats: Set<TokenFormat> = Set(TokenFormat.allCases)
+    ) throws(MarmotError) {
+        guard event.kind == NostrKind.trigger else { throw MarmotError(.wrongKind) }
+        self = try event.content.reveal { (content) throws(MarmotError) in
+            let format = try Self.format(of: event.tags, content)
+            guard formats.contains(format) else { throw MarmotError(.formatSwitchedOff) }
+            guard let size = format.tokenBytes else { return try Self.readArray(content) }
+            return try Self.readBlob(content, format, size)
+        }
+    }
+
+    /// The content as it goes into an event.
+    public func serialized() -> Secret {
+        if format == .seed {
+            let size = chunks.reduce(0) { $0 + $1.count }
+            var writer = JSONWriter(reserving: 2 * size + 3 * chunks.count + 2)
+            writer.beginArray()
+            for chunk in chunks { chunk.reveal { writer.hex($0) } }
+            writer.endArray()
+            return writer.takeSecret()
+        }
+        return joined.reveal { bytes in
+            var text = Base64.encode(bytes)
+            defer { text.withUnsafeMutableBytes { wipe($0) } }
+            return Secret(text)
+        }
+    }
+
+    private var joined: Secret {
+        Secret(count: chunks.reduce(0) { $0 + $1.count }) { out in
+            var at = 0
+            for chunk in chunks {
+                chunk.reveal { UnsafeMutableRawBufferPointer(rebasing: out[at...]).copyMemory(from: $0) }
+                at += chunk.count
+            }
+        }
+    }
+
+    // MARK: recognition
+
+    private static func format(
+        of tags: [[String]], _ content: UnsafeRawBufferPointer
+    ) throws(MarmotError) -> TokenFormat {
+        if tags.isEmpty {
+            if content.first == 0x5B { return .seed }
+            let count = Base64.decodedCount(content) ?? 0
+            guard content.isEmpty || count.isMultiple(of: TokenFormat.shortTokenBytes) else {
+                throw MarmotError(.unknownVersion)
+            }
+            return .mip05Short
+        }
+        if tags == TokenFormat.pushV1.triggerTags { return .pushV1 }
+        let versions = tags.filter { $0.first == "v" }
+        let encodings = tags.filter { $0.first == "encoding" }
+        guard versions == [["v", "mip05-v1"]], encodings.isEmpty || encodings == [["encoding", "base64"]],
+            versions.count + encodings.count == tags.count
+        else { throw MarmotError(.unknownVersion) }
+        guard let count = Base64.decodedCount(content) else { throw MarmotError(.malformedTrigger) }
+        return count.isMultiple(of: TokenFormat.longTokenBytes) ? .mip05Long : .mip05Short
+    }
+
+    // MARK: content
+
+    /// Base64 of tokens glued together. The length decides before anything is decoded.
+    private static func readBlob(
+        _ text: UnsafeRawBufferPointer, _ format: TokenFormat, _ size: Int
+    ) throws(MarmotError) -> TriggerContent {
+        guard let count = Base64.decodedCount(text), count > 0, count.isMultiple(of: size),
+            count / size <= format.mostTokens
+        else { throw MarmotError(.malformedTrigger) }
+        let blob: Secret
+        do {
+            blob = try Secret(count: count) { (out) throws(FormatError) in
+                try Base64.decode(text, .standard, into: out)
+            }
+        } catch { throw MarmotError(.malformedTrigger) }
+        let chunks = blob.reveal { raw in
+            stride(from: 0, to: count, by: size).map { start in
+                Secret(copying: UnsafeRawBufferPointer(rebasing: raw[start..<start + size]))
+            }
+        }
+        return TriggerContent(format, chunks, unusable: 0)
+    }
+
+    /// A JSON array of hex strings; an item that is none is a decoy, not an error (fact sheet §11).
+    private static func readArray(_ text: UnsafeRawBufferPointer) throws(MarmotError) -> TriggerContent {
+        var reader = JSONReader(text, depthLimit: MarmotLimits.jsonDepth)
+        var chunks: [Secret] = []
+        var unusable = 0
+        do {
+            try reader.beginArray()
+            while try reader.nextElement() {
+                guard chunks.count + unusable < TokenFormat.seed.mostTokens else {
+                    throw FormatError(.tooLarge)
+                }
+                if let chunk = try reader.readHexChunk() { chunks.append(chunk) } else { unusable += 1 }
+            }
+            try reader.end()
+        } catch { throw MarmotError(.malformedTrigger) }
+        return TriggerContent(.seed, chunks, unusable: unusable)
+    }
+}
+
+extension TokenFormat {
+    static let shortTokenBytes = 280
+    static let longTokenBytes = 1084
+    /// Longest encrypted token of the unpadded format: platform and NUL, device token, frame.
+    static let longestSeedTokenBytes = 5 + MarmotLimits.deviceTokenBytes + overheadBytes
+}
+
+extension JSONReader {
+    /// The next value when it is hex of a possible token; `nil` for any other value, which is passed over.
+    fileprivate mutating func readHexChunk() throws(FormatError) -> Secret? {
+        guard try peek() == .string else {
+            try skipValue()
+            return nil
+        }
+        let text = try readString()
+        guard !text.hasEscapes, text.raw.count <= 2 * TokenFormat.longestSeedTokenBytes,
+            text.raw.count.isMultiple(of: 2)
+        else { return nil }
+        var isHex = true
+        let chunk = Secret(count: text.raw.count / 2) { out in
+            for at in 0..<out.count {
+                guard let high = Hex.value(ofDigit: text.raw[2 * at]),
+                    let low = Hex.value(ofDigit: text.raw[2 * at + 1])
+                else {
+                    isHex = false
+                    return
+                }
+                out[at] = high << 4 | low
+            }
+        }
+        return isHex ? chunk : nil
+    }
+}
+
+extension JSONWriter {
+    /// A string of hex digits.
+    fileprivate mutating func hex(_ bytes: UnsafeRawBufferPointer) {
+        withUnsafeTemporaryAllocation(byteCount: 2 * bytes.count, alignment: 1) { digits in
+            for (at, byte) in bytes.enumerated() {
+                digits[2 * at] = Self.digit(byte >> 4)
+                digits[2 * at + 1] = Self.digit(byte & 15)
+            }
+            string(escaped: UnsafeRawBufferPointer(digits))
+            wipe(digits)
+        }
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+}

@@ -1,0 +1,97 @@
+import CSecp256k1
+import CSodium
+
+/// libsecp256k1, made ready once for the process.
+enum Secp256k1 {
+    /// The blinding never shows in a result.
+    // Safety: the context is blinded once, before anybody else can see it, and only read from then on, which
+    // the library allows from any thread.
+    nonisolated(unsafe) private static let shared: OpaquePointer = {
+        Sodium.prepare()
+        guard let context = secp256k1_context_create(UInt32(SECP256K1_CONTEXT_NONE)) else {
+            preconditionFailure("no memory for the curve's context")
+        }
+        withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { seed in
+            randombytes_buf(seed.baseAddress!, seed.count)
+            _ = secp256k1_context_randomize(context, seed.octets)
+            sodium_memzero(seed.baseAddress!, seed.count)
+        }
+        return context
+    }()
+
+    @inline(__always)
+    static var context: OpaquePointer { shared }
+}
+
+/// A public key of secp256k1 as Nostr has it: the X coordinate of a point, whose Y is taken to be even
+/// (BIP-340, "Public Key Generation").
+public struct XOnlyKey: Sendable {
+    public static let byteCount = 32
+
+    /// 32 bytes, big-endian; may be shown to anybody.
+    public let bytes: [UInt8]
+    /// The point itself, so that its square root is taken once.
+    let point: secp256k1_pubkey
+
+    /// - Returns: `nil` unless these are 32 bytes and the X of a point on the curve.
+    public init?(_ bytes: some Collection<UInt8>) {
+        guard bytes.count == Self.byteCount else { return nil }
+        let bytes = Array(bytes)
+        var point = secp256k1_pubkey()
+        // The compressed form of a point with even Y is 02 ‖ X.
+        guard secp256k1_ec_pubkey_parse(Secp256k1.context, &point, [2] + bytes, 33) == 1 else { return nil }
+        self.bytes = bytes
+        self.point = point
+    }
+
+    /// Reads 64 lower-case hex digits.
+    public init?(hex: some StringProtocol) {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(Self.byteCount)
+        var pending: UInt8?
+        for digit in hex.utf8 {
+            let value: UInt8
+            switch digit {
+            case 0x30...0x39: value = digit - 0x30
+            case 0x61...0x66: value = digit - 0x57
+            default: return nil
+            }
+            if let first = pending {
+                guard bytes.count < Self.byteCount else { return nil }
+                bytes.append(first << 4 | value)
+                pending = nil
+            } else {
+                pending = value
+            }
+        }
+        guard pending == nil else { return nil }
+        self.init(bytes)
+    }
+
+    /// 64 lower-case digits.
+    public var hex: String {
+        let digits = Array("0123456789abcdef".utf8)
+        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    }
+
+    /// Whether this key signed the digest (BIP-340, "Verification").
+    ///
+    /// - Parameter signature: 64 bytes; any other number never verifies.
+    /// - Parameter digest: 32 bytes; any other number never verifies.
+    public func verifies(_ signature: some Collection<UInt8>, of digest: [UInt8]) -> Bool {
+        guard signature.count == 64, digest.count == 32 else { return false }
+        var key = secp256k1_xonly_pubkey()
+        return withUnsafePointer(to: point) { point in
+            guard secp256k1_xonly_pubkey_from_pubkey(Secp256k1.context, &key, nil, point) == 1 else {
+                return false
+            }
+            return secp256k1_schnorrsig_verify(
+                Secp256k1.context, Array(signature), digest, digest.count, &key) == 1
+        }
+    }
+}
+
+extension XOnlyKey: Hashable {
+    public static func == (left: Self, right: Self) -> Bool { left.bytes == right.bytes }
+    public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
+}

@@ -1,0 +1,114 @@
+public import MarmotPush
+public import Primitives
+
+/// How a simulated Nostr relay is set up.
+public struct NostrRelayConfiguration: Sendable {
+    public var host = "127.0.0.1"
+    /// 0: any free one.
+    public var port = 0
+    /// TLS with a certificate of the sandbox's authority.
+    public var isSecure = true
+    /// One message from a client; told in the relay's document. A larger one ends the connection with 1009.
+    public var messageBytes = 256 << 10
+    /// Content of one event, in bytes of UTF-8.
+    public var contentBytes = 128 << 10
+    /// Subscriptions of one connection.
+    public var subscriptions = 20
+    /// Most stored events that one request is answered with.
+    public var eventsOfRequest = 500
+    /// An event may be dated ahead by so much.
+    public var ahead = Duration.seconds(900)
+    /// Events that are kept, and bytes of their JSON; the oldest by arrival go first.
+    public var storedEvents = 10_000
+    public var storedBytes = 64 << 20
+    /// Messages that wait for a slow client, in bytes; above it the connection is closed.
+    public var waitingBytes = 4 << 20
+    public var knobs = NostrRelayKnobs()
+
+    public init() {}
+}
+
+/// What the simulated relay asks of clients, and how it misbehaves; each can be turned at run time and counts
+/// from the next message.
+public struct NostrRelayKnobs: Sendable, Equatable {
+    /// When a client must prove who it is (NIP-42), in the orders that real relays use (fact sheet §5.1).
+    public enum Authentication: String, Sendable, CaseIterable {
+        case none
+        /// A challenge on connecting; an early request is answered with `NOTICE restricted:` and nothing
+        /// else, as by nostr-relay 1.14.
+        case onConnect
+        /// A challenge with the first request, which ends with `CLOSED auth-required:`, as by rust-nostr's.
+        case onDemand
+    }
+
+    /// What it sends that it should not.
+    public enum Lie: String, Sendable, CaseIterable {
+        /// Every event, whatever the filter.
+        case wrongFilter
+        /// Signatures with a changed digit.
+        case badSignature
+        /// Ids with a changed digit.
+        case wrongID
+        /// Events under a subscription that nobody has.
+        case strangeSubscription
+    }
+
+    public var authentication = Authentication.none
+    /// Publishing needs authentication too.
+    public var authenticatesPublishers = false
+    /// Gift wraps are shown only to the keys of their `p` tags, who have proven themselves (NIP-17).
+    public var guardsWraps = false
+    /// The answer to an event that is stored already: nostr-relay says false there.
+    public var acceptsDuplicates = true
+    /// A proof gets no answer, as from nostr-relay 1.14; the next request shows that it was taken.
+    public var takesProofsSilently = false
+    /// A refused event is answered with an empty id, as by nostr-relay 1.14.
+    public var refusesWithoutID = false
+    public var lies: Set<Lie> = []
+    /// Every event is sent so often.
+    public var copies = 1
+    /// No EOSE.
+    public var withholdsEndOfStored = false
+    /// Every event is refused with this word.
+    public var refusesEvents: NostrReason?
+    /// Every request is closed with this word.
+    public var refusesRequests: NostrReason?
+    /// Nothing that a client says is answered, and nothing is sent. PINGs are answered still.
+    public var isSilent = false
+    public var ignoresPing = false
+    /// Everything is said so much later.
+    public var answerDelay = Duration.zero
+    /// The connection is closed with `closeCode` after so many messages from the client.
+    public var closesAfterMessages: Int?
+    public var closeCode: UInt16 = 1001
+
+    public init() {}
+}
+
+/// What a simulated relay has seen, for tests to wait for.
+public enum NostrRelayNote: Sendable {
+    case connected
+    case disconnected
+    case requested(subscription: String, filters: [NostrFilter])
+    case unsubscribed(String)
+    case published(NostrEvent, isAccepted: Bool)
+    case authenticated(XOnlyKey)
+    /// Something that is no message, by its error's code.
+    case malformed(String)
+}
+
+/// Counts since the start.
+public struct NostrRelayCounters: Sendable, Equatable {
+    public var connections = 0
+    public var requests = 0
+    public var eventsReceived = 0
+    public var eventsAccepted = 0
+    public var eventsSent = 0
+    public var authentications = 0
+    public var refusals = 0
+    public var malformed = 0
+    /// Notes that a slow reader lost.
+    public var unheard = 0
+
+    public init() {}
+}

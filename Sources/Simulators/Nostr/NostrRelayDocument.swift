@@ -1,0 +1,85 @@
+import NIOCore
+import NIOHTTP1
+import PushModel
+import WireFormats
+
+/// What a relay tells of itself (NIP-11), and the HTTP that stands beside its WebSocket.
+final class NostrRelayDocument: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private let hub: NostrRelayHub
+    private var head: HTTPRequestHead?
+
+    init(_ hub: NostrRelayHub) { self.hub = hub }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch unwrapInboundIn(data) {
+        case .head(let head): self.head = head
+        case .body: break
+        case .end:
+            guard let head else { return }
+            self.head = nil
+            answer(head, context)
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+    private func answer(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+        let wants = head.headers[canonicalForm: "accept"].contains { $0.lowercased() == Self.type }
+        let (status, type, body): (HTTPResponseStatus, String, [UInt8]) =
+            switch (head.method, wants) {
+            case (.GET, true): (.ok, Self.type, Self.json(hub))
+            case (.GET, false): (.ok, "text/plain", Array("A Nostr relay: connect by WebSocket.\n".utf8))
+            default: (.methodNotAllowed, "text/plain", Array("GET only.\n".utf8))
+            }
+        var headers = HTTPHeaders([
+            ("content-type", type), ("content-length", String(body.count)),
+            ("access-control-allow-origin", "*")
+        ])
+        if !head.isKeepAlive { headers.add(name: "connection", value: "close") }
+        context.write(
+            wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: status, headers: headers))),
+            promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: body)))), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        if !head.isKeepAlive { context.close(promise: nil) }
+    }
+
+    private static let type = "application/nostr+json"
+
+    private static func json(_ hub: NostrRelayHub) -> [UInt8] {
+        let configuration = hub.configuration
+        let knobs = hub.knobs
+        var out = JSONWriter(reserving: 512)
+        out.beginObject()
+        out.key("name")
+        out.string("sealbell sandbox relay")
+        out.key("supported_nips")
+        out.beginArray()
+        for number in [1, 11, 42] { out.int(Int64(number)) }
+        out.endArray()
+        out.key("limitation")
+        out.beginObject()
+        out.key("max_message_length")
+        out.int(Int64(configuration.messageBytes))
+        out.key("max_content_length")
+        out.int(Int64(configuration.contentBytes))
+        out.key("max_subscriptions")
+        out.int(Int64(configuration.subscriptions))
+        out.key("max_limit")
+        out.int(Int64(configuration.eventsOfRequest))
+        out.key("max_subid_length")
+        out.int(64)
+        out.key("created_at_upper_limit")
+        out.int(configuration.ahead.components.seconds)
+        out.key("auth_required")
+        out.bool(knobs.authentication != .none)
+        out.key("restricted_writes")
+        out.bool(knobs.authenticatesPublishers)
+        out.endObject()
+        out.endObject()
+        return out.bytes
+    }
+}

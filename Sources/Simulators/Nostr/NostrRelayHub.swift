@@ -1,0 +1,127 @@
+import MarmotPush
+import NIOCore
+import PushModel
+import Synchronization
+
+/// What the connections of one simulated relay share.
+final class NostrRelayHub: Sendable {
+    /// More open connections than this are refused as they come: each holds buffers of its own.
+    static let connectionLimit = 1024
+    /// A reader of notes may be so far behind.
+    static let notesAhead = 4096
+    static let noteReaders = 64
+
+    private struct State {
+        var store: NostrEventStore
+        var knobs: NostrRelayKnobs
+        var counters = NostrRelayCounters()
+        var connections: [ObjectIdentifier: NostrRelayConnection] = [:]
+        var readers: [Int: AsyncStream<NostrRelayNote>.Continuation] = [:]
+        var nextReader = 0
+        var isStopped = false
+    }
+
+    let configuration: NostrRelayConfiguration
+    let world: World
+    private let state: Mutex<State>
+
+    init(_ configuration: NostrRelayConfiguration, world: World) {
+        self.configuration = configuration
+        self.world = world
+        state = Mutex(
+            State(
+                store: NostrEventStore(
+                    events: configuration.storedEvents, bytes: configuration.storedBytes),
+                knobs: configuration.knobs))
+    }
+
+    var knobs: NostrRelayKnobs { state.withLock { $0.knobs } }
+    var counters: NostrRelayCounters { state.withLock { $0.counters } }
+    var stored: [NostrEvent] { state.withLock { $0.store.all } }
+    var connections: [NostrRelayConnection] { state.withLock { Array($0.connections.values) } }
+    var connectionCount: Int { state.withLock { $0.connections.count } }
+
+    func turn(_ change: (inout NostrRelayKnobs) -> Void) {
+        state.withLock { change(&$0.knobs) }
+        for connection in connections { connection.turned() }
+    }
+
+    func forget() { state.withLock { $0.store.removeAll() } }
+
+    func count(_ change: (inout NostrRelayCounters) -> Void) { state.withLock { change(&$0.counters) } }
+
+    /// False when there are too many.
+    func add(_ connection: NostrRelayConnection) -> Bool {
+        let isTaken = state.withLock { state in
+            guard !state.isStopped, state.connections.count < Self.connectionLimit else { return false }
+            state.connections[ObjectIdentifier(connection)] = connection
+            state.counters.connections += 1
+            return true
+        }
+        if isTaken { note(.connected) }
+        return isTaken
+    }
+
+    func remove(_ connection: NostrRelayConnection) {
+        let id = ObjectIdentifier(connection)
+        let wasHere = state.withLock { $0.connections.removeValue(forKey: id) != nil }
+        if wasHere { note(.disconnected) }
+    }
+
+    /// Keeps an event by the store's rules.
+    func take(_ event: NostrEvent, text: ByteBuffer) -> NostrEventStore.Answer {
+        state.withLock { $0.store.take(event, text: text) }
+    }
+
+    /// Passes an event on to every connection, which judges by itself whether somebody asked for it.
+    func spread(_ event: NostrEvent, text: ByteBuffer) {
+        for connection in connections { connection.offer(event, text: text) }
+    }
+
+    func matching(_ filters: [NostrFilter], _ knobs: NostrRelayKnobs) -> [NostrEventStore.Stored] {
+        let limit = configuration.eventsOfRequest
+        return state.withLock {
+            $0.store.matching(filters, limit: limit, whateverFilter: knobs.lies.contains(.wrongFilter))
+        }
+    }
+
+    // MARK: Notes
+
+    func note(_ note: NostrRelayNote) {
+        let readers = state.withLock { Array($0.readers.values) }
+        for reader in readers {
+            if case .dropped = reader.yield(note) { count { $0.unheard += 1 } }
+        }
+    }
+
+    /// Everything from now on; ends with the relay. At most ``noteReaders`` at a time, more hear nothing.
+    func notes() -> AsyncStream<NostrRelayNote> {
+        let (stream, inlet) = AsyncStream.makeStream(
+            of: NostrRelayNote.self, bufferingPolicy: .bufferingNewest(Self.notesAhead))
+        let number = state.withLock { state -> Int? in
+            guard !state.isStopped, state.readers.count < Self.noteReaders else { return nil }
+            state.nextReader += 1
+            state.readers[state.nextReader] = inlet
+            return state.nextReader
+        }
+        guard let number else {
+            inlet.finish()
+            return stream
+        }
+        inlet.onTermination = { [weak self] _ in
+            self?.state.withLock { _ = $0.readers.removeValue(forKey: number) }
+        }
+        return stream
+    }
+
+    /// Takes no more connections, ends those that are open, and all notes.
+    func stop() {
+        let (connections, readers) = state.withLock { state in
+            state.isStopped = true
+            defer { state.readers = [:] }
+            return (Array(state.connections.values), Array(state.readers.values))
+        }
+        for connection in connections { connection.end(nil) }
+        for reader in readers { reader.finish() }
+    }
+}

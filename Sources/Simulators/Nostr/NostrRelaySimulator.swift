@@ -1,0 +1,129 @@
+public import MarmotPush
+public import NIOCore
+import NIOSSL
+package import PushModel
+public import ServiceLifecycle
+import WebSocket
+
+/// A Nostr relay on this machine: NIP-01, NIP-11 and NIP-42, within bounds, and as unreliable as a test
+/// wants.
+///
+/// ```swift
+/// let relay = NostrRelaySimulator(.init(), authority: authority, eventLoopGroup: group)
+/// try await relay.start()
+/// let url = relay.url  // wss://127.0.0.1:…
+/// ```
+public final class NostrRelaySimulator: Service {
+    private let hub: NostrRelayHub
+    private let listener: SimulatorListener
+    private let configuration: NostrRelayConfiguration
+    private let authority: CertificateAuthority?
+
+    /// With the machine's clocks.
+    ///
+    /// - Parameter authority: whose certificate it shows; without one it speaks no TLS.
+    public convenience init(
+        _ configuration: NostrRelayConfiguration = NostrRelayConfiguration(),
+        authority: CertificateAuthority?, eventLoopGroup: any EventLoopGroup
+    ) {
+        self.init(configuration, authority: authority, world: .live, eventLoopGroup: eventLoopGroup)
+    }
+
+    package init(
+        _ configuration: NostrRelayConfiguration, authority: CertificateAuthority?, world: World,
+        eventLoopGroup: any EventLoopGroup
+    ) {
+        var configuration = configuration
+        if authority == nil { configuration.isSecure = false }
+        self.configuration = configuration
+        self.authority = authority
+        hub = NostrRelayHub(configuration, world: world)
+        listener = SimulatorListener(group: eventLoopGroup)
+    }
+
+    /// Binds the port and serves.
+    ///
+    /// - Returns: the port.
+    /// - Throws: `.portNotFree`, `.certificateNotMade`, `.alreadyStarted`.
+    @discardableResult
+    public func start() async throws(SimulatorError) -> Int {
+        guard listener.port == nil else { throw SimulatorError(.alreadyStarted) }
+        var tls: NIOSSLContext?
+        if configuration.isSecure { tls = try authority?.serverContext(protocols: ["http/1.1"]) }
+        var limits = WebSocketLimits()
+        limits.messageBytes = configuration.messageBytes
+        let (hub, context, bounds) = (hub, tls, limits)
+        return try await listener.start(host: configuration.host, port: configuration.port) { channel in
+            if let context {
+                try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
+            }
+            try WebSocketServer.configure(
+                channel, limits: bounds, world: hub.world, plain: { NostrRelayDocument(hub) },
+                user: { NostrRelayConnection(hub, channel: $0, head: $1) })
+        }
+    }
+
+    /// Starts, unless that was done, and serves until graceful shutdown.
+    public func run() async throws {
+        if listener.port == nil { try await start() }
+        try? await gracefulShutdown()  // Throws only when cancelled, which is the end as well.
+        await stop()
+    }
+
+    /// Closes the port and every connection, and ends all notes.
+    public func stop() async {
+        await listener.stop()
+        hub.stop()
+    }
+
+    /// `nil` before ``start()``.
+    public var port: Int? { listener.port }
+
+    /// What clients dial; `nil` before ``start()``.
+    public var url: String? {
+        port.map { "\(configuration.isSecure ? "wss" : "ws")://\(configuration.host):\($0)" }
+    }
+
+    public var openConnections: Int { hub.connectionCount }
+}
+
+// MARK: what a test turns and reads
+
+extension NostrRelaySimulator {
+    public func turn(_ change: (inout NostrRelayKnobs) -> Void) { hub.turn(change) }
+    public var knobs: NostrRelayKnobs { hub.knobs }
+    public var counters: NostrRelayCounters { hub.counters }
+
+    /// What is kept now, newest first.
+    public var events: [NostrEvent] { hub.stored }
+
+    /// Forgets every event, as a relay does that lost its disk.
+    public func forget() { hub.forget() }
+
+    /// Keeps an event and passes it on, unchecked: forged and old ones too.
+    public func inject(_ event: NostrEvent) {
+        let text = event.serialized().reveal { ByteBuffer(bytes: $0) }
+        _ = hub.take(event, text: text)
+        hub.spread(event, text: text)
+    }
+
+    /// Sends an event `count` times to a subscription of every connection, as fast as each reads. Nothing is
+    /// kept.
+    public func flood(_ event: NostrEvent, count: Int) {
+        for connection in hub.connections { connection.flood(event, count: count) }
+    }
+
+    /// Says farewell to every client, now.
+    public func closeConnections(code: UInt16 = 1001) {
+        for connection in hub.connections { connection.end(WebSocketCloseCode(rawValue: code)) }
+    }
+
+    /// Closes every open socket, now, without a word.
+    public func killConnections() {
+        for connection in hub.connections { connection.end(nil) }
+    }
+
+    /// What is seen from now on. A reader that is more than 4,096 behind loses the oldest
+    /// (``NostrRelayCounters/unheard``). The stream ends with the relay.
+    public func notes() -> AsyncStream<NostrRelayNote> { hub.notes() }
+}

@@ -1,0 +1,113 @@
+@testable import Delivery
+import PushModel
+import PushTesting
+import Synchronization
+
+/// A volatile push whose address is `t<number>`.
+func volatilePush(
+    _ number: Int, bundle: String? = nil, custody: Duration = .seconds(600), at now: UnixTime
+) -> VolatilePush {
+    let token = Secret("t\(number)".utf8)
+    let message: ProviderMessage =
+        if let bundle {
+            .apns(
+                APNsMessage(
+                    token: token, bundle: bundle, pushType: .background, priority: 5,
+                    payload: Secret(#"{"aps":{"content-available":1}}"#.utf8)))
+        } else {
+            .fcm(FCMMessage(address: token, priority: .high, data: Secret("{}".utf8)))
+        }
+    return VolatilePush(message: message, pushClass: .normal, custodyEnds: now + custody)
+}
+
+extension Rig {
+    /// Takes volatile pushes in.
+    @discardableResult
+    func admitVolatile(
+        _ numbers: some Sequence<Int>, bundle: String? = nil, custody: Duration = .seconds(600),
+        untaken: (@Sendable () -> Void)? = nil
+    ) -> VolatileAdmission {
+        let pushes = numbers.map { volatilePush($0, bundle: bundle, custody: custody, at: clock.now) }
+        return service.volatileIntake.admit(
+            VolatileVerdict(pushes: pushes, untaken: untaken), instance: Names.instance)
+    }
+
+    /// Lets time pass until nothing volatile is owed.
+    func passUntilNothingOwed() async {
+        while service.volatileOwed > 0, !Task.isCancelled {
+            await pass(.milliseconds(100))
+            for _ in 0..<50 where service.volatileOwed > 0 { await Task.yield() }
+        }
+    }
+}
+
+/// What is asked of a store, by the doors through which content could reach it.
+final class EngineSpy: Engine {
+    private let inner: any Engine
+    /// Calls that write, or that look something up by a name made of content.
+    let calls = Trace()
+
+    init(_ inner: any Engine) { self.inner = inner }
+
+    func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
+        calls.add("find")
+        return try await inner.find(keys, now: now)
+    }
+
+    func page(
+        _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
+    ) async throws(StoreError) -> [StoredRecord] {
+        calls.add("page")
+        return try await inner.page(index, after: after, limit: limit, now: now)
+    }
+
+    func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied {
+        calls.add("apply")
+        return try await inner.apply(changes, now: now)
+    }
+
+    func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
+        try await inner.purge(before: before, limit: limit)
+    }
+
+    func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
+        try await inner.forget(owner: owner, limit: limit)
+    }
+
+    func accept(
+        _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
+    ) async throws(StoreError) -> StoredAccepted {
+        calls.add("accept \(pushes.count)")
+        return try await inner.accept(pushes, changes: changes, now: now)
+    }
+
+    func settle(
+        _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
+    ) async throws(StoreError) -> [Bool] {
+        calls.add("settle \(steps.count)")
+        return try await inner.settle(steps, feedback: feedback, now: now)
+    }
+
+    func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
+        try await inner.claim(lane, due: due, limit: limit)
+    }
+
+    func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? { try await inner.nextDue(lane) }
+
+    func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int] {
+        try await inner.endCustody(before: before, limit: limit)
+    }
+
+    func renew(for span: Duration) async throws(StoreError) { try await inner.renew(for: span) }
+    func takeOver(limit: Int) async throws(StoreError) -> Int { try await inner.takeOver(limit: limit) }
+
+    func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
+        try await inner.load()
+    }
+
+    func setting(_ name: String) async throws(StoreError) -> [UInt8]? { try await inner.setting(name) }
+
+    func settle(setting name: String, to value: [UInt8]) async throws(StoreError) -> [UInt8] {
+        try await inner.settle(setting: name, to: value)
+    }
+}

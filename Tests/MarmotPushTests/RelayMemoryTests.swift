@@ -1,0 +1,102 @@
+@testable import MarmotPush
+import PushModel
+import Testing
+
+private func key(_ number: Int) -> Digest16 { Digest16(high: 0, low: UInt64(number)) }
+
+@Suite("Budgets and memories of repeats")
+struct RelayMemoryTests {
+    @Test("A window forgets an eighth of its span at a time, and never holds more than the span")
+    func window() {
+        var window = SlidingWindow<UInt16>()
+        for at: Int64 in [0, 1, 7_499, 7_500] { window.add(at: at, span: 60_000) }
+        let counts = [7_500, 59_999, 60_000, 67_499, 67_500, 1_000_000].map {
+            window.count(at: $0, span: 60_000)
+        }
+        #expect(counts == [4, 4, 1, 1, 0, 0])
+        window.add(at: 5_000_000, span: 60_000)
+        #expect(window.count(at: 5_000_000, span: 60_000) == 1)
+        window.remove()
+        #expect(window.count(at: 5_000_000, span: 60_000) == 0)
+    }
+
+    @Test("The minute and the hour both hold; what is refused is not charged")
+    func budget() {
+        let rule = RateRule(perMinute: 2, perHour: 3)
+        var budget = Budget<UInt32>()
+        let times: [(Int64, Bool)] = [
+            (0, true), (1, true), (2, false), (59_000, false), (60_000, true), (120_000, false),
+            (3_599_999, false), (3_600_000, true)
+        ]
+        for (at, expected) in times {
+            let isGranted = budget.charge(rule, at: at)
+            #expect(isGranted == expected, "at \(at)")
+        }
+    }
+
+    @Test("Zero is no limit")
+    func unlimited() {
+        var budget = Budget<UInt16>()
+        let granted = (0..<100_000).map { _ in budget.charge(RateRule(perMinute: 0, perHour: 0), at: 5) }
+        #expect(!granted.contains(false))
+    }
+
+    @Test("A refund gives back one")
+    func refund() {
+        var budgets = KeyedBudget(RateRule(perMinute: 1, perHour: 10), limit: 10)
+        var granted = [budgets.charge(key(1), at: 0), budgets.charge(key(1), at: 1)]
+        budgets.refund(key(1))
+        granted.append(budgets.charge(key(1), at: 2))
+        budgets.refund(key(2))
+        #expect(granted == [true, false, true])
+        #expect(budgets.count == 1)
+    }
+
+    @Test("A full table makes room where something is left, keeps those that are spent, and stays as large")
+    func fullTable() {
+        var budgets = KeyedBudget(RateRule(perMinute: 1, perHour: 10), limit: 4)
+        let first = (0..<4).map { budgets.charge(key($0), at: 0) }
+        #expect(first == [true, true, true, true])
+        // All four are spent: a new one has no place.
+        var granted = [budgets.charge(key(9), at: 1)]
+        #expect(budgets.count == 4)
+        budgets.refund(key(2))
+        granted.append(budgets.charge(key(9), at: 2))
+        granted.append(budgets.charge(key(0), at: 3))
+        #expect(granted == [false, true, false])
+        #expect(budgets.count == 4)
+        // From a minute later on nobody is spent, and thousands pass through the same four places.
+        for number in 100..<5_000 {
+            let isCharged = budgets.charge(key(number), at: 60_000 * Int64(number))
+            #expect(isCharged && budgets.count == 4)
+        }
+    }
+
+    @Test("A key is held for its span, and no longer")
+    func span() {
+        var window = ReplayWindow(span: 300_000, limit: 10)
+        let isNew = [0, 1, 299_999, 300_000, 300_001].map { window.reserve(key(1), at: $0) }
+        #expect(isNew == [true, false, false, true, false])
+    }
+
+    @Test("A released key may come again, and its old place does not free the new one")
+    func release() {
+        var window = ReplayWindow(span: 1_000, limit: 3)
+        var isNew = [window.reserve(key(1), at: 0)]
+        window.release(key(1))
+        isNew += [900, 1_500, 1_900].map { window.reserve(key(1), at: $0) }
+        #expect(isNew == [true, true, false, true])
+    }
+
+    @Test("The oldest makes room, and the places are never more than the limit")
+    func limit() {
+        var window = ReplayWindow(span: 1_000_000, limit: 100)
+        for number in 0..<10_000 {
+            let isNew = window.reserve(key(number), at: Int64(number))
+            #expect(isNew && window.count <= 100)
+            if number.isMultiple(of: 3) { window.release(key(number)) }
+        }
+        let isNew = [9_998, 9_901, 9_800].map { window.reserve(key($0), at: 10_000) }
+        #expect(isNew == [false, false, true])
+    }
+}
