@@ -24,7 +24,12 @@ package final class RandomStream: Sendable {
     package func next() -> UInt64 {
         state.withLock { state in
             if state.words.isEmpty { Self.refill(&state) }
-            return state.words.removeLast()
+            // What was given out must not stay behind.
+            let last = state.words.count - 1
+            let word = state.words[last]
+            state.words[last] = 0
+            state.words.removeLast()
+            return word
         }
     }
 
@@ -43,5 +48,16 @@ package final class RandomStream: Sendable {
             }
             sodium_memzero(bytes.baseAddress!, bytes.count)
         }
+    }
+}
+
+extension World {
+    /// The live world with random words from a stream: a push needs several, and a call into the kernel for
+    /// each costs more than the rest of what they are for.
+    package static func streaming() -> World {
+        var world = World.live
+        let stream = RandomStream(world)
+        world.random = { stream.next() }
+        return world
     }
 }

@@ -31,6 +31,8 @@ final class HTTP2ServerSession {
     private var pool: [SimulatedRequest] = []
     /// The library is told no stream limit; what the wire says is written over its SETTINGS frames, in order.
     private var announced: [UInt32] = []
+    /// Of the connection's window, not yet given back.
+    private var consumedBytes = 0
 
     fileprivate final class Stream {
         let request: SimulatedRequest
@@ -76,6 +78,11 @@ final class HTTP2ServerSession {
 
     /// Lends what the session wants to send next, frame by frame; stops when there is nothing, or on a fault.
     func drain(_ take: (UnsafeRawBufferPointer) -> Void) {
+        if consumedBytes > 0 {
+            nghttp2_submit_window_update(
+                session, UInt8(NGHTTP2_FLAG_NONE.rawValue), 0, Int32(clamping: consumedBytes))
+            consumedBytes = 0
+        }
         while true {
             var data: UnsafePointer<UInt8>?
             let count = nghttp2_session_mem_send(session, &data)
@@ -125,9 +132,15 @@ final class HTTP2ServerSession {
     /// GOAWAY with 2³¹−1: a warning (RFC 9113 §6.8).
     func submitShutdownNotice() { nghttp2_submit_shutdown_notice(session) }
 
-    func consume(_ bytes: Int, on stream: Int32) { nghttp2_session_consume(session, stream, bytes) }
+    func consume(_ bytes: Int, on stream: Int32) {
+        consumeConnection(bytes)
+        consumeStream(bytes, on: stream)
+    }
     /// Where the stream has ended only the connection's window is left to open.
-    func consumeConnection(_ bytes: Int) { nghttp2_session_consume_connection(session, bytes) }
+    ///
+    /// The library would give a connection's window back only once half of it is used, and so withhold the
+    /// other half for ever from a sender that fills it: what was consumed goes back with the next write.
+    func consumeConnection(_ bytes: Int) { consumedBytes += bytes }
     func consumeStream(_ bytes: Int, on stream: Int32) {
         nghttp2_session_consume_stream(session, stream, bytes)
     }

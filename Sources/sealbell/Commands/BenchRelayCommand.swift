@@ -75,23 +75,11 @@ struct BenchRelayCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        let directory = FileManager.default.temporaryDirectory
-            .appending(component: "sealbell-bench-\(shell.facts.processID)").path
-        do {
-            try FileManager.default.createDirectory(
-                atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        } catch {
-            throw CommandFailure(.failed, "\(directory): The directory could not be made.")
-        }
-        // What cannot be removed is left to the system's own cleaning.
-        defer { try? FileManager.default.removeItem(atPath: directory) }
-        do {
+        try await inTrialDirectory("bench", shell) { directory in
             let plan = try plan(shell, directory)
             let (report, hasPassed) = try await RelayBench(plan, world: shell.world, say: shell.err).run()
             tell(report, json: json, shell)
             return hasPassed ? .done : .failed
-        } catch let error as BenchError {
-            throw failure(error)
         }
     }
 

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Bench
-import Foundation
 import PushModel
 
 /// `sealbell bench strangers`.
@@ -21,24 +20,12 @@ struct BenchStrangersCommand: SealbellCommand {
     var json = false
 
     func run(_ shell: Shell) async throws -> Ending {
-        let directory = FileManager.default.temporaryDirectory
-            .appending(component: "sealbell-strangers-\(shell.facts.processID)").path
-        do {
-            try FileManager.default.createDirectory(
-                atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        } catch {
-            throw CommandFailure(.failed, "\(directory): The directory could not be made.")
-        }
-        // What cannot be removed is left to the system's own cleaning.
-        defer { try? FileManager.default.removeItem(atPath: directory) }
-        do {
+        try await inTrialDirectory("strangers", shell) { directory in
             let bench = StrangersBench(
                 pairs: pairs, executable: try ownExecutable(), directory: directory, world: shell.world)
             let (report, hasPassed) = try await bench.run()
             tell(report, json: json, shell)
             return hasPassed ? .done : .failed
-        } catch let error as BenchError {
-            throw failure(error)
         }
     }
 }

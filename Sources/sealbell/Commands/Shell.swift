@@ -4,6 +4,7 @@ import Glibc
 import Darwin
 #endif
 import ArgumentParser
+import Primitives
 import PushModel
 
 /// What a command has around itself: facts, clocks, and the two ways out.
@@ -20,7 +21,7 @@ struct Shell: Sendable {
     /// This process: results to standard output, the rest to standard error.
     static func live(_ facts: ProcessFacts) -> Shell {
         Shell(
-            facts: facts, world: .live,
+            facts: facts, world: .streaming(),
             out: { line in
                 // A reader that has gone away (a closed pipe) wants no more lines.
                 try? writeAll(STDOUT_FILENO, Array((line + "\n").utf8))
