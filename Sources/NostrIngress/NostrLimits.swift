@@ -42,8 +42,7 @@ package struct NostrLimits: Sendable {
     /// Wraps are dated back so much (NIP-59), so stored ones are asked for from then on.
     package static let backlog = Duration.seconds(172_800)
 
-    /// A relay's document (NIP-11): those of large relays have 3 KiB.
-    package static let documentBytes = 64 << 10
+    /// A relay's document (NIP-11).
     package static let documentDeadline = Duration.seconds(5)
     /// Relays that one event is published to at once: lists name at most sixteen.
     package static let publications = 16

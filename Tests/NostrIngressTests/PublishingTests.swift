@@ -69,8 +69,8 @@ struct PublishingTests {
     @Test("A relay whose document would not take the event is not asked")
     func unfit() async throws {
         let rig = try await Rig()
-        var document = RelayDocument()
-        document.messageBytes = 100
+        var document = RelayInformation()
+        document.maxMessageBytes = 100
         let (fetched, relays) = (document, try addresses(rig))
         let outcomes = await publisher(rig, document: { _ in fetched })
             .publish(rig.wrap(), to: relays, within: .seconds(20))
@@ -107,37 +107,26 @@ struct PublishingTests {
 
 @Suite("A relay's document")
 struct DocumentTests {
-    private func document(_ text: String) -> RelayDocument? { RelayDocument(Secret(text.utf8)) }
-
-    @Test("The limits that concern us are read, and members of another type count as absent")
-    func limits() throws {
-        let found = try #require(
-            document(
-                """
-                {"name":"x","limitation":{"max_message_length":1000,"max_content_length":500,
-                "auth_required":true,"min_pow_difficulty":0,"created_at_lower_limit":86400,"max_limit":"many"}}
-                """))
-        #expect(found.messageBytes == 1_000 && found.contentCharacters == 500 && found.asksForProof)
+    @Test("A document's limits say which events are worth sending")
+    func limits() {
+        var found = RelayInformation()
+        #expect(found.takes(messageBytes: .max, contentBytes: .max, age: .seconds(1 << 40)))
+        found.maxMessageBytes = 1_000
+        found.maxContentCharacters = 500
+        found.createdAtLowerLimit = .seconds(86_400)
         #expect(found.takes(messageBytes: 1_000, contentBytes: 500, age: .seconds(86_400)))
         #expect(!found.takes(messageBytes: 1_001, contentBytes: 500, age: .zero))
         #expect(!found.takes(messageBytes: 10, contentBytes: 501, age: .zero))
         #expect(!found.takes(messageBytes: 10, contentBytes: 5, age: .seconds(86_401)))
-        let odd = try #require(
-            document(#"{"limitation":{"max_message_length":"a","auth_required":1,"min_pow_difficulty":-3}}"#))
-        #expect(odd == RelayDocument())
-        #expect(document(#"{"limitation":[]}"#) == RelayDocument())
-        let work = try #require(document(#"{"limitation":{"min_pow_difficulty":8}}"#))
-        #expect(!work.takes(messageBytes: 1, contentBytes: 1, age: .zero))
+        found.minPowDifficulty = 8
+        #expect(!found.takes(messageBytes: 1, contentBytes: 1, age: .zero))
     }
-
-    @Test("What is no JSON object is no document", arguments: ["", "[]", "{", "null", "<html>"])
-    func broken(_ text: String) { #expect(document(text) == nil) }
 
     @Test("Only relays with TLS are asked, at their own address")
     func fetch() async throws {
         let asked = AskedWeb()
-        let fetch = RelayDocument.fetch(asked)
-        #expect(await fetch(try WebSocketAddress("wss://relay.example.org:7000/a"))?.messageBytes == 7)
+        let fetch = RelayInformation.fetch(asked)
+        #expect(await fetch(try WebSocketAddress("wss://relay.example.org:7000/a"))?.maxMessageBytes == 7)
         #expect(await fetch(try WebSocketAddress("ws://127.0.0.1:7000")) == nil)
         #expect(await fetch(try WebSocketAddress("wss://\(String(repeating: "a", count: 56)).onion")) == nil)
     }

@@ -83,7 +83,7 @@ actor InboxRelay {
 
     private func serve() async {
         if let fetch = around.document, plan.proxy == nil {
-            state.asksForProof = await fetch(relay.address)?.asksForProof ?? false
+            state.asksForProof = await fetch(relay.address)?.authRequired ?? false
         }
         await take(.start)
         while !Task.isCancelled {
