@@ -75,7 +75,7 @@ let rooms: [Target] = [
         "HTTP2Client",
         [
             "PushModel", "WireFormats", "EventLoops", "CNghttp2", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP1,
-            nioExtras, lifecycle
+            nioExtras
         ]),
     library(
         "WebClient",
@@ -126,7 +126,7 @@ let application: [Target] = [
             "PushModel", "Primitives", "WireFormats", "AtRest", "ZulipPush", "Delivery", "HTTP2Client",
             "WebClient",
             "APNs", "FCM", "MemoryStore", "SQLiteStore", "HTTPIngress", "AdminIngress", "Simulators", "Bench",
-            "EventLoops", "CWiping",
+            "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL, crypto
         ],
         swiftSettings: strict)
@@ -149,7 +149,7 @@ let suites: [Target] = [
         [
             "PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", "WebClient",
             "WireFormats",
-            nioCore, nioPosix, nioSSL, nioHTTP1, crypto, cryptoExtras, "CNghttp2"
+            nioCore, nioPosix, nioSSL, nioHTTP1, crypto, cryptoExtras, lifecycle, logging, "CNghttp2"
         ]),
     tests(
         "SimulatorsTests",
@@ -175,7 +175,8 @@ let suites: [Target] = [
         "SealbellTests",
         [
             "sealbell", "PushModel", "Primitives", "PushTesting", "Simulators", "WireFormats", "ZulipPush",
-            "SQLiteStore", "MemoryStore", "AtRest", "AdminIngress", "Delivery", "WebClient", lifecycle,
+            "SQLiteStore", "MemoryStore", "AtRest", "AdminIngress", "Delivery", "WebClient", "MarmotPush",
+            "NostrIngress", "WebSocket", lifecycle,
             logging, metrics, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
         ]),
     tests(

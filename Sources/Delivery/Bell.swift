@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Wakes one waiting loop. Ringing while nobody waits is remembered once.
-final class Bell: Sendable {
+package final class Bell: Sendable {
     private struct State {
         var rung = false
         var waiter: CheckedContinuation<Void, Never>?
@@ -9,7 +9,9 @@ final class Bell: Sendable {
 
     private let state = Mutex(State())
 
-    func ring() {
+    package init() {}
+
+    package func ring() {
         let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
             guard let waiter = state.waiter else {
                 state.rung = true
@@ -22,7 +24,7 @@ final class Bell: Sendable {
     }
 
     /// Returns when rung, or when the task is cancelled. One loop only may wait.
-    func wait() async {
+    package func wait() async {
         await withTaskCancellationHandler {
             await pause { Task.isCancelled }
         } onCancel: {
@@ -31,7 +33,7 @@ final class Bell: Sendable {
     }
 
     /// Returns when rung, and not before: for a loop that still has a duty in a cancelled task.
-    func waitThroughCancellation() async { await pause { false } }
+    package func waitThroughCancellation() async { await pause { false } }
 
     private func pause(unless goesOnAnyway: () -> Bool) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in

@@ -104,7 +104,8 @@ final class Lane<P: Provider>: LaneDoor {
     func stop() {
         // At once, so that a lane that takes this one's place need not wait for our last answers.
         let until = core.world.instant() + core.limits.volatileDrain
-        carryOut(state.withLock { $0.stop(drainUntil: until) })
+        let now = core.world.now()
+        carryOut(state.withLock { $0.stop(drainUntil: until, now: now) })
         sender.ring()
         refill.ring()
         stopped.ring()

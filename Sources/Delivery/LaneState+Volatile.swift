@@ -2,6 +2,9 @@ import PushModel
 
 /// What a lane does with pushes that stand in its memory only.
 extension LaneState {
+    /// Between attempts while a stop drains, at most: five in the ten seconds that it takes.
+    private static let drainRetry: Duration = .seconds(2)
+
     /// Lays an entry aside. It stays in memory, or is dropped and counted.
     mutating func shelve(_ entry: LaneQueue.Entry, _ actions: inout Actions) {
         guard !isOver else { return drop(1, &actions) }
@@ -57,7 +60,8 @@ extension LaneState {
         case nil: putBack(entry, &actions)
         case .retry(let notBefore, let attempt, _, let parked)?:
             var again = entry
-            again.push.notBefore = notBefore
+            // While a stop drains, a retry that is further off would be none.
+            again.push.notBefore = isStopping ? min(notBefore, now + Self.drainRetry) : notBefore
             again.push.attempt = attempt
             if parked || isStopping || queue.count >= queue.limit {
                 shelve(again, &actions)
@@ -70,11 +74,20 @@ extension LaneState {
         }
     }
 
-    /// Nothing more is taken from the store, and what is the store's goes back to it.
-    mutating func stop(drainUntil: ContinuousClock.Instant) -> Actions {
+    /// Nothing more is taken from the store, and what is the store's goes back to it. What is volatile is
+    /// tried once more at once, however far off its next attempt was: no other will be made.
+    mutating func stop(drainUntil: ContinuousClock.Instant, now: UnixTime) -> Actions {
+        guard !isStopping else { return dropMemory() }
         isStopping = true
-        self.drainUntil = self.drainUntil ?? drainUntil
-        return dropMemory()
+        self.drainUntil = drainUntil
+        let actions = dropMemory()
+        for var entry in queue.remove(where: { _ in true }) + shelf.remove(where: { _ in true }) {
+            entry.push.notBefore = min(entry.push.notBefore, now)
+            // Together they are no more than the shelf holds.
+            _ = shelf.admit(entry, now: .distantPast)
+        }
+        unshelve(now: now)
+        return actions
     }
 
     /// Whether a lane that stops has sent what is volatile, or cannot, or may wait no longer.

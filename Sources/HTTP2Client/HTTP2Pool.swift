@@ -1,7 +1,6 @@
 import EventLoops
 package import NIOCore
 package import PushModel
-import ServiceLifecycle
 import Synchronization
 
 /// Connections to one authority, opened and replaced by themselves, and streams on them by reservation.
@@ -9,7 +8,7 @@ import Synchronization
 /// A lane reserves a stream first and picks its most urgent push then. What a peer leaves unprocessed
 /// (GOAWAY, REFUSED_STREAM) is sent exactly once more, elsewhere, with the same fields; what was never
 /// written is handed on freely within the request's deadline.
-package final class HTTP2Pool: Service, Sendable {
+package final class HTTP2Pool: Sendable {
     typealias Waiter = UnsafeContinuation<HTTP2Slot?, Never>
     typealias State = PoolState<HTTP2Connection, Waiter>
 
@@ -44,16 +43,15 @@ package final class HTTP2Pool: Service, Sendable {
         state = Mutex(State(options: options))
     }
 
-    /// Keeps connections until cancelled or asked to stop; then lets what is in flight finish within the
-    /// request deadline and closes.
+    /// Keeps connections until cancelled; then lets what is in flight finish within the request deadline and
+    /// closes. A graceful stop of the process does not end it: the lane has pushes to send until it has
+    /// drained, and may need another connection for them.
     package func run() async throws {
         state.withLock { $0.start() }
         look()
-        await cancelWhenGracefulShutdown {
-            while !Task.isCancelled {
-                do { try await self.world.sleep(self.world.instant() + .seconds(1)) } catch { break }
-                self.look()
-            }
+        while !Task.isCancelled {
+            do { try await world.sleep(world.instant() + .seconds(1)) } catch { break }
+            look()
         }
         await stop()
     }

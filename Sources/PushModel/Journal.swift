@@ -22,7 +22,7 @@ package struct ErrorCode: LogSafe {
 /// Names of logged fields.
 package enum LogKey: String, Sendable, CaseIterable {
     case lane, app, instance, listener, service, reason, outcome, code, count, rows, bytes, status, attempt
-    case after, pid, port, version, note, credential, seconds, alert
+    case after, pid, port, version, note, credential, seconds, alert, relay
 }
 
 package enum LogLevel: String, Sendable, CaseIterable { case debug, info, warning, error }

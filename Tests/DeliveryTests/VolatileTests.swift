@@ -256,6 +256,25 @@ struct VolatileStopTests {
         try await expectLeft(2, in: depot)
     }
 
+    @Test("A push whose next attempt is further off than the drain is tried once more at the stop")
+    func lastAttempt() async throws {
+        let tries = Mutex(0)
+        let provider = ScriptedProvider(Names.fcm) { _ in
+            let number = tries.withLock { count in
+                count += 1
+                return count
+            }
+            return number == 1 ? .busy(.seconds(300)) : .accepted
+        }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            rig.admitVolatile([1])
+            await provider.waitForSent(1)
+            await rig.stop()
+            await provider.waitForSent(2)
+        }
+        #expect(provider.addresses == ["t1", "t1"])
+    }
+
     @Test("A retry that comes due while the stop drains is made")
     func retryWhileDraining() async throws {
         let depot = Depot()

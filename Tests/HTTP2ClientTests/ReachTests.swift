@@ -1,7 +1,10 @@
 import HTTP2Client
+import Logging
 import NIOPosix
 import PushModel
 import PushTesting
+import ServiceLifecycle
+import Synchronization
 import Testing
 
 @Suite("The way to a push service", .timeLimit(.minutes(5)))
@@ -47,6 +50,34 @@ struct ReachTests {
             #expect(answer.status == 200)
         }
         try await peer.close()
+    }
+
+    @Test("A graceful stop of the process leaves the pool at work, for what drains")
+    func gracefulStop() async throws {
+        let peer = try await RawPeer()
+        let client = try Client(port: peer.port)
+        let status = Mutex<Int?>(nil)
+        let service = Draining {
+            let answer = try await client.running { client in
+                try await gracefulShutdown()
+                return try await client.send(client.request())
+            }
+            status.withLock { $0 = answer.status }
+        }
+        let group = ServiceGroup(services: [service], logger: Logger(label: "stop"))
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await group.run() }
+            await group.triggerGracefulShutdown()
+            try await tasks.waitForAll()
+        }
+        #expect(status.withLock { $0 } == 200)
+        try await peer.close()
+    }
+
+    private struct Draining: Service {
+        let body: @Sendable () async throws -> Void
+
+        func run() async throws { try await body() }
     }
 
     @Test("Through a proxy that is asked to CONNECT, with its credential")

@@ -100,6 +100,22 @@ struct RelayTests {
         }
     }
 
+    @Test("Step 3: what was seen before a reload is no news to the relay that takes its place")
+    func replaced() async throws {
+        try await stage { bench, sender, keys in
+            let old = try sender.wrapped(.pushV1, [sender.chunk(sender.device(.fcm, 1), .pushV1)])
+            let new = try sender.wrapped(.pushV1, [sender.chunk(sender.device(.fcm, 2), .pushV1)])
+            await bench.expect(wakes: 1, by: old)
+            var other = try MarmotServing(keys: keys, topic: MarmotBench.topic, servesFCM: true)
+            other.formats = [.pushV1]
+            let next = MarmotRelay(other, replacing: bench.relay, world: bench.world)
+            await #expect(throws: MarmotError(.repeated)) {
+                try await next.receive(MarmotInbound(old, relay: 0, arrival: .live))
+            }
+            #expect(try await next.receive(MarmotInbound(new, relay: 0, arrival: .live)).pushes.count == 1)
+        }
+    }
+
     @Test("Step 4: beyond the global budget nothing is decrypted, and the same wrap is taken a minute later")
     func globalBudget() async throws {
         // A wrap and its one token are two.

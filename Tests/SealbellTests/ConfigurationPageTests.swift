@@ -27,7 +27,8 @@ struct ConfigurationPageTests {
             "listener": ConfigurationKeys.listener, "tls": ConfigurationKeys.tls,
             "log": ConfigurationKeys.log, "app": ConfigurationKeys.app, "apns": ConfigurationKeys.apns,
             "fcm": ConfigurationKeys.fcm, "fallback": ConfigurationKeys.fallback,
-            "zulip": ConfigurationKeys.zulip, "limits": ConfigurationKeys.limits,
+            "zulip": ConfigurationKeys.zulip, "marmot": ConfigurationKeys.marmot,
+            "limits": ConfigurationKeys.limits,
             "outbox": ConfigurationKeys.outbox, "alerts": ConfigurationKeys.alerts,
             "webhook": ConfigurationKeys.webhook, "mail": ConfigurationKeys.mail
         ]

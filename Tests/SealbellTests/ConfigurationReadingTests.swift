@@ -25,8 +25,8 @@ struct ConfigurationReadingTests {
         #expect(configuration.apps.last?.apns?.voip == true)
         #expect(configuration.apps.last?.apns?.environment == .production)
         let zulip = try #require(configuration.instances.first)
-        #expect(zulip.zulip.signUp == .invite && zulip.zulip.fcmApp?.text == "acme-chat")
-        #expect(zulip.zulip.keysFile == "/etc/sealbell/bouncer.keys")
+        #expect(zulip.zulip?.signUp == .invite && zulip.zulip?.fcmApp?.text == "acme-chat")
+        #expect(zulip.zulip?.keysFile == "/etc/sealbell/bouncer.keys")
         #expect(configuration.warnings.map(\.code) == [.appUnused])
     }
 
@@ -42,7 +42,7 @@ struct ConfigurationReadingTests {
         #expect(configuration.limits.outboxBytes == 4_294_967_296)
         #expect(configuration.limits.pushesPerMinute == 60_000)
         #expect(configuration.apps[0].fallback == FallbackAlert(title: "New notification"))
-        #expect(configuration.instances[0].zulip.signUp == .invite)
+        #expect(configuration.instances[0].zulip?.signUp == .invite)
         #expect(configuration.proxy == nil && configuration.alerts.webhook == nil)
         #expect(configuration.warnings.isEmpty)
     }
@@ -75,9 +75,9 @@ struct ConfigurationReadingTests {
                       admin: { bind: "10.1.2.3:9000", token_file: admin.token, tls: { cert: a, key: b } }
                     """))
         #expect(
-            configuration.instances[0].zulip.signUp
+            configuration.instances[0].zulip?.signUp
                 == .allowList(["chat.example.org", "other.example.org"]))
-        #expect(configuration.instances[0].zulip.mxLookup)
+        #expect(configuration.instances[0].zulip?.mxLookup == true)
         #expect(configuration.proxy?.host == "proxy.example.org" && configuration.proxy?.port == 3128)
         #expect(configuration.limits.outboxRows == 5000 && configuration.limits.outboxBytes == 67_108_864)
         #expect(configuration.limits.pushesPerMinute == nil && configuration.limits.connections == 100)
@@ -104,8 +104,10 @@ struct ConfigurationReadingTests {
             ConfigurationRequest(state: "/tmp/s", isSandbox: true), facts())
         #expect(configuration.isSandbox && configuration.file == nil)
         #expect(configuration.store.keysFile == "/tmp/s/storage.keys")
-        #expect(configuration.instances[0].zulip.signUp == .open)
-        #expect(configuration.instances[0].zulip.keysFile == "/tmp/s/sandbox/bouncer.keys")
+        let zulip = configuration.instances.first { $0.name.text == "zulip-main" }?.zulip
+        #expect(zulip?.signUp == .open && zulip?.keysFile == "/tmp/s/sandbox/bouncer.keys")
+        let marmot = configuration.instances.first { $0.name.text == "marmot-main" }?.marmot
+        #expect(marmot?.keyFile == "/tmp/s/sandbox/nostr.key")
         #expect(configuration.apps[0].apns?.keyFile == "/tmp/s/sandbox/apns.p8")
         #expect(configuration.warnings.isEmpty)
     }
@@ -117,7 +119,7 @@ struct ConfigurationReadingTests {
             "instances:\n",
             with: "  other:\n    fcm: { service_account: a.json }\n" + fcm)
         #expect(
-            try load(two.replacing("[acme]", with: "[acme, other]")).instances[0].zulip.fcmApp?.text
+            try load(two.replacing("[acme]", with: "[acme, other]")).instances[0].zulip?.fcmApp?.text
                 == "other")
         let both = two.replacing("[acme]", with: "[acme, other]")
             .replacing("  acme:\n", with: "  acme:\n    fcm: { service_account: b.json }\n")

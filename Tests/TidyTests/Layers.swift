@@ -37,7 +37,7 @@ enum Layers {
         "Delivery": ["PushModel", "ServiceLifecycle", "CoreMetrics"],
         "EventLoops": nio,
         "HTTP2Client": nio.union([
-            "PushModel", "WireFormats", "EventLoops", "CNghttp2", "ServiceLifecycle", "Foundation"
+            "PushModel", "WireFormats", "EventLoops", "CNghttp2", "Foundation"
         ]),
         "WebClient": nio.union(["PushModel", "WireFormats", "CWiping", "AsyncHTTPClient", "Foundation"]),
         "APNs": nio.union(["PushModel", "WireFormats", "HTTP2Client", "Crypto", "Foundation"]),

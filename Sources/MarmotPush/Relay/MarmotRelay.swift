@@ -13,23 +13,36 @@ package final class MarmotRelay: RelayRole {
 
     private let serving: MarmotServing
     private let publicKeys: [XOnlyKey]
-    private let memory: Mutex<RelayMemory>
+    private let shelf: Shelf
     private let world: World
-    private let start: ContinuousClock.Instant
 
-    package init(_ serving: MarmotServing, world: World) {
+    /// What a relay remembers, and since when; outlives it when another takes its place.
+    private final class Shelf: Sendable {
+        let memory: Mutex<RelayMemory>
+        let start: ContinuousClock.Instant
+
+        init(_ budgets: MarmotBudgets, _ start: ContinuousClock.Instant) {
+            memory = Mutex(RelayMemory(budgets))
+            self.start = start
+        }
+
+        func release(_ held: RelayMemory.Reservation) { memory.withLock { $0.release(held) } }
+    }
+
+    /// - Parameter old: the relay whose place this one takes, as after a reload: what it has seen is not new
+    ///   to this one either, and its budgets stay as spent as they are, and as large.
+    package init(_ serving: MarmotServing, replacing old: MarmotRelay? = nil, world: World) {
         self.serving = serving
         self.world = world
         publicKeys = serving.keys.map(\.publicKey)
-        memory = Mutex(RelayMemory(serving.budgets))
-        start = world.instant()
+        shelf = old?.shelf ?? Shelf(serving.budgets, world.instant())
     }
 
     /// The outcome table stands as it is: there is no registration that an answer could end.
     package static func override(_ answer: Answer) -> Outcome? { nil }
 
     /// Keys in memory, of all tables: bounded whatever comes.
-    package var remembered: Int { memory.withLock(\.keys) }
+    package var remembered: Int { shelf.memory.withLock(\.keys) }
 
     /// What to subscribe to: wraps for any of our keys, dated back as far as NIP-59 lets them be.
     ///
@@ -52,11 +65,13 @@ package final class MarmotRelay: RelayRole {
         // 3 and 4
         var held = RelayMemory.Reservation(wrap: Self.key(wrap.id))
         let now = elapsed
-        if let refusal = memory.withLock({ $0.begin(held.wrap, at: now) }) { throw MarmotError(refusal) }
+        if let refusal = shelf.memory.withLock({ $0.begin(held.wrap, at: now) }) {
+            throw MarmotError(refusal)
+        }
         do throws(MarmotError) {
             return try open(inbound, with: pairs(from: addressee), &held, now)
         } catch {
-            if error.code == .overBudget { release(held) }
+            if error.code == .overBudget { shelf.release(held) }
             throw error
         }
     }
@@ -81,7 +96,7 @@ package final class MarmotRelay: RelayRole {
             trigger.format == .pushV1 ? Self.key(SHA256.hash(digests.flatMap(\.self))) : nil
         let (rumor, sender) = (Self.key(opened.event.id), Self.key(opened.event.pubkey.bytes))
         var reserved = held
-        let refusal = memory.withLock {
+        let refusal = shelf.memory.withLock {
             $0.admit(rumor: rumor, content: content, sender: sender, &reserved, at: now)
         }
         held = reserved
@@ -123,7 +138,7 @@ package final class MarmotRelay: RelayRole {
         let notes = Chunk.allCases.compactMap { why in
             counts[why].flatMap { $0 > 0 ? VolatileVerdict.Note(why.note, $0) : nil }
         }
-        return VolatileVerdict(pushes: pushes, notes: notes) { [weak self] in self?.release(held) }
+        return VolatileVerdict(pushes: pushes, notes: notes) { [shelf] in shelf.release(held) }
     }
 
     /// Why a chunk leads nowhere.
@@ -155,14 +170,16 @@ package final class MarmotRelay: RelayRole {
     private func judge(
         _ chunk: Secret, _ format: TokenFormat, _ key: Digest16, _ pairs: [Secp256k1KeyPair], _ now: Int64
     ) -> Found {
-        guard memory.withLock({ $0.charge(encryptedToken: key, at: now) }) else { return .not(.overBudget) }
+        guard shelf.memory.withLock({ $0.charge(encryptedToken: key, at: now) }) else {
+            return .not(.overBudget)
+        }
         let target: DeviceTarget
         do throws(MarmotError) {
             target = try decrypt(chunk, format, pairs, now)
         } catch {
             // What was charged stays charged for a decoy: it cost us the attempt.
             guard error.code == .overBudget else { return .not(.decoy) }
-            memory.withLock { $0.refund(encryptedToken: key) }
+            shelf.memory.withLock { $0.refund(encryptedToken: key) }
             return .not(.overBudget)
         }
         guard target.platform == .fcm ? serving.servesFCM : serving.topic != nil else {
@@ -172,7 +189,7 @@ package final class MarmotRelay: RelayRole {
             return .not(.decoy)
         }
         let device = Self.key(target.digest)
-        let isWithin = memory.withLock { memory in
+        let isWithin = shelf.memory.withLock { memory in
             if memory.charge(deviceToken: device, at: now) { return true }
             memory.refund(encryptedToken: key)
             return false
@@ -185,7 +202,9 @@ package final class MarmotRelay: RelayRole {
         _ chunk: Secret, _ format: TokenFormat, _ pairs: [Secp256k1KeyPair], _ now: Int64
     ) throws(MarmotError) -> DeviceTarget {
         for pair in pairs {
-            guard memory.withLock({ $0.chargeAttempt(at: now) }) else { throw MarmotError(.overBudget) }
+            guard shelf.memory.withLock({ $0.chargeAttempt(at: now) }) else {
+                throw MarmotError(.overBudget)
+            }
             do {
                 return try TokenBox.decrypt(chunk, format, with: pair)
             } catch {
@@ -195,10 +214,8 @@ package final class MarmotRelay: RelayRole {
         throw MarmotError(.tokenDoesNotOpen)
     }
 
-    private func release(_ held: RelayMemory.Reservation) { memory.withLock { $0.release(held) } }
-
     /// Milliseconds since this relay began, by the clock that is never set.
-    private var elapsed: Int64 { start.duration(to: world.instant()).wholeMilliseconds }
+    private var elapsed: Int64 { shelf.start.duration(to: world.instant()).wholeMilliseconds }
 
     /// The first half of 32 bytes that nobody can choose freely is key enough.
     private static func key(_ bytes: [UInt8]) -> Digest16 {

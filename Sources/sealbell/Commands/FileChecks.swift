@@ -72,6 +72,13 @@ struct FileChecks {
             } catch {
                 return error.sentence
             }
+        case .nostrKey:
+            do throws(NostrKeyFile.Fault) {
+                _ = try NostrKeyFile.parse(bytes)
+                return nil
+            } catch {
+                return error.sentence
+            }
         case .certificate, .authority:
             // The reason is the parser's own text, which may quote the file.
             let certificates = try? NIOSSLCertificate.fromPEMFile(path)
@@ -142,7 +149,9 @@ struct FileChecks {
 extension ConfiguredFile.Content {
     var isSecret: Bool {
         switch self {
-        case .storageKeys, .apnsKey, .serviceAccount, .bouncerKeys, .privateKey, .token, .webhookSecret: true
+        case .storageKeys, .apnsKey, .serviceAccount, .bouncerKeys, .nostrKey, .privateKey, .token,
+            .webhookSecret:
+            true
         case .certificate, .authority: false
         }
     }
@@ -153,6 +162,7 @@ extension ConfiguredFile.Content {
         case .apnsKey: "an APNs key"
         case .serviceAccount: "a service account"
         case .bouncerKeys: "bouncer keys"
+        case .nostrKey: "a Nostr key"
         case .certificate: "a certificate"
         case .privateKey: "a private key"
         case .authority: "an authority"

@@ -14,7 +14,7 @@ struct KeysCommand: AsyncParsableCommand {
 struct KeysNewCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "new", abstract: "Makes a key.",
-        subcommands: [KeysNewZulipCommand.self, KeysNewStorageCommand.self])
+        subcommands: [KeysNewZulipCommand.self, KeysNewNostrCommand.self, KeysNewStorageCommand.self])
 }
 
 /// `sealbell keys new zulip`: adds a key pair to a bouncer key file, and says the public half.
@@ -79,17 +79,49 @@ struct KeysNewZulipCommand: SealbellCommand {
 
     private func keyFile(_ shell: Shell) throws -> String {
         if let file { return joinPath(shell.facts.workingDirectory, file) }
-        let instances = try shell.load(options.request()).instances
+        let instances = try shell.load(options.request()).instances.filter { $0.zulip != nil }
         guard let instance else {
-            guard instances.count == 1, let only = instances.first else {
-                throw CommandFailure(.usage, "There are several instances; say which one with --instance.")
+            guard instances.count == 1, let file = instances.first?.zulip?.keysFile else {
+                throw CommandFailure(
+                    .usage, "There are several Zulip instances, or none; say which one with --instance.")
             }
-            return only.zulip.keysFile
+            return file
         }
-        guard let found = instances.first(where: { $0.name.text == instance }) else {
-            throw CommandFailure(.usage, "The configuration has no instance of that name.")
+        guard let file = instances.first(where: { $0.name.text == instance })?.zulip?.keysFile else {
+            throw CommandFailure(.usage, "The configuration has no Zulip instance of that name.")
         }
-        return found.zulip.keysFile
+        return file
+    }
+}
+
+/// `sealbell keys new nostr`: makes the key of a notification server, and says the public half.
+struct KeysNewNostrCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "nostr",
+        abstract: "Makes the key of a Marmot notification server.",
+        discussion: """
+            Prints the public key, which goes into your build of the app. An existing file is never \
+            overwritten: tokens that were encrypted to it could not be opened any more.
+            """)
+
+    @Option(help: ArgumentHelp("The key file.", valueName: "file"))
+    var file: String
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let path = joinPath(shell.facts.workingDirectory, file)
+        let pair = Secp256k1KeyPair.generate(shell.world)
+        do throws(FileFault) {
+            let text = NostrKeyFile.text(pair)
+            try text.reveal { raw throws(FileFault) in try writeFile(path, raw, replacing: false) }
+        } catch {
+            throw CommandFailure(.failed, "\(path): \(error.sentence)")
+        }
+        let key = pair.publicKey.hex
+        shell.out(json ? try jsonText(["public_key": key, "file": path]) : key)
+        return .done
     }
 }
 

@@ -4,6 +4,7 @@ import NIOPosix
 import NIOSSL
 import NIOTLS
 import PushModel
+import WebSocket
 
 /// Whether the push services' doors open: name, route, TLS and trust. Nothing is asked of them.
 struct ReachChecks {
@@ -16,6 +17,8 @@ struct ReachChecks {
         var host: String
         var port: Int
         var caFile: String?
+        /// Without TLS: a proxy, or a relay on this machine.
+        var isPlain = false
     }
 
     let configuration: RelayConfiguration
@@ -23,14 +26,11 @@ struct ReachChecks {
     init(_ configuration: RelayConfiguration) { self.configuration = configuration }
 
     func check() async -> [Finding] {
-        if let proxy = configuration.proxy {
-            let door = Door(host: proxy.host, port: proxy.port)
-            let finding = await knock(door, isPlain: true)
-            return [finding]
-        }
+        let services =
+            configuration.proxy.map { [Door(host: $0.host, port: $0.port, isPlain: true)] } ?? doors()
         return await withTaskGroup(of: (Int, Finding).self) { group in
-            for (index, door) in doors().prefix(Self.limit).enumerated() {
-                group.addTask { (index, await knock(door, isPlain: false)) }
+            for (index, door) in (services + relays()).prefix(Self.limit).enumerated() {
+                group.addTask { (index, await knock(door)) }
             }
             var found: [(Int, Finding)] = []
             for await finding in group { found.append(finding) }
@@ -62,6 +62,25 @@ struct ReachChecks {
         return doors
     }
 
+    /// Inbox relays on Nostr, or the SOCKS proxies before them; an onion service is out of our own reach.
+    func relays() -> [Door] {
+        var doors: [Door] = []
+        for marmot in configuration.instances.compactMap(\.marmot) {
+            if let proxy = marmot.proxy {
+                doors.append(Door(host: proxy.host, port: proxy.port, isPlain: true))
+                continue
+            }
+            // The configuration holds none that is malformed.
+            for address in marmot.relays.compactMap({ try? WebSocketAddress($0) }) {
+                doors.append(
+                    Door(
+                        host: address.host, port: address.port,
+                        caFile: address.isSecure ? marmot.caFile : nil, isPlain: !address.isSecure))
+            }
+        }
+        return doors.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+    }
+
     private func tokenURL(_ fcm: FCMAppConfiguration) -> HTTPSURL? {
         // A file that cannot be read has a finding of its own.
         guard let bytes = try? readSecret(fcm.serviceAccountFile, limitBytes: FileChecks.limitBytes) else {
@@ -71,7 +90,8 @@ struct ReachChecks {
         return (try? ServiceAccount(file: bytes)).flatMap { HTTPSURL($0.tokenURL) }
     }
 
-    private func knock(_ door: Door, isPlain: Bool) async -> Finding {
+    private func knock(_ door: Door) async -> Finding {
+        let isPlain = door.isPlain
         let subject = "\(door.host):\(door.port)"
         let group = MultiThreadedEventLoopGroup.singleton
         do {
@@ -110,7 +130,7 @@ struct ReachChecks {
             try await opened.futureResult.get()
             return .good(
                 .reach, subject,
-                isPlain ? "The proxy answers." : "It answers, and its certificate is trusted.")
+                isPlain ? "It answers." : "It answers, and its certificate is trusted.")
         } catch {
             return .fault(.reach, subject, sentence(error, door.port, isPlain))
         }
@@ -131,7 +151,7 @@ struct ReachChecks {
                 "It answers, and TLS fails: look at the clock, at ca, and at what opens TLS on the way."
         case is NIOConnectionError, is ChannelError:
             return isPlain
-                ? "The proxy does not answer; look at proxy and at the route to it."
+                ? "It does not answer: look at the address and the route to it."
                 : "It does not answer: look at DNS and at the firewall; outgoing port \(port) must be open."
         default:
             return "It cannot be reached: look at DNS, the route and the firewall."

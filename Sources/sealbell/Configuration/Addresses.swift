@@ -96,6 +96,22 @@ struct OutgoingProxy: Sendable, Hashable {
     }
 }
 
+/// A SOCKS5 proxy: `socks5://127.0.0.1:9050`. Credentials in the URL are refused: each connection has its
+/// own.
+struct SOCKSAddress: Sendable, Hashable {
+    let host: String
+    let port: Int
+
+    init?(_ text: String) {
+        guard text.hasPrefix("socks5://"), text.utf8.count <= 2048 else { return nil }
+        var rest = text.dropFirst("socks5://".count)
+        if rest.hasSuffix("/") { rest = rest.dropLast() }
+        guard let (host, port) = splitHostPort(rest, defaultPort: 1080) else { return nil }
+        self.host = host
+        self.port = port
+    }
+}
+
 /// Plain digits only; at most 15 of them.
 func decimal(_ text: Substring) -> Int? {
     guard (1...15).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {

@@ -13,6 +13,10 @@ enum ConfigurationKeys {
     static let fcm = ["service_account", "address", "url", "ca", "token_url"]
     static let fallback = ["title", "body", "title_loc_key", "loc_key", "sound", "category"]
     static let zulip = ["protocol", "apps", "fcm_app", "keys", "sign_up", "hosts", "mx_lookup"]
+    static let marmot = [
+        "protocol", "apps", "bundle", "key_file", "old_key_files", "relays", "formats", "mode", "backlog",
+        "proxy", "ca"
+    ]
     static let limits = ["outbox", "pushes_per_minute", "connections"]
     static let outbox = ["rows", "bytes"]
     static let alerts = ["log", "gauge", "webhook", "mail"]
@@ -20,7 +24,7 @@ enum ConfigurationKeys {
     static let mail = ["command", "to"]
 
     /// Protocols that a later release speaks.
-    static let unbuiltProtocols = ["nextcloud", "session", "status", "marmot", "gorush"]
+    static let unbuiltProtocols = ["nextcloud", "session", "status", "gorush"]
     /// Push services of an app that a later release speaks.
     static let unbuiltServices = ["web_push", "huawei"]
 }

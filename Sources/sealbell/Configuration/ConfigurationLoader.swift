@@ -127,5 +127,9 @@ enum ConfigurationLoader {
             apps: [sandbox]
             keys: bouncer.keys
             sign_up: open
+          marmot-main:
+            protocol: marmot
+            apps: [sandbox]
+            key_file: nostr.key
         """
 }

@@ -112,7 +112,13 @@ struct ConfigurationReader {
     private func checkUse(
         _ apps: [AppConfiguration], _ instances: [InstanceConfiguration], _ listeners: [ListenerConfiguration]
     ) {
-        for instance in instances where !listeners.contains(where: { $0.serves.contains(instance.name) }) {
+        for instance in instances {
+            let isServed = listeners.contains { $0.serves.contains(instance.name) }
+            guard instance.kind.isServedByListeners else {
+                if isServed { servesInVain(instance.name) }
+                continue
+            }
+            guard !isServed else { continue }
             context.fault(
                 .conflict, ConfigurationPath(["instances", instance.name.text]),
                 root["instances"]?[instance.name.text]?.source ?? .builtIn,
@@ -123,6 +129,17 @@ struct ConfigurationReader {
                 .appUnused, ConfigurationPath(["apps", app.name.text]), "No instance serves this app.")
         }
     }
+
+    private func servesInVain(_ name: ConfiguredName) {
+        for listener in root["listeners"]?.keys ?? [] {
+            guard let serves = root["listeners"]?[listener]?["serves"], case .list(let items) = serves.value,
+                items.contains(where: { $0.value == .scalar(name.text) })
+            else { continue }
+            context.fault(
+                .conflict, ConfigurationPath(["listeners", listener, "serves"]), serves.source,
+                "Marmot is reached through Nostr relays; no listener serves it.")
+        }
+    }
 }
 
 extension InstanceConfiguration.Kind {
@@ -131,6 +148,8 @@ extension InstanceConfiguration.Kind {
         switch (self, other) {
         // Both take `/api/v1/remotes/*`.
         case (.zulip, .zulip): true
+        // These have no routes.
+        case (.marmot, _), (_, .marmot): false
         }
     }
 }

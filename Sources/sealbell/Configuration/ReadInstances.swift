@@ -18,18 +18,23 @@ extension ConfigurationReader {
                 }
                 return nil
             }
-            guard word.text == "zulip" else {
+            switch word.text {
+            case "zulip":
+                return MappingCursor(entry.node, entry.path, keys: ConfigurationKeys.zulip, context)
+                    .flatMap { zulip(entry.name, $0) }
+            case "marmot":
+                return MappingCursor(entry.node, entry.path, keys: ConfigurationKeys.marmot, context)
+                    .flatMap { marmot(entry.name, $0) }
+            default:
                 // The other keys are the other protocol's, so nothing is said about them.
                 let isUnbuilt = ConfigurationKeys.unbuiltProtocols.contains(word.text)
                 cursor.fault(
                     isUnbuilt ? .notBuiltYet : .badValue, "protocol",
                     isUnbuilt
-                        ? "This protocol is not built yet; this release speaks zulip."
-                        : "There is no such protocol; this release speaks zulip.")
+                        ? "This protocol is not built yet; this release speaks zulip and marmot."
+                        : "There is no such protocol; this release speaks zulip and marmot.")
                 return nil
             }
-            return MappingCursor(entry.node, entry.path, keys: ConfigurationKeys.zulip, context)
-                .flatMap { zulip(entry.name, $0) }
         }
     }
 
@@ -49,7 +54,7 @@ extension ConfigurationReader {
         return InstanceConfiguration(name: name, kind: .zulip(zulip), apps: apps)
     }
 
-    private func instanceApps(_ cursor: MappingCursor) -> [ConfiguredName] {
+    func instanceApps(_ cursor: MappingCursor) -> [ConfiguredName] {
         guard cursor.node["apps"] != nil else {
             cursor.missing("apps", "Say which apps this instance serves: apps: [acme-chat].")
             return []
@@ -78,7 +83,7 @@ extension ConfigurationReader {
         return name
     }
 
-    private func hasFCM(_ name: ConfiguredName) -> Bool {
+    func hasFCM(_ name: ConfiguredName) -> Bool {
         root["apps"]?[name.text]?["fcm"] != nil
     }
 

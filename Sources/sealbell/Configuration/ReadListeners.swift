@@ -34,6 +34,12 @@ extension ConfigurationReader {
                 name: adminName, bind: adminBind, purpose: .admin(tokenFile: nil), trustedProxies: [],
                 tls: nil)
         ]
+        let instances = instances.filter { name in
+            guard case .scalar(let word)? = root["instances"]?[name.text]?["protocol"]?.value else {
+                return true
+            }
+            return word != "marmot"
+        }
         if !instances.isEmpty {
             listeners.append(
                 ListenerConfiguration(

@@ -1,3 +1,5 @@
+import MarmotPush
+import NostrIngress
 import PushModel
 
 /// Everything an operator decides, read once and already valid: every name refers to something, every
@@ -38,7 +40,8 @@ struct RelayConfiguration: Sendable, Hashable {
 struct ConfiguredFile: Sendable, Hashable {
     /// What the file must hold.
     enum Content: Sendable, Hashable {
-        case storageKeys, apnsKey, serviceAccount, bouncerKeys, certificate, privateKey, authority, token,
+        case storageKeys, apnsKey, serviceAccount, bouncerKeys, nostrKey, certificate, privateKey, authority,
+            token,
             webhookSecret
     }
 
@@ -183,6 +186,15 @@ struct FallbackAlert: Sendable, Hashable {
 struct InstanceConfiguration: Sendable, Hashable {
     enum Kind: Sendable, Hashable {
         case zulip(ZulipInstanceConfiguration)
+        case marmot(MarmotInstanceConfiguration)
+
+        /// Whether origins and devices come to a listener of ours.
+        var isServedByListeners: Bool {
+            switch self {
+            case .zulip: true
+            case .marmot: false
+            }
+        }
     }
 
     /// Also the record space of the instance, so a renamed instance has lost its registrations.
@@ -191,9 +203,21 @@ struct InstanceConfiguration: Sendable, Hashable {
     /// Apps served, at least one, in the file's order.
     var apps: [ConfiguredName]
 
-    var zulip: ZulipInstanceConfiguration {
+    var zulip: ZulipInstanceConfiguration? {
+        if case .zulip(let zulip) = kind { return zulip }
+        return nil
+    }
+
+    var marmot: MarmotInstanceConfiguration? {
+        if case .marmot(let marmot) = kind { return marmot }
+        return nil
+    }
+
+    /// Which app an FCM push belongs to.
+    var fcmApp: ConfiguredName? {
         switch kind {
-        case .zulip(let zulip): zulip
+        case .zulip(let zulip): zulip.fcmApp
+        case .marmot: apps.first
         }
     }
 }
@@ -206,6 +230,31 @@ struct ZulipInstanceConfiguration: Sendable, Hashable {
     var signUp: SignUpPolicy
     /// Whether the domain of a contact mail must have a mail exchanger.
     var mxLookup: Bool
+}
+
+/// A notification server on Nostr relays. It serves one app, since a trigger names none.
+struct MarmotInstanceConfiguration: Sendable, Hashable {
+    enum Mode: String, Sendable, Hashable, CaseIterable {
+        case silent
+        case genericAlert = "generic_alert"
+        case mutableAlert = "mutable_alert"
+    }
+
+    /// The app's bundle id; `nil` for an app without APNs.
+    var bundle: String?
+    /// The server's private key (`NostrKeyFile`).
+    var keyFile: String
+    /// Keys of before, during a rotation.
+    var oldKeyFiles: [String]
+    /// `wss` addresses, at least one but in the sandbox; plain `ws` on loopback and for onion services alone.
+    var relays: [String]
+    var formats: Set<TokenFormat>
+    var mode: Mode
+    var backlog: NostrBacklog
+    /// Through which the relays are reached, by name.
+    var proxy: SOCKSAddress?
+    /// PEM file of the authority to trust instead of the system's.
+    var caFile: String?
 }
 
 /// Who may sign up (DESIGN §5).

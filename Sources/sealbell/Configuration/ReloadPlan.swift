@@ -12,7 +12,7 @@ struct ReloadPlan: Sendable, Hashable {
         case changeApp(ConfiguredName)
         case addInstance(ConfiguredName)
         case removeInstance(ConfiguredName)
-        /// Apps, key file, MX look-up.
+        /// Apps, key files, MX look-up; all that Marmot has.
         case changeInstance(ConfiguredName)
         case signUp(ConfiguredName)
         /// Which instances a listener serves.
@@ -72,6 +72,8 @@ struct ReloadPlan: Sendable, Hashable {
             rest.signUp = before.signUp
             if rest != before || old.apps != new.apps { changes.append(.changeInstance(new.name)) }
             if after.signUp != before.signUp { changes.append(.signUp(new.name)) }
+        case (.marmot, _), (.zulip, .marmot):
+            if old != new { changes.append(.changeInstance(new.name)) }
         }
         return changes
     }

@@ -18,6 +18,7 @@ struct AdminDoor: Sendable {
 
     let delivery: DeliveryService
     let store: OpenStore
+    let nostr: NostrDoors
     let metrics: PrometheusMetrics
     let alerts: AlertPort
     let trail: AttemptTrail
@@ -90,7 +91,9 @@ struct AdminDoor: Sendable {
             HealthCheck("outbox") {
                 guard let load = await load() else { return false }
                 return load.rows < outboxRows
-            }
+            },
+            // Without any inbox relay an instance hears nobody; it goes on trying.
+            HealthCheck("nostr") { await nostr.isListening() }
         ]
     }
 

@@ -25,6 +25,7 @@ struct DeliveryPlanning {
         for instance in configuration.instances {
             switch instance.kind {
             case .zulip: overrides[instance.name] = { ZulipRelay.override($0) }
+            case .marmot: continue
             }
         }
         return DeliveryService.Plan(apps: directory, routes: routes, overrides: overrides)
@@ -39,7 +40,7 @@ struct DeliveryPlanning {
                         environment: app.apns.map { Self.policy($0.environment) } ?? .fixed(.production),
                         hasFCM: app.fcm != nil)
                 }
-                return AppDirectory.Instance(name: instance.name, apps: apps, fcmApp: instance.zulip.fcmApp)
+                return AppDirectory.Instance(name: instance.name, apps: apps, fcmApp: instance.fcmApp)
             })
     }
 

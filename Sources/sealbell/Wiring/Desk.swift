@@ -62,9 +62,11 @@ struct DeskInstances: Sendable {
     private let instances: [Instance]
 
     init(_ configuration: RelayConfiguration, _ registry: any Registry, world: World) {
-        instances = configuration.instances.map { instance in
+        instances = configuration.instances.compactMap { instance in
             switch instance.kind {
             case .zulip: (instance.name, ZulipServers(instance.name, registry, world: world))
+            // Nobody signs up there.
+            case .marmot: nil
             }
         }
     }

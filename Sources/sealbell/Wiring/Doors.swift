@@ -29,6 +29,7 @@ struct Doors {
         for instance in configuration.instances {
             switch instance.kind {
             case .zulip(let zulip): faces[instance.name] = try face(instance, zulip)
+            case .marmot: continue
             }
         }
         return faces
@@ -107,10 +108,10 @@ struct NoteMeter: Sendable {
         self.metrics = metrics
     }
 
-    func count(_ note: NoteCode) {
+    func count(_ note: NoteCode, _ times: Int = 1) {
         Counter(
             label: "sealbell_notes_total", dimensions: [("instance", instance.text), ("note", note.text)],
             factory: metrics
-        ).increment()
+        ).increment(by: times)
     }
 }

@@ -20,6 +20,7 @@ final class Relay: Sendable {
     private let store: OpenStore
     private let delivery: DeliveryService
     private let listeners: [HTTPListener]
+    private let nostr: NostrDoors
     private let standing: Mutex<Standing>
     private let doors: @Sendable (RelayConfiguration) -> Doors
     private let planning: @Sendable (RelayConfiguration) -> DeliveryPlanning
@@ -88,11 +89,12 @@ final class Relay: Sendable {
         let trail = AttemptTrail()
         let delivery = DeliveryService(
             outbox: store.sealed, registry: store.sealed, plan: plan, limits: around.limits,
-            world: around.world,
-            journal: around.journal, observer: AlertWiring.observer(alerts, trail))
+            world: around.world, journal: around.journal, observer: AlertWiring.observer(alerts, trail))
         self.delivery = delivery
+        let nostr = NostrDoors(intake: delivery.volatileIntake, web: web, around)
+        self.nostr = nostr
         let admin = AdminDoor(
-            delivery: delivery, store: store, metrics: around.metrics, alerts: alerts,
+            delivery: delivery, store: store, nostr: nostr, metrics: around.metrics, alerts: alerts,
             trail: trail, certificates: certificates, origins: OriginCount(around.world),
             outboxRows: configuration.limits.outboxRows, startedAt: around.world.now(),
             world: around.world)
@@ -107,8 +109,10 @@ final class Relay: Sendable {
         var listeners: [HTTPListener] = []
         for listener in configuration.listeners { listeners.append(try doors.listener(listener, faces)) }
         self.listeners = listeners
+        let plans = try nostr.plans(configuration)
+        nostr.adopt(plans)
         standing = Mutex(
-            Standing(configuration: configuration, shelf: shelf, publicKeys: Self.publicKeys(faces)))
+            Standing(configuration: configuration, shelf: shelf, publicKeys: Self.publicKeys(faces, plans)))
         certificates.adopt(configuration)
         if !configuration.isSandbox, configuration.isKeyBesideStore { alerts.raise(.keyBesideDatabase) }
     }
@@ -129,8 +133,12 @@ final class Relay: Sendable {
         return options
     }
 
-    private static func publicKeys(_ faces: [ConfiguredName: Doors.Face]) -> [String: [String]] {
-        Dictionary(faces.map { ($0.key.text, $0.value.publicKeys) }, uniquingKeysWith: { $1 })
+    private static func publicKeys(
+        _ faces: [ConfiguredName: Doors.Face], _ plans: [NostrDoors.Plan]
+    ) -> [String: [String]] {
+        Dictionary(
+            faces.map { ($0.key.text, $0.value.publicKeys) } + plans.map { ($0.name.text, $0.publicKeys) },
+            uniquingKeysWith: { $1 })
     }
 
     var publicKeys: [String: [String]] { standing.withLock(\.publicKeys) }
@@ -170,6 +178,7 @@ final class Relay: Sendable {
         services.append(alerts)
         services.append(certificates)
         services.append(delivery)
+        services.append(nostr)
         services += listeners
         return services
     }
@@ -185,6 +194,7 @@ final class Relay: Sendable {
         let delivering = try planning(new).plan(&shelf)
         let doors = doors(new)
         let faces = try doors.faces()
+        let plans = try nostr.plans(new)
         let ways = try makeWays(new)
         // Everything that can fail is made before anything is exchanged.
         var exchanges: [() -> Void] = []
@@ -197,11 +207,12 @@ final class Relay: Sendable {
             }
         }
         delivery.adopt(delivering)
+        nostr.adopt(plans)
         for exchange in exchanges { exchange() }
         alerts.adopt(ways)
         certificates.adopt(new)
         standing.withLock {
-            $0 = Standing(configuration: new, shelf: shelf, publicKeys: Self.publicKeys(faces))
+            $0 = Standing(configuration: new, shelf: shelf, publicKeys: Self.publicKeys(faces, plans))
         }
         journal.note("configuration reloaded", [.count: plan.changes.count])
     }

@@ -68,7 +68,7 @@ struct Sandbox: Sendable {
         try await nostr.start()
         let control = SimulatorControl(apns: [production, development], fcm: fcm, eventLoopGroup: group)
         try await control.start()
-        try bouncerKeys(configuration)
+        try makeKeys(configuration)
         let sandbox = Sandbox(
             production: production, development: development, fcm: fcm, nostr: nostr, control: control,
             authority: authority, authorityFile: file)
@@ -100,6 +100,12 @@ struct Sandbox: Sendable {
             pointed.apps[index].fcm?.url = Self.base(fcm.port)
             pointed.apps[index].fcm?.caFile = authorityFile
         }
+        for index in pointed.instances.indices {
+            guard var marmot = pointed.instances[index].marmot, let url = nostr.url else { continue }
+            marmot.relays = [url]
+            marmot.caFile = authorityFile
+            pointed.instances[index].kind = .marmot(marmot)
+        }
         return pointed
     }
 
@@ -124,25 +130,32 @@ struct Sandbox: Sendable {
         )
     }
 
-    /// A bouncer needs a key pair; a standing one is kept, for devices hold its public half.
-    private static func bouncerKeys(_ configuration: RelayConfiguration) throws(CommandFailure) {
+    /// Instances need keys; standing ones are kept, for devices hold their public halves.
+    private static func makeKeys(_ configuration: RelayConfiguration) throws(CommandFailure) {
         for instance in configuration.instances {
-            let file = instance.zulip.keysFile
-            do throws(FileFault) {
-                _ = try readSecret(file, limitBytes: BouncerKeysFile.limitBytes)
-            } catch {
-                guard error == .missing else {
-                    throw CommandFailure(.configuration, "\(file): \(error.sentence)")
+            switch instance.kind {
+            case .zulip(let zulip):
+                try make(zulip.keysFile, BouncerKeysFile.limitBytes) {
+                    BouncerKeysFile.text([.generate(.live)])
                 }
-                try write(file)
+            case .marmot(let marmot):
+                try make(marmot.keyFile, NostrKeyFile.limitBytes) { NostrKeyFile.text(.generate(.live)) }
             }
         }
     }
 
-    private static func write(_ file: String) throws(CommandFailure) {
+    private static func make(
+        _ file: String, _ limitBytes: Int, _ text: () -> Secret
+    ) throws(CommandFailure) {
         do throws(FileFault) {
-            let text = BouncerKeysFile.text([.generate(.live)])
-            try text.reveal { (bytes) throws(FileFault) in try writeFile(file, bytes, replacing: true) }
+            do throws(FileFault) {
+                _ = try readSecret(file, limitBytes: limitBytes)
+            } catch {
+                guard error == .missing else { throw error }
+                try text().reveal { (bytes) throws(FileFault) in
+                    try writeFile(file, bytes, replacing: true)
+                }
+            }
         } catch {
             throw CommandFailure(.configuration, "\(file): \(error.sentence)")
         }

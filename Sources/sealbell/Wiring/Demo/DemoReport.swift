@@ -20,16 +20,22 @@ struct DemoReport: Encodable, Sendable {
 
     let conversation: String
     let sights: [Sight]
-    /// The device opened what the origin sealed.
+    /// The device opened what the origin sealed, or was woken where a protocol carries no content.
     let opened: Bool
+    /// That, in words.
+    let success: String
     /// What went wrong; our own words.
     let fault: String?
 
-    init(_ conversation: String, _ sights: [Sight], opened: Bool, fault: String? = nil) {
+    init(
+        _ conversation: String, _ sights: [Sight], opened: Bool, fault: String? = nil,
+        success: String = "opened by the device"
+    ) {
         self.conversation = conversation
         self.sights = sights
         self.opened = opened
         self.fault = fault
+        self.success = success
     }
 
     /// The table, one line each.
@@ -42,7 +48,7 @@ struct DemoReport: Encodable, Sendable {
                 ])
             }
             rows.append([
-                "", "result", "", report.opened ? "opened by the device" : report.fault ?? "not opened"
+                "", "result", "", report.opened ? report.success : report.fault ?? "not opened"
             ])
         }
         let widths = (0..<3).map { column in rows.map { $0[column].count }.max() ?? 0 }

@@ -1,4 +1,5 @@
 import NIOCore
+import Primitives
 import PushModel
 import ServiceLifecycle
 
@@ -26,16 +27,19 @@ struct DemoService: Service {
 
 /// Which conversations there are, and how to hold them against a running sandbox.
 struct Demo: Sendable {
-    enum Name: String, CaseIterable, Sendable { case zulip }
+    enum Name: String, CaseIterable, Sendable { case zulip, marmot }
 
-    let zulip: ZulipDemo
+    /// `nil` where the configuration has no instance for it.
+    let zulip: ZulipDemo?
+    let marmot: MarmotDemo?
 
     /// Those named, or all.
     func run(_ names: [Name]) async -> [DemoReport] {
         var reports: [DemoReport] = []
         for name in names.isEmpty ? Name.allCases : names {
             switch name {
-            case .zulip: reports += await zulip.run()
+            case .zulip: reports += await zulip?.run() ?? []
+            case .marmot: reports += await marmot?.run() ?? []
             }
         }
         return reports
@@ -47,21 +51,32 @@ struct Demo: Sendable {
         sandbox: Sandbox,
         group: any EventLoopGroup, world: World
     ) throws(CommandFailure) {
+        zulip = Self.zulip(configuration, urls, keys, sandbox, group, world)
+        let instance = configuration.instances.first { $0.marmot != nil }
+        let key = instance.flatMap { keys[$0.name.text]?.first }.flatMap { XOnlyKey(hex: $0) }
+        marmot = key.map { MarmotDemo(server: $0, sandbox: sandbox, group: group, world: world) }
+        guard zulip != nil || marmot != nil else {
+            throw CommandFailure(
+                .configuration,
+                "A demo needs a Marmot instance, or a listener without TLS that serves a Zulip instance.")
+        }
+    }
+
+    private static func zulip(
+        _ configuration: RelayConfiguration, _ urls: [String: String], _ keys: [String: [String]],
+        _ sandbox: Sandbox, _ group: any EventLoopGroup, _ world: World
+    ) -> ZulipDemo? {
         guard
             let listener = configuration.listeners.first(where: { !$0.isAdmin && $0.tls == nil }),
             let url = urls[listener.name.text],
             let port = url.split(separator: ":").last.flatMap({ Int($0) }),
-            let instance = listener.serves.first, let key = keys[instance.text]?.first,
+            let instance = listener.serves.first(where: { configuration.instance($0)?.zulip != nil }),
+            let key = keys[instance.text]?.first,
             let bundle = configuration.apps.compactMap(\.apns?.bundles.first).first
-        else {
-            throw CommandFailure(
-                .configuration,
-                "A demo needs a listener without TLS that serves an instance with a key and an app.")
-        }
-        zulip = ZulipDemo(
+        else { return nil }
+        return ZulipDemo(
             host: listener.bind.host, port: port, bouncerKey: key, bundle: bundle, sandbox: sandbox,
-            group: group,
-            world: world)
+            group: group, world: world)
     }
 }
 

@@ -1,0 +1,178 @@
+import Delivery
+import MarmotPush
+import NIOCore
+import Primitives
+import PushModel
+import WebSocket
+
+/// Drives one inbox relay: connects, carries out what its state asks for, and hands events to the queue.
+actor InboxRelay {
+    /// What it needs of the pool it belongs to.
+    struct Surroundings: Sendable {
+        let client: WebSocketClient
+        let queue: WrapQueue
+        let limits: NostrLimits
+        let world: World
+        let document: DocumentFetch?
+        let note: @Sendable (NostrRelay, RelayNote) -> Void
+    }
+
+    nonisolated let relay: NostrRelay
+    /// The relay's share of the queue.
+    private let share: Int
+    private let plan: NostrPlan
+    private let around: Surroundings
+    private var lists: [NostrEvent]
+    private var hasNewLists = false
+    private var state: RelayState
+    private var connection: WebSocketConnection?
+    private nonisolated let dialling = Bell()
+    private nonisolated let stopping = Bell()
+
+    /// - Parameter lists: our relay lists, one for each key.
+    init(
+        _ relay: NostrRelay, share: Int, plan: NostrPlan, lists: [NostrEvent], around: Surroundings
+    ) {
+        self.relay = relay
+        self.share = share
+        self.plan = plan
+        self.lists = lists
+        self.around = around
+        state = RelayState(
+            keys: plan.keys.map(\.publicKey.hex), backlog: plan.backlog, limits: around.limits,
+            random: around.world.random)
+    }
+
+    var isListening: Bool { state.isListening }
+
+    /// Stays connected until ``stop()``, or until the task is cancelled.
+    func run() async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.serve() }
+            // A clock for each: a relay that takes nothing holds up its own sends, and no other's.
+            group.addTask { await self.tick() }
+            group.addTask { await self.stopping.wait() }
+            await group.next()
+            group.cancelAll()
+        }
+        await connection?.close(.goingAway)
+        connection = nil
+    }
+
+    nonisolated func stop() { stopping.ring() }
+
+    /// Puts other relay lists in force; they are published with the next tick.
+    func adopt(_ lists: [NostrEvent]) {
+        self.lists = lists
+        hasNewLists = true
+    }
+
+    // MARK: Inside
+
+    private func tick() async {
+        while true {
+            // The sleep ends early only by cancellation, which ends the relay.
+            do { try await around.world.sleep(around.world.instant() + around.limits.tick) } catch { return }
+            if hasNewLists {
+                hasNewLists = false
+                await take(.listChanged)
+            }
+            await take(.tick)
+        }
+    }
+
+    private func serve() async {
+        if let fetch = around.document, plan.proxy == nil {
+            state.asksForProof = await fetch(relay.address)?.authRequired ?? false
+        }
+        await take(.start)
+        while !Task.isCancelled {
+            await dialling.wait()
+            if Task.isCancelled { return }
+            await converse()
+        }
+    }
+
+    private func converse() async {
+        var proxy = plan.proxy
+        if proxy?.credentials == nil { proxy?.credentials = .isolated(around.world) }
+        do throws(WebSocketError) {
+            let connection = try await around.client.connect(relay.address, proxy: proxy)
+            self.connection = connection
+            await take(.connected)
+            while let message = try await connection.receive() { await take(message) }
+            await ended(nil)
+        } catch {
+            await ended(error.code)
+        }
+    }
+
+    private func ended(_ code: WebSocketError.Code?) async {
+        // Who is stopped has a farewell to say, which the stop does.
+        if Task.isCancelled { return }
+        connection = nil
+        await take(.ended(code))
+    }
+
+    private func take(_ message: WebSocketMessage) async {
+        guard case .text(let bytes) = message else { return await take(.babble) }
+        let said: NostrMessage.FromRelay
+        do throws(MarmotError) {
+            said = try bytes.withUnsafeReadableBytes { (raw) throws(MarmotError) in
+                try NostrMessage.FromRelay.parse(raw)
+            }
+        } catch {
+            return await take(.babble)
+        }
+        await take(.said(said))
+    }
+
+    private func take(_ event: RelayState.Event) async {
+        for action in state.take(event, at: around.world.instant()) { await perform(action) }
+    }
+
+    private func perform(_ action: RelayState.Action) async {
+        switch action {
+        case .dial: dialling.ring()
+        case .note(let note): around.note(relay, note)
+        case .hangUp:
+            // A farewell would wait for someone who does not listen.
+            connection?.abort()
+        case .unsubscribe(let name): await say(.close(subscription: name))
+        case .subscribe(let name): await say(.request(subscription: name, filters: [filter]))
+        case .authenticate(let challenge):
+            let proofs = plan.keys.map { pair in
+                AuthEvent.make(
+                    relay: relay.url, challenge: challenge, at: now, by: pair,
+                    auxiliary: around.world.randomBytes(32))
+            }
+            _ = state.take(.authenticating(proofs.map(\.id)), at: around.world.instant())
+            for proof in proofs { await say(.authenticate(proof)) }
+        case .publishList:
+            _ = state.take(.publishing(lists.map(\.id)), at: around.world.instant())
+            for list in lists { await say(.event(list)) }
+        case .deliver(let event, let standing):
+            // Waits while this relay's share is full, and its socket with it.
+            _ = await around.queue.put(.init(event: event, standing: standing, relay: share))
+        }
+    }
+
+    private var now: Int64 { around.world.now().seconds }
+
+    private var filter: NostrFilter {
+        .wraps(
+            for: plan.keys.map(\.publicKey), since: max(0, now - NostrLimits.backlog.components.seconds),
+            limit: plan.backlog == .live ? 0 : nil)
+    }
+
+    private func say(_ message: NostrMessage.FromClient) async {
+        guard let connection else { return }
+        let text = message.serialized().reveal { ByteBuffer(bytes: $0) }
+        do throws(WebSocketError) {
+            try await connection.send(.text(text))
+        } catch {
+            // Who reads the connection learns of its end; one that takes nothing more is ended here.
+            connection.abort()
+        }
+    }
+}

@@ -1,0 +1,214 @@
+package import CoreMetrics
+import Delivery
+import EventLoops
+package import MarmotPush
+package import NIOCore
+import Primitives
+package import PushModel
+import ServiceLifecycle
+import Synchronization
+package import WebSocket
+
+/// Listens at one instance's inbox relays and hands every wrap that comes to the role: one connection for
+/// each relay, one queue for all, a few workers.
+///
+/// Doubles across relays are left to the role, which knows them by id; so are signatures.
+package final class NostrIngress: Service {
+    /// Takes one event in: role, then delivery. It answers nobody, and keeps its faults to itself. The number
+    /// tells relays apart.
+    package typealias Take = @Sendable (NostrEvent, EventStanding, Int) async -> Void
+
+    package let name: ConfiguredName
+    private let around: InboxRelay.Surroundings
+    private let queue: WrapQueue
+    private let metrics: NostrMetrics
+    private let group: any EventLoopGroup
+    private let world: World
+    private let limits: NostrLimits
+    private let changed = Bell()
+    private let standing: Mutex<Standing>
+
+    private struct Standing {
+        var plan: NostrPlan
+        var take: Take
+        var relays: [InboxRelay] = []
+        /// Links that run, or are about to; the pool starts those that wait.
+        var waiting: [InboxRelay] = []
+        var shares = 0
+        var isStopping = false
+        /// Relays that stay must be told of another list.
+        var listsDue = false
+    }
+
+    /// - Parameters:
+    ///   - document: fetches a relay's document; `nil`: documents are not asked for.
+    ///   - group: where wraps are opened, on as many loops as there are workers.
+    package init(
+        name: ConfiguredName, plan: NostrPlan, client: WebSocketClient, document: DocumentFetch? = nil,
+        group: any EventLoopGroup, limits: NostrLimits = NostrLimits(), world: World, journal: Journal,
+        metrics factory: any MetricsFactory, take: @escaping Take
+    ) {
+        self.name = name
+        self.group = group
+        self.world = world
+        self.limits = limits
+        let metrics = NostrMetrics(name, factory)
+        self.metrics = metrics
+        let queue = WrapQueue(events: limits.queuedEvents, bytes: limits.queuedBytes)
+        self.queue = queue
+        around = InboxRelay.Surroundings(
+            client: client, queue: queue, limits: limits, world: world, document: document,
+            note: { relay, note in
+                metrics.count(note)
+                Self.log(note, of: relay, at: name, journal)
+            })
+        standing = Mutex(Standing(plan: plan, take: take))
+        adopt(plan, take: take)
+    }
+
+    // MARK: Reloading
+
+    /// Puts another plan in force: connections to relays that stay go on, unless keys, backlog or proxy have
+    /// changed.
+    package func adopt(_ plan: NostrPlan, take: @escaping Take) {
+        let gone = standing.withLock { standing -> [InboxRelay] in
+            let keeps = plan.keepsConnections(of: standing.plan)
+            let wanted = Array(plan.relays.prefix(NostrLimits.relays))
+            let kept = keeps ? standing.relays.filter { wanted.contains($0.relay) } : []
+            let gone = standing.relays.filter { relay in !kept.contains { $0 === relay } }
+            let lists = self.lists(plan)
+            for relay in wanted where !kept.contains(where: { $0.relay == relay }) {
+                standing.shares += 1
+                let link = InboxRelay(
+                    relay, share: standing.shares, plan: plan, lists: lists, around: around)
+                standing.relays.append(link)
+                standing.waiting.append(link)
+            }
+            standing.relays.removeAll { relay in gone.contains { $0 === relay } }
+            standing.waiting.removeAll { relay in gone.contains { $0 === relay } }
+            let changesLists = !kept.isEmpty && standing.plan.relays != plan.relays
+            standing.plan = plan
+            standing.take = take
+            standing.listsDue = changesLists
+            metrics.relays(standing.relays.count)
+            return gone
+        }
+        for relay in gone { relay.stop() }
+        changed.ring()
+    }
+
+    /// Our relay list, one event for each key (NIP-17; fact sheet §5.1).
+    private func lists(_ plan: NostrPlan) -> [NostrEvent] {
+        let urls = plan.relays.prefix(NostrLimits.relays).map(\.url)
+        return plan.keys.map { pair in
+            RelayList.event(
+                relays: urls, at: world.now().seconds, by: pair, auxiliary: world.randomBytes(32))
+        }
+    }
+
+    /// Relays whose subscription is in force, and those configured.
+    package func presence() async -> (listening: Int, configured: Int) {
+        let relays = standing.withLock(\.relays)
+        var count = 0
+        for relay in relays where await relay.isListening { count += 1 }
+        return (count, relays.count)
+    }
+
+    package func stop() {
+        let relays = standing.withLock { standing in
+            standing.isStopping = true
+            return standing.relays
+        }
+        for relay in relays { relay.stop() }
+        changed.ring()
+    }
+
+    // MARK: Running
+
+    /// Listens until a graceful stop or ``stop()``, then opens what was taken, and returns.
+    package func run() async throws {
+        await withGracefulShutdownHandler {
+            await withTaskCancellationHandler {
+                await withDiscardingTaskGroup { workers in
+                    let loops = Array(group.makeIterator())
+                    for number in 0..<limits.workers {
+                        let executor = LoopExecutor(loops[number % loops.count])
+                        workers.addTask(executorPreference: executor) { await self.work() }
+                    }
+                    await self.listen()
+                    self.queue.close()
+                }
+            } onCancel: {
+                self.stop()
+            }
+        } onGracefulShutdown: {
+            self.stop()
+        }
+    }
+
+    private func listen() async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.tick() }
+            await withDiscardingTaskGroup { links in
+                while let fresh = self.fresh() {
+                    for link in fresh { links.addTask { await link.run() } }
+                    await self.changed.waitThroughCancellation()
+                }
+            }
+            group.cancelAll()
+        }
+        metrics.isListening(0)
+    }
+
+    /// Relays to start; `nil` when the pool stops.
+    private func fresh() -> [InboxRelay]? {
+        standing.withLock { standing in
+            defer { standing.waiting = [] }
+            return standing.isStopping ? nil : standing.waiting
+        }
+    }
+
+    private func tick() async {
+        var listsMadeAt = world.instant()
+        while true {
+            // The sleep ends early only by cancellation, which ends the pool.
+            do { try await world.sleep(world.instant() + limits.tick) } catch { return }
+            let (relays, plan, isDue) = standing.withLock { standing in
+                defer { standing.listsDue = false }
+                return (standing.relays, standing.plan, standing.listsDue)
+            }
+            // A list is signed anew before relays are given it again: some keep none that is old.
+            if isDue || world.instant() - listsMadeAt >= limits.listInterval {
+                listsMadeAt = world.instant()
+                let lists = lists(plan)
+                for relay in relays { await relay.adopt(lists) }
+            }
+            var listening = 0
+            for relay in relays where await relay.isListening { listening += 1 }
+            metrics.isListening(listening)
+            metrics.waiting(queue.count)
+        }
+    }
+
+    private func work() async {
+        while let item = await queue.take() {
+            metrics.taken(item.standing)
+            let take = standing.withLock(\.take)
+            await take(item.event, item.standing, item.relay)
+        }
+    }
+
+    private static func log(
+        _ note: RelayNote, of relay: NostrRelay, at instance: ConfiguredName, _ journal: Journal
+    ) {
+        guard let level = note.level else { return }
+        let name: any LogSafe = relay.name ?? NoteCode("unnamed")
+        if let detail = note.detail {
+            journal.note(
+                "nostr relay", [.instance: instance, .relay: name, .note: note.code, .code: detail],
+                level: level)
+        } else {
+            journal.note("nostr relay", [.instance: instance, .relay: name, .note: note.code], level: level)
+        }
+    }
+}

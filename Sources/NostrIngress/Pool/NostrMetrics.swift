@@ -1,0 +1,51 @@
+import CoreMetrics
+import PushModel
+
+/// Names of this target's metrics.
+enum NostrMetric: String, CaseIterable {
+    case connected = "sealbell_nostr_relays_connected"
+    case configured = "sealbell_nostr_relays_configured"
+    case queued = "sealbell_nostr_events_queued"
+    case events = "sealbell_nostr_events_total"
+    case notes = "sealbell_nostr_relay_notes_total"
+}
+
+/// Counters of one instance. Labels are its name and words of closed lists.
+final class NostrMetrics: Sendable {
+    private let instance: ConfiguredName
+    private let factory: any MetricsFactory
+    private let connected: Meter
+    private let configured: Meter
+    private let queued: Meter
+    private let events: [EventStanding: Counter]
+
+    init(_ instance: ConfiguredName, _ factory: any MetricsFactory) {
+        self.instance = instance
+        self.factory = factory
+        let label = ("instance", instance.text)
+        func meter(_ name: NostrMetric) -> Meter {
+            Meter(label: name.rawValue, dimensions: [label], factory: factory)
+        }
+        connected = meter(.connected)
+        configured = meter(.configured)
+        queued = meter(.queued)
+        func counter(_ standing: String) -> Counter {
+            Counter(
+                label: NostrMetric.events.rawValue, dimensions: [label, ("standing", standing)],
+                factory: factory)
+        }
+        events = [.live: counter("live"), .stored: counter("stored")]
+    }
+
+    func taken(_ standing: EventStanding) { events[standing]?.increment() }
+    func relays(_ count: Int) { configured.set(count) }
+    func waiting(_ count: Int) { queued.set(count) }
+    func isListening(_ count: Int) { connected.set(count) }
+
+    func count(_ note: RelayNote) {
+        Counter(
+            label: NostrMetric.notes.rawValue,
+            dimensions: [("instance", instance.text), ("note", note.code.text)], factory: factory
+        ).increment()
+    }
+}

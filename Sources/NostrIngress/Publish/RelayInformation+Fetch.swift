@@ -1,0 +1,34 @@
+package import MarmotPush
+package import PushModel
+package import WebSocket
+
+/// Fetches a relay's document; `nil` when there is none, which means that no limits are known.
+package typealias DocumentFetch = @Sendable (WebSocketAddress) async -> RelayInformation?
+
+extension RelayInformation {
+    /// Whether an event of that size and age would be taken. Nobody works for a difficulty here.
+    package func takes(messageBytes size: Int, contentBytes: Int, age: Duration) -> Bool {
+        size <= maxMessageBytes ?? .max && contentBytes <= maxContentCharacters ?? .max
+            && minPowDifficulty == nil && createdAtLowerLimit.map { age <= $0 } ?? true
+    }
+
+    /// Fetches documents over https (NIP-11). The relay's own host and port are asked, and plain `ws` ones
+    /// are not: they stand on this machine.
+    package static func fetch(_ web: any WebFetch) -> DocumentFetch {
+        { address in
+            guard address.isSecure, !address.isOnion else { return nil }
+            let request = WebRequest(
+                .get, url: "https://\(address.authority)\(address.target)",
+                headers: [("accept", "application/nostr+json")],
+                answerLimitBytes: MarmotLimits.informationBytes, deadline: NostrLimits.documentDeadline,
+                publicAddressesOnly: false)
+            do throws(WebError) {
+                let answer = try await web.fetch(request)
+                // A relay whose document cannot be read is none the worse.
+                return answer.status == 200 ? try? RelayInformation(reading: answer.body) : nil
+            } catch {
+                return nil
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import CoreMetrics
+import Delivery
+import MarmotPush
+import NostrIngress
+import Primitives
+import PushModel
+
+/// One Marmot instance between its relays and the lanes: the role judges a wrap, and the volatile intake
+/// takes what it yields. Nobody hears back, so what is wrong is counted and no more.
+final class MarmotPost: Sendable {
+    private let name: ConfiguredName
+    private let relay: MarmotRelay
+    private let intake: VolatileIntake
+    private let notes: NoteMeter
+    private let metrics: any MetricsFactory
+    /// - Throws: `CommandFailure` that names the instance.
+    init(
+        _ instance: InstanceConfiguration, _ marmot: MarmotInstanceConfiguration, keys: [Secp256k1KeyPair],
+        servesFCM: Bool, replacing old: MarmotPost?, intake: VolatileIntake, _ around: Relay.Surroundings
+    ) throws(CommandFailure) {
+        name = instance.name
+        self.intake = intake
+        metrics = around.metrics
+        notes = NoteMeter(instance.name, around.metrics)
+        do throws(MarmotError) {
+            var serving = try MarmotServing(
+                keys: keys, wake: try Self.wake(marmot.mode), topic: marmot.bundle, servesFCM: servesFCM)
+            serving.formats = marmot.formats
+            serving.backlog = marmot.backlog == .live ? .liveOnly : .grace(MarmotLimits.backlogGrace)
+            // What was seen before a reload is not new after it.
+            relay = MarmotRelay(serving, replacing: old?.relay, world: around.world)
+        } catch {
+            throw CommandFailure(.configuration, "instances.\(instance.name.text): \(error.sentence)")
+        }
+    }
+
+    private static func wake(_ mode: MarmotInstanceConfiguration.Mode) throws(MarmotError) -> MarmotWake {
+        switch mode {
+        case .silent: .silent
+        case .genericAlert, .mutableAlert:
+            try .alert(
+                title: MarmotWake.defaultTitle, body: MarmotWake.defaultBody,
+                isMutable: mode == .mutableAlert)
+        }
+    }
+
+    /// Takes one event in.
+    var take: NostrIngress.Take {
+        { event, standing, relay in await self.receive(event, standing, relay) }
+    }
+
+    private func receive(_ event: NostrEvent, _ standing: EventStanding, _ index: Int) async {
+        do throws(MarmotError) {
+            let verdict = try await relay.receive(
+                MarmotInbound(event, relay: index, arrival: standing == .live ? .live : .stored))
+            let admission = intake.admit(verdict, instance: name)
+            count(admission.withoutRoom > 0 && admission.owed == 0 ? "no-room" : "taken")
+            for note in verdict.notes { notes.count(note.code, note.count) }
+        } catch {
+            count(error.codeText)
+        }
+    }
+
+    private func count(_ outcome: String) {
+        Counter(
+            label: "sealbell_marmot_wraps_total",
+            dimensions: [("instance", name.text), ("outcome", outcome)], factory: metrics
+        ).increment()
+    }
+}

@@ -1,0 +1,307 @@
+import Delivery
+import MarmotPush
+import NostrIngress
+import Primitives
+import PushModel
+import Simulators
+import Synchronization
+import Testing
+import WebSocket
+
+@Suite("Listening at relays", .timeLimit(.minutes(2)))
+struct ListeningTests {
+    @Test("A wrap comes through a live subscription of the sheet's form, and the list is published")
+    func plain() async throws {
+        let rig = try await Rig()
+        let relay = rig.relays[0]
+        let notes = relay.notes()
+        try await rig.run(try rig.ingress(try rig.plan())) {
+            let filters = try #require(await notes.request())
+            #expect(filters.count == 1)
+            #expect(filters[0].kinds == [1059] && filters[0].limit == 0)
+            #expect(filters[0].tags == ["p": [rig.key.publicKey.hex]])
+            let since = try #require(filters[0].since)
+            let now = World.live.now().seconds
+            #expect((now - 172_860...now - 172_800).contains(since))
+            let list = try #require(await notes.list())
+            #expect(list.pubkey == rig.key.publicKey && list.isSigned)
+            #expect(list.tags == [["relay", try #require(relay.url)]] && list.content.count == 0)
+            await rig.listening()
+            let wrap = rig.wrap()
+            relay.inject(wrap)
+            let taken = try #require(await rig.taken.first { _ in true })
+            #expect(taken.event.id == wrap.id && taken.standing == .live)
+        }
+    }
+
+    @Test("Stored wraps are left alone by a live listener, and taken as stored by one with grace")
+    func backlog() async throws {
+        for backlog in [NostrBacklog.live, .grace] {
+            let rig = try await Rig()
+            let (old, new) = (rig.wrap(), rig.wrap())
+            rig.relays[0].inject(old)
+            try await rig.run(try rig.ingress(try rig.plan(backlog: backlog))) {
+                await rig.listening()
+                if backlog == .live { rig.relays[0].inject(new) }
+                let first = try #require(await rig.taken.first { _ in true })
+                #expect(first.event.id == (backlog == .live ? new.id : old.id))
+                #expect(first.standing == (backlog == .live ? .live : .stored))
+            }
+        }
+    }
+
+    @Test(
+        "Both orders of authentication lead to a subscription, with every key proven",
+        arguments: [NostrRelayKnobs.Authentication.onConnect, .onDemand])
+    func authentication(_ order: NostrRelayKnobs.Authentication) async throws {
+        let rig = try await Rig {
+            $0.authentication = order
+            $0.authenticatesPublishers = true
+            $0.guardsWraps = true
+        }
+        let relay = rig.relays[0]
+        var limits = Rig.limits
+        limits.authentication = .seconds(60)
+        let notes = relay.notes()
+        let old = Secp256k1KeyPair.generate(.live)
+        try await rig.run(try rig.ingress(try rig.plan(keys: [rig.key, old]), limits: limits)) {
+            var proven: Set<XOnlyKey> = []
+            var lists: Set<XOnlyKey> = []
+            for await note in notes {
+                switch note {
+                case .authenticated(let key): proven.insert(key)
+                case .published(let event, true): lists.insert(event.pubkey)
+                default: break
+                }
+                if lists.count == 2, proven.count == 2 { break }
+            }
+            #expect(proven == [rig.key.publicKey, old.publicKey] && lists == proven)
+            // Only what was asked for after both proofs is given.
+            await rig.listening()
+            let wraps = [rig.wrap(), rig.wrap(to: old.publicKey)]
+            for wrap in wraps { relay.inject(wrap) }
+            // Two workers may finish in either order.
+            var ids: Set<[UInt8]> = []
+            for _ in wraps { ids.insert(try #require(await rig.taken.first { _ in true }).event.id) }
+            #expect(ids == Set(wraps.map(\.id)))
+        }
+    }
+
+    @Test("A relay that goes is connected to again, asked again, and given the list again")
+    func reconnect() async throws {
+        let rig = try await Rig()
+        let relay = rig.relays[0]
+        let notes = relay.notes()
+        try await rig.run(try rig.ingress(try rig.plan())) {
+            #expect(await notes.request() != nil)
+            #expect(await notes.list() != nil)
+            for ending in 0..<2 {
+                if ending == 0 { relay.killConnections() } else { relay.closeConnections() }
+                #expect(await notes.request() != nil)
+                #expect(await notes.list() != nil)
+            }
+            await rig.listening(3)
+            let wrap = rig.wrap()
+            relay.inject(wrap)
+            #expect(await rig.taken.first { _ in true }?.event.id == wrap.id)
+        }
+    }
+
+    @Test("A subscription that the relay closes is asked for again on the same connection")
+    func closed() async throws {
+        let rig = try await Rig { $0.refusesRequests = .error }
+        let relay = rig.relays[0]
+        let notes = relay.notes()
+        let ingress = try rig.ingress(try rig.plan())
+        try await rig.run(ingress) {
+            for _ in 0..<3 { #expect(await notes.request() != nil) }
+            relay.turn { $0.refusesRequests = nil }
+            await rig.listening()
+            let wrap = rig.wrap()
+            relay.inject(wrap)
+            #expect(await rig.taken.first { _ in true }?.event.id == wrap.id)
+            #expect(relay.counters.connections == 1)
+        }
+    }
+
+    @Test("A relay that refuses for good is not asked again and again")
+    func restricted() async throws {
+        let rig = try await Rig { $0.refusesRequests = .restricted }
+        let relay = rig.relays[0]
+        let notes = relay.notes()
+        try await rig.run(try rig.ingress(try rig.plan())) {
+            #expect(await notes.request() != nil)
+            // By the list's answer the refusal has been read; the next request is the next connection's.
+            #expect(await notes.list() != nil)
+            relay.killConnections()
+            #expect(await notes.request() != nil)
+            #expect(relay.counters.requests == 2 && relay.counters.connections == 2)
+        }
+    }
+
+    @Test("A relay's flood does not hold up another relay's wrap")
+    func flood() async throws {
+        let rig = try await Rig(relays: 2)
+        let (first, second) = (rig.relays[0], rig.relays[1])
+        var limits = Rig.limits
+        limits.queuedEvents = 8
+        limits.workers = 1
+        let flood = 1_000_000
+        let junk = rig.wrap()
+        let good = rig.wrap()
+        let (found, inlet) = AsyncStream.makeStream(of: Int.self)
+        let count = Mutex(0)
+        let ingress = try rig.ingress(try rig.plan(), limits: limits) { event, _, _ in
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            if event.id == good.id { inlet.yield(number) }
+        }
+        try await rig.run(ingress) {
+            await rig.listening(2)
+            first.inject(junk)
+            first.flood(junk, count: flood)
+            second.inject(good)
+            let number = try #require(await found.first { _ in true })
+            #expect(number < flood)
+        }
+    }
+
+    @Test("A stop takes nothing more in and opens what it has")
+    func drain() async throws {
+        let rig = try await Rig()
+        let relay = rig.relays[0]
+        let notes = relay.notes()
+        var limits = Rig.limits
+        limits.workers = 1
+        let (began, beginning) = AsyncStream.makeStream(of: Void.self)
+        let gate = Bell()
+        let count = Mutex(0)
+        let ingress = try rig.ingress(try rig.plan(), limits: limits) { _, _, _ in
+            beginning.yield()
+            if count.withLock({ $0 }) == 0 { await gate.waitThroughCancellation() }
+            count.withLock { $0 += 1 }
+        }
+        try await rig.run(ingress) {
+            await rig.listening()
+            relay.inject(rig.wrap())
+            _ = await began.first { true }
+            ingress.stop()
+            _ = await notes.first { $0.isDisconnection }
+            #expect(count.withLock { $0 } == 0)
+            gate.ring()
+        }
+        #expect(count.withLock { $0 } == 1)
+    }
+
+    @Test(
+        "A reload adds and removes relays, tells the others of the list, and drops no connection that stays")
+    func reload() async throws {
+        let rig = try await Rig(relays: 3)
+        let notes = rig.relays.map { $0.notes() }
+        let ingress = try rig.ingress(try rig.plan([0, 1]))
+        try await rig.run(ingress) {
+            for relay in [0, 1] {
+                #expect(await notes[relay].request() != nil)
+                #expect(await notes[relay].list()?.tags.count == 2)
+            }
+            ingress.adopt(try rig.plan([1, 2]), take: rig.take)
+            #expect(await notes[0].first { $0.isDisconnection } != nil)
+            #expect(await notes[2].request() != nil)
+            let urls = rig.relays[1...].compactMap(\.url)
+            #expect(await notes[2].list()?.tags == urls.map { ["relay", $0] })
+            #expect(await notes[1].list()?.tags == urls.map { ["relay", $0] })
+            #expect(rig.relays[1].counters.connections == 1)
+            await rig.listening(3)
+            let wrap = rig.wrap()
+            rig.relays[1].inject(wrap)
+            #expect(await rig.taken.first { _ in true }?.event.id == wrap.id)
+        }
+    }
+
+    @Test("Other keys are listened for on new connections")
+    func otherKeys() async throws {
+        let rig = try await Rig()
+        let notes = rig.relays[0].notes()
+        let fresh = Secp256k1KeyPair.generate(.live)
+        let ingress = try rig.ingress(try rig.plan())
+        try await rig.run(ingress) {
+            #expect(await notes.request() != nil)
+            ingress.adopt(try rig.plan(keys: [fresh, rig.key]), take: rig.take)
+            let filters = await notes.request()
+            #expect(filters?[0].tags == ["p": [fresh.publicKey.hex, rig.key.publicKey.hex]])
+        }
+    }
+}
+
+@Suite("Relays that lie", .timeLimit(.minutes(2)))
+struct LyingTests {
+    @Test(
+        "What does not fit the subscription is dropped before anything is opened",
+        arguments: [NostrRelayKnobs.Lie.wrongFilter, .strangeSubscription])
+    func lies(_ lie: NostrRelayKnobs.Lie) async throws {
+        let rig = try await Rig { $0.lies = [lie] }
+        let relay = rig.relays[0]
+        try await rig.run(try rig.ingress(try rig.plan())) {
+            await rig.listening()
+            let stranger = Secp256k1KeyPair.generate(.live).publicKey
+            relay.inject(lie == .wrongFilter ? rig.wrap(to: stranger) : rig.wrap())
+            relay.inject(rig.wrap(kind: 1))
+            // The honest times begin when the lies are out.
+            while relay.counters.eventsSent < (lie == .wrongFilter ? 2 : 1) { await Task.yield() }
+            relay.turn { $0.lies = [] }
+            let good = rig.wrap()
+            relay.inject(good)
+            #expect(await rig.taken.first { _ in true }?.event.id == good.id)
+        }
+        #expect(rig.takenCount == 1)
+    }
+
+    @Test("A relay that says too much of what nobody asked for is hung up on, and asked again later")
+    func strays() async throws {
+        let rig = try await Rig { $0.lies = [.strangeSubscription] }
+        let relay = rig.relays[0]
+        let notes = relay.notes()
+        var limits = Rig.limits
+        limits.strays = 5
+        try await rig.run(try rig.ingress(try rig.plan(), limits: limits)) {
+            _ = await notes.request()
+            await rig.listening()
+            for _ in 0..<6 { relay.inject(rig.wrap()) }
+            #expect(await notes.first { $0.isDisconnection } != nil)
+            relay.turn { $0.lies = [] }
+            #expect(await notes.request() != nil)
+        }
+        #expect(rig.takenCount == 0)
+    }
+
+    @Test("A relay that never ends its stored events is listened to all the same, after a while")
+    func endWithheld() async throws {
+        let rig = try await Rig { $0.withholdsEndOfStored = true }
+        let notes = rig.relays[0].notes()
+        var limits = Rig.limits
+        limits.endOfStored = .milliseconds(100)
+        let ingress = try rig.ingress(try rig.plan(), limits: limits)
+        try await rig.run(ingress) {
+            _ = await notes.request()
+            _ = await rig.journal.first { $0 == "end-withheld" }
+            let wrap = rig.wrap()
+            rig.relays[0].inject(wrap)
+            #expect(await rig.taken.first { _ in true }?.event.id == wrap.id)
+        }
+    }
+
+    @Test("Events said over and over cost their own relay's share of the queue alone")
+    func copies() async throws {
+        let rig = try await Rig { $0.copies = 50 }
+        var limits = Rig.limits
+        limits.queuedEvents = 4
+        try await rig.run(try rig.ingress(try rig.plan(), limits: limits)) {
+            await rig.listening()
+            let wrap = rig.wrap()
+            rig.relays[0].inject(wrap)
+            for _ in 0..<50 { #expect(await rig.taken.first { _ in true }?.event.id == wrap.id) }
+        }
+    }
+}

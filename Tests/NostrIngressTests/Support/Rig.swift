@@ -1,0 +1,145 @@
+import CoreMetrics
+import Delivery
+import EventLoops
+import MarmotPush
+import NIOPosix
+import NostrIngress
+import Primitives
+import PushModel
+import Simulators
+import Synchronization
+import WebSocket
+
+/// What an ingress took in, in order.
+struct Taken: Sendable {
+    let event: NostrEvent
+    let standing: EventStanding
+}
+
+/// Simulated relays on sockets of their own, and what an ingress needs to listen at them.
+final class Rig: Sendable {
+    let relays: [NostrRelaySimulator]
+    let key: Secp256k1KeyPair
+    let taken: AsyncStream<Taken>
+    let client: WebSocketClient
+    /// What the ingress notes of its relays, in order.
+    let journal: AsyncStream<String>
+    private let pen: AsyncStream<String>.Continuation
+    private let inlet: AsyncStream<Taken>.Continuation
+    private let count = Mutex(0)
+    private let group = MultiThreadedEventLoopGroup.singleton
+
+    /// Relays without TLS on free ports.
+    init(relays count: Int = 1, _ knobs: (inout NostrRelayKnobs) -> Void = { _ in }) async throws {
+        var configuration = NostrRelayConfiguration()
+        configuration.isSecure = false
+        knobs(&configuration.knobs)
+        key = .generate(.live)
+        (taken, inlet) = AsyncStream.makeStream()
+        (journal, pen) = AsyncStream.makeStream()
+        client = try WebSocketClient(executor: LoopExecutor(group.next()))
+        var relays: [NostrRelaySimulator] = []
+        for _ in 0..<count {
+            let relay = NostrRelaySimulator(configuration, authority: nil, eventLoopGroup: group)
+            try await relay.start()
+            relays.append(relay)
+        }
+        self.relays = relays
+    }
+
+    func plan(
+        _ relays: [Int]? = nil, keys: [Secp256k1KeyPair]? = nil, backlog: NostrBacklog = .live
+    ) throws -> NostrPlan {
+        let urls = (relays ?? Array(self.relays.indices)).compactMap { self.relays[$0].url }
+        return NostrPlan(
+            relays: try urls.map { try NostrRelay($0) }, keys: keys ?? [key], backlog: backlog)
+    }
+
+    /// Spans short enough for a test, none that a loaded machine would trip over.
+    static var limits: NostrLimits {
+        var limits = NostrLimits()
+        limits.tick = .milliseconds(20)
+        limits.greeting = .milliseconds(100)
+        limits.backoff = Backoff(base: .milliseconds(50), cap: .milliseconds(200), floorCap: .zero)
+        return limits
+    }
+
+    func ingress(
+        _ plan: NostrPlan, limits: NostrLimits = Rig.limits, take: NostrIngress.Take? = nil
+    ) throws -> NostrIngress {
+        guard let name = ConfiguredName("marmot-main") else { preconditionFailure("a good name") }
+        let journal = Journal { [pen] _, _, fields in
+            for (key, value) in fields where key == .note { pen.yield(value.logText) }
+        }
+        return NostrIngress(
+            name: name, plan: plan, client: client, group: group, limits: limits, world: .live,
+            journal: journal, metrics: NOOPMetricsHandler.instance, take: take ?? self.take)
+    }
+
+    var take: NostrIngress.Take {
+        { event, standing, _ in
+            self.count.withLock { $0 += 1 }
+            self.inlet.yield(Taken(event: event, standing: standing))
+        }
+    }
+
+    /// Waits until so many subscriptions have come into force: what a relay says before is not taken.
+    func listening(_ count: Int = 1) async {
+        for _ in 0..<count { _ = await journal.first { $0 == "listening" } }
+    }
+
+    var takenCount: Int { count.withLock { $0 } }
+
+    /// Runs the ingress while `body` does, then stops it and the relays.
+    func run(_ ingress: NostrIngress, _ body: () async throws -> Void) async throws {
+        do {
+            try await withThrowingTaskGroup(of: Void.self) { tasks in
+                tasks.addTask { try await ingress.run() }
+                do { try await body() } catch {
+                    ingress.stop()
+                    throw error
+                }
+                ingress.stop()
+                try await tasks.waitForAll()
+            }
+        } catch {
+            for relay in relays { await relay.stop() }
+            throw error
+        }
+        for relay in relays { await relay.stop() }
+    }
+
+    /// A wrap that a relay passes on; it opens for nobody.
+    func wrap(to key: XOnlyKey? = nil, kind: Int = NostrKind.giftWrap, bytes: Int = 100) -> NostrEvent {
+        .signed(
+            kind: kind, createdAt: World.live.now().seconds, tags: [["p", (key ?? self.key.publicKey).hex]],
+            content: Secret([UInt8](repeating: 0x61, count: bytes)), by: .generate(.live),
+            auxiliary: World.live.randomBytes(32))
+    }
+}
+
+extension AsyncStream where Element: Sendable {
+    /// The next element that fits; `nil` when the stream has ended.
+    func first(_ fits: (Element) -> Bool) async -> Element? {
+        for await element in self where fits(element) { return element }
+        return nil
+    }
+}
+
+extension NostrRelayNote {
+    var isRequest: Bool { if case .requested = self { true } else { false } }
+    var isDisconnection: Bool { if case .disconnected = self { true } else { false } }
+    var list: NostrEvent? {
+        if case .published(let event, _) = self, event.kind == NostrKind.relayList { event } else { nil }
+    }
+}
+
+extension AsyncStream<NostrRelayNote> {
+    /// Waits for the next request: from then on a relay sends live events.
+    func request() async -> [NostrFilter]? {
+        for await note in self { if case .requested(_, let filters) = note { return filters } }
+        return nil
+    }
+
+    func list() async -> NostrEvent? { await first { $0.list != nil }?.list }
+}

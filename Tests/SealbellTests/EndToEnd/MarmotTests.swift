@@ -1,0 +1,317 @@
+import EventLoops
+import Foundation
+import MarmotPush
+import NIOPosix
+import NostrIngress
+import Primitives
+import PushModel
+import Simulators
+import Testing
+import WebSocket
+import WireFormats
+
+@testable import sealbell
+
+/// Whoever wakes phones through a running relay: it encrypts tokens, wraps triggers and publishes them.
+private struct MarmotSender {
+    let server: XOnlyKey
+    let stage: RelayStage
+    let publisher: NostrPublisher
+    let relay: NostrRelay
+
+    init(_ running: RunningRelay) throws {
+        stage = running.stage
+        server = try #require(
+            running.relay.publicKeys["marmot-main"]?.first.flatMap { XOnlyKey(hex: $0) })
+        let client = try WebSocketClient(
+            executor: LoopExecutor(MultiThreadedEventLoopGroup.singleton.next()),
+            certificates: Array(stage.sandbox.authority.certificatePEM.utf8))
+        publisher = NostrPublisher(client: client, world: .live)
+        relay = try NostrRelay(try #require(stage.sandbox.nostr.url))
+    }
+
+    /// Waits until the server listens.
+    func ready(_ running: RunningRelay) async throws {
+        while try await running.admin("/health/ready").status != 200 { try Task.checkCancellation() }
+    }
+
+    func box(_ target: DeviceTarget, _ format: TokenFormat) throws -> Secret {
+        let world = World.live
+        return try TokenBox.encrypt(
+            target, to: server, format, ephemeral: .generate(world),
+            nonce: world.randomBytes(TokenBox.nonceBytes),
+            padding: world.randomBytes(TokenBox.paddingBytes(target, format) ?? 0))
+    }
+
+    /// A trigger of the format's form, and the wrap around it.
+    func trigger(
+        _ boxes: [Secret], _ format: TokenFormat, author: Secp256k1KeyPair = .generate(.live)
+    ) throws -> (rumor: NostrEvent, wrap: NostrEvent) {
+        let rumor = NostrEvent.rumor(
+            kind: NostrKind.trigger, createdAt: World.live.now().seconds, tags: format.triggerTags,
+            content: try TriggerContent(format, boxes).serialized(), author: author.publicKey)
+        return (rumor, try GiftWrap.wrap(sealing: rumor, by: author, to: server, world: .live))
+    }
+
+    func publish(_ wrap: NostrEvent) async {
+        #expect(await publisher.publish(wrap, to: [relay], within: .seconds(20)) == [.accepted])
+    }
+
+    static func apple() throws -> (target: DeviceTarget, token: String) {
+        let raw = World.live.randomBytes(32)
+        return (try DeviceTarget(.apns, token: Secret(raw)), Hex.encode(raw))
+    }
+
+    static func google() throws -> (target: DeviceTarget, token: String) {
+        let text =
+            "c" + Hex.encode(World.live.randomBytes(10)) + ":APA91b" + Hex.encode(World.live.randomBytes(60))
+        return (try DeviceTarget(.fcm, token: Secret(text.utf8)), text)
+    }
+}
+
+@Suite("From a Marmot group to phones, over real sockets", .timeLimit(.minutes(5)))
+struct MarmotTests {
+    /// Zulip stands beside it, so that there is a store which must stay empty.
+    static func text(_ more: String = "") -> String {
+        """
+        listeners:
+          public: { bind: "127.0.0.1:0", serves: [zulip-main] }
+          admin: { bind: "127.0.0.1:0" }
+        log: { level: debug }
+        apps:
+          acme:
+            apns:
+              { team: A1B2C3D4E5, key_id: F6G7H8I9J0, key_file: apns.p8, bundles: [org.acme.chat],
+                environment: learn }
+            fcm: { service_account: fcm.json }
+        instances:
+          zulip-main: { protocol: zulip, apps: [acme], keys: bouncer.keys, sign_up: open }
+          marmot-main:
+            protocol: marmot
+            apps: [acme]
+            key_file: nostr.key
+            \(more)
+
+        """
+    }
+
+    @Test(
+        "A trigger of each format wakes both phones, and says nothing to Apple and Google",
+        arguments: TokenFormat.allCases)
+    func formats(_ format: TokenFormat) async throws {
+        try await RelayStage.with(Self.text()) { stage in
+            try await stage.run { running in
+                let sender = try MarmotSender(running)
+                try await sender.ready(running)
+                let (apple, google) = (try MarmotSender.apple(), try MarmotSender.google())
+                var wokenByApple = stage.apns.subscribe(token: apple.token).makeAsyncIterator()
+                var wokenByGoogle = stage.fcm.subscribe(address: google.token).makeAsyncIterator()
+                let boxes = [
+                    try sender.box(apple.target, format), try sender.box(google.target, format)
+                ]
+                await sender.publish(try sender.trigger(boxes, format).wrap)
+                let first = try #require(await wokenByApple.next())
+                #expect(String(decoding: first.body, as: UTF8.self) == #"{"aps":{"content-available":1}}"#)
+                #expect(first.topic == "org.acme.chat" && first.pushType == .background)
+                #expect(first.priority == 5 && first.collapseID == nil)
+                let second = try JSONValue.parse(try #require(await wokenByGoogle.next()).body)
+                #expect(second["message"]?["data"]?["content_available"]?.string == "true")
+                #expect(second["message"]?["android"]?["priority"]?.string?.lowercased() == "high")
+                #expect(second["message"]?["notification"] == nil && second["message"]?["apns"] == nil)
+            }
+        }
+    }
+
+    @Test("The visible modes show the same words to everybody")
+    func modes() async throws {
+        for (mode, isMutable) in [("generic_alert", false), ("mutable_alert", true)] {
+            try await RelayStage.with(Self.text("mode: \(mode)")) { stage in
+                try await stage.run { running in
+                    let sender = try MarmotSender(running)
+                    try await sender.ready(running)
+                    let apple = try MarmotSender.apple()
+                    var woken = stage.apns.subscribe(token: apple.token).makeAsyncIterator()
+                    await sender.publish(
+                        try sender.trigger([try sender.box(apple.target, .pushV1)], .pushV1).wrap)
+                    let delivery = try #require(await woken.next())
+                    let aps = try JSONValue.parse(delivery.body)["aps"]
+                    #expect(aps?["alert"]?["title"]?.string == "New activity")
+                    #expect(aps?["mutable-content"]?.int64 == (isMutable ? 1 : nil))
+                    #expect(delivery.pushType == .alert && delivery.priority == 10)
+                }
+            }
+        }
+    }
+
+    @Test("A group of three wakes the other two")
+    func group() async throws {
+        try await RelayStage.with(Self.text()) { stage in
+            try await stage.run { running in
+                let sender = try MarmotSender(running)
+                try await sender.ready(running)
+                let demo = MarmotDemo(
+                    server: sender.server, sandbox: stage.sandbox,
+                    group: MultiThreadedEventLoopGroup.singleton, world: .live)
+                let reports = await demo.run()
+                #expect(reports.map(\.conversation) == ["marmot (APNs)", "marmot (FCM)"])
+                #expect(reports.allSatisfy { $0.opened && $0.fault == nil })
+            }
+        }
+    }
+
+    @Test("A wrap that comes again, or wrapped anew, wakes nobody twice")
+    func repeated() async throws {
+        try await RelayStage.with(Self.text()) { stage in
+            try await stage.run { running in
+                let sender = try MarmotSender(running)
+                try await sender.ready(running)
+                let apple = try MarmotSender.apple()
+                var woken = stage.apns.subscribe(token: apple.token).makeAsyncIterator()
+                let author = Secp256k1KeyPair.generate(.live)
+                let (rumor, wrap) = try sender.trigger(
+                    [try sender.box(apple.target, .pushV1)], .pushV1, author: author)
+                await sender.publish(wrap)
+                #expect(await woken.next() != nil)
+                stage.sandbox.nostr.flood(wrap, count: 20)
+                await sender.publish(
+                    try GiftWrap.wrap(sealing: rumor, by: author, to: sender.server, world: .live))
+                // What comes after them on the same way has been judged after them, but for the few at work.
+                for _ in 0..<3 {
+                    await sender.publish(
+                        try sender.trigger([try sender.box(apple.target, .pushV1)], .pushV1).wrap)
+                    #expect(await woken.next() != nil)
+                }
+                #expect(stage.apns.deliveries().filter { $0.token == apple.token }.count == 4)
+            }
+        }
+    }
+
+    @Test("A reload switches formats off and on, and drops no connection")
+    func reload() async throws {
+        try await RelayStage.with(Self.text()) { stage in
+            try await stage.run { running in
+                let sender = try MarmotSender(running)
+                try await sender.ready(running)
+                let (seed, later) = (try MarmotSender.apple(), try MarmotSender.apple())
+                var woken = stage.apns.subscribe(token: seed.token).makeAsyncIterator()
+                let connections = stage.sandbox.nostr.counters.connections
+                try running.relay.reload(stage.configuration(Self.text("formats: [seed]")))
+                await sender.publish(
+                    try sender.trigger([try sender.box(later.target, .pushV1)], .pushV1).wrap)
+                await sender.publish(
+                    try sender.trigger([try sender.box(seed.target, .seed)], .seed).wrap)
+                #expect(await woken.next() != nil)
+                // Two of the publisher's own.
+                #expect(stage.sandbox.nostr.counters.connections == connections + 2)
+                try running.relay.reload(stage.configuration())
+                var wokenLater = stage.apns.subscribe(token: later.token).makeAsyncIterator()
+                await sender.publish(
+                    try sender.trigger([try sender.box(later.target, .pushV1)], .pushV1).wrap)
+                #expect(await wokenLater.next() != nil)
+                #expect(stage.apns.deliveries().filter { $0.token == later.token }.count == 1)
+            }
+        }
+    }
+
+    @Test("A reload whose key file is broken leaves the old key in force")
+    func brokenReload() async throws {
+        try await RelayStage.with(Self.text()) { stage in
+            try await stage.run { running in
+                let sender = try MarmotSender(running)
+                try await sender.ready(running)
+                try writeFile(stage.folder.path + "/broken.key", Array("no key".utf8), replacing: true)
+                #expect(throws: CommandFailure.self) {
+                    let broken = Self.text().replacing("nostr.key", with: "broken.key")
+                    try running.relay.reload(stage.configuration(broken))
+                }
+                let apple = try MarmotSender.apple()
+                var woken = stage.apns.subscribe(token: apple.token).makeAsyncIterator()
+                await sender.publish(
+                    try sender.trigger([try sender.box(apple.target, .seed)], .seed).wrap)
+                #expect(await woken.next() != nil)
+            }
+        }
+    }
+}
+
+@Suite("Nothing of Marmot reaches a disk", .timeLimit(.minutes(5)))
+struct VolatileCustodyTests {
+    /// Every file below the stage's folder, which holds all that the process writes.
+    private static func files(_ stage: RelayStage) -> [(place: String, bytes: Data)] {
+        let root = stage.folder.path
+        let names = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
+        return names.compactMap { name in
+            FileManager.default.contents(atPath: "\(root)/\(name)").map { (name, $0) }
+        }
+    }
+
+    private static func canaries(_ event: NostrEvent, _ name: String) throws -> [Canary] {
+        var found = [
+            Canary("\(name)'s id", event.id), Canary("\(name)'s author", event.pubkey.bytes),
+            // A part of it would be as telling; this one is at the same place in any block.
+            Canary("\(name)'s content", event.content.reveal { Array($0.prefix(48)) })
+        ]
+        if let signature = event.signature { found.append(Canary("\(name)'s signature", signature)) }
+        return found
+    }
+
+    @Test("While a push is owed, and after it was sent, no file holds token, key, ciphertext or event id")
+    func nothing() async throws {
+        try await RelayStage.with(MarmotTests.text()) { stage in
+            // What is accepted now stays owed.
+            stage.apns.turn { $0.errorShare = 1 }
+            let (apple, google) = (try MarmotSender.apple(), try MarmotSender.google())
+            var canaries: [Canary] = [
+                Canary("APNs token", Array(apple.target.token.reveal { Array($0) })),
+                Canary("APNs token as text", apple.token), Canary("FCM token", google.token)
+            ]
+            var said: [(place: String, bytes: Data)] = []
+            let late = stage.apns.subscribe(token: apple.token)
+            try await stage.run { running in
+                let sender = try MarmotSender(running)
+                try await sender.ready(running)
+                let run = RunFile(
+                    urls: running.urls, ca: nil, publicKeys: running.relay.publicKeys, apps: [:])
+                try run.write(state: stage.state)
+                for format in TokenFormat.allCases {
+                    let woken = stage.fcm.subscribe(address: google.token)
+                    let boxes = [
+                        try sender.box(apple.target, format), try sender.box(google.target, format)
+                    ]
+                    let (rumor, wrap) = try sender.trigger(boxes, format)
+                    await sender.publish(wrap)
+                    for await _ in woken { break }
+                    canaries += try Self.canaries(rumor, "rumor") + Self.canaries(wrap, "wrap")
+                    for box in boxes {
+                        canaries.append(Canary("ephemeral key", box.reveal { Array($0.prefix(32)) }))
+                        canaries.append(Canary("ciphertext", box.reveal { Array($0[44..<92]) }))
+                    }
+                }
+                // Zulip's store is in use meanwhile.
+                _ = try await running.server()
+                said += Self.files(stage)
+                said.append(("log", Data(stage.log.all.joined().utf8)))
+                for page in ["/metrics", "/status", "/"] {
+                    said.append((page, Data(try await running.admin(page).body)))
+                }
+                #expect(try await running.owed() == 0)
+                stage.apns.turn { $0.errorShare = 0 }
+            }
+            // A stop sends what was admitted.
+            for await _ in late { break }
+            said += Self.files(stage)
+            #expect(said.contains { $0.place.hasSuffix("-wal") })
+            // The search can find: what is public is there.
+            let nostrKey = try #require(
+                FileManager.default.contents(atPath: stage.folder.path + "/nostr.key"))
+            let pair = try NostrKeyFile.parse(Secret(nostrKey))
+            let known = Canary("public key", pair.publicKey.hex)
+            #expect(said.contains { $0.place.hasSuffix("run.json") && known.isIn($0.bytes) })
+            for (place, bytes) in said {
+                for canary in canaries where canary.isIn(bytes) {
+                    Issue.record("\(canary.name) is in \(place)")
+                }
+            }
+        }
+    }
+}
