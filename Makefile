@@ -3,7 +3,7 @@ SHELL := /bin/bash
 N ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check bench chaos powercut canaries interop fuzz doc sbom clean
+.PHONY: help run build test check bench chaos powercut canaries interop fuzz simulate doc sbom clean
 
 help:
 	@echo 'make run        build (release), start the sandbox relay, send one notification, serve until Ctrl-C'
@@ -15,6 +15,7 @@ help:
 	@echo 'make canaries   plant a value in every field, and search log, pages, files and memory for it'
 	@echo 'make interop    run foreign peers against us, one row each'
 	@echo 'make fuzz       a million inputs for each parser and box opener (RUNS=… for another number, TARGET=… for one)'
+	@echo 'make simulate   the relay on simulated machines that crash and lie, by seed (SEEDS=20000 for more)'
 	@echo 'make doc        build the reference documentation into .build/doc'
 	@echo 'make sbom       name, version and licence of everything that is linked'
 
@@ -48,6 +49,9 @@ interop:
 
 fuzz:
 	@scripts/fuzz $(or $(RUNS),1000000) $(TARGET)
+
+simulate:
+	@scripts/simulate
 
 doc:
 	@scripts/doc

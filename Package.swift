@@ -110,6 +110,12 @@ let doors: [Target] = [
             nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, crypto, cryptoExtras, lifecycle
         ]),
     library(
+        "Simulation",
+        [
+            "PushModel", "PushTesting", "AtRest", "Delivery", "MemoryStore", "SQLiteStore", sqlite, lifecycle,
+            logging
+        ]),
+    library(
         "Bench",
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "ZulipPush",
@@ -129,7 +135,10 @@ let application: [Target] = [
             "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL, crypto
         ],
-        swiftSettings: strict)
+        swiftSettings: strict),
+    // A tool of ours, not a product: what it looks for is in the relay.
+    .executableTarget(
+        name: "sealbell-simulate", dependencies: ["Simulation", arguments], swiftSettings: strict)
 ]
 
 let suites: [Target] = [
@@ -198,6 +207,7 @@ let suites: [Target] = [
             "WireFormats", "Delivery", "MemoryStore", "AtRest", nioCore, nioPosix, nioSSL, lifecycle, metrics,
             logging
         ]),
+    tests("SimulationTests", ["Simulation", "PushModel"]),
     tests("BenchTests", ["Bench", "PushModel", "PushTesting", "WireFormats", nioCore, nioPosix]),
     tests("TidyTests")
 ]

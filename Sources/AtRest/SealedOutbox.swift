@@ -135,6 +135,10 @@ extension SealedStore: Outbox {
         try await engine.takeOver(limit: limit)
     }
 
+    package func reclaim(limit: Int) async throws(StoreError) -> Int {
+        try await engine.reclaim(limit: limit)
+    }
+
     package func load() async throws(StoreError) -> OutboxLoad {
         let load = try await engine.load()
         return OutboxLoad(rows: load.rows, bytes: load.bytes, lanes: Self.lanes(load.lanes))

@@ -24,6 +24,7 @@ final class DeliveryCore: Sendable {
     let lease: Lease
     let settler: Settler
     let volatile: VolatileLedger
+    let reclaim = Reclaim()
     let table: Mutex<Table>
     let observer: DeliveryObserver
 

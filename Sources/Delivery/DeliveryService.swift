@@ -130,6 +130,7 @@ package final class DeliveryService: Service {
             group.addTask { await self.core.lease.run() }
             group.addTask { await self.tickLoop() }
             group.addTask { await self.sweepLoop() }
+            group.addTask { await self.core.reclaimLoop() }
             await self.runLanes()
             core.settler.close()
             // The settler is the one that must end by itself; the others are stopped once it has.

@@ -20,25 +20,31 @@ package struct Intake: Sendable {
         _ verdict: Verdict<Reply, Failure>, instance: ConfiguredName
     ) async throws(IntakeRefusal<Failure>) -> Reply {
         guard !verdict.pushes.isEmpty || !verdict.changes.isEmpty else {
-            return await reply(verdict.reply, [])
+            return await reply(verdict.reply, Taken(pushes: [], term: 0, isHeld: false))
         }
         let routes: [Route]
         let accepted: Accepted
+        let held = core.reclaim.begin()
+        let term = core.lease.term
         do throws(StoreError) {
-            routes = try await route(verdict.pushes, of: instance)
+            routes = try await route(verdict.pushes, of: instance, inMemory: held)
             let items = zip(verdict.pushes, routes).compactMap { push, route -> Acceptance.Item? in
                 route.lane.map { Acceptance.Item(push: push, lane: $0.name, parked: route.parked) }
             }
             accepted = try await core.outbox.accept(
                 Acceptance(instance: instance, items: items, changes: verdict.changes))
         } catch {
+            if held { core.reclaim.end() }
+            core.reclaim.note(error)
             core.observer.refused(error)
             throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
         }
         switch accepted {
         case .committed(let admissions):
-            return await reply(verdict.reply, Array(zipped(routes, admissions)))
+            let taken = Taken(pushes: Array(zipped(routes, admissions)), term: term, isHeld: held)
+            return await reply(verdict.reply, taken)
         case .refused(let index):
+            if held { core.reclaim.end() }
             guard let refusal = verdict.refusal else {
                 throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
             }
@@ -53,7 +59,19 @@ package struct Intake: Sendable {
         var environmentKnown = true
     }
 
-    private func route(_ pushes: [Push], of instance: ConfiguredName) async throws(StoreError) -> [Route] {
+    /// What one commit brought.
+    private struct Taken {
+        let pushes: [(route: Route, admission: Admission?)]
+        /// The lease's term when the store was asked.
+        let term: Int
+        /// The store's rows stand as in memory, and ``Reclaim`` waits until they are.
+        let isHeld: Bool
+    }
+
+    /// - Parameter inMemory: false: all are written as parked.
+    private func route(
+        _ pushes: [Push], of instance: ConfiguredName, inMemory: Bool
+    ) async throws(StoreError) -> [Route] {
         var routes: [Route] = []
         routes.reserveCapacity(pushes.count)
         var learning: [(index: Int, app: ConfiguredName)] = []
@@ -69,12 +87,14 @@ package struct Intake: Sendable {
             }
         }
         if !learning.isEmpty { try await learnRoutes(&routes, learning, pushes) }
-        decidePlaces(&routes, pushes, instance)
+        decidePlaces(&routes, pushes, instance, inMemory)
         return routes
     }
 
     /// Which pushes the lanes' memory has room for; the others are written as parked.
-    private func decidePlaces(_ routes: inout [Route], _ pushes: [Push], _ instance: ConfiguredName) {
+    private func decidePlaces(
+        _ routes: inout [Route], _ pushes: [Push], _ instance: ConfiguredName, _ inMemory: Bool
+    ) {
         // Nearly always all pushes of one call have one origin.
         var last: (name: Secret, digest: Digest16)?
         for index in routes.indices {
@@ -90,7 +110,7 @@ package struct Intake: Sendable {
                 origin = core.outbox.digest(ofOrigin: push.origin, at: instance)
                 last = (push.origin, origin)
             }
-            routes[index].parked = !lane.wouldHold(push.pushClass, origin: origin)
+            routes[index].parked = !inMemory || !lane.wouldHold(push.pushClass, origin: origin)
         }
     }
 
@@ -113,21 +133,24 @@ package struct Intake: Sendable {
         return routes.map { ($0, $0.lane == nil ? nil : next.next()) }
     }
 
-    private func reply<Reply>(_ plan: ReplyPlan<Reply>, _ taken: [(Route, Admission?)]) async -> Reply {
+    private func reply<Reply>(_ plan: ReplyPlan<Reply>, _ taken: Taken) async -> Reply {
         switch plan {
         case .now(let reply):
             handOver(taken)
             return reply
         case .afterFirstAttempt(let deadline, let compose):
-            guard !taken.isEmpty else { return compose([]) }
-            let group = core.firstAttempts.group(
-                count: taken.count, deadline: core.world.instant() + deadline)
+            let pushes = taken.pushes
+            let group =
+                pushes.isEmpty
+                ? nil
+                : core.firstAttempts.group(
+                    count: pushes.count, deadline: core.world.instant() + deadline)
             guard let group else {
                 handOver(taken)
-                return compose(taken.map { $0.1 == nil ? .dropped : .pending })
+                return compose(pushes.map { $0.admission == nil ? .dropped : .pending })
             }
             // Watched before the lane has the push, so that no answer can come too early.
-            for (index, (route, admission)) in taken.enumerated() {
+            for (index, (route, admission)) in pushes.enumerated() {
                 watch(admission, at: index, of: route, in: group, deadline: deadline)
             }
             handOver(taken)
@@ -165,9 +188,10 @@ package struct Intake: Sendable {
         }
     }
 
-    private func handOver(_ taken: [(Route, Admission?)]) {
+    private func handOver(_ taken: Taken) {
+        defer { if taken.isHeld { core.reclaim.end() } }
         var entries: [LaneName: (lane: any LaneDoor, held: [LaneQueue.Entry], parked: Int)] = [:]
-        for (route, admission) in taken {
+        for (route, admission) in taken.pushes {
             guard let routed = route.lane, let admission else { continue }
             // A reload may have replaced the lane while the commit was made.
             let lane = core.lane(routed.name) ?? routed
@@ -179,7 +203,9 @@ package struct Intake: Sendable {
                     here.parked += 1
                 } else {
                     here.held.append(
-                        LaneQueue.Entry(push: push, isFirst: true, environmentKnown: route.environmentKnown))
+                        LaneQueue.Entry(
+                            push: push, isFirst: true, environmentKnown: route.environmentKnown,
+                            term: taken.term))
                 }
                 entries[lane.name] = here
             }

@@ -14,6 +14,8 @@ final class Lane<P: Provider>: LaneDoor {
     private let refill = Bell()
     private let stopped = Bell()
     private let drained = Bell()
+    /// Pushes that have left the queue, until the settler has what became of them.
+    private let underWay = Atomic<Int>(0)
     private let meter: LaneMeter
     /// Leave to lease volatile pushes; `nil` for a provider that is not direct.
     private let leave: DirectLeave?
@@ -111,6 +113,16 @@ final class Lane<P: Provider>: LaneDoor {
         stopped.ring()
     }
 
+    func handBack(_ handsBack: Bool) {
+        carryOut(
+            state.withLock { state in
+                state.handsBack = handsBack
+                return handsBack ? state.dropMemory() : LaneState.Actions()
+            })
+    }
+
+    var isSending: Bool { underWay.load(ordering: .acquiring) > 0 }
+
     /// Sends until stopped; then what is volatile, for a bounded while; then waits for what is under way
     /// (each request has its own deadline), and leaves the rest to the store.
     func run() async {
@@ -162,11 +174,17 @@ final class Lane<P: Provider>: LaneDoor {
             }
             // The slot first, the push after: a call that comes while we wait for a stream still goes first.
             guard let slot = try? await provider.reserve() else { return }  // Thrown only by cancellation.
+            // Before it leaves the queue, so that at every moment it is counted here or stands there.
+            underWay.add(1, ordering: .acquiringAndReleasing)
             guard let leased = next() else {
+                underWay.subtract(1, ordering: .acquiringAndReleasing)
                 slot.release()
                 continue
             }
-            sends.addTask { await self.send(leased.entry, leased.lease, on: slot) }
+            sends.addTask {
+                await self.send(leased.entry, leased.lease, on: slot)
+                self.underWay.subtract(1, ordering: .acquiringAndReleasing)
+            }
         }
     }
 
@@ -276,7 +294,7 @@ final class Lane<P: Provider>: LaneDoor {
         }
         again.unwritten = nil
         if judged.custodyEnds { actions.custodyEnded += 1 }
-        if case .retry(let notBefore, let attempt, let lane, _) = step, state.isStopping {
+        if case .retry(let notBefore, let attempt, let lane, _) = step, state.keepsNothing {
             step = .retry(notBefore: notBefore, attempt: attempt, lane: lane, parked: true)
         }
         var item = Settler.Item(
@@ -342,27 +360,40 @@ final class Lane<P: Provider>: LaneDoor {
     /// Asks the store for what is due; when nothing is, asks again when something will be.
     private func claim(_ room: Int) async {
         let now = core.world.now()
-        do {
-            let pushes = try await core.outbox.claim(name, due: now, limit: room)
-            var next = now
-            var isLast = false
-            if pushes.count < room {
-                let due = try await core.outbox.nextDue(name)
-                next = due ?? now
-                isLast = due == nil
-            }
-            let entries = pushes.map {
-                LaneQueue.Entry(push: $0, isFirst: $0.attempt == 0, environmentKnown: false)
-            }
-            let actions = state.withLock { state in
-                state.endClaim(of: pushes.count, next: next, isLast: isLast)
-                return state.admit(entries, now: now)
-            }
-            carryOut(actions)
-        } catch {
-            core.journal.note("claim failed", [.lane: name, .code: ErrorCode(error)], level: .error)
-            let next = now + core.limits.backoffBase
-            state.withLock { $0.endClaim(of: 0, next: next, isLast: false) }
+        guard core.reclaim.begin() else {
+            return state.withLock { $0.endClaim(of: 0, next: now + core.limits.backoffBase, isLast: false) }
         }
+        defer { core.reclaim.end() }
+        let term = core.lease.term
+        var pushes: [OwedPush] = []
+        // Unless the store says better: a failure is tried again after the first step of a back-off.
+        var (next, isLast) = (now + core.limits.backoffBase, false)
+        do {
+            pushes = try await core.outbox.claim(name, due: now, limit: room)
+            if pushes.count == room {
+                next = now
+            } else if let due = try await core.outbox.nextDue(name) {
+                next = due
+                if due.since(now) > state.withLock(\.longestWait) {
+                    // Put off by a clock that has been set back since: all that waits is due.
+                    pushes += try await core.outbox.claim(name, due: due, limit: room - pushes.count)
+                    next = now
+                }
+            } else {
+                (next, isLast) = (now, true)
+            }
+        } catch {
+            // What was claimed before it is ours.
+            core.journal.note("claim failed", [.lane: name, .code: ErrorCode(error)], level: .error)
+            core.reclaim.note(error)
+        }
+        let entries = pushes.map {
+            LaneQueue.Entry(push: $0, isFirst: $0.attempt == 0, environmentKnown: false, term: term)
+        }
+        carryOut(
+            state.withLock { state in
+                state.endClaim(of: entries.count, next: next, isLast: isLast)
+                return state.admit(entries, now: now)
+            })
     }
 }

@@ -15,11 +15,14 @@ package struct LaneQueue: Sendable {
         package var unwritten: OutcomeKind?
         /// It goes on in another lane than the one that its row names.
         package var isMoved = false
+        /// The lease's term in which the store was asked for it: in a later one the row may be another's.
+        package var term: Int
 
-        package init(push: OwedPush, isFirst: Bool, environmentKnown: Bool) {
+        package init(push: OwedPush, isFirst: Bool, environmentKnown: Bool, term: Int = 0) {
             self.push = push
             self.isFirst = isFirst
             self.environmentKnown = environmentKnown
+            self.term = term
         }
     }
 
@@ -97,8 +100,13 @@ package struct LaneQueue: Sendable {
     }
 
     /// Moves retries that are due into the rounds.
-    package mutating func wake(now: UnixTime) {
-        while let first = sleeping.first, first.push.notBefore <= now {
+    ///
+    /// - Parameter within: nothing sleeps longer by its own rule. What does was put off by a clock that has
+    ///   been set back since, and is due.
+    package mutating func wake(now: UnixTime, within: Duration = .seconds(86_400)) {
+        while let first = sleeping.first,
+            first.push.notBefore <= now || first.push.notBefore.since(now) > within
+        {
             guard let entry = sleeping.removeFirst() else { return }
             rounds[Int(entry.push.pushClass.rawValue)].append(entry)
         }

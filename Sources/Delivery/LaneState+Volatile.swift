@@ -21,7 +21,7 @@ extension LaneState {
     /// Takes from the shelf what is due, while the queue has room.
     mutating func unshelve(now: UnixTime) {
         guard !shelf.isEmpty else { return }
-        shelf.wake(now: now)
+        shelf.wake(now: now, within: longestWait)
         while canUnshelve, let entry = shelf.take() { _ = queue.admit(entry, now: now) }
     }
 

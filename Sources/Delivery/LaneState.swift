@@ -48,15 +48,22 @@ struct LaneState: Sendable {
     var nextProbe: ContinuousClock.Instant?
     var inFlight = 0
     var isStopping = false
+    /// All that is durable goes back to the store, and none comes from it (``Reclaim``).
+    var handsBack = false
+    /// Nothing durable stays in memory.
+    var keepsNothing: Bool { isStopping || handsBack }
     var lastFault: Reason?
     /// Answers per second, smoothed, for the estimate of a wait.
     var rate = 0.0
     var answersInTick = 0
     private let claimRows: Int
+    /// No back-off and no push service puts a push off for longer.
+    let longestWait: Duration
     private let tickSpan: Duration
 
     init(limits: DeliveryLimits) {
         claimRows = limits.claimRows
+        longestWait = max(limits.retryAfterCap, limits.backoffCap)
         tickSpan = limits.tick
         throttle = Throttle(refusals: limits.throttleRefusals, open: limits.lanePushes)
         queue = LaneQueue(limit: limits.lanePushes)
@@ -80,8 +87,8 @@ struct LaneState: Sendable {
     /// Takes pushes in. What finds no room goes back to the store, which has it already.
     mutating func admit(_ entries: [LaneQueue.Entry], now: UnixTime) -> Actions {
         var actions = Actions()
-        guard !isStopping else {
-            // Nobody sends here any more; whoever takes this lane's place finds them in the store.
+        guard !keepsNothing else {
+            // Nobody sends here any more, or not now; whoever does next finds them in the store.
             for entry in entries { park(entry, &actions) }
             actions.wakesSender = !shelf.isEmpty
             return actions
@@ -141,9 +148,14 @@ struct LaneState: Sendable {
             guard let probe = nextProbe, probe <= instant else { return (nil, actions) }
             nextProbe = instant + probeEvery
         }
-        queue.wake(now: now)
+        queue.wake(now: now, within: longestWait)
         unshelve(now: now)
         while let entry = queue.take() {
+            guard entry.term == term || entry.push.custody == .volatile else {
+                // Asked for, or sent, in an earlier term, and here only now.
+                park(entry, &actions)
+                continue
+            }
             guard entry.push.custodyEnds > now else {
                 end(entry, reason: .rejected, &actions)
                 continue
@@ -182,7 +194,7 @@ struct LaneState: Sendable {
         let pace = throttle.tick() ? PaceChange.atFullSpeed : .none
         var actions = isLeased ? Actions() : dropMemory()
         actions.pace = pace
-        queue.wake(now: now)
+        queue.wake(now: now, within: longestWait)
         for entry in queue.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
         for entry in shelf.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
         unshelve(now: now)
@@ -199,8 +211,13 @@ struct LaneState: Sendable {
         return actions
     }
 
+    /// A moment further off than anything waits was named by a clock that has been set back since.
+    private func isClaimDue(_ now: UnixTime) -> Bool {
+        now >= claimNotBefore || claimNotBefore.since(now) > longestWait
+    }
+
     private mutating func refillIfLow(now: UnixTime, _ actions: inout Actions) {
-        guard !isClaiming, !isStopping, parked > 0, now >= claimNotBefore, queue.count * 2 <= queue.limit
+        guard !isClaiming, !keepsNothing, parked > 0, isClaimDue(now), queue.count * 2 <= queue.limit
         else {
             return
         }
@@ -221,7 +238,7 @@ struct LaneState: Sendable {
 
     /// Back to its place at the front, or to the store when others have filled the room meanwhile.
     mutating func putBack(_ entry: LaneQueue.Entry, _ actions: inout Actions) {
-        if isStopping || queue.count >= queue.limit {
+        if keepsNothing && entry.push.custody == .durable || isStopping || queue.count >= queue.limit {
             park(entry, &actions)
         } else {
             queue.putBack(entry)

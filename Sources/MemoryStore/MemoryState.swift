@@ -136,9 +136,10 @@ struct MemoryState {
 
     /// `nil`: full.
     mutating func accept(
-        _ pushes: [StoredPush], _ changes: [StoredChange], _ owner: OwnerID, _ now: UnixTime
+        _ pushes: [StoredPush], _ changes: [StoredChange], _ owner: OwnerID, _ now: UnixTime,
+        clock: UnixTime
     ) -> StoredAccepted? {
-        dropMarks(now)
+        dropMarks(clock)
         let repeats = pushes.map { $0.mark.flatMap { marks[$0] } }
         let new = repeats.count { $0 == nil }
         let newBytes = zip(pushes, repeats).reduce(0) { $0 + ($1.1 == nil ? $1.0.sealed.count : 0) }
@@ -168,7 +169,7 @@ struct MemoryState {
         return push.row
     }
 
-    mutating func settle(_ step: StoredSettlement, _ owner: OwnerID, _ now: UnixTime) -> Bool {
+    mutating func settle(_ step: StoredSettlement, _ owner: OwnerID, now: UnixTime) -> Bool {
         guard var row = rows[step.row], row.push.id == step.id, row.push.epoch == step.epoch,
             row.owner == owner
         else { return false }
@@ -278,7 +279,7 @@ struct MemoryState {
     private mutating func take(_ row: Row, _ owner: OwnerID) -> StoredPush {
         var row = row
         parkedCounts[row.push.lane, default: 0] -= 1
-        if row.owner != owner { row.push.epoch += 1 }
+        row.push.epoch += 1
         row.owner = owner
         row.push.parked = false
         rows[row.push.row] = row
@@ -319,6 +320,20 @@ struct MemoryState {
             counts[row.push.lane, default: 0] += 1
         }
         return counts
+    }
+
+    mutating func reclaim(_ limit: Int, _ owner: OwnerID) -> Int {
+        var taken: [Row] = []
+        for row in rows.values where taken.count < limit {
+            if row.owner == owner, !row.push.parked { taken.append(row) }
+        }
+        for var row in taken {
+            row.push.epoch += 1
+            row.push.parked = true
+            rows[row.push.row] = row
+            park(row.push)
+        }
+        return taken.count
     }
 
     mutating func takeOver(_ limit: Int, _ owner: OwnerID, _ clock: UnixTime) -> Int {

@@ -10,9 +10,42 @@ package final class MemoryStore: Engine {
     let owner: OwnerID
     let clock: @Sendable () -> UnixTime
 
+    package typealias Image = Shared.Image
+
     /// What engines share.
     package final class Shared: Sendable {
         let state: Mutex<MemoryState>
+
+        /// All rows as they stand, for a simulated log that can go back to them.
+        package struct Image: Sendable {
+            fileprivate let state: MemoryState
+        }
+
+        package var image: Image {
+            get { Image(state: state.withLock { $0 }) }
+            set { state.withLock { $0 = newValue.state } }
+        }
+
+        /// What is owed, a line for each push without anything that speaks: for whoever reads a simulated
+        /// run.
+        package var standing: [String] {
+            state.withLock { state in
+                state.rows.values.sorted { $0.push.row < $1.push.row }.map { row in
+                    let push = row.push
+                    let alive = state.aliveUntil[row.owner].map { "\($0.milliseconds)" } ?? "never"
+                    return "row \(push.row) epoch \(push.epoch) \(push.parked ? "parked" : "in memory")"
+                        + " not before \(push.notBefore.milliseconds) attempt \(push.attempt)"
+                        + " owner \(row.owner.value.low % 1_000) alive until \(alive)"
+                }
+            }
+        }
+
+        /// Whose a row is now; `nil` when it is gone.
+        package func holder(ofRow row: Int64) -> (id: PushID, owner: OwnerID, epoch: Int64)? {
+            state.withLock { state in
+                state.rows[row].map { ($0.push.id, $0.owner, $0.push.epoch) }
+            }
+        }
 
         /// - Parameter rows: bound of owed pushes. `bytes`: bound of their sealed bytes.
         package init(rows: Int = 2_000_000, bytes: Int = 4 << 30) {
@@ -54,7 +87,7 @@ package final class MemoryStore: Engine {
     package func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> StoredAccepted {
-        let result = shared.state.withLock { $0.accept(pushes, changes, owner, now) }
+        let result = shared.state.withLock { $0.accept(pushes, changes, owner, now, clock: clock()) }
         guard let result else { throw StoreError(.full) }
         return result
     }
@@ -63,7 +96,7 @@ package final class MemoryStore: Engine {
         _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> [Bool] {
         shared.state.withLock { state in
-            let results = steps.map { state.settle($0, owner, now) }
+            let results = steps.map { state.settle($0, owner, now: clock()) }
             for change in feedback { _ = state.apply([change], now) }
             return results
         }
@@ -86,6 +119,10 @@ package final class MemoryStore: Engine {
     package func renew(for span: Duration) async throws(StoreError) {
         let until = clock() + span
         shared.state.withLock { $0.aliveUntil[owner] = until }
+    }
+
+    package func reclaim(limit: Int) async throws(StoreError) -> Int {
+        shared.state.withLock { $0.reclaim(limit, owner) }
     }
 
     package func takeOver(limit: Int) async throws(StoreError) -> Int {

@@ -121,6 +121,10 @@ package struct StoredSettlement: Sendable, Hashable {
 /// Marks: `accept` writes a push's mark with it. While a mark is held (ten minutes, or as long as the push is
 /// owed) a push with the same mark in a *later* call is not written; the answer names the first one. Settling
 /// writes the first outcome into the mark; withdrawing releases it. Two items of one call never share a mark.
+/// Marks age by the engine's own clock, for those of its callers may differ.
+///
+/// Claiming raises a push's epoch: a settlement that was written before, and is tried again because its
+/// answer was lost, then changes nothing.
 package protocol Engine: Sendable {
     func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?]
     func page(
@@ -143,6 +147,9 @@ package protocol Engine: Sendable {
     /// The engine's own clock plus `span` becomes this owner's `alive_until`.
     func renew(for span: Duration) async throws(StoreError)
     func takeOver(limit: Int) async throws(StoreError) -> Int
+    /// Parks at most `limit` of this owner's pushes that stand as in memory, with a new epoch; how many. For
+    /// an owner that has none in memory.
+    func reclaim(limit: Int) async throws(StoreError) -> Int
     func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int])
 
     /// Small named values outside every space: the sealed check value, the mark of a key rotation.

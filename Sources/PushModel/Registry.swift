@@ -5,6 +5,8 @@ package struct StoreError: PushError {
         case full
         /// The engine is closed, or its disk or connection failed; nothing was written.
         case unavailable
+        /// The connection ended before the answer came: it may have been written, or not.
+        case uncertain
         /// A row or the file cannot be what we wrote.
         case corrupt
         /// The key file does not open this store.
@@ -23,13 +25,13 @@ package struct StoreError: PushError {
     package var codeText: String { code.rawValue }
     package var blame: Blame {
         switch code {
-        case .full, .unavailable: .ourselves
+        case .full, .unavailable, .uncertain: .ourselves
         case .corrupt, .wrongKey, .inUse, .newerSchema, .notDurable: .operator
         }
     }
     package var retry: RetryAdvice {
         switch code {
-        case .full, .unavailable, .inUse: .later
+        case .full, .unavailable, .uncertain, .inUse: .later
         case .corrupt, .wrongKey, .newerSchema, .notDurable: .never
         }
     }
@@ -37,6 +39,7 @@ package struct StoreError: PushError {
         switch code {
         case .full: "The outbox is full. Raise `outbox.rows` or mend the lane that does not drain."
         case .unavailable: "The store cannot be reached. Look at the disk or the database."
+        case .uncertain: "The connection to the store ended before it had answered."
         case .corrupt: "The store holds a row that this program did not write. Restore it from a backup."
         case .wrongKey: "The key file does not fit this store. Put back the key file that made it."
         case .inUse: "Another process has this store open. Stop it, or use a state directory of your own."
@@ -161,5 +164,8 @@ package protocol Outbox: Sendable {
     func renew(for span: Duration) async throws(StoreError)
     /// Takes over at most `limit` pushes of dead owners: ours now, epoch raised, parked. How many.
     func takeOver(limit: Int) async throws(StoreError) -> Int
+    /// Parks at most `limit` of our pushes that stand as in memory; how many. For a process that has handed
+    /// everything back, after an answer of the store was lost.
+    func reclaim(limit: Int) async throws(StoreError) -> Int
     func load() async throws(StoreError) -> OutboxLoad
 }

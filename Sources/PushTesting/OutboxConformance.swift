@@ -8,6 +8,8 @@ extension EngineConformance {
             ConformanceCase("claim goes by class, then round robin over origins", turns),
             ConformanceCase(
                 "what a dead process owed is taken over, and its word no longer counts", takeover),
+            ConformanceCase("a claim voids what was said of the push before", claimVoids),
+            ConformanceCase("what stands as in memory is parked when its owner reclaims", reclaims),
             ConformanceCase("a live owner keeps its pushes", liveOwner),
             ConformanceCase("the outbox refuses what is beyond its bound, and writes none of it", bounds),
             ConformanceCase("custody ends for parked pushes", custody)
@@ -104,6 +106,41 @@ extension EngineConformance {
                 row: $0.row, id: $0.id, epoch: $0.epoch, mark: $0.mark, step: .settle, first: .accepted)
         }
         try expect(try await ours.settle(new, feedback: [], now: now) == [true, true], "ours counts")
+    }
+
+    /// A parking whose answer was lost is written again, after the push has come back to memory.
+    private static func claimVoids(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let push = Samples.push(1, rig)
+        let admission = try await Samples.accept([push], engine, rig)[0]
+        let park = try Samples.step(push, admission, .park)
+        let now = rig.clock.now
+        try expect(try await engine.settle([park], feedback: [], now: now) == [true], "parked")
+        let claimed = try await engine.claim(Samples.lane, due: now, limit: 5)
+        try expect(claimed.count == 1, "in memory again")
+        try expect(try await engine.settle([park], feedback: [], now: now) == [false], "the old word is void")
+        try expect(try await engine.claim(Samples.lane, due: now, limit: 5).isEmpty, "nobody gets it twice")
+        let end = StoredSettlement(
+            row: claimed[0].row, id: push.id, epoch: claimed[0].epoch, mark: nil, step: .settle,
+            first: .accepted)
+        try expect(try await engine.settle([end], feedback: [], now: now) == [true], "the new one counts")
+    }
+
+    private static func reclaims(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let pushes = [
+            Samples.push(1, rig), Samples.push(2, rig), Samples.push(3, rig, parked: true)
+        ]
+        let admissions = try await Samples.accept(pushes, engine, rig)
+        let old = try Samples.step(pushes[0], admissions[0], .settle)
+        let now = rig.clock.now
+        try expect(try await engine.reclaim(limit: 1) == 1, "no more than the limit")
+        try expect(try await engine.reclaim(limit: 10) == 1, "then the other")
+        try expect(try await engine.reclaim(limit: 10) == 0, "and no more")
+        try expect(try await engine.settle([old], feedback: [], now: now) == [false], "with a new epoch")
+        try expect(try await engine.load().lanes[Samples.lane] == 3, "all wait in the store")
+        let claimed = try await engine.claim(Samples.lane, due: now, limit: 10)
+        try expect(Set(claimed.map(\.id)) == Set(pushes.map(\.id)), "and come back")
     }
 
     private static func liveOwner(_ rig: EngineRig) async throws {

@@ -4,7 +4,7 @@ import Glibc
 import Darwin
 #endif
 import GRDBSQLite
-import PushModel
+package import PushModel
 import Synchronization
 
 /// SQLite's own way to files, but that the database's pages are written without what stands in their
@@ -12,12 +12,12 @@ import Synchronization
 ///
 /// The log is left as it is, since its checksums cover every byte; it is emptied instead
 /// (``SQLiteStore/forgetNow()``).
-enum BlankingFiles {
+package enum BlankingFiles {
     /// Makes this the way for every database that the process opens from now on. Once; later calls do
     /// nothing.
     ///
     /// - Throws: `.unavailable` when SQLite does not take it.
-    static func install() throws(StoreError) {
+    package static func install() throws(StoreError) {
         guard isInstalled else { throw StoreError(.unavailable) }
     }
 

@@ -23,16 +23,19 @@ extension SQLiteWriter {
         SELECT seq, lane, parked FROM outbox WHERE seq > ? AND seq < ? AND owner <> ? ORDER BY seq LIMIT ?
         """
 
+    static let inMemory = "SELECT seq, lane FROM outbox WHERE owner = ? AND parked = 0 LIMIT ?"
+
     /// Parked pushes of a lane that are due: by class, then round robin over origins, oldest first.
     func claim(_ lane: String, due: UnixTime, limit: Int, _ db: Database) throws -> [StoredPush] {
         var claimed: [StoredPush] = []
         for level in PushClass.allCases where claimed.count < limit {
             claimed += try claim(lane, level, due: due, limit: limit - claimed.count, db)
         }
-        for push in claimed {
-            var sql = try SQL(db, "UPDATE outbox SET parked = 0 WHERE seq = ?")
-            sql.bind(push.row)
+        for index in claimed.indices {
+            var sql = try SQL(db, "UPDATE outbox SET parked = 0, epoch = epoch + 1 WHERE seq = ?")
+            sql.bind(claimed[index].row)
             try sql.run()
+            claimed[index].epoch += 1
         }
         memory.parked[lane, default: 0] -= claimed.count
         return claimed
@@ -198,6 +201,23 @@ extension SQLiteWriter {
             if !wasParked { memory.parked[lane, default: 0] += 1 }
         }
         memory.takeOverCursor = rows.count < limit ? nil : rows.last?.row
+        return rows.count
+    }
+
+    /// Looks through all rows: an answer of a file is hardly ever lost.
+    func reclaim(limit: Int, _ db: Database) throws -> Int {
+        var find = try SQL(db, Self.inMemory)
+        find.bind(owner)
+        find.bind(limit)
+        var rows: [(row: Int64, lane: String)] = []
+        while try find.step() { rows.append((find.int(0), find.text(1))) }
+        find.finish()
+        for (row, lane) in rows {
+            var sql = try SQL(db, "UPDATE outbox SET epoch = epoch + 1, parked = 1 WHERE seq = ?")
+            sql.bind(row)
+            try sql.run()
+            memory.parked[lane, default: 0] += 1
+        }
         return rows.count
     }
 

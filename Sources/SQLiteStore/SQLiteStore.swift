@@ -211,6 +211,10 @@ extension SQLiteStore {
         try await queue.submit(.bulk) { try $0.takeOver(limit: limit, $1) }
     }
 
+    package func reclaim(limit: Int) async throws(StoreError) -> Int {
+        try await queue.submit(.bulk) { try $0.reclaim(limit: limit, $1) }
+    }
+
     package func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
         try await queue.submit { writer, _ in
             (writer.memory.rows, writer.memory.bytes, writer.memory.parked.filter { $0.value > 0 })

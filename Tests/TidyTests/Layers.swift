@@ -10,7 +10,7 @@ enum Layers {
         "ZulipPush": 2, "MarmotPush": 2, "Delivery": 2, "APNs": 2, "FCM": 2, "WebClient": 2, "MemoryStore": 2,
         "SQLiteStore": 2,
         "HTTPIngress": 3, "NostrIngress": 3, "AdminIngress": 3, "Simulators": 3, "Bench": 3, "PushTesting": 3,
-        "sealbell": 4
+        "Simulation": 3, "sealbell": 4, "sealbell-simulate": 4
     ]
 
     /// Modules of the toolchain that any target may import. Foundation is not among them.
@@ -64,6 +64,11 @@ enum Layers {
             "Delivery", "SQLiteStore", "Simulators", "PushTesting", "Crypto", "CryptoExtras",
             "ServiceLifecycle", "Foundation"
         ]),
+        "Simulation": [
+            "PushModel", "PushTesting", "AtRest", "Delivery", "MemoryStore", "SQLiteStore", "GRDBSQLite",
+            "ServiceLifecycle", "Logging", "Foundation", "Dispatch"
+        ],
+        "sealbell-simulate": ["Simulation", "ArgumentParser", "Foundation"],
         "PushTesting": ["PushModel", "WireFormats", "Primitives", "Foundation", "Testing"],
         "sealbell": nio.union(level.keys).union([
             "ServiceLifecycle", "UnixSignals", "ArgumentParser", "Logging", "CoreMetrics", "Yams", "Crypto",

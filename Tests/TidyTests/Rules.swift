@@ -75,8 +75,10 @@ enum Rules {
         return found
     }
 
-    /// The executable's entry, the one place that may start a task.
-    static func isEntry(_ path: String) -> Bool { path == "Sources/sealbell/Sealbell.swift" }
+    /// The executable's entry, and the simulation's machines: the two places that may start a task.
+    static func isEntry(_ path: String) -> Bool {
+        ["Sources/sealbell/Sealbell.swift", "Sources/Simulation/Scheduler.swift"].contains(path)
+    }
 
     /// `catch {}`, and `try?` with no comment on its line or right above it.
     static func swallowedErrors(_ file: SwiftText) -> [Violation] {

@@ -104,5 +104,6 @@ final class StoreSpy: Registry, Outbox {
     }
     func renew(for span: Duration) async throws(StoreError) { try await base.renew(for: span) }
     func takeOver(limit: Int) async throws(StoreError) -> Int { try await base.takeOver(limit: limit) }
+    func reclaim(limit: Int) async throws(StoreError) -> Int { try await base.reclaim(limit: limit) }
     func load() async throws(StoreError) -> OutboxLoad { try await base.load() }
 }

@@ -9,6 +9,10 @@ final class GatedOutbox: Outbox {
         var settle: StoreError.Code?
         var renew: StoreError.Code?
         var claim: StoreError.Code?
+        var nextDue: StoreError.Code?
+        /// These are done, and their answers lost: so many.
+        var lostAccepts = 0
+        var lostClaims = 0
     }
 
     private let inner: any Outbox
@@ -47,6 +51,15 @@ final class GatedOutbox: Outbox {
         throw StoreError(code)
     }
 
+    private func lose(_ door: WritableKeyPath<Faults, Int>) throws(StoreError) {
+        let isLost = faults.withLock { faults in
+            guard faults[keyPath: door] > 0 else { return false }
+            faults[keyPath: door] -= 1
+            return true
+        }
+        if isLost { throw StoreError(.uncertain) }
+    }
+
     func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16 {
         inner.digest(ofOrigin: origin, at: instance)
     }
@@ -55,6 +68,7 @@ final class GatedOutbox: Outbox {
         try check(\.accept)
         let accepted = try await inner.accept(acceptance)
         trace.add("accepted")
+        try lose(\.lostAccepts)
         return accepted
     }
 
@@ -79,10 +93,15 @@ final class GatedOutbox: Outbox {
     func claim(_ lane: LaneName, due: UnixTime, limit: Int) async throws(StoreError) -> [OwedPush] {
         try check(\.claim)
         defer { claims.add() }
-        return try await inner.claim(lane, due: due, limit: limit)
+        let claimed = try await inner.claim(lane, due: due, limit: limit)
+        if !claimed.isEmpty { try lose(\.lostClaims) }
+        return claimed
     }
 
-    func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? { try await inner.nextDue(lane) }
+    func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? {
+        try check(\.nextDue)
+        return try await inner.nextDue(lane)
+    }
 
     func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int] {
         try check(\.settle)
@@ -97,6 +116,11 @@ final class GatedOutbox: Outbox {
     func takeOver(limit: Int) async throws(StoreError) -> Int {
         try check(\.claim)
         return try await inner.takeOver(limit: limit)
+    }
+
+    func reclaim(limit: Int) async throws(StoreError) -> Int {
+        try check(\.claim)
+        return try await inner.reclaim(limit: limit)
     }
 
     func load() async throws(StoreError) -> OutboxLoad { try await inner.load() }

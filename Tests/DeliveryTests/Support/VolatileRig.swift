@@ -100,6 +100,7 @@ final class EngineSpy: Engine {
 
     func renew(for span: Duration) async throws(StoreError) { try await inner.renew(for: span) }
     func takeOver(limit: Int) async throws(StoreError) -> Int { try await inner.takeOver(limit: limit) }
+    func reclaim(limit: Int) async throws(StoreError) -> Int { try await inner.reclaim(limit: limit) }
 
     func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
         try await inner.load()

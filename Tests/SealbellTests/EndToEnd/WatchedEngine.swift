@@ -81,6 +81,7 @@ final class WatchedEngine: Engine {
     // The process's own clockwork is not noted: it runs whoever asks.
     func renew(for span: Duration) async throws(StoreError) { try await engine.renew(for: span) }
     func takeOver(limit: Int) async throws(StoreError) -> Int { try await engine.takeOver(limit: limit) }
+    func reclaim(limit: Int) async throws(StoreError) -> Int { try await engine.reclaim(limit: limit) }
     func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
         try await engine.load()
     }

@@ -1,0 +1,102 @@
+import PushModel
+import Synchronization
+
+/// Taking back what the store may have given us, when its answer was lost.
+///
+/// A push that was accepted or claimed by a call whose answer never came stands in the store as in our
+/// memory, where it is not: nobody would send it until this process dies. Which rows these are cannot be told
+/// from here, so for a moment the lanes hold nothing, and then all of ours that stand as in memory are
+/// parked.
+final class Reclaim: Sendable {
+    private struct State {
+        var isDue = false
+        var isUnderWay = false
+        /// Calls whose rows will stand as in memory, and are on their way there.
+        var holders = 0
+    }
+
+    private let state = Mutex(State())
+    private let bell = Bell()
+
+    /// Whether what the store gives now may stand in memory; then ``end()`` must follow, once it does.
+    func begin() -> Bool {
+        state.withLock { state in
+            guard !state.isUnderWay else { return false }
+            state.holders += 1
+            return true
+        }
+    }
+
+    func end() { state.withLock { $0.holders -= 1 } }
+
+    /// Calls for it after an answer that was lost; other faults leave nothing behind.
+    func note(_ error: StoreError) {
+        guard error.code == .uncertain else { return }
+        state.withLock { $0.isDue = true }
+        bell.ring()
+    }
+
+    /// Waits until it is due, and begins it; false when cancelled.
+    fileprivate func due() async -> Bool {
+        while !Task.isCancelled {
+            let begins = state.withLock { state in
+                guard state.isDue else { return false }
+                state.isDue = false
+                state.isUnderWay = true
+                return true
+            }
+            if begins { return true }
+            await bell.wait()
+        }
+        return false
+    }
+
+    fileprivate var holders: Int { state.withLock(\.holders) }
+    fileprivate func finish() { state.withLock { $0.isUnderWay = false } }
+}
+
+extension DeliveryCore {
+    /// Reclaims whenever it is due, until cancelled. A process that ends in the midst of it leaves rows of a
+    /// dead owner, which the next one takes over.
+    func reclaimLoop() async {
+        while await reclaim.due() {
+            journal.note("store answer lost", level: .warning)
+            for lane in ticking { lane.handBack(true) }
+            guard await isEmptied() else { return }
+            guard let count = await parkAll() else { return }
+            for lane in ticking { lane.handBack(false) }
+            reclaim.finish()
+            journal.note("took back owed pushes", [.count: count])
+        }
+    }
+
+    /// Waits until no durable push is in memory, under way, or about to be; each request has its deadline,
+    /// and a store that is out ends the lease. False when cancelled.
+    private func isEmptied() async -> Bool {
+        // In this order: what leaves the one stands in the next.
+        while reclaim.holders > 0 || ticking.contains(where: \.isSending) || settler.backlog > 0 {
+            do { try await world.sleep(world.instant() + limits.tick) } catch { return false }
+        }
+        return true
+    }
+
+    private func parkAll() async -> Int? {
+        var count = 0
+        var failures = 0
+        while true {
+            do throws(StoreError) {
+                let parked = try await outbox.reclaim(limit: limits.sweepRows)
+                count += parked
+                guard parked < limits.sweepRows else { continue }
+                let load = try await outbox.load()
+                for lane in ticking { lane.correct(parked: load.lanes[lane.name] ?? 0) }
+                return count
+            } catch {
+                failures += 1
+                let backoff = Backoff(base: limits.backoffBase, cap: .seconds(5), floorCap: .zero)
+                let wait = backoff.delay(afterAttempt: failures, asked: nil, random: world.random())
+                do { try await world.sleep(world.instant() + wait) } catch { return nil }
+            }
+        }
+    }
+}
