@@ -193,7 +193,9 @@ def serving(folder, relays, before=None, extra=(), wrapper=()):
             ("/var/lib/sealbell", str(state)),
             ("key_file: apns.p8", f"key_file: {made / APNS_KEY}, {stand_in(urls['sandbox-apns'], made)}"),
             ("service_account: fcm.json",
-             f"service_account: {made / 'acme-chat-fcm.json'}, {stand_in(urls['sandbox-fcm'], made)}"),
+             # The account names localhost; by its address nobody looks a name up.
+             f"service_account: {made / 'acme-chat-fcm.json'}, {stand_in(urls['sandbox-fcm'], made)}, "
+             f"token_url: \"{urls['sandbox-fcm']}/token\""),
             ('["wss://relay.acme.example", "wss://relay.example.org"]', json.dumps(relays))))
         if before:
             before(key[0])
