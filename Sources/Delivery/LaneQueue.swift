@@ -15,6 +15,8 @@ package struct LaneQueue: Sendable {
         package var unwritten: OutcomeKind?
         /// It goes on in another lane than the one that its row names.
         package var isMoved = false
+        /// How far its times were moved with the wall clock (`LaneState.heed`).
+        var clockShift = Duration.zero
 
         package init(push: OwedPush, isFirst: Bool, environmentKnown: Bool) {
             self.push = push

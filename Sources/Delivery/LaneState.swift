@@ -30,6 +30,7 @@ struct LaneState: Sendable {
     /// in the store instead.
     var shelf: LaneQueue
     var volatileInFlight = 0
+    var wallClock = WallClock()
     /// Until when a lane that stops sends what is volatile.
     var drainUntil: ContinuousClock.Instant?
     /// The lane has ended: what comes now is too late.
@@ -80,6 +81,7 @@ struct LaneState: Sendable {
     /// Takes pushes in. What finds no room goes back to the store, which has it already.
     mutating func admit(_ entries: [LaneQueue.Entry], now: UnixTime) -> Actions {
         var actions = Actions()
+        let entries = entries.map(wallClock.stamped)
         guard !isStopping else {
             // Nobody sends here any more; whoever takes this lane's place finds them in the store.
             for entry in entries { park(entry, &actions) }
@@ -137,6 +139,7 @@ struct LaneState: Sendable {
     ) -> (entry: LaneQueue.Entry?, actions: Actions) {
         var actions = Actions()
         guard mayTake(instant) else { return (nil, actions) }
+        heed(now, instant)
         if isHalted {
             guard let probe = nextProbe, probe <= instant else { return (nil, actions) }
             nextProbe = instant + probeEvery
@@ -182,6 +185,7 @@ struct LaneState: Sendable {
         let pace = throttle.tick() ? PaceChange.atFullSpeed : .none
         var actions = isLeased ? Actions() : dropMemory()
         actions.pace = pace
+        heed(now, instant)
         queue.wake(now: now)
         for entry in queue.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
         for entry in shelf.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
