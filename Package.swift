@@ -113,7 +113,7 @@ let doors: [Target] = [
         "Bench",
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "ZulipPush",
-            "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore, nioPosix, nioHTTP1,
+            "MarmotPush", "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore, nioPosix, nioHTTP1,
             nioSSL, crypto, cryptoExtras, lifecycle
         ]),
     library("PushTesting", ["PushModel", "WireFormats", "Primitives"])

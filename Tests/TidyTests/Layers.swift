@@ -61,7 +61,7 @@ enum Layers {
         ]),
         "Bench": nio.union([
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "ZulipPush",
-            "Delivery", "SQLiteStore", "Simulators", "PushTesting", "Crypto", "CryptoExtras",
+            "MarmotPush", "Delivery", "SQLiteStore", "Simulators", "PushTesting", "Crypto", "CryptoExtras",
             "ServiceLifecycle", "Foundation"
         ]),
         "PushTesting": ["PushModel", "WireFormats", "Primitives", "Foundation", "Testing"],
