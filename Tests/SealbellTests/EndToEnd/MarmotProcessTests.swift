@@ -195,12 +195,11 @@ struct MarmotProcessTests {
         let files = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd")
         var targets: Set<String> = []
         for file in files {
-            var name = [UInt8](repeating: 0, count: 64)
+            var name = [CChar](repeating: 0, count: 64)
             // A file that was closed meanwhile has no target.
-            let count = name.withUnsafeMutableBytes { bytes in
-                readlink("/proc/\(pid)/fd/\(file)", bytes.baseAddress, bytes.count)
-            }
-            if count > 0 { targets.insert(String(decoding: name.prefix(count), as: UTF8.self)) }
+            let count = readlink("/proc/\(pid)/fd/\(file)", &name, name.count)
+            guard count > 0 else { continue }
+            targets.insert(String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self))
         }
         try #require(targets.contains { $0.hasPrefix("socket:") }, "\(files.count) files, no sockets")
         var found: [Socket] = []
