@@ -50,7 +50,7 @@ let foundations: [Target] = [
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     .systemLibrary(name: "CSecp256k1", pkgConfig: "libsecp256k1", providers: [.apt(["libsecp256k1-dev"])]),
     library("PushModel"),
-    library("Primitives", ["PushModel", "CSodium", "CSecp256k1"]),
+    library("Primitives", ["PushModel", "CSodium", "CSecp256k1", crypto]),
     library("WireFormats", ["PushModel"]),
     library("AtRest", ["PushModel", "Primitives", "WireFormats"]),
     library("EventLoops", [nioCore]),
@@ -113,7 +113,8 @@ let doors: [Target] = [
         "Bench",
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "ZulipPush",
-            "MarmotPush", "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore, nioPosix, nioHTTP1,
+            "MarmotPush", "CSecp256k1", "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore,
+            nioPosix, nioHTTP1,
             nioSSL, crypto, cryptoExtras, lifecycle
         ]),
     library("PushTesting", ["PushModel", "WireFormats", "Primitives"])
@@ -203,14 +204,17 @@ let suites: [Target] = [
 ]
 
 // Fuzzing wants its own flags and its own main function, so its program exists only when it is asked for
-// (scripts/fuzz). It depends on no package: the libraries below it are all that is instrumented.
+// (scripts/fuzz). Whatever stands below it is instrumented too, NIO for the sockets' sake.
 let fuzzing: [Target] =
     Context.environment["SEALBELL_FUZZ"] == nil
     ? []
     : [
         .executableTarget(
             name: "Fuzz",
-            dependencies: ["PushModel", "Primitives", "WireFormats", "ZulipPush", "MarmotPush"],
+            dependencies: [
+                "PushModel", "Primitives", "WireFormats", "ZulipPush", "MarmotPush", "WebSocket", nioCore,
+                nioEmbedded
+            ],
             path: "Fuzz", exclude: ["Inputs"],
             swiftSettings: strict + [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
             linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])])

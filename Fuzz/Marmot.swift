@@ -72,6 +72,54 @@ let marmotTargets: [String: Body] = [
         else { return }
         precondition(plain.count > 0 && plain.count <= bytes.count)
     },
+    // A padded text of up to 140,000 bytes: four bytes say how long, the rest is its beginning, zeros follow.
+    "nip44-padding": { bytes in
+        guard bytes.count > 4 else { return }
+        let size = bytes[..<4].reduce(0) { $0 << 8 | Int($1) } % 140_000
+        let rest = UnsafeRawBufferPointer(rebasing: bytes.dropFirst(4))
+        let padded = Secret(count: max(34, size, rest.count)) { $0.copyMemory(from: rest) }
+        guard let plain = try? NIP44.unpadded(padded) else { return }
+        precondition(plain.count > 0 && plain.count < padded.count)
+        let prefix = plain.count > MarmotLimits.shortPlaintextBytes ? 6 : 2
+        precondition(padded.count == prefix + NIP44.paddedCount(plain.count))
+    },
+    "nostr-filter": { bytes in
+        var reader = JSONReader(bytes)
+        guard let filter = try? NostrFilter.parse(&reader) else { return }
+        var writer = JSONWriter()
+        filter.write(to: &writer)
+        let text = writer.bytes
+        text.withUnsafeBytes { raw in
+            var reader = JSONReader(raw)
+            guard let again = try? NostrFilter.parse(&reader) else {
+                preconditionFailure("what we write we can read")
+            }
+            precondition(again == filter)
+        }
+        _ = filter.matches(proof)
+    },
+    "nostr-relay-information": { bytes in
+        guard let told = try? RelayInformation(reading: Secret(copying: bytes)) else { return }
+        for limit in [told.maxMessageBytes, told.maxContentCharacters, told.minPowDifficulty] {
+            precondition(limit ?? 1 > 0)
+        }
+        precondition(told.createdAtLowerLimit ?? .seconds(1) > .zero)
+    },
+    // Eight bytes of time, then the values of two tags, a line each.
+    "nostr-auth": { bytes in
+        guard bytes.count >= 8 else { return }
+        let at = bytes[..<8].reduce(UInt64(0)) { $0 << 8 | UInt64($1) } & UInt64(Int64.max)
+        let lines = String(decoding: bytes.dropFirst(8), as: UTF8.self).split(
+            separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
+        let event = AuthEvent.make(
+            relay: lines.first.map(String.init) ?? "", challenge: lines.count > 1 ? String(lines[1]) : "",
+            at: Int64(at), by: server, auxiliary: zeros)
+        guard
+            let key = try? AuthEvent.check(
+                event, relay: "wss://relay.example.org", challenge: "challenge", now: 1_767_225_600)
+        else { return }
+        precondition(key == server.publicKey && event.tag("challenge") == "challenge")
+    },
     "marmot-token-box": { bytes in
         guard let first = bytes.first else { return }
         let rest = Secret(copying: UnsafeRawBufferPointer(rebasing: bytes.dropFirst()))
@@ -110,6 +158,8 @@ let marmotTargets: [String: Body] = [
 ]
 
 private let server = pair(3)
+private let proof = AuthEvent.make(
+    relay: "wss://relay.example.org", challenge: "challenge", at: 1_767_225_600, by: server, auxiliary: zeros)
 private let sender = pair(4)
 private let conversation = NIP44.conversationKey(sender, server.publicKey)
 private let zeros = [UInt8](repeating: 0, count: 32)

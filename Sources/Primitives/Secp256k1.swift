@@ -35,11 +35,22 @@ public struct XOnlyKey: Sendable {
 
     /// - Returns: `nil` unless these are 32 bytes and the X of a point on the curve.
     public init?(_ bytes: some Collection<UInt8>) {
+        self.init(owned: Array(bytes))
+    }
+
+    /// The same from raw memory: what boxes are opened with.
+    package init?(_ raw: UnsafeRawBufferPointer) { self.init(owned: Array(raw)) }
+
+    private init?(owned bytes: [UInt8]) {
         guard bytes.count == Self.byteCount else { return nil }
-        let bytes = Array(bytes)
         var point = secp256k1_pubkey()
         // The compressed form of a point with even Y is 02 ‖ X.
-        guard secp256k1_ec_pubkey_parse(Secp256k1.context, &point, [2] + bytes, 33) == 1 else { return nil }
+        let isPoint = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 1 + Self.byteCount) { text in
+            text[0] = 2
+            for at in 0..<Self.byteCount { text[1 + at] = bytes[at] }
+            return secp256k1_ec_pubkey_parse(Secp256k1.context, &point, text.baseAddress!, text.count) == 1
+        }
+        guard isPoint else { return nil }
         self.bytes = bytes
         self.point = point
     }
@@ -70,9 +81,16 @@ public struct XOnlyKey: Sendable {
 
     /// 64 lower-case digits.
     public var hex: String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+        String(unsafeUninitializedCapacity: 2 * bytes.count) { out in
+            for at in 0..<bytes.count {
+                out[2 * at] = Self.digit(bytes[at] >> 4)
+                out[2 * at + 1] = Self.digit(bytes[at] & 15)
+            }
+            return 2 * bytes.count
+        }
     }
+
+    private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
 
     /// Whether this key signed the digest (BIP-340, "Verification").
     ///

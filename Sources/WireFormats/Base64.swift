@@ -77,10 +77,21 @@ package enum Base64 {
         let digits = alphabet == .standard ? text.count - paddingCount(count) : text.count
         let table = alphabet == .standard ? standardValues : urlValues
         try table.withUnsafeBufferPointer { (values) throws(FormatError) in
+            // Whole groups first: four digits, three bytes, one look at what is no digit.
+            let groups = digits / 4
+            for index in 0..<groups {
+                let text = UnsafeRawBufferPointer(rebasing: text[4 * index..<4 * index + 4])
+                let (first, second) = (values[Int(text[0])], values[Int(text[1])])
+                let (third, fourth) = (values[Int(text[2])], values[Int(text[3])])
+                guard first | second | third | fourth <= 63 else { throw FormatError(.malformedBase64) }
+                out[3 * index] = first << 2 | second >> 4
+                out[3 * index + 1] = second << 4 | third >> 2
+                out[3 * index + 2] = third << 6 | fourth
+            }
             var group: UInt32 = 0
             var held: UInt32 = 0
-            var at = 0
-            for index in 0..<digits {
+            var at = 3 * groups
+            for index in 4 * groups..<digits {
                 let value = values[Int(text[index])]
                 if value > 63 { throw FormatError(.malformedBase64) }
                 group = group << 6 | UInt32(value)

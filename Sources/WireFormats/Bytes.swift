@@ -8,6 +8,34 @@ package func withBytes<Result, Failure: Error>(
     }
 }
 
+/// Bytes of which a JSON string needs to look at each.
+package enum PlainText {
+    /// How many bytes from an offset on are visible ASCII but neither a quote nor a backslash: eight are
+    /// looked at in one step, and what is left over is told one by one.
+    @inlinable
+    package static func run(_ raw: UnsafeRawBufferPointer, from start: Int) -> Int {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let highs: UInt64 = 0x8080_8080_8080_8080
+        var at = start
+        while at + 8 <= raw.count {
+            let word = raw.loadUnaligned(fromByteOffset: at, as: UInt64.self)
+            let (quote, backslash) = (word ^ (ones &* 0x22), word ^ (ones &* 0x5C))
+            // A byte's high bit ends up set where the byte is below 0x20, equal, or not ASCII. (A borrow may
+            // set a neighbour's too, which then is looked at by itself.)
+            let found = (word &- ones &* 0x20) | (quote &- ones) | (backslash &- ones) | word
+            guard found & highs == 0 else { break }
+            at += 8
+        }
+        while at < raw.count, isPlain(raw[at]) { at += 1 }
+        return at - start
+    }
+
+    @inlinable
+    package static func isPlain(_ byte: UInt8) -> Bool {
+        (0x20..<0x80).contains(byte) && byte != 0x22 && byte != 0x5C
+    }
+}
+
 /// Whether the bytes are exactly this text.
 @inlinable
 package func bytes(_ raw: UnsafeRawBufferPointer, equal text: StaticString) -> Bool {
@@ -49,6 +77,25 @@ package enum Hex {
                 pending = digit
             }
         }
+        return bytes
+    }
+
+    /// The same from raw memory, where each field of each event is read.
+    package static func decode(_ text: UnsafeRawBufferPointer) throws(FormatError) -> [UInt8] {
+        guard text.count.isMultiple(of: 2) else { throw FormatError(.malformedHex) }
+        var isHex = true
+        let bytes = [UInt8](unsafeUninitializedCapacity: text.count / 2) { out, count in
+            for at in 0..<text.count / 2 {
+                guard let high = value(ofDigit: text[2 * at]), let low = value(ofDigit: text[2 * at + 1])
+                else {
+                    isHex = false
+                    return
+                }
+                out[at] = high << 4 | low
+                count = at + 1
+            }
+        }
+        guard isHex else { throw FormatError(.malformedHex) }
         return bytes
     }
 

@@ -233,8 +233,9 @@ package struct JSONReader {
         let start = position
         var hasEscapes = false
         while position < bytes.count {
-            let byte = bytes[position]
-            switch byte {
+            position += PlainText.run(bytes, from: position)
+            guard position < bytes.count else { break }
+            switch bytes[position] {
             case 0x22:
                 let raw = UnsafeRawBufferPointer(rebasing: bytes[start..<position])
                 position += 1
@@ -243,7 +244,6 @@ package struct JSONReader {
                 hasEscapes = true
                 position = try JSONEscapes.skip(bytes, at: position)
             case 0x00..<0x20: throw FormatError(.malformedJSON)
-            case 0x20..<0x80: position += 1
             default: position = try UTF8Check.skip(bytes, at: position)
             }
         }

@@ -76,6 +76,38 @@ struct CurveTests {
         #expect(long.count == 8_160 && text(long).hasPrefix(okm))
     }
 
+    @Test("Long inputs, which take another way, have the digests that Python's hashlib and hmac give")
+    func longInputs() {
+        for (count, digest) in [
+            (255, "b0f3323e7a3cad8ae6778340cc2a17ae0cb31c818df3767cda7c3dd423725e90"),
+            (256, "02d7160d77e18c6447be80c2e355c7ed4388545271702c50253b0914c65ce5fe"),
+            (1_000, "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3")
+        ] {
+            let bytes = [UInt8](repeating: 0x61, count: count)
+            #expect(Hex.encode(SHA256.hash(bytes)) == digest)
+            bytes.withUnsafeBytes { raw in
+                for cut in [0, 1, 63, 64, 65, count] {
+                    let parts = [raw[..<cut], raw[cut...]].map { UnsafeRawBufferPointer(rebasing: $0) }
+                    #expect(Hex.encode(SHA256.hash(joining: parts)) == digest)
+                }
+            }
+        }
+        for (key, count, code) in [
+            (20, 255, "7733e11ea41712e9eb32952cd9a923b45d093d908c83e48dede09ceb25d2ebbd"),
+            (20, 256, "41dc653d80279fe38bf04d77623430b5daf58f1441f6238a3bed25458de010d4"),
+            (20, 1_000, "bb766dc080c7e1323265f047f29bebdb87d7f96824ffe9be95c0f80ae049c3dc"),
+            (131, 255, "434a7f71226b64e910c8738e95f837184dd508e45581463a393add95f0157cd5"),
+            (131, 256, "3c7244a05fe8d6a2ba4b2ff453c7190dc1aac58af40fbdebc58d68d5d2014a14"),
+            (131, 1_000, "3fc0e4426083a25a0cfd5eaed41ebfad622a4e44767e5bc7167f6c92356c6007")
+        ] {
+            let secret = Secret([UInt8](repeating: key == 20 ? 0x0B : 0xAA, count: key))
+            let made = [UInt8](repeating: 0x61, count: count).withUnsafeBytes {
+                HMAC256.code(key: secret, $0)
+            }
+            #expect(text(made) == code)
+        }
+    }
+
     @Test("HMAC as in RFC 4231, test cases 2 and 6")
     func hmac() throws {
         let short = Array("what do ya want for nothing?".utf8)

@@ -50,6 +50,43 @@ struct EncodingTests {
         }
     }
 
+    @Test("A run of plain text ends at whatever a JSON string looks at, wherever it stands")
+    func plainRuns() {
+        let plain = [UInt8](repeating: 0x61, count: 24)
+        for at in plain.indices {
+            for byte in UInt8.min...UInt8.max {
+                var text = plain
+                text[at] = byte
+                let isPlain = (0x20..<0x80).contains(byte) && byte != 0x22 && byte != 0x5C
+                let runs = text.withUnsafeBytes { raw in (0...3).map { PlainText.run(raw, from: $0) } }
+                for (start, run) in runs.enumerated() {
+                    #expect(run == (isPlain || at < start ? plain.count : at) - start, "\(byte) at \(at)")
+                }
+            }
+        }
+    }
+
+    @Test("A wrong digit is found at each place of a long text")
+    func wrongDigits() {
+        let text = Base64.encode([UInt8](repeating: 7, count: 23))
+        for at in text.indices where text[at] != 0x3D {
+            for wrong in [UInt8(0x2D), 0x00, 0xFF, 0x20] {
+                var bad = text
+                bad[at] = wrong
+                #expect(throws: FormatError(.malformedBase64)) { try Base64.decode(bad) }
+            }
+        }
+    }
+
+    @Test("Hex in raw memory is read as in any collection")
+    func rawHex() throws {
+        for text in ["", "00aBFf", "0", "0g", "g0", "0x12", "a\u{0}"] {
+            let bytes = Array(text.utf8)
+            let (raw, any) = (try? withBytes(bytes) { try Hex.decode($0) }, try? Hex.decode(text.utf8))
+            #expect(raw == any, "\(text)")
+        }
+    }
+
     @Test("Hex reads both cases and refuses halves and strangers")
     func hex() throws {
         #expect(Hex.encode([0x00, 0xAB, 0xFF]) == "00abff")

@@ -220,6 +220,6 @@ package final class MarmotRelay: RelayRole {
 
     /// The first half of 32 bytes that nobody can choose freely is key enough.
     private static func key(_ bytes: [UInt8]) -> Digest16 {
-        Digest16(bytes.prefix(16)) ?? Digest16(high: 0, low: 0)
+        bytes.withUnsafeBytes { Digest16($0[0, 16]) } ?? Digest16(high: 0, low: 0)
     }
 }

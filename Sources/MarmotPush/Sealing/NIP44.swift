@@ -133,7 +133,7 @@ public enum NIP44 {
         }
     }
 
-    private static func unpadded(_ padded: Secret) throws(MarmotError) -> Secret {
+    package static func unpadded(_ padded: Secret) throws(MarmotError) -> Secret {
         try padded.reveal { (raw) throws(MarmotError) in
             var prefix = 2
             var count = Int(raw[0]) << 8 | Int(raw[1])

@@ -158,8 +158,10 @@ enum EventText {
     /// The content as JSON writes it; itself when it needs no escape, as base64 and hex never do.
     static func escaped(_ content: Secret) -> Secret {
         content.reveal { raw in
+            let plain = PlainText.run(raw, from: 0)
+            guard plain < raw.count else { return content }
             var extra = 0
-            for byte in raw { extra += growth(byte) }
+            for byte in raw[plain...] { extra += growth(byte) }
             guard extra > 0 else { return content }
             var writer = JSONWriter(reserving: raw.count + extra + 2)
             writer.string(utf8: raw)

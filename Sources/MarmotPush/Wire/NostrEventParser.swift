@@ -143,7 +143,11 @@ enum LowerHex {
         return decode(text.raw, count: count)
     }
 
-    static func decode(_ text: some Collection<UInt8>, count: Int) -> [UInt8]? {
+    static func decode(_ text: [UInt8], count: Int) -> [UInt8]? {
+        text.withUnsafeBytes { decode($0, count: count) }
+    }
+
+    static func decode(_ text: UnsafeRawBufferPointer, count: Int) -> [UInt8]? {
         guard text.count == 2 * count, !text.contains(where: { (0x41...0x46).contains($0) }) else {
             return nil
         }

@@ -60,7 +60,7 @@ package final class WebSocketLink: ChannelInboundHandler, ChannelOutboundHandler
     }
 
     /// What stands above the bytes, the link last.
-    var handlers: [any ChannelHandler] {
+    package var handlers: [any ChannelHandler] {
         [
             FrameTap(), WebSocketFrameEncoder(),
             ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: limits.messageBytes)), self

@@ -1,9 +1,9 @@
-import NIOCore
+package import NIOCore
 import PushModel
 
 /// The client's side of RFC 1928 and RFC 1929, without a socket: CONNECT, by name where there is one.
-struct SOCKSHandshake {
-    enum Step {
+package struct SOCKSHandshake {
+    package enum Step {
         case wait
         case send(ByteBuffer)
         case established
@@ -16,7 +16,7 @@ struct SOCKSHandshake {
     private let credentials: SOCKS5Proxy.Credentials?
     private var state = State.method
 
-    init(to address: WebSocketAddress, credentials: SOCKS5Proxy.Credentials?) {
+    package init(to address: WebSocketAddress, credentials: SOCKS5Proxy.Credentials?) {
         self.address = address
         self.credentials = credentials
     }
@@ -27,7 +27,7 @@ struct SOCKSHandshake {
     var greeting: ByteBuffer { ByteBuffer(bytes: [5, 1, method]) }
 
     /// Takes what has come; call again until it waits.
-    mutating func take(_ input: inout ByteBuffer) -> Step {
+    package mutating func take(_ input: inout ByteBuffer) -> Step {
         switch state {
         case .method:
             guard let answer = input.readBytes(length: 2) else { return .wait }

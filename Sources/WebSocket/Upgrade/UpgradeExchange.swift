@@ -1,11 +1,11 @@
 import Crypto
-import NIOCore
-import PushModel
+package import NIOCore
+package import PushModel
 import WireFormats
 
 /// The client's opening handshake (RFC 6455 §4.1), without a socket: one request, one answer's head.
-struct UpgradeExchange {
-    enum Step: Equatable {
+package struct UpgradeExchange {
+    package enum Step: Equatable {
         case wait
         case open
         case refused(WebSocketError.Code, status: Int?)
@@ -17,7 +17,7 @@ struct UpgradeExchange {
     /// Where the search for the head's end goes on: each byte is looked at once.
     private var searched = 0
 
-    init(to address: WebSocketAddress, limits: WebSocketLimits, world: World) {
+    package init(to address: WebSocketAddress, limits: WebSocketLimits, world: World) {
         let key = Base64.text(world.randomBytes(16))
         accept = Self.accept(for: key)
         self.limits = limits
@@ -33,7 +33,7 @@ struct UpgradeExchange {
     }
 
     /// Looks for a whole head at the front of `input` and takes it off.
-    mutating func take(_ input: inout ByteBuffer) -> Step {
+    package mutating func take(_ input: inout ByteBuffer) -> Step {
         let bytes = input.readableBytesView
         var at = bytes.startIndex + searched
         while at + 3 < bytes.endIndex, at - bytes.startIndex + 4 <= limits.headBytes {

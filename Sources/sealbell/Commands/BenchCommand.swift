@@ -8,7 +8,8 @@ struct BenchCommand: AsyncParsableCommand {
         commandName: "bench", abstract: "Measures parts of the relay, and tries to break it.",
         subcommands: [
             BenchSenderCommand.self, BenchRelayCommand.self, BenchBacklogCommand.self,
-            BenchOutageCommand.self, BenchStrangersCommand.self, BenchChaosCommand.self
+            BenchOutageCommand.self, BenchStrangersCommand.self, BenchMarmotCommand.self,
+            BenchChaosCommand.self
         ])
 }
 

@@ -1,0 +1,31 @@
+import PushModel
+import Testing
+
+@testable import Bench
+
+@Suite("What Marmot's arithmetic costs", .timeLimit(.minutes(2))) struct MarmotBenchTests {
+    @Test("every contender does its work and has its row")
+    func rows() async throws {
+        let report = try await MarmotBench(rounds: 3, world: .live).run().report
+        #expect(report.count("rounds") == 3)
+        for name in ["bare_ecdh", "open_seed", "open_mip05_280", "relay_push_v1_19_step_9_tokens"] {
+            #expect((report.count("\(name)_per_second") ?? 0) > 0, "\(name)")
+        }
+        #expect(report.rows.contains { $0.name == "unwrap_19_to_primitives" })
+    }
+
+    @Test("rounds have bounds")
+    func bounds() async {
+        for rounds in [2, 1_001] {
+            await #expect(throws: BenchError(.badPlan)) {
+                try await MarmotBench(rounds: rounds, world: .live).run()
+            }
+        }
+    }
+
+    @Test("a median is the middle, or lies between the two")
+    func median() {
+        #expect(MarmotBench.median([3, 1, 2]) == 2)
+        #expect(MarmotBench.median([4, 1, 2, 3]) == 2.5)
+    }
+}
