@@ -30,6 +30,8 @@ final class ChaosMarmot: Sendable {
     let pair: Secp256k1KeyPair
     let url: String
     private let nostr: NostrRelaySimulator
+    /// From the start on: the first relay may listen before anybody watches.
+    private let notes: AsyncStream<NostrRelayNote>
     private let service: ChaosService
     private let bundle: String
     private let world: World
@@ -44,6 +46,7 @@ final class ChaosMarmot: Sendable {
         self.world = world
         pair = .generate(world)
         nostr = NostrRelaySimulator(authority: authority, eventLoopGroup: group)
+        notes = nostr.notes()
         try await nostr.start()
         url = nostr.url ?? ""
     }
@@ -59,7 +62,7 @@ final class ChaosMarmot: Sendable {
 
     /// Follows what the relay under trial says to the Nostr relay, until cancelled.
     func watch() async {
-        for await note in nostr.notes() {
+        for await note in notes {
             state.withLock { state in
                 switch note {
                 case .requested: state.isListening = true

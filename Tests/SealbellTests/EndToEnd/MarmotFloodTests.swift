@@ -134,7 +134,9 @@ struct MarmotFloodTests {
             relays[1].turn { $0.withholdsEndOfStored = true }
             try await stage.run { running in
                 let sender = try MarmotSender(running, instance)
-                try await Self.listening(running, instance, 2)
+                try await Self.listening(running, instance, 1)
+                try await running.until(
+                    Self.notes, ["instance": instance, "note": "end-withheld"], reaches: 1)
                 var devices: [String] = []
                 for _ in 0..<4 {
                     let apple = try MarmotSender.apple()
