@@ -24,8 +24,11 @@ package struct NostrLimits: Sendable {
     package var announcedGreeting = Duration.seconds(2)
     /// How long the answer to an authentication is waited for (§5.1).
     package var authentication = Duration.seconds(2)
-    /// A relay that says nothing of the end of its stored events is taken to have none after so long.
+    /// A relay that says nothing of the end of its stored events is taken to have none left when so long none
+    /// came.
     package var endOfStored = Duration.seconds(10)
+    /// The same however many come: 6,000 wraps of 8 KiB, the most that a common relay gives, over 4 Mbit/s.
+    package var storedEvents = Duration.seconds(120)
     /// How long the answer to a published relay list is waited for.
     package var listAnswer = Duration.seconds(10)
     /// The relay list is published again after so long, for relays lose events (§5.1).

@@ -265,6 +265,20 @@ struct RelayStateTests {
         #expect(machine.say(.event(subscription: "1-1", machine.wrap())) == ["deliver live"])
     }
 
+    @Test("Stored events that keep coming put the end off, for two minutes at most")
+    func longPast() throws {
+        var machine = try Machine(.grace)
+        _ = machine.take(.connected)
+        _ = machine.take(.tick, after: machine.greeting)
+        for _ in 1...13 {
+            let stored = NostrMessage.FromRelay.event(subscription: "1-1", machine.wrap())
+            #expect(machine.say(stored, after: .seconds(9)) == ["deliver stored"])
+            #expect(machine.take(.tick).isEmpty)
+        }
+        #expect(machine.take(.tick, after: .seconds(3)) == ["note end-withheld"])
+        #expect(machine.say(.event(subscription: "1-1", machine.wrap())) == ["deliver live"])
+    }
+
     @Test("What was not asked for is dropped by its reason, and nothing of an older subscription counts")
     func strays() throws {
         var machine = try listening()

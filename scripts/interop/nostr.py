@@ -1,4 +1,5 @@
 """Rows over WebSocket: PyPI's websockets on both ends, and the two Nostr relays that PyPI has."""
+import contextlib
 import json
 import pathlib
 import ssl
@@ -11,6 +12,7 @@ from tools import HERE, Failed, answers, expect, free_port, need_modules, relay,
 
 MESSAGE_BYTES = 256 << 10
 WAIT_SECONDS = 20
+NOSTR_RELAY_PROGRAM = pathlib.Path(sys.executable).with_name("nostr-relay")
 
 NOSTR_RELAY = """DEBUG: false
 relay_name: interop
@@ -21,6 +23,7 @@ storage:
   validators:
     - nostr_relay.validators.is_not_too_large
     - nostr_relay.validators.is_signed
+    - nostr_relay.validators.is_recent
 verification:
   nip05_verification: disabled
 gunicorn:
@@ -31,19 +34,45 @@ purple:
   host: 127.0.0.1
   port: {port}
   workers: 1
-authentication:
-  enabled: {auth}
-  valid_urls:
-    - ws://127.0.0.1:{port}
-  actions:
-    save: a
-    query: a
+authentication: {authentication}
 message_timeout: 1800
 subscription_limit: 32
 max_limit: 6000
 # Of its content; as delivered 4,096, too little for a wrap.
 max_event_size: 131072
 """
+# Who may do what at nostr-relay: `a` is anybody, other roles come from its table or from our authenticator. The
+# addresses stand under another name than in the configuration that it is delivered with, which its code never reads.
+AUTHENTICATIONS = {
+    "open": {"enabled": False},
+    "proven": {"authenticator_class": "nostr_guard.Anyone", "actions": {"save": "w", "query": "r"}},
+    "readers": {"actions": {"save": "a", "query": "r"}},
+    "recipients": {"authenticator_class": "nostr_guard.Recipients", "actions": {"save": "a", "query": "a"}},
+}
+
+
+@contextlib.contextmanager
+def nostr_relay_at(port, place, authentication="open"):
+    """PyPI's nostr-relay on that port; `place` keeps what it stores. Yields its process."""
+    need_modules("nostr_relay")
+    place.mkdir(exist_ok=True)
+    rules = {"enabled": True, "relay_urls": [f"ws://127.0.0.1:{port}"], **AUTHENTICATIONS[authentication]}
+    (place / "config.yaml").write_text(NOSTR_RELAY.format(port=port, authentication=json.dumps(rules)))
+    command = [str(NOSTR_RELAY_PROGRAM), "-c", "config.yaml", "serve"]
+    # Beside the configuration, not in anybody's home.
+    environment = {"HOME": str(place), "PYTHONPATH": str(HERE)}
+    with running(command, place, answers(port), environment=environment) as process:
+        yield process
+
+
+@contextlib.contextmanager
+def sdk_relay_at(port, place, *words):
+    """The relay inside PyPI's nostr-sdk on that port. Yields its process."""
+    need_modules("nostr_sdk")
+    place.mkdir(exist_ok=True)
+    with running([sys.executable, str(HERE / "nostr_local_relay.py"), str(port), *words], place,
+                 answers(port)) as process:
+        yield process
 
 
 def heard(socket):
@@ -135,29 +164,18 @@ def published(port, needs_proof):
 
 
 def nostr_relay(folder):
-    need_modules("nostr_relay")
-    program = pathlib.Path(sys.executable).with_name("nostr-relay")
-    for needs_proof in (False, True):
+    for authentication in ("open", "proven"):
         port = free_port()
-        place = folder / f"proof-{needs_proof}"
-        place.mkdir()
-        (place / "config.yaml").write_text(NOSTR_RELAY.format(port=port, auth=str(needs_proof).lower()))
-        # Beside the configuration, not in anybody's home.
-        environment = {"HOME": str(place)}
-        with running([str(program), "-c", "config.yaml", "serve"], place, answers(port), environment=environment):
-            published(port, needs_proof)
+        with nostr_relay_at(port, folder / authentication, authentication):
+            published(port, authentication == "proven")
     return None, "publish, read back, a relay list, wraps; then the same with a proof (NIP-42)"
 
 
 def nostr_sdk(folder):
-    need_modules("nostr_sdk")
-    for needs_proof in (False, True):
+    for words in ((), ("auth",)):
         port = free_port()
-        place = folder / f"proof-{needs_proof}"
-        place.mkdir()
-        command = [sys.executable, str(HERE / "nostr_local_relay.py"), str(port)] + ["auth"] * needs_proof
-        with running(command, place, answers(port)):
-            published(port, needs_proof)
+        with sdk_relay_at(port, folder / f"proof-{len(words)}", *words):
+            published(port, bool(words))
     return None, "publish, read back, a relay list, wraps; then the same with a proof (NIP-42)"
 
 

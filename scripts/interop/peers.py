@@ -8,6 +8,7 @@ import tempfile
 import time
 import traceback
 
+import marmot
 import nostr
 import operators
 import sealing
@@ -30,7 +31,7 @@ def later(module_name, titles):
 ROWS += later("conversation", ["Python as device and origin", "nginx as the guide's proxy",
                                "Caddy as the guide's proxy"])
 ROWS += later("curls", ["curl as client"])
-ROWS += operators.ROWS + nostr.ROWS
+ROWS += operators.ROWS + nostr.ROWS + marmot.ROWS
 
 
 def run(title, peer):

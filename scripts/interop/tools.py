@@ -63,12 +63,12 @@ def relay(folder, *settings):
         raise Failed(f"the relay ended with {process.returncode} when asked to stop")
 
 
-def guide_block(language, *changes):
-    """The first code block of that language in the operator's guide, each change made exactly once.
+def guide_block(language, *changes, guide="zulip"):
+    """The first code block of that language in an operator's guide, each change made exactly once.
 
     So what runs here is what the guide shows, but for ports and certificates.
     """
-    text = (ROOT / "docs" / "guides" / "zulip.md").read_text()
+    text = (ROOT / "docs" / "guides" / f"{guide}.md").read_text()
     found = re.search(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     if found is None:
         raise Failed(f"the guide shows no {language} any more")

@@ -159,10 +159,12 @@ actor InboxRelay {
 
     private var now: Int64 { around.world.now().seconds }
 
+    /// One stored event is asked for where none is wanted, and dropped: nostr-relay 1.14 reads a limit of 0
+    /// as none at all, and would say two days of wraps anew on every connection.
     private var filter: NostrFilter {
         .wraps(
             for: plan.keys.map(\.publicKey), since: max(0, now - NostrLimits.backlog.components.seconds),
-            limit: plan.backlog == .live ? 0 : nil)
+            limit: plan.backlog == .live ? 1 : nil)
     }
 
     private func say(_ message: NostrMessage.FromClient) async {

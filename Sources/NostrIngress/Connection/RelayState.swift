@@ -58,6 +58,8 @@ package struct RelayState: Sendable {
         var subscription: String?
         var requests = 0
         var hasEnded = false
+        /// When the subscription was asked for.
+        var askedAt: ContinuousClock.Instant?
         var liveSince: ContinuousClock.Instant?
         var lists: Set<[UInt8]> = []
         var listNeedsProof = false
@@ -174,6 +176,7 @@ package struct RelayState: Sendable {
         let name = "\(connections)-\(session.requests)"
         session.subscription = name
         session.hasEnded = false
+        session.askedAt = now
         timers[.subscription] = nil
         timers[.greeting] = nil
         timers[.endOfStored] = now + limits.endOfStored
@@ -216,7 +219,7 @@ package struct RelayState: Sendable {
         _ message: NostrMessage.FromRelay, _ now: ContinuousClock.Instant
     ) -> [Action] {
         switch message {
-        case .event(let name, let event): return received(event, under: name)
+        case .event(let name, let event): return received(event, under: name, now)
         case .ok(let id, let isAccepted, let text): return answered(id, isAccepted, text, now)
         case .endOfStored(let name):
             guard name == session?.subscription else { return [] }
@@ -230,7 +233,9 @@ package struct RelayState: Sendable {
         }
     }
 
-    private mutating func received(_ event: NostrEvent, under name: String) -> [Action] {
+    private mutating func received(
+        _ event: NostrEvent, under name: String, _ now: ContinuousClock.Instant
+    ) -> [Action] {
         guard let session, name == session.subscription else {
             // What was under way for a subscription of before is no lie.
             return isOutdated(name) ? [.note(.outdated)] : stray(.strangeSubscription)
@@ -239,6 +244,10 @@ package struct RelayState: Sendable {
             event.tags.contains(where: { $0.count > 1 && $0[0] == "p" && keys.contains($0[1]) })
         else { return stray(.wrongFilter) }
         if session.hasEnded { return [.deliver(event, .live)] }
+        // A relay that is still at it withholds nothing: the rest of a long past must not count as live.
+        if let asked = session.askedAt {
+            timers[.endOfStored] = min(now + limits.endOfStored, asked + limits.storedEvents)
+        }
         return backlog == .grace ? [.deliver(event, .stored)] : [.note(.beforeEnd)]
     }
 
