@@ -52,10 +52,10 @@ private func address(_ url: String) -> WebSocketAddress {
     do { return try WebSocketAddress(url) } catch { preconditionFailure("an address of ours") }
 }
 
-/// The rest of the input in pieces of the first byte's size.
+/// The rest of the input in pieces of the first byte's size, or larger, so that there are 64 at most.
 private func pieces(_ bytes: UnsafeRawBufferPointer) -> [UnsafeRawBufferPointer] {
     guard let first = bytes.first, bytes.count > 1 else { return [] }
-    let size = first == 0 ? bytes.count : Int(first)
+    let size = first == 0 ? bytes.count : max(Int(first), bytes.count / 64 + 1)
     return stride(from: 1, to: bytes.count, by: size).map {
         UnsafeRawBufferPointer(rebasing: bytes[$0..<min($0 + size, bytes.count)])
     }

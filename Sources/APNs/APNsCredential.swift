@@ -9,17 +9,26 @@ package struct APNsToken: Sendable {
     /// Rises with each token of a credential.
     package let serial: Int
     package let mintedAt: ContinuousClock.Instant
+    /// The same moment by the wall clock, which the token tells Apple.
+    let datedAt: UnixTime
+    /// It took the place of one whose date was wrong since the clock was set.
+    let mendsDate: Bool
 }
 
 /// One APNs signing key: mints provider tokens (push-services §2.2), one at a time for all lanes of the key.
 ///
-/// A token serves 50 minutes; none is minted within 20 minutes of the last. Signed with swift-crypto rather
+/// A token serves 50 minutes; none is minted within 20 minutes of the last, unless the clock was set in
+/// between, for then the date of the last is wrong. Signed with swift-crypto rather
 /// than a JWT library, so that the token is never a `String`.
 package actor APNsCredential {
     /// Apple refuses tokens older than an hour; deployed senders renew at 50 minutes.
     static let renewAfter: Duration = .seconds(50 * 60)
     /// Renewing more often is `TooManyProviderTokenUpdates`.
     static let renewNoSoonerThan: Duration = .seconds(20 * 60)
+    /// A clock that was set by more than this has spoilt the token's date.
+    static let clockSkew: Duration = .seconds(60)
+    /// A clock that is set again and again makes a token a minute and no more.
+    static let mendNoSoonerThan: Duration = .seconds(60)
     /// An `iat` in the future is `InvalidProviderToken`: leeway for a clock that is a little fast.
     static let backdatedBy: Duration = .seconds(5)
 
@@ -49,8 +58,7 @@ package actor APNsCredential {
 
     /// The token to send with now.
     package nonisolated func token() async -> APNsToken {
-        let now = world.instant()
-        if let token = newest.withLock({ $0 }), now - token.mintedAt < Self.renewAfter { return token }
+        if let token = newest.withLock({ $0 }), serves(token, for: Self.renewAfter) { return token }
         return await renew(ifOlderThan: Self.renewAfter)
     }
 
@@ -60,14 +68,25 @@ package actor APNsCredential {
         renew(ifOlderThan: Self.renewNoSoonerThan).serial > token.serial
     }
 
+    private nonisolated func serves(_ token: APNsToken, for span: Duration) -> Bool {
+        world.instant() - token.mintedAt < span && !isMisdated(token)
+    }
+
+    /// The wall clock was set since, so that Apple takes the token for one of another time.
+    private nonisolated func isMisdated(_ token: APNsToken) -> Bool {
+        let age = world.instant() - token.mintedAt
+        if token.mendsDate, age < Self.mendNoSoonerThan { return false }
+        let step = world.now().since(token.datedAt) - age
+        return !(.zero - Self.clockSkew...Self.clockSkew).contains(step)
+    }
+
     private func renew(ifOlderThan age: Duration) -> APNsToken {
-        let now = world.instant()
         let last = newest.withLock { $0 }
-        if let last, now - last.mintedAt < age { return last }
+        if let last, serves(last, for: age) { return last }
         let token = APNsToken(
             authorization: HTTP2Authorization(scheme: "bearer", token: signed()),
-            serial: (last?.serial ?? 0) + 1,
-            mintedAt: now)
+            serial: (last?.serial ?? 0) + 1, mintedAt: world.instant(), datedAt: world.now(),
+            mendsDate: last.map(isMisdated) ?? false)
         newest.withLock { $0 = token }
         return token
     }

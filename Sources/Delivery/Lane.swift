@@ -45,10 +45,11 @@ final class Lane<P: Provider>: LaneDoor {
     func expectedWait() -> Duration? { state.withLock { $0.expectedWait() } }
 
     func admit(_ entries: [LaneQueue.Entry], parked: Int) {
-        let now = core.world.now()
+        let (now, instant) = (core.world.now(), core.world.instant())
         carryOut(
             state.withLock { state in
                 state.noteParked(parked, due: now)
+                state.heed(now, instant)
                 return state.admit(entries, now: now)
             })
     }
@@ -228,8 +229,13 @@ final class Lane<P: Provider>: LaneDoor {
         case .goesOnInMemory(let other):
             core.observer.attempted?(
                 Attempt(entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
-            state.withLock { $0.noteAnswer(of: entry) }
-            other.take(over: entry)
+            let (now, instant) = (core.world.now(), core.world.instant())
+            let moved = state.withLock { state in
+                state.noteAnswer(of: entry)
+                state.heed(now, instant)
+                return state.wallClock.moved(entry)
+            }
+            other.take(over: moved)
             drained.ring()
         case .goesOn(let other):
             core.observer.attempted?(
@@ -243,17 +249,19 @@ final class Lane<P: Provider>: LaneDoor {
     }
 
     private func finish(_ entry: LaneQueue.Entry, _ answer: Answer, learned: [Change]) -> LaneState.Actions {
-        let now = core.world.now()
+        let (now, instant) = (core.world.now(), core.world.instant())
         let outcome = core.override(answer, of: entry.push.instance)
         let address = entry.push.message.address.reveal { bytes in
             var hasher = Hasher()
             hasher.combine(bytes: bytes)
             return hasher.finalize()
         }
-        let probe = core.world.instant() + core.limits.probeEvery
+        let probe = instant + core.limits.probeEvery
         let random = core.world.random()
         return state.withLock { state in
             state.noteAnswer(of: entry)
+            state.heed(now, instant)
+            let entry = state.wallClock.moved(entry)
             var actions = LaneState.Actions()
             actions.breaker = state.judge(answer, of: entry.push, address: address)
             if state.throttle.note(answer) { actions.pace = .slowed }

@@ -17,6 +17,8 @@ package struct LaneQueue: Sendable {
         package var isMoved = false
         /// The lease's term in which the store was asked for it: in a later one the row may be another's.
         package var term: Int
+        /// How far its times were moved with the wall clock (`LaneState.heed`).
+        var clockShift = Duration.zero
 
         package init(push: OwedPush, isFirst: Bool, environmentKnown: Bool, term: Int = 0) {
             self.push = push

@@ -5,6 +5,19 @@ extension LaneState {
     /// Between attempts while a stop drains, at most: five in the ten seconds that it takes.
     private static let drainRetry: Duration = .seconds(2)
 
+    /// Moves the times of volatile pushes along with a wall clock that was set: they are owed for a span, and
+    /// no other process reads them. Those in the store keep theirs, which outlive this process.
+    mutating func heed(_ now: UnixTime, _ instant: ContinuousClock.Instant) {
+        guard wallClock.wasSet(now, instant) else { return }
+        for entry in queue.remove(where: { $0.push.custody == .volatile }) {
+            _ = queue.admit(wallClock.moved(entry), now: now)
+        }
+        // To the shelf nothing is due yet, as below.
+        for entry in shelf.remove(where: { _ in true }) {
+            _ = shelf.admit(wallClock.moved(entry), now: .distantPast)
+        }
+    }
+
     /// Lays an entry aside. It stays in memory, or is dropped and counted.
     mutating func shelve(_ entry: LaneQueue.Entry, _ actions: inout Actions) {
         guard !isOver else { return drop(1, &actions) }

@@ -30,6 +30,7 @@ struct LaneState: Sendable {
     /// in the store instead.
     var shelf: LaneQueue
     var volatileInFlight = 0
+    var wallClock = WallClock()
     /// Until when a lane that stops sends what is volatile.
     var drainUntil: ContinuousClock.Instant?
     /// The lane has ended: what comes now is too late.
@@ -87,6 +88,8 @@ struct LaneState: Sendable {
     /// Takes pushes in. What finds no room goes back to the store, which has it already.
     mutating func admit(_ entries: [LaneQueue.Entry], now: UnixTime) -> Actions {
         var actions = Actions()
+        // Hardly ever: most machines' clocks are never set.
+        let entries = wallClock.shift == .zero ? entries : entries.map(wallClock.stamped)
         guard !keepsNothing else {
             // Nobody sends here any more, or not now; whoever does next finds them in the store.
             for entry in entries { park(entry, &actions) }
@@ -144,6 +147,7 @@ struct LaneState: Sendable {
     ) -> (entry: LaneQueue.Entry?, actions: Actions) {
         var actions = Actions()
         guard mayTake(instant) else { return (nil, actions) }
+        heed(now, instant)
         if isHalted {
             guard let probe = nextProbe, probe <= instant else { return (nil, actions) }
             nextProbe = instant + probeEvery
@@ -194,6 +198,7 @@ struct LaneState: Sendable {
         let pace = throttle.tick() ? PaceChange.atFullSpeed : .none
         var actions = isLeased ? Actions() : dropMemory()
         actions.pace = pace
+        heed(now, instant)
         queue.wake(now: now, within: longestWait)
         for entry in queue.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
         for entry in shelf.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }

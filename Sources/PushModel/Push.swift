@@ -213,7 +213,7 @@ package struct OwedPush: Sendable {
     package let record: Digest16?
     package let touchedAt: UnixTime
     package var notBefore: UnixTime
-    package let custodyEnds: UnixTime
+    package var custodyEnds: UnixTime
     /// Attempts made so far.
     package var attempt: Int
     package let epoch: Int64

@@ -298,6 +298,28 @@ struct APNsCredentialTests {
         #expect(await !credential.expired(credential.token()))
     }
 
+    @Test("A clock that was set, forth or back, gets a token of the right date, once a minute at most")
+    func clockSet() async throws {
+        let clock = ManualClock(start: now)
+        let credential = try credential(clock)
+        for (number, jump) in [Duration.seconds(86_400), .seconds(-90_000), .seconds(61)].enumerated() {
+            #expect(await credential.token().serial == number + 1)
+            clock.skewWall(by: jump)
+            if number > 0 {
+                clock.advance(by: .seconds(59))
+                #expect(await credential.token().serial == number + 1)
+                clock.advance(by: .seconds(1))
+            }
+            let token = try OpenSSL.Token(String(text(await credential.token()).dropFirst(7)))
+            let issued = try #require(token.claims["iat"]?.int64)
+            #expect((clock.now.seconds - 60..<clock.now.seconds).contains(issued))
+        }
+        // What a time server does all day is no setting.
+        clock.skewWall(by: .seconds(30))
+        clock.advance(by: .seconds(120))
+        #expect(await credential.token().serial == 4)
+    }
+
     @Test(
         "Broken keys and ids are refused without their bytes",
         arguments: ["", "A1B2C3D4E", "a1b2c3d4e5", "A1B2C3D4E5F"])

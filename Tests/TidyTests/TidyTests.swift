@@ -71,6 +71,20 @@ struct TidyTests {
         #expect(missing.isEmpty, "\(missing.joined(separator: "\n"))")
     }
 
+    @Test("Tests that the documentation names are in the files that it names")
+    func namedTests() throws {
+        let pages = try Tree.texts(below: "docs", endings: ["md"])
+        let named = pages.flatMap { path, text in Words.namedTests(text).map { (path, $0.file, $0.name) } }
+        #expect(named.count > 100, "the names were not found")
+        let missing = try named.filter { _, file, name in
+            try !Tree.exists(file) || !Words.holds(Tree.text(file), name)
+        }
+        #expect(missing.isEmpty, "\(missing.map { "\($0.0): \($0.1): \($0.2)" })")
+        let sample = "`Tests/A.swift` (\"b…\", \"…c\": what it does)"
+        #expect(Words.namedTests(sample).map(\.name) == ["b…", "…c"])
+        #expect(Words.holds("say b and c", "b…c") && !Words.holds("say b and c", "b…x"))
+    }
+
     @Test("The manifest's arrows point down, and nothing of a server stands below a protocol target")
     func manifest() throws {
         let manifest = try Manifest.load(Tree.root)

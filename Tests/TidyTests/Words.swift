@@ -33,6 +33,19 @@ enum Words {
         page.matches(of: #/`((?:Sources|Tests|scripts|docs)\/[\w.\/-]+)`/#).map { String($0.1) }
     }
 
+    /// Tests that a page names behind their file: `Tests/….swift` ("…", "…"). Words that are left out of a
+    /// name, and what is said of the test beside it, count for nothing.
+    static func namedTests(_ page: String) -> [(file: String, name: String)] {
+        page.matches(of: #/`(Tests\/[\w.\/-]+\.swift)` \(((?:[^()]|\([^()]*\))*)\)/#).flatMap { match in
+            match.2.matches(of: #/"([^"]+)"/#).map { (String(match.1), String($0.1)) }
+        }
+    }
+
+    /// Whether all the parts of a name that are given stand in a text.
+    static func holds(_ text: String, _ name: String) -> Bool {
+        name.split(separator: "…").allSatisfy { text.contains($0) }
+    }
+
     private static func find(
         _ rule: String, in path: String, _ text: String, where isBad: (Substring) -> Bool
     ) -> [Violation] {

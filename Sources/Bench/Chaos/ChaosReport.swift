@@ -4,13 +4,13 @@ import WireFormats
 /// Writes down what a chaos trial showed.
 enum ChaosReport {
     static func make(
-        _ plan: ChaosPlan, _ ledger: ChaosLedger, _ outcome: ChaosOutcome
+        _ plan: ChaosPlan, _ ledger: ChaosLedger, _ marmot: ChaosMarmotLedger?, _ outcome: ChaosOutcome
     ) -> (report: BenchReport, hasPassed: Bool) {
         let verdict = ChaosVerdict(ledger)
         let hasPassed =
             verdict.hasPassed && outcome.drainedIn != nil && outcome.exitStatus == 0
             && ledger.unexpectedStatuses.isEmpty && ledger.answersWithDeadDevices == 0
-            && ledger.foreignDeliveries == 0 && verdict.acknowledged > 0
+            && ledger.foreignDeliveries == 0 && verdict.acknowledged > 0 && marmot?.hasPassed != false
         var report = BenchReport()
         report.add("kills", ledger.kills.count)
         report.add("power_cuts", .flag(plan.powerCuts != nil))
@@ -31,10 +31,25 @@ enum ChaosReport {
         report.add("registrations_lost_in_answers", ledger.answersWithDeadDevices)
         report.add("unexpected_answers", ledger.unexpectedStatuses.count)
         if let status = ledger.unexpectedStatuses.first { report.add("first_unexpected_status", status) }
+        if let marmot { add(marmot, to: &report) }
         report.add("drain_seconds", outcome.drainedIn?.inSeconds ?? -1, digits: 1)
         report.add("exit_status", Int(outcome.exitStatus ?? -1))
         report.add("passed", .flag(hasPassed))
         return (report, hasPassed)
+    }
+
+    private static func add(_ marmot: ChaosMarmotLedger, to report: inout BenchReport) {
+        report.add("marmot_triggers", marmot.wakes.count)
+        report.add("marmot_woken", marmot.woken)
+        report.add("marmot_doubled", marmot.doubled)
+        report.add("marmot_lost_at_kills", marmot.lostAtKills)
+        report.add("marmot_told_to_the_last", marmot.told)
+        report.add("marmot_lost_by_the_last", marmot.missing)
+        report.add("marmot_starts_awaited", marmot.awaited)
+        report.add("marmot_starts_listening", marmot.listening)
+        report.add("marmot_starts_with_list", marmot.listed)
+        report.add("marmot_files_searched", marmot.searchedFiles)
+        report.add("marmot_found_in_files", marmot.onDisk)
     }
 
     /// One JSON object a line for each answered request, as `scripts/powercut/trace.py` reads them.

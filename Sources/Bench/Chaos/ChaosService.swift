@@ -70,8 +70,8 @@ final class ChaosService: Sendable {
         google.turnConnections { $0.answerDelay = delay }
     }
 
-    /// Moves deliveries into the ledger until cancelled.
-    func collect(into shared: ChaosTrial.Shared, world: World) async throws {
+    /// Moves deliveries into the ledgers until cancelled.
+    func collect(into shared: ChaosTrial.Shared, _ marmot: ChaosMarmot?, world: World) async throws {
         var (lastAPNs, lastFCM) = (0, 0)
         while true {
             let apple = apns.deliveries(after: lastAPNs, limit: 4096)
@@ -82,12 +82,17 @@ final class ChaosService: Sendable {
                 try await world.sleep(world.instant() + .milliseconds(10))
                 continue
             }
+            // A wake of Marmot carries nothing: it is known by its device.
+            func isZulips(_ delivery: Delivery) -> Bool {
+                marmot?.delivered(delivery.token, at: delivery.receivedAt) != true
+            }
+            let (ours, theirs) = (apple.filter(isZulips), google.filter(isZulips))
             shared.ledger { ledger in
-                for delivery in apple {
+                for delivery in ours {
                     ledger.delivered(Self.mark(delivery.body), id: delivery.id, at: delivery.receivedAt)
                 }
                 // FCM names messages itself: its names say nothing about ours.
-                for delivery in google {
+                for delivery in theirs {
                     ledger.delivered(Self.mark(delivery.body), id: "", at: delivery.receivedAt)
                 }
             }

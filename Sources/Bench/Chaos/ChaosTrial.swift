@@ -8,7 +8,8 @@ import Synchronization
 ///
 /// This process is the push service (a judging simulator over real TLS and HTTP/2) and the origin; the
 /// relay is the real program in a process of its own. Each push carries a ciphertext that exists once, by
-/// which its arrivals are counted. A request that got no answer is asked again with the same bytes.
+/// which its arrivals are counted. A request that got no answer is asked again with the same bytes. Beside
+/// Zulip, Marmot triggers flow through a Nostr relay of this process, by other rules (``ChaosMarmotLedger``).
 package final class ChaosTrial: Sendable {
     let plan: ChaosPlan
     let random: ChaosRandom
@@ -52,22 +53,30 @@ package final class ChaosTrial: Sendable {
         let group = MultiThreadedEventLoopGroup.singleton
         let authority = try CertificateAuthority()
         let service = try await ChaosService(authority: authority, group: group)
-        let stage = try makeStage(service)
+        // Power cuts and traces are about what is written; Marmot writes nothing.
+        let marmot =
+            plan.powerCuts == nil && plan.trace == nil
+            ? try await ChaosMarmot(
+                service, authority: authority, bundle: RelayPlan.bundle, world: world, group: group) : nil
+        let stage = try makeStage(service, marmot)
         let outcome: ChaosOutcome
         do {
-            outcome = try await trial(stage, service, group)
+            outcome = try await trial(stage, service, marmot, group)
         } catch {
             await stage.kill()
             await service.stop()
+            await marmot?.stop()
             throw error
         }
         await service.stop()
+        await marmot?.stop()
+        marmot?.search(plan.directory)
         let ledger = shared.ledger { $0 }
         if let trace = plan.trace { try ChaosReport.write(ledger, to: trace.ledger) }
-        return ChaosReport.make(plan, ledger, outcome)
+        return ChaosReport.make(plan, ledger, marmot?.ledger, outcome)
     }
 
-    private func makeStage(_ service: ChaosService) throws -> RelayStage {
+    private func makeStage(_ service: ChaosService, _ marmot: ChaosMarmot?) throws -> RelayStage {
         var relay = RelayPlan(
             executable: plan.executable, directory: plan.directory, apnsURL: service.apnsURL,
             authority: service.authorityPEM, apnsKey: service.apnsKey.privateKeyPEM)
@@ -75,6 +84,7 @@ package final class ChaosTrial: Sendable {
         relay.keyID = service.apnsKey.keyID
         // FCM knows no id of ours, so a traced run, which joins pushes by it, does without.
         relay.fcm = plan.trace == nil ? service.fcm : nil
+        if let marmot { relay.marmot = RelayPlan.Marmot(relay: marmot.url, key: marmot.keyText) }
         relay.store = plan.withoutSync ? .sqliteWithoutSync : .sqlite
         if let cuts = plan.powerCuts {
             try makeDirectory("\(plan.directory)/shadow")
@@ -93,7 +103,7 @@ package final class ChaosTrial: Sendable {
     }
 
     private func trial(
-        _ stage: RelayStage, _ service: ChaosService, _ group: any EventLoopGroup
+        _ stage: RelayStage, _ service: ChaosService, _ marmot: ChaosMarmot?, _ group: any EventLoopGroup
     ) async throws -> ChaosOutcome {
         try stage.launch()
         shared.address = try await stage.ready(within: ChaosPlan.startSpan)
@@ -101,7 +111,8 @@ package final class ChaosTrial: Sendable {
         if let cuts = plan.powerCuts { try await restart(stage, cuts) }
         if plan.trace != nil { shared.ledger { $0.keepsAnswers = true } }
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await service.collect(into: self.shared, world: self.world) }
+            tasks.addTask { await marmot?.watch() }
+            tasks.addTask { try await service.collect(into: self.shared, marmot, world: self.world) }
             try await withThrowingTaskGroup(of: Void.self) { workers in
                 for _ in 0..<plan.workers {
                     let eventLoop = group.next()
@@ -110,16 +121,19 @@ package final class ChaosTrial: Sendable {
                         try await caller.run()
                     }
                 }
+                if let marmot { workers.addTask { try await marmot.publish(self) } }
                 if plan.trace != nil {
                     try await service.untilEnough(self)
                 } else {
-                    try await killAgainAndAgain(stage, service)
+                    try await killAgainAndAgain(stage, service, marmot)
                 }
                 service.answerWell()
                 shared.state.withLock { $0.isEnding = true }
                 try await workers.waitForAll()
             }
             let drained = try await drain()
+            try await marmot?.untilListening(self)
+            try await marmot?.finish(self)
             let status = await stage.stop(within: .seconds(30))
             tasks.cancelAll()
             // The collector ends by being cancelled, and in no other way.
@@ -156,13 +170,17 @@ package final class ChaosTrial: Sendable {
     }
 
     /// Kills at random moments, most of them under load, some while the relay is still starting.
-    private func killAgainAndAgain(_ stage: RelayStage, _ service: ChaosService) async throws {
+    private func killAgainAndAgain(
+        _ stage: RelayStage, _ service: ChaosService, _ marmot: ChaosMarmot?
+    ) async throws {
         for number in 1...max(1, plan.kills) {
             if random.below(6) > 0 {
                 if shared.address == nil {
                     shared.address = try await stage.ready(within: ChaosPlan.startSpan)
                 }
                 service.misbehave(random)
+                // Every other one is killed before it listens, or while it is about to.
+                if random.below(2) == 0 { try await marmot?.untilListening(self) }
                 try await pause(milliseconds: 20 + random.below(280))
             } else {
                 try await pause(milliseconds: random.below(120))
@@ -171,6 +189,8 @@ package final class ChaosTrial: Sendable {
             await stage.kill()
             shared.address = nil
             try await service.untilQuiet(self)
+            try await marmot?.killed(self)
+            if number.isMultiple(of: 7) { marmot?.search(plan.directory) }
             shared.ledger { $0.killed(.init(began: began, ended: world.now())) }
             if let cuts = plan.powerCuts { try await cut(cuts, stage) }
             try stage.launch()

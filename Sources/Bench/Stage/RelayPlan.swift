@@ -13,6 +13,18 @@ package struct RelayPlan: Sendable {
         }
     }
 
+    /// An instance that listens at one Nostr relay.
+    package struct Marmot: Sendable {
+        package var relay: String
+        /// The key file's text.
+        package var key: String
+
+        package init(relay: String, key: String) {
+            self.relay = relay
+            self.key = key
+        }
+    }
+
     package enum Store: Sendable {
         case sqlite
         /// A store that does not sync: for showing that a proof fails without
@@ -33,8 +45,9 @@ package struct RelayPlan: Sendable {
     package var keyID = "F6G7H8I9J0"
     /// The `.p8` text.
     package var apnsKey: String
-    package var bundle = "org.example.load"
+    package var bundle = RelayPlan.bundle
     package var fcm: FCM?
+    package var marmot: Marmot?
     package var store = Store.sqlite
     /// Put before the program: `strace …`.
     package var wrapper: [String] = []
@@ -53,6 +66,7 @@ package struct RelayPlan: Sendable {
     package var logFile: String { "\(directory)/relay.log" }
     var configurationFile: String { "\(directory)/sealbell.yaml" }
     static let instance = "zulip-load"
+    static let bundle = "org.example.load"
 
     /// The configuration file's text (DESIGN §4).
     var configuration: String {
@@ -65,6 +79,18 @@ package struct RelayPlan: Sendable {
                       url: "\(fcm.url)"
                       token_url: "\(fcm.tokenURL)"
                       ca: \(directory)/ca.pem
+                """
+            } ?? ""
+        let marmotLines =
+            marmot.map { marmot in
+                """
+
+                  marmot-load:
+                    protocol: marmot
+                    apps: [load]
+                    key_file: \(directory)/nostr.key
+                    relays: ["\(marmot.relay)"]
+                    ca: \(directory)/ca.pem
                 """
             } ?? ""
         return """
@@ -89,7 +115,7 @@ package struct RelayPlan: Sendable {
                 protocol: zulip
                 apps: [load]
                 keys: \(directory)/bouncer.keys
-                sign_up: open\(fcm == nil ? "" : "\n    fcm_app: load")
+                sign_up: open\(fcm == nil ? "" : "\n    fcm_app: load")\(marmotLines)
 
             """
     }

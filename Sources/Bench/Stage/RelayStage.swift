@@ -38,6 +38,7 @@ package final class RelayStage: Sendable {
             "{\"\(Base64.text(pair.publicKey))\": \"\(privateText)\"}\n", "\(plan.directory)/bouncer.keys")
         try Self.write(plan.apnsKey, "\(plan.directory)/apns.p8")
         try Self.write(plan.authority, "\(plan.directory)/ca.pem")
+        if let marmot = plan.marmot { try Self.write(marmot.key, "\(plan.directory)/nostr.key") }
         if let fcm = plan.fcm { try Self.write(fcm.serviceAccount, "\(plan.directory)/fcm.json") }
         try Self.write(plan.configuration, plan.configurationFile)
         guard mkdir(plan.stateDirectory, 0o700) == 0 || errno == EEXIST else { throw BenchError(.fileFault) }

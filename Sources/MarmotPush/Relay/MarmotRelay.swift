@@ -64,12 +64,12 @@ package final class MarmotRelay: RelayRole {
         try GiftWrap.verify(wrap)
         // 3 and 4
         var held = RelayMemory.Reservation(wrap: Self.key(wrap.id))
-        let now = elapsed
-        if let refusal = shelf.memory.withLock({ $0.begin(held.wrap, at: now) }) {
+        let visit = RelayMemory.Visit(relay: inbound.relay, relays: serving.relays, now: elapsed)
+        if let refusal = shelf.memory.withLock({ $0.begin(held.wrap, visit) }) {
             throw MarmotError(refusal)
         }
         do throws(MarmotError) {
-            return try open(inbound, with: pairs(from: addressee), &held, now)
+            return try open(inbound, with: pairs(from: addressee), &held, visit)
         } catch {
             if error.code == .overBudget { shelf.release(held) }
             throw error
@@ -84,7 +84,7 @@ package final class MarmotRelay: RelayRole {
     /// Steps 5 to 8.
     private func open(
         _ inbound: MarmotInbound, with pairs: [Secp256k1KeyPair], _ held: inout RelayMemory.Reservation,
-        _ now: Int64
+        _ visit: RelayMemory.Visit
     ) throws(MarmotError) -> VolatileVerdict {
         let opened = try GiftWrap.open(inbound.event, with: pairs[0])
         if inbound.arrival == .stored { try checkAge(of: opened.event) }
@@ -97,11 +97,11 @@ package final class MarmotRelay: RelayRole {
         let (rumor, sender) = (Self.key(opened.event.id), Self.key(opened.event.pubkey.bytes))
         var reserved = held
         let refusal = shelf.memory.withLock {
-            $0.admit(rumor: rumor, content: content, sender: sender, &reserved, at: now)
+            $0.admit(rumor: rumor, content: content, sender: sender, &reserved, at: visit.now)
         }
         held = reserved
         if let refusal { throw MarmotError(refusal) }
-        return try wake(trigger, digests.map(Self.key), pairs, held, now)
+        return try wake(trigger, digests.map(Self.key), pairs, held, visit)
     }
 
     private func checkAge(of trigger: NostrEvent) throws(MarmotError) {
@@ -115,7 +115,7 @@ package final class MarmotRelay: RelayRole {
     /// Step 9: the chunks, one by one.
     private func wake(
         _ trigger: TriggerContent, _ keys: [Digest16], _ pairs: [Secp256k1KeyPair],
-        _ held: RelayMemory.Reservation, _ now: Int64
+        _ held: RelayMemory.Reservation, _ visit: RelayMemory.Visit
     ) throws(MarmotError) -> VolatileVerdict {
         let custodyEnds = world.now() + MarmotLimits.custody
         var pushes: [VolatilePush] = []
@@ -123,7 +123,7 @@ package final class MarmotRelay: RelayRole {
         var counts: [Chunk: Int] = [.decoy: trigger.unusable]
         for (chunk, key) in zip(trigger.chunks, keys) {
             let found =
-                seen.insert(key).inserted ? judge(chunk, trigger.format, key, pairs, now) : .repeated
+                seen.insert(key).inserted ? judge(chunk, trigger.format, key, pairs, visit) : .repeated
             switch found {
             case .wakes(let message):
                 // What a wake stands for is a message, whatever its priority at Apple.
@@ -168,14 +168,15 @@ package final class MarmotRelay: RelayRole {
     }
 
     private func judge(
-        _ chunk: Secret, _ format: TokenFormat, _ key: Digest16, _ pairs: [Secp256k1KeyPair], _ now: Int64
+        _ chunk: Secret, _ format: TokenFormat, _ key: Digest16, _ pairs: [Secp256k1KeyPair],
+        _ visit: RelayMemory.Visit
     ) -> Found {
-        guard shelf.memory.withLock({ $0.charge(encryptedToken: key, at: now) }) else {
+        guard shelf.memory.withLock({ $0.charge(encryptedToken: key, at: visit.now) }) else {
             return .not(.overBudget)
         }
         let target: DeviceTarget
         do throws(MarmotError) {
-            target = try decrypt(chunk, format, pairs, now)
+            target = try decrypt(chunk, format, pairs, visit)
         } catch {
             // What was charged stays charged for a decoy: it cost us the attempt.
             guard error.code == .overBudget else { return .not(.decoy) }
@@ -190,7 +191,7 @@ package final class MarmotRelay: RelayRole {
         }
         let device = Self.key(target.digest)
         let isWithin = shelf.memory.withLock { memory in
-            if memory.charge(deviceToken: device, at: now) { return true }
+            if memory.charge(deviceToken: device, at: visit.now) { return true }
             memory.refund(encryptedToken: key)
             return false
         }
@@ -199,10 +200,10 @@ package final class MarmotRelay: RelayRole {
 
     /// Under each of our keys in turn: a wrap for the new one may hold tokens for the old.
     private func decrypt(
-        _ chunk: Secret, _ format: TokenFormat, _ pairs: [Secp256k1KeyPair], _ now: Int64
+        _ chunk: Secret, _ format: TokenFormat, _ pairs: [Secp256k1KeyPair], _ visit: RelayMemory.Visit
     ) throws(MarmotError) -> DeviceTarget {
         for pair in pairs {
-            guard shelf.memory.withLock({ $0.chargeAttempt(at: now) }) else {
+            guard shelf.memory.withLock({ $0.chargeAttempt(visit) }) else {
                 throw MarmotError(.overBudget)
             }
             do {

@@ -50,6 +50,9 @@ package struct MarmotServing: Sendable {
     package var servesFCM: Bool
     package var backlog = MarmotBacklog.grace(MarmotLimits.backlogGrace)
     package var budgets = MarmotBudgets()
+    /// Inbox relays: each may use an equal share of the budget for everything, so that a flood at one leaves
+    /// the others theirs.
+    package var relays = 1
 
     /// - Throws: `.malformedKey` without a key, or with more than ``MarmotLimits/serverKeys``.
     package init(

@@ -12,8 +12,20 @@ struct RelayMemory: Sendable {
         var content: Digest16?
     }
 
+    /// Where a wrap came from, and when.
+    struct Visit: Sendable {
+        var relay: Int
+        /// Inbox relays that share the budget for everything.
+        var relays: Int
+        var now: Int64
+    }
+
     private let rule: RateRule
     private var everything = Budget<UInt32>()
+    /// What each inbox relay has used of it.
+    private var relays: [Int: Budget<UInt32>] = [:]
+    /// Every reload may give relays new numbers; the oldest are forgotten.
+    private static let relayLimit = 64
     private var senders: KeyedBudget
     private var encryptedTokens: KeyedBudget
     private var deviceTokens: KeyedBudget
@@ -40,9 +52,9 @@ struct RelayMemory: Sendable {
     }
 
     /// Steps 3 and 4.
-    mutating func begin(_ wrap: Digest16, at now: Int64) -> MarmotError.Code? {
-        guard wraps.reserve(wrap, at: now) else { return .repeated }
-        guard everything.charge(rule, at: now) else {
+    mutating func begin(_ wrap: Digest16, _ visit: Visit) -> MarmotError.Code? {
+        guard wraps.reserve(wrap, at: visit.now) else { return .repeated }
+        guard chargeAttempt(visit) else {
             wraps.release(wrap)
             return .overBudget
         }
@@ -75,7 +87,20 @@ struct RelayMemory: Sendable {
 
     mutating func refund(encryptedToken key: Digest16) { encryptedTokens.refund(key) }
 
-    mutating func chargeAttempt(at now: Int64) -> Bool { everything.charge(rule, at: now) }
+    /// One multiplication on the curve or two. A relay may use its share of the budget, so that none can use
+    /// up what wraps of the others need.
+    mutating func chargeAttempt(_ visit: Visit) -> Bool {
+        func share(_ count: Int) -> Int { count == 0 ? 0 : max(1, count / max(1, visit.relays)) }
+        let own = RateRule(perMinute: share(rule.perMinute), perHour: share(rule.perHour))
+        var used = relays[visit.relay] ?? Budget()
+        guard !used.isSpent(own, at: visit.now), everything.charge(rule, at: visit.now) else { return false }
+        _ = used.charge(own, at: visit.now)
+        if relays[visit.relay] == nil, relays.count >= Self.relayLimit, let oldest = relays.keys.min() {
+            relays[oldest] = nil
+        }
+        relays[visit.relay] = used
+        return true
+    }
 
     mutating func charge(deviceToken key: Digest16, at now: Int64) -> Bool {
         deviceTokens.charge(key, at: now)

@@ -22,7 +22,7 @@ final class NostrRelayConnection: WebSocketUser, @unchecked Sendable {
     /// What waits for the socket, bounded by the configuration's `waitingBytes`.
     private var waiting = CircularBuffer<ByteBuffer>()
     private var waitingBytes = 0
-    private var flood: (text: ByteBuffer, left: Int)?
+    private var flood: (texts: [ByteBuffer], left: Int)?
 
     /// Keys that one connection may prove; NIP-42 allows several.
     private static let keyLimit = 16
@@ -47,13 +47,17 @@ final class NostrRelayConnection: WebSocketUser, @unchecked Sendable {
         eventLoop.execute { if let code { self.link?.close(code) } else { self.link?.abort() } }
     }
 
-    /// Sends the event `count` times to each subscription, as fast as the client reads.
-    func flood(_ event: NostrEvent, count: Int) {
+    /// Sends `count` events in turn to one subscription, as fast as the client reads.
+    func flood(_ events: [NostrEvent], count: Int) {
         eventLoop.execute {
-            guard let name = self.subscriptions.keys.min() else { return }
-            self.flood = (Self.text(.event(subscription: name, event)), count)
+            guard let name = self.subscriptions.keys.min(), !events.isEmpty else { return }
+            self.flood = (events.map { Self.text(.event(subscription: name, $0)) }, count)
             self.becameWritable()
         }
+    }
+
+    func say(_ text: @escaping @Sendable (_ subscription: String) -> [UInt8]) {
+        eventLoop.execute { self.put(ByteBuffer(bytes: text(self.subscriptions.keys.min() ?? ""))) }
     }
 
     // MARK: The link's events
@@ -98,10 +102,10 @@ final class NostrRelayConnection: WebSocketUser, @unchecked Sendable {
             waitingBytes -= text.readableBytes
             link.send(.text(text))
         }
-        while let link, link.isWritable, let (text, left) = flood {
-            flood = left > 1 ? (text, left - 1) : nil
+        while let link, link.isWritable, let (texts, left) = flood {
+            flood = left > 1 ? (texts, left - 1) : nil
             hub.count { $0.eventsSent += 1 }
-            link.send(.text(text))
+            link.send(.text(texts[left % texts.count]))
         }
     }
 

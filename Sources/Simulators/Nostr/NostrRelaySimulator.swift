@@ -110,7 +110,19 @@ extension NostrRelaySimulator {
     /// Sends an event `count` times to a subscription of every connection, as fast as each reads. Nothing is
     /// kept.
     public func flood(_ event: NostrEvent, count: Int) {
-        for connection in hub.connections { connection.flood(event, count: count) }
+        flood([event], count: count)
+    }
+
+    /// The same with several events in turn.
+    public func flood(_ events: [NostrEvent], count: Int) {
+        for connection in hub.connections { connection.flood(events, count: count) }
+    }
+
+    /// Sends a text message as it is, whatever it holds, to every connection.
+    ///
+    /// - Parameter text: makes it from the name of a subscription of the connection, empty without one.
+    public func say(_ text: @escaping @Sendable (_ subscription: String) -> [UInt8]) {
+        for connection in hub.connections { connection.say(text) }
     }
 
     /// Says farewell to every client, now.

@@ -62,7 +62,7 @@ package final class WebSocketLink: ChannelInboundHandler, ChannelOutboundHandler
     /// What stands above the bytes, the link last.
     package var handlers: [any ChannelHandler] {
         [
-            WebSocketFrameEncoder(),
+            FrameTap(), WebSocketFrameEncoder(),
             ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: limits.messageBytes)), self
         ]
     }

@@ -11,7 +11,9 @@ struct BenchChaosCommand: SealbellCommand {
         discussion: """
             This process plays origin and push service; the relay is this program in a process of its own, \
             on SQLite. Passed means: everything that was acknowledged arrived, nothing was doubled but what \
-            was in flight at a kill, and no push was given a second name.
+            was in flight at a kill, and no push was given a second name. Marmot triggers flow beside it, \
+            through a Nostr relay of this process: what a kill loses is counted, nobody is woken twice, each \
+            relay that is waited for listens again, the last one delivers all, and no file holds a trace.
             """)
 
     @Option(help: "How many kills.")

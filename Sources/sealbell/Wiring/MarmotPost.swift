@@ -13,6 +13,8 @@ final class MarmotPost: Sendable {
     private let intake: VolatileIntake
     private let notes: NoteMeter
     private let metrics: any MetricsFactory
+    private let remembered: Meter
+
     /// - Throws: `CommandFailure` that names the instance.
     init(
         _ instance: InstanceConfiguration, _ marmot: MarmotInstanceConfiguration, keys: [Secp256k1KeyPair],
@@ -22,10 +24,14 @@ final class MarmotPost: Sendable {
         self.intake = intake
         metrics = around.metrics
         notes = NoteMeter(instance.name, around.metrics)
+        remembered = Meter(
+            label: "sealbell_marmot_remembered", dimensions: [("instance", instance.name.text)],
+            factory: around.metrics)
         do throws(MarmotError) {
             var serving = try MarmotServing(
                 keys: keys, wake: try Self.wake(marmot.mode), topic: marmot.bundle, servesFCM: servesFCM)
             serving.formats = marmot.formats
+            serving.relays = max(1, marmot.relays.count)
             serving.backlog = marmot.backlog == .live ? .liveOnly : .grace(MarmotLimits.backlogGrace)
             // What was seen before a reload is not new after it.
             relay = MarmotRelay(serving, replacing: old?.relay, world: around.world)
@@ -59,6 +65,7 @@ final class MarmotPost: Sendable {
         } catch {
             count(error.codeText)
         }
+        remembered.set(relay.remembered)
     }
 
     private func count(_ outcome: String) {

@@ -57,14 +57,15 @@ struct Sandbox: Sendable {
             try writeFile(file, Array(entry.key.privateKeyPEM.utf8), replacing: true)
         }
         let registrations = keys.values.map { $0.key.registration(bundles: $0.bundles) }
-        let simulators = try services(registrations, accounts.map(\.account), authority, group)
+        let simulators = try services(registrations, accounts.map(\.account), authority, group, world)
         let (production, development, fcm) = simulators
         _ = (try await production.start(), try await development.start(), try await fcm.start())
         for (file, account) in accounts {
             let text = account.json(tokenURI: fcm.tokenURI ?? "")
             try writeFile(file, Array(text.utf8), replacing: true)
         }
-        let nostr = NostrRelaySimulator(authority: authority, eventLoopGroup: group)
+        let nostr = NostrRelaySimulator(
+            NostrRelayConfiguration(), authority: authority, world: world, eventLoopGroup: group)
         try await nostr.start()
         let control = SimulatorControl(apns: [production, development], fcm: fcm, eventLoopGroup: group)
         try await control.start()
@@ -115,8 +116,7 @@ struct Sandbox: Sendable {
 
     private static func services(
         _ keys: [APNsKeyRegistration], _ accounts: [Simulators.ServiceAccount],
-        _ authority: CertificateAuthority,
-        _ group: any EventLoopGroup
+        _ authority: CertificateAuthority, _ group: any EventLoopGroup, _ world: World
     ) throws(SimulatorError) -> (APNsSimulator, APNsSimulator, FCMSimulator) {
         var real = APNsSimulatorConfiguration(environment: .production, keys: keys)
         real.knobs.learnsDevices = true
@@ -124,9 +124,9 @@ struct Sandbox: Sendable {
         var firebase = FCMSimulatorConfiguration(accounts: accounts.map(\.registration))
         firebase.knobs.learnsDevices = true
         return (
-            try APNsSimulator(real, authority: authority, eventLoopGroup: group),
-            try APNsSimulator(development, authority: authority, eventLoopGroup: group),
-            try FCMSimulator(firebase, authority: authority, eventLoopGroup: group)
+            try APNsSimulator(real, authority: authority, world: world, eventLoopGroup: group),
+            try APNsSimulator(development, authority: authority, world: world, eventLoopGroup: group),
+            try FCMSimulator(firebase, authority: authority, world: world, eventLoopGroup: group)
         )
     }
 

@@ -65,7 +65,8 @@ final class Rig: Sendable {
     }
 
     func ingress(
-        _ plan: NostrPlan, limits: NostrLimits = Rig.limits, take: NostrIngress.Take? = nil
+        _ plan: NostrPlan, limits: NostrLimits = Rig.limits,
+        metrics: any MetricsFactory = NOOPMetricsHandler.instance, take: NostrIngress.Take? = nil
     ) throws -> NostrIngress {
         guard let name = ConfiguredName("marmot-main") else { preconditionFailure("a good name") }
         let journal = Journal { [pen] _, _, fields in
@@ -73,7 +74,7 @@ final class Rig: Sendable {
         }
         return NostrIngress(
             name: name, plan: plan, client: client, group: group, limits: limits, world: .live,
-            journal: journal, metrics: NOOPMetricsHandler.instance, take: take ?? self.take)
+            journal: journal, metrics: metrics, take: take ?? self.take)
     }
 
     var take: NostrIngress.Take {

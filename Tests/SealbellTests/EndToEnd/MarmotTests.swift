@@ -12,63 +12,6 @@ import WireFormats
 
 @testable import sealbell
 
-/// Whoever wakes phones through a running relay: it encrypts tokens, wraps triggers and publishes them.
-private struct MarmotSender {
-    let server: XOnlyKey
-    let stage: RelayStage
-    let publisher: NostrPublisher
-    let relay: NostrRelay
-
-    init(_ running: RunningRelay) throws {
-        stage = running.stage
-        server = try #require(
-            running.relay.publicKeys["marmot-main"]?.first.flatMap { XOnlyKey(hex: $0) })
-        let client = try WebSocketClient(
-            executor: LoopExecutor(MultiThreadedEventLoopGroup.singleton.next()),
-            certificates: Array(stage.sandbox.authority.certificatePEM.utf8))
-        publisher = NostrPublisher(client: client, world: .live)
-        relay = try NostrRelay(try #require(stage.sandbox.nostr.url))
-    }
-
-    /// Waits until the server listens.
-    func ready(_ running: RunningRelay) async throws {
-        while try await running.admin("/health/ready").status != 200 { try Task.checkCancellation() }
-    }
-
-    func box(_ target: DeviceTarget, _ format: TokenFormat) throws -> Secret {
-        let world = World.live
-        return try TokenBox.encrypt(
-            target, to: server, format, ephemeral: .generate(world),
-            nonce: world.randomBytes(TokenBox.nonceBytes),
-            padding: world.randomBytes(TokenBox.paddingBytes(target, format) ?? 0))
-    }
-
-    /// A trigger of the format's form, and the wrap around it.
-    func trigger(
-        _ boxes: [Secret], _ format: TokenFormat, author: Secp256k1KeyPair = .generate(.live)
-    ) throws -> (rumor: NostrEvent, wrap: NostrEvent) {
-        let rumor = NostrEvent.rumor(
-            kind: NostrKind.trigger, createdAt: World.live.now().seconds, tags: format.triggerTags,
-            content: try TriggerContent(format, boxes).serialized(), author: author.publicKey)
-        return (rumor, try GiftWrap.wrap(sealing: rumor, by: author, to: server, world: .live))
-    }
-
-    func publish(_ wrap: NostrEvent) async {
-        #expect(await publisher.publish(wrap, to: [relay], within: .seconds(20)) == [.accepted])
-    }
-
-    static func apple() throws -> (target: DeviceTarget, token: String) {
-        let raw = World.live.randomBytes(32)
-        return (try DeviceTarget(.apns, token: Secret(raw)), Hex.encode(raw))
-    }
-
-    static func google() throws -> (target: DeviceTarget, token: String) {
-        let text =
-            "c" + Hex.encode(World.live.randomBytes(10)) + ":APA91b" + Hex.encode(World.live.randomBytes(60))
-        return (try DeviceTarget(.fcm, token: Secret(text.utf8)), text)
-    }
-}
-
 @Suite("From a Marmot group to phones, over real sockets", .timeLimit(.minutes(5)))
 struct MarmotTests {
     /// Zulip stands beside it, so that there is a store which must stay empty.

@@ -7,6 +7,7 @@ import NIOPosix
 import PushModel
 import ServiceLifecycle
 import Simulators
+import Synchronization
 import Testing
 import WebClient
 import WireFormats
@@ -44,38 +45,60 @@ final class RelayStage: Sendable {
     let sandbox: Sandbox
     let log = Lines()
     private let text: String
+    private let world: World
+    /// Nostr relays beside the sandbox's own.
+    private let others = Mutex<[(relay: NostrRelaySimulator, path: String)]>([])
 
     var state: String { folder.path + "/state" }
     var apns: APNsSimulator { sandbox.production }
     var sandboxAPNs: APNsSimulator { sandbox.development }
     var fcm: FCMSimulator { sandbox.fcm }
 
-    /// - Parameter prepare: puts files into the folder first.
-    init(_ text: String = RelayStage.text, prepare: (String) throws -> Void = { _ in }) async throws {
+    /// - Parameters:
+    ///   - world: everybody's: that of the relays, and of the push services.
+    ///   - prepare: puts files into the folder first.
+    init(
+        _ text: String = RelayStage.text, world: World = .live, prepare: (String) throws -> Void = { _ in }
+    ) async throws {
         let folder = try TemporaryFolder()
         try FileManager.default.createDirectory(
             atPath: folder.path + "/state", withIntermediateDirectories: true)
         try prepare(folder.path)
         self.folder = folder
         self.text = text
+        self.world = world
         sandbox = try await Sandbox.start(
-            Self.read(text, folder.path), group: MultiThreadedEventLoopGroup.singleton, world: .live
+            Self.read(text, folder.path), group: MultiThreadedEventLoopGroup.singleton, world: world
         ).0
     }
 
     /// Runs `body` with a stage, which is cleared away afterwards.
     static func with(
-        _ text: String = RelayStage.text, prepare: (String) throws -> Void = { _ in },
-        _ body: (RelayStage) async throws -> Void
+        _ text: String = RelayStage.text, world: World = .live,
+        prepare: (String) throws -> Void = { _ in }, _ body: (RelayStage) async throws -> Void
     ) async throws {
-        let stage = try await RelayStage(text, prepare: prepare)
+        let stage = try await RelayStage(text, world: world, prepare: prepare)
         do {
             try await body(stage)
         } catch {
-            await stage.sandbox.stop()
+            await stage.stop()
             throw error
         }
-        await stage.sandbox.stop()
+        await stage.stop()
+    }
+
+    private func stop() async {
+        for other in others.withLock(\.self) { await other.relay.stop() }
+        await sandbox.stop()
+    }
+
+    /// Starts one more Nostr relay, at which relays that are started from now on listen too.
+    func addNostrRelay(path: String = "") async throws -> NostrRelaySimulator {
+        let relay = NostrRelaySimulator(
+            authority: sandbox.authority, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+        try await relay.start()
+        others.withLock { $0.append((relay, path)) }
+        return relay
     }
 
     private static func read(_ text: String, _ folder: String) throws -> RelayConfiguration {
@@ -86,7 +109,16 @@ final class RelayStage: Sendable {
 
     /// A configuration of this stage, pointed at its push services.
     func configuration(_ changed: String? = nil) throws -> RelayConfiguration {
-        sandbox.point(try Self.read(changed ?? text, folder.path))
+        var pointed = sandbox.point(try Self.read(changed ?? text, folder.path))
+        let urls = others.withLock { others in
+            others.compactMap { other in other.relay.url.map { $0 + other.path } }
+        }
+        for index in pointed.instances.indices {
+            guard var marmot = pointed.instances[index].marmot else { continue }
+            marmot.relays += urls
+            pointed.instances[index].kind = .marmot(marmot)
+        }
+        return pointed
     }
 
     /// Starts a relay, lets `body` use it, and stops it as SIGTERM would.
@@ -95,9 +127,9 @@ final class RelayStage: Sendable {
         _ body: (RunningRelay) async throws -> Void
     ) async throws {
         let log = log
-        let sink = LogSink(level: .debug, form: .json, now: World.live.now, write: { log.add($0) })
+        let sink = LogSink(level: .debug, form: .json, now: world.now, write: { log.add($0) })
         var around = Relay.Surroundings(
-            group: MultiThreadedEventLoopGroup.singleton, world: .live, journal: sink.journal,
+            group: MultiThreadedEventLoopGroup.singleton, world: world, journal: sink.journal,
             metrics: sharedMetrics)
         around.web = WebOptions(allowed: ["127.0.0.0/8"].compactMap { AddressBlock($0) })
         around.engine = engine

@@ -1,0 +1,44 @@
+import CoreMetrics
+import Synchronization
+
+/// Hears how many events wait in the queue, which the ingress says with each of its ticks.
+final class QueueGauge: MetricsFactory, MeterHandler {
+    let counts: AsyncStream<Int>
+    private let inlet: AsyncStream<Int>.Continuation
+    private let highest = Mutex(0)
+
+    init() { (counts, inlet) = AsyncStream.makeStream() }
+
+    /// The most that waited at any tick.
+    var most: Int { highest.withLock { $0 } }
+
+    func set(_ value: Int64) {
+        highest.withLock { $0 = max($0, Int(value)) }
+        inlet.yield(Int(value))
+    }
+
+    func set(_ value: Double) { set(Int64(value)) }
+    func increment(by amount: Double) {}
+    func decrement(by amount: Double) {}
+
+    func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
+        label == "sealbell_nostr_events_queued" ? self : NOOPMetricsHandler.instance
+    }
+
+    func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
+        NOOPMetricsHandler.instance
+    }
+
+    func makeRecorder(
+        label: String, dimensions: [(String, String)], aggregate: Bool
+    ) -> any RecorderHandler { NOOPMetricsHandler.instance }
+
+    func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
+        NOOPMetricsHandler.instance
+    }
+
+    func destroyMeter(_ handler: any MeterHandler) {}
+    func destroyCounter(_ handler: any CounterHandler) {}
+    func destroyRecorder(_ handler: any RecorderHandler) {}
+    func destroyTimer(_ handler: any TimerHandler) {}
+}

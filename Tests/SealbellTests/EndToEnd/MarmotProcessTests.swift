@@ -1,0 +1,271 @@
+#if canImport(Glibc)
+import Glibc
+#endif
+import Foundation
+import MarmotPush
+import NIOPosix
+import PushModel
+import Simulators
+import Testing
+import WireFormats
+
+@testable import sealbell
+
+#if os(Linux)
+@Suite("A notification server that is nothing else, as a process", .timeLimit(.minutes(10)), .serialized)
+struct MarmotProcessTests {
+    private static func configuration(
+        _ stage: RelayStage, relay: String? = nil, _ more: String = ""
+    ) throws -> String {
+        let sandbox = stage.sandbox
+        func url(_ port: Int?) throws -> String { "\"https://127.0.0.1:\(try #require(port))\"" }
+        let made = stage.state + "/sandbox"
+        let nostr = try #require(relay ?? sandbox.nostr.url)
+        return """
+            listeners:
+              admin: { bind: "127.0.0.1:0" }
+            log: { level: debug }
+            store: { url: "sqlite:relay.sqlite", keys: storage.keys }
+            apps:
+              acme:
+                apns:
+                  team: A1B2C3D4E5
+                  key_id: F6G7H8I9J0
+                  key_file: \(made)/A1B2C3D4E5-F6G7H8I9J0.p8
+                  bundles: [org.acme.chat]
+                  environment: learn
+                  url: \(try url(sandbox.production.port))
+                  sandbox_url: \(try url(sandbox.development.port))
+                  ca: \(sandbox.authorityFile)
+                fcm:
+                  service_account: \(made)/acme-fcm.json
+                  url: \(try url(sandbox.fcm.port))
+                  ca: \(sandbox.authorityFile)
+            instances:
+              marmot-main:
+                protocol: marmot
+                apps: [acme]
+                key_file: nostr.key
+                relays: ["\(nostr)"]
+                ca: \(sandbox.authorityFile)
+                \(more)
+
+            """
+    }
+
+    private struct Running {
+        let stage: RelayStage
+        let program: Program
+        let admin: LocalCall
+        let sender: MarmotSender
+
+        func write(_ text: String) throws {
+            try writeFile(stage.folder.path + "/sealbell.yaml", Array(text.utf8), replacing: true)
+        }
+
+        func isReady() async throws -> Bool { try await admin.ask("GET", "/health/ready").status == 200 }
+
+        func ready() async throws { while try await !isReady() { try Task.checkCancellation() } }
+
+        /// Wakes a phone of its own.
+        func wake(_ format: TokenFormat = .pushV1) async throws {
+            let apple = try MarmotSender.apple()
+            var woken = stage.apns.subscribe(token: apple.token).makeAsyncIterator()
+            stage.sandbox.nostr.inject(try sender.wake(apple.target, format))
+            #expect(await woken.next() != nil)
+        }
+
+        /// The same for a phone with Google's service.
+        func wakeByGoogle() async throws {
+            let google = try MarmotSender.google()
+            var woken = stage.fcm.subscribe(address: google.token).makeAsyncIterator()
+            stage.sandbox.nostr.inject(try sender.wake(google.target))
+            #expect(await woken.next() != nil)
+        }
+    }
+
+    /// A server with a Marmot instance and nothing else, whose push services and Nostr relay are this
+    /// process's. It is stopped in order, and must end well.
+    private static func with(
+        relay: String? = nil, _ body: (Running) async throws -> Void
+    ) async throws {
+        try await RelayStage.with(MarmotTests.text()) { stage in
+            let path = stage.folder.path
+            try writeFile(
+                path + "/sealbell.yaml", Array(try configuration(stage, relay: relay).utf8), replacing: true)
+            let program = try Program(["serve", "--config", "sealbell.yaml", "--state", "own"], in: path)
+            guard await program.says("admin: http://") else {
+                Issue.record("the server does not start: \(program.text)")
+                return
+            }
+            do {
+                guard case .running(let file) = try RunFile.find(state: path + "/own") else {
+                    throw FileFault.missing
+                }
+                #expect(Set(file.urls.keys) == ["admin"])
+                let key = try #require(file.publicKeys["marmot-main"]?.first)
+                try await body(
+                    Running(
+                        stage: stage, program: program,
+                        admin: try #require(LocalCall(url: file.urls["admin"] ?? "")),
+                        sender: try MarmotSender(key, stage)))
+            } catch {
+                program.signal(SIGKILL)
+                throw error
+            }
+            program.signal(SIGTERM)
+            #expect(await program.status() == 0)
+            #expect(try RunFile.find(state: path + "/own") == .none)
+        }
+    }
+
+    private static let isRunnable = Program.path != nil
+
+    @Test("It serves, reads its configuration again, and stops in order", .enabled(if: isRunnable))
+    func life() async throws {
+        try await Self.with { running in
+            try await running.ready()
+            for format in TokenFormat.allCases { try await running.wake(format) }
+            try await running.wakeByGoogle()
+            try running.write(Self.configuration(running.stage, "formats: [seed]"))
+            running.program.signal(SIGHUP)
+            #expect(await running.program.says("configuration reloaded"))
+            let refused = try MarmotSender.apple()
+            running.stage.sandbox.nostr.inject(try running.sender.wake(refused.target))
+            try await running.wake(.seed)
+            try running.write("instances: {")
+            running.program.signal(SIGHUP)
+            #expect(await running.program.says("reload refused"))
+            try await running.wake(.seed)
+            #expect(!running.stage.apns.deliveries().contains { $0.token == refused.token })
+        }
+    }
+
+    @Test(
+        "Without a relay to be had it runs and is not ready, and listens when one comes",
+        .enabled(if: isRunnable))
+    func late() async throws {
+        let group = MultiThreadedEventLoopGroup.singleton
+        let first = NostrRelaySimulator(authority: nil, eventLoopGroup: group)
+        let port = try await first.start()
+        await first.stop()
+        try await Self.with(relay: "ws://127.0.0.1:\(port)") { running in
+            #expect(try await !running.isReady())
+            var configuration = NostrRelayConfiguration()
+            configuration.port = port
+            let second = NostrRelaySimulator(configuration, authority: nil, eventLoopGroup: group)
+            try await second.start()
+            try await running.ready()
+            let apple = try MarmotSender.apple()
+            var woken = running.stage.apns.subscribe(token: apple.token).makeAsyncIterator()
+            second.inject(try running.sender.wake(apple.target))
+            #expect(await woken.next() != nil)
+            await second.stop()
+        }
+    }
+
+    @Test(
+        "It listens for nobody but its operator, and every connection is one that it made",
+        .enabled(if: isRunnable))
+    func sockets() async throws {
+        try await Self.with { running in
+            try await running.ready()
+            try await running.wake()
+            try await running.wakeByGoogle()
+            let sandbox = running.stage.sandbox
+            let sockets = try Self.sockets(of: running.program.pid)
+            #expect(sockets.filter(\.listens).map(\.local) == [running.admin.port])
+            let dialled = [
+                sandbox.nostr.port, sandbox.production.port, sandbox.development.port, sandbox.fcm.port
+            ]
+            let ours = sockets.filter { !$0.listens && $0.local != running.admin.port }
+            #expect(ours.count >= 3)
+            for socket in ours { #expect(dialled.contains(socket.remote)) }
+        }
+    }
+
+    private struct Socket {
+        var listens: Bool
+        var local: Int
+        var remote: Int
+    }
+
+    /// TCP sockets that a process holds, from the kernel's tables.
+    private static func sockets(of pid: Int32) throws -> [Socket] {
+        let files = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd")
+        var targets: Set<String> = []
+        for file in files {
+            var name = [CChar](repeating: 0, count: 64)
+            // A file that was closed meanwhile has no target.
+            let count = readlink("/proc/\(pid)/fd/\(file)", &name, name.count)
+            guard count > 0 else { continue }
+            targets.insert(String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self))
+        }
+        try #require(targets.contains { $0.hasPrefix("socket:") }, "\(files.count) files, no sockets")
+        var found: [Socket] = []
+        for table in ["tcp", "tcp6"] {
+            // The second is missing where there is no IPv6. Both processes see the same network.
+            let text = read("/proc/self/net/\(table)")
+            try #require(
+                table != "tcp" || text.contains("rem_address"), "the kernel's table is not to be had")
+            for line in text.split(separator: "\n").dropFirst() {
+                let words = line.split(separator: " ", omittingEmptySubsequences: true)
+                guard words.count > 9, targets.contains("socket:[\(words[9])]") else { continue }
+                func port(_ word: Substring) -> Int { Int(word.suffix(4), radix: 16) ?? 0 }
+                found.append(Socket(listens: words[3] == "0A", local: port(words[1]), remote: port(words[2])))
+            }
+        }
+        return found
+    }
+
+    /// A file of the kernel's, which does not tell its size.
+    private static func read(_ path: String) -> String {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return "" }
+        defer { close(file) }
+        var (bytes, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
+        while true {
+            let count = Glibc.read(file, &buffer, buffer.count)
+            guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
+            bytes += buffer[..<count]
+        }
+    }
+
+    @Test(
+        "Nothing of a trigger is in the memory of an idle server, and nothing of it in log or files",
+        .enabled(if: geteuid() == 0 && isRunnable, "another process's memory is root's to read"))
+    func memory() async throws {
+        try await Self.with { running in
+            try await running.ready()
+            let nostr = running.stage.sandbox.nostr
+            let cast = try MarmotCast(running.sender)
+            for wrap in cast.wraps {
+                let woken = running.stage.apns.subscribe(token: cast.apple.token)
+                nostr.inject(wrap)
+                for await _ in woken { break }
+            }
+            for event in try cast.wrong() { nostr.inject(event) }
+            let notes = nostr.notes()
+            for lie in cast.lies() { nostr.say(lie) }
+            // The subscription was closed with the last lie; behind its successor's first wakes all is done.
+            for await note in notes { if case .requested = note { break } }
+            try await running.wakeByGoogle()
+            try await running.wake()
+            let image = try MemoryImage(of: running.program.pid)
+            #expect(image.count > 1 << 20)
+            for hit in image.hits(cast.canaries) { Issue.record("\(hit)") }
+            let root = running.stage.folder.path + "/own"
+            for name in FileManager.default.enumerator(atPath: root)?.compactMap({ $0 as? String }) ?? [] {
+                guard let data = FileManager.default.contents(atPath: "\(root)/\(name)") else { continue }
+                for canary in cast.canaries where canary.isIn(data) {
+                    Issue.record("\(canary.name) is in \(name)")
+                }
+            }
+            let log = Data(running.program.text.utf8)
+            for canary in cast.canaries where canary.isIn(log) {
+                Issue.record("\(canary.name) is in the log")
+            }
+        }
+    }
+}
+#endif
