@@ -401,7 +401,10 @@ final class Lane<P: Provider>: LaneDoor {
         carryOut(
             state.withLock { state in
                 state.endClaim(of: entries.count, next: next, isLast: isLast)
-                return state.admit(entries, now: now)
+                var actions = state.admit(entries, now: now)
+                // What came due while the store was asked need not wait for the next tick.
+                state.refillIfLow(now: core.world.now(), &actions)
+                return actions
             })
     }
 }

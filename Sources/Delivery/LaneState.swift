@@ -221,7 +221,7 @@ struct LaneState: Sendable {
         now >= claimNotBefore || claimNotBefore.since(now) > longestWait
     }
 
-    private mutating func refillIfLow(now: UnixTime, _ actions: inout Actions) {
+    mutating func refillIfLow(now: UnixTime, _ actions: inout Actions) {
         guard !isClaiming, !keepsNothing, parked > 0, isClaimDue(now), queue.count * 2 <= queue.limit
         else {
             return

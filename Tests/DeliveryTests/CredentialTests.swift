@@ -48,6 +48,8 @@ struct CredentialTests {
         try await Rig.run(Depot(), .of([(probing, shared), (sibling, shared)])) { rig in
             try await rig.owe((1...5).map { push($0, bundle: "org.acme") })
             await probing.waitForSent(1)
+            // The answer halts both lanes, a moment after the request.
+            while try !rig.lane(Names.otherAPNs).isHalted, !Task.isCancelled { await Task.yield() }
             try await rig.expect([.pending], of: [push(100, bundle: "org.other")])
             for minute in 1...3 {
                 await rig.pass(.seconds(59), step: .seconds(1))

@@ -73,7 +73,7 @@ struct GossipTests {
     }
 
     /// What was read, written again.
-    private static func rewritten(_ event: NostrEvent) throws -> NostrEvent {
+    static func rewritten(_ event: NostrEvent) throws -> NostrEvent {
         let author = event.pubkey
         let at = event.createdAt
         switch try Gossip(reading: event) {

@@ -142,23 +142,7 @@ struct GossipVectors {
         try check(
             device.schedule.pending.isEmpty == (event.kind != NostrKind.tokenRequest), "a request is answered"
         )
-        try check(try rewritten(event).id == event.id, "written again it has the same id")
-    }
-
-    private func rewritten(_ event: NostrEvent) throws -> NostrEvent {
-        let author = event.pubkey
-        let at = event.createdAt
-        switch try Gossip(reading: event) {
-        case .request(_, let own, let reference):
-            return GossipEvent.request(own, nonce: reference.nonce, author: author, at: at)
-        case .list(let profile, let listed, let reference, _):
-            return GossipEvent.lists(listed, answering: reference, profile, author: author, at: at)[0]
-        case .update(let own): return GossipEvent.update(own, author: author, at: at)
-        case .removal:
-            let profile: GossipProfile = event.kind == NostrKind.tokenRemoval ? .seed : .mip05
-            return GossipEvent.removal(profile, author: author, at: at)
-        case .recordRequest, .records: throw Fault.differs("a tag profile")
-        }
+        try check(try GossipTests.rewritten(event).id == event.id, "written again it has the same id")
     }
 
     private func malformed(_ row: JSONValue) throws {

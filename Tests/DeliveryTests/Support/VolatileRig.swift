@@ -42,73 +42,41 @@ extension Rig {
 }
 
 /// What is asked of a store, by the doors through which content could reach it.
-final class EngineSpy: Engine {
-    private let inner: any Engine
+final class EngineSpy: ForwardingEngine {
+    let base: any Engine
     /// Calls that write, or that look something up by a name made of content.
     let calls = Trace()
 
-    init(_ inner: any Engine) { self.inner = inner }
+    init(_ base: any Engine) { self.base = base }
 
     func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
         calls.add("find")
-        return try await inner.find(keys, now: now)
+        return try await base.find(keys, now: now)
     }
 
     func page(
         _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
     ) async throws(StoreError) -> [StoredRecord] {
         calls.add("page")
-        return try await inner.page(index, after: after, limit: limit, now: now)
+        return try await base.page(index, after: after, limit: limit, now: now)
     }
 
     func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied {
         calls.add("apply")
-        return try await inner.apply(changes, now: now)
-    }
-
-    func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
-        try await inner.purge(before: before, limit: limit)
-    }
-
-    func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
-        try await inner.forget(owner: owner, limit: limit)
+        return try await base.apply(changes, now: now)
     }
 
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> StoredAccepted {
         calls.add("accept \(pushes.count)")
-        return try await inner.accept(pushes, changes: changes, now: now)
+        return try await base.accept(pushes, changes: changes, now: now)
     }
 
     func settle(
         _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> [Bool] {
         calls.add("settle \(steps.count)")
-        return try await inner.settle(steps, feedback: feedback, now: now)
-    }
-
-    func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
-        try await inner.claim(lane, due: due, limit: limit)
-    }
-
-    func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? { try await inner.nextDue(lane) }
-
-    func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int] {
-        try await inner.endCustody(before: before, limit: limit)
-    }
-
-    func renew(for span: Duration) async throws(StoreError) { try await inner.renew(for: span) }
-    func takeOver(limit: Int) async throws(StoreError) -> Int { try await inner.takeOver(limit: limit) }
-    func reclaim(limit: Int) async throws(StoreError) -> Int { try await inner.reclaim(limit: limit) }
-
-    func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
-        try await inner.load()
-    }
-
-    func setting(_ name: String) async throws(StoreError) -> [UInt8]? { try await inner.setting(name) }
-
-    func settle(setting name: String, to value: [UInt8]) async throws(StoreError) -> [UInt8] {
-        try await inner.settle(setting: name, to: value)
+        return try await base.settle(steps, feedback: feedback, now: now)
     }
 }
