@@ -26,7 +26,8 @@ struct MarmotFloodTests {
     @Test("While one relay floods with wraps that do not open, those of another wake, and memory stays flat")
     func flood() async throws {
         let instance = "marmot-flood"
-        try await RelayStage.with(Self.text(instance)) { stage in
+        // With grace: a connection that a loaded machine loses and makes again misses nothing.
+        try await RelayStage.with(Self.text(instance, "backlog: grace")) { stage in
             let flooding = try await stage.addNostrRelay()
             try await stage.run { running in
                 let sender = try MarmotSender(running, instance)
