@@ -68,7 +68,7 @@ struct MarmotDemo {
         let wrap = String(decoding: triggers[0].wrap.content.reveal { Array($0.prefix(64)) }, as: UTF8.self)
         var reports: [DemoReport] = []
         for phone in phones {
-            let delivery = await firstDelivery(of: phone.deliveries)
+            let delivery = await world.firstDelivery(within: Self.patience, of: phone.deliveries)
             reports.append(report(phone, wrap, delivery))
         }
         return reports
@@ -132,25 +132,6 @@ struct MarmotDemo {
             let message = push["message"]
             return message?["data"] == .object(["content_available": .string("true")])
                 && message?["notification"] == nil
-        }
-    }
-
-    /// The first delivery, or `nil` after ten seconds.
-    private func firstDelivery(of deliveries: AsyncStream<Delivery>) async -> Delivery? {
-        let end = world.instant() + Self.patience
-        return await withTaskGroup(of: Delivery?.self) { group in
-            group.addTask {
-                for await delivery in deliveries { return delivery }
-                return nil
-            }
-            group.addTask { [world] in
-                // Ends early only when the delivery has come.
-                try? await world.sleep(end)
-                return nil
-            }
-            let first = await group.next() ?? nil
-            group.cancelAll()
-            return first
         }
     }
 }

@@ -82,7 +82,7 @@ struct ZulipDemo {
         let sealed = try origin.notify(notification, to: [target], realm: realm, using: &random)
         guard let first = sealed.first else { throw Fault(words: "the origin sealed nothing") }
         _ = try await ask(first, wire, "notification")
-        guard let delivery = await firstDelivery(of: deliveries) else {
+        guard let delivery = await world.firstDelivery(within: Self.patience, of: deliveries) else {
             throw Fault(
                 words: "nothing reached the push service within \(Self.patience.wholeMilliseconds / 1000) s")
         }
@@ -139,24 +139,5 @@ struct ZulipDemo {
             throw Fault(words: "the relay refused the \(step) (\(reply.status))")
         }
         return reply
-    }
-
-    /// The first delivery, or `nil` after ten seconds.
-    private func firstDelivery(of deliveries: AsyncStream<Delivery>) async -> Delivery? {
-        let end = world.instant() + Self.patience
-        return await withTaskGroup(of: Delivery?.self) { group in
-            group.addTask {
-                for await delivery in deliveries { return delivery }
-                return nil
-            }
-            group.addTask { [world] in
-                // Ends early only when the delivery has come.
-                try? await world.sleep(end)
-                return nil
-            }
-            let first = await group.next() ?? nil
-            group.cancelAll()
-            return first
-        }
     }
 }
