@@ -49,6 +49,7 @@ let foundations: [Target] = [
     .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     .systemLibrary(name: "CSecp256k1", pkgConfig: "libsecp256k1", providers: [.apt(["libsecp256k1-dev"])]),
+    .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     library("PushModel"),
     library("Primitives", ["PushModel", "CSodium", "CSecp256k1", crypto]),
     library("WireFormats", ["PushModel"]),
@@ -83,7 +84,8 @@ let rooms: [Target] = [
     library("APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
     library("FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto, cryptoExtras]),
     library("MemoryStore", ["PushModel"]),
-    library("SQLiteStore", ["PushModel", grdb, sqlite, lifecycle])
+    library("SQLiteStore", ["PushModel", grdb, sqlite, lifecycle]),
+    library("PostgresStore", ["PushModel", "CPostgres", lifecycle])
 ]
 
 // L3: transports, and what stands beside the relay: simulators, benchmarks, test support.
@@ -132,8 +134,9 @@ let application: [Target] = [
         dependencies: [
             "PushModel", "Primitives", "WireFormats", "AtRest", "ZulipPush", "Delivery", "HTTP2Client",
             "WebClient",
-            "APNs", "FCM", "MemoryStore", "SQLiteStore", "HTTPIngress", "AdminIngress", "Simulators", "Bench",
-            "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
+            "APNs", "FCM", "MemoryStore", "SQLiteStore", "PostgresStore", "HTTPIngress", "AdminIngress",
+            "Simulators", "Bench",
+            "PushTesting", "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL, crypto
         ],
         swiftSettings: strict),
@@ -147,12 +150,15 @@ let suites: [Target] = [
     tests("WireFormatsTests", ["WireFormats", "PushModel", "PushTesting"]),
     tests(
         "StoreTests",
-        ["PushModel", "PushTesting", "AtRest", "Primitives", "MemoryStore", "SQLiteStore", grdb]),
+        [
+            "PushModel", "PushTesting", "AtRest", "Primitives", "MemoryStore", "SQLiteStore", "PostgresStore",
+            grdb
+        ]),
     tests(
         "DeliveryTests",
         [
-            "PushModel", "PushTesting", "Delivery", "MemoryStore", "SQLiteStore", "AtRest", "Bench",
-            lifecycle, logging
+            "PushModel", "PushTesting", "Delivery", "MemoryStore", "SQLiteStore", "PostgresStore", "AtRest",
+            "Bench", lifecycle, logging
         ]),
     tests(
         "HTTP2ClientTests",
@@ -185,7 +191,8 @@ let suites: [Target] = [
         "SealbellTests",
         [
             "sealbell", "PushModel", "Primitives", "PushTesting", "Simulators", "WireFormats", "ZulipPush",
-            "SQLiteStore", "MemoryStore", "AtRest", "AdminIngress", "Delivery", "WebClient", "MarmotPush",
+            "SQLiteStore", "MemoryStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
+            "MarmotPush",
             "NostrIngress", "WebSocket", lifecycle,
             logging, metrics, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
         ]),
@@ -205,8 +212,8 @@ let suites: [Target] = [
         "NostrIngressTests",
         [
             "PushModel", "PushTesting", "NostrIngress", "MarmotPush", "WebSocket", "Simulators", "Primitives",
-            "WireFormats", "Delivery", "MemoryStore", "AtRest", nioCore, nioPosix, nioSSL, lifecycle, metrics,
-            logging
+            "WireFormats", "Delivery", "MemoryStore", "PostgresStore", "AtRest", nioCore, nioPosix, nioSSL,
+            lifecycle, metrics, logging
         ]),
     tests("SimulationTests", ["Simulation", "PushModel"]),
     tests("BenchTests", ["Bench", "PushModel", "PushTesting", "WireFormats", nioCore, nioPosix]),

@@ -16,7 +16,7 @@ PHRASES = [
     ("BSD-2-Clause", r"Redistributions in binary form must reproduce"),
     ("ISC", r"Permission to use, copy, modify, and/?o?r? distribute this software"),
 ]
-SYSTEM = [("libnghttp2", "MIT"), ("libsodium", "ISC"), ("libsecp256k1", "MIT"), ("sqlite3", "blessing"), ("zlib", "Zlib")]
+SYSTEM = [("libnghttp2", "MIT"), ("libsodium", "ISC"), ("libsecp256k1", "MIT"), ("sqlite3", "blessing"), ("libpq", "PostgreSQL"), ("zlib", "Zlib")]
 
 
 def licence(folder):

@@ -56,7 +56,7 @@ package actor APNsCredential {
         self.world = world
     }
 
-    /// The token to send with now.
+    /// The token to send with now. Each process signs its own: Apple counts them by connection.
     package nonisolated func token() async -> APNsToken {
         if let token = newest.withLock({ $0 }), serves(token, for: Self.renewAfter) { return token }
         return await renew(ifOlderThan: Self.renewAfter)

@@ -42,10 +42,15 @@ package struct AtRestKeys: Sendable {
         AtRestKeys(lookup: Secret(world.randomBytes(keyBytes)), first: Secret(world.randomBytes(keyBytes)))
     }
 
-    /// The same keys with a fresh one in front.
+    /// The same keys with a fresh one in front; `nil` after number 1000.
     package func rotated(_ world: World) -> AtRestKeys? {
         let next = SealKey(number: seal[0].number + 1, key: Secret(world.randomBytes(Self.keyBytes)))
         return AtRestKeys(lookup: lookup, seal: [next] + seal)
+    }
+
+    /// Without the keys of these numbers; `nil` when none would be left.
+    package func without(_ numbers: [UInt32]) -> AtRestKeys? {
+        AtRestKeys(lookup: lookup, seal: seal.filter { !numbers.contains($0.number) })
     }
 
     func sealKey(_ number: UInt32) -> Secret? { seal.first { $0.number == number }?.key }

@@ -12,6 +12,8 @@ package struct KeyFileError: PushError {
         case exists
         /// The file could not be written and synced.
         case unwritable
+        /// Another command is changing the file.
+        case busy
     }
 
     package let code: Code
@@ -26,6 +28,7 @@ package struct KeyFileError: PushError {
         case .malformed: "The key file holds a line that is no key. Restore it from a backup."
         case .exists: "There is a key file already. Move it away first if it is really to be replaced."
         case .unwritable: "The key file cannot be written. Look at the directory and the disk."
+        case .busy: "Another command is changing this key file. Wait for it."
         }
     }
 }

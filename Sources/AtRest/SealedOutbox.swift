@@ -94,7 +94,11 @@ extension SealedStore: Outbox {
         return try await engine.settle(steps, feedback: feedback.map(stored), now: world.now())
     }
 
-    /// A row that does not open is settled, so that it cannot come again, and said in the journal.
+    /// How long a push waits that was sealed with a key which the key file does not have yet.
+    private static let keyWait = Duration.seconds(60)
+
+    /// A row that does not open is settled, so that it cannot come again, and said in the journal. One that
+    /// was sealed with another key goes back to the store: the key file may still get it.
     package func claim(
         _ lane: LaneName, due: UnixTime, limit: Int
     ) async throws(StoreError) -> [OwedPush] {
@@ -102,23 +106,37 @@ extension SealedStore: Outbox {
         var pushes: [OwedPush] = []
         pushes.reserveCapacity(rows.count)
         var broken: [StoredSettlement] = []
+        var closed: [StoredSettlement] = []
         for row in rows {
-            if let (instance, message) = open(row) {
+            func step(_ step: Settlement.Step) -> StoredSettlement {
+                StoredSettlement(
+                    row: row.row, id: row.id, epoch: row.epoch, mark: row.mark, step: step, first: nil)
+            }
+            do throws(Sealer.Fault) {
+                let (instance, message) = try open(row)
                 pushes.append(owed(row, row: row.row, epoch: row.epoch, lane: lane, instance, message))
-            } else {
-                broken.append(
-                    StoredSettlement(
-                        row: row.row, id: row.id, epoch: row.epoch, mark: row.mark, step: .settle, first: nil)
-                )
+            } catch {
+                switch error {
+                case .doesNotOpen: broken.append(step(.settle))
+                case .unknownKey:
+                    let later = world.now() + Self.keyWait
+                    closed.append(
+                        step(.retry(notBefore: later, attempt: row.attempt, lane: lane, parked: true)))
+                }
             }
         }
-        if !broken.isEmpty {
-            journal.note(
-                "owed pushes do not open",
-                [.lane: lane, .count: broken.count, .code: ErrorCode(StoreError(.corrupt))], level: .error)
-            _ = try await engine.settle(broken, feedback: [], now: world.now())
-        }
+        try await giveBack(broken, lane, "owed pushes do not open", .corrupt)
+        try await giveBack(closed, lane, "owed pushes are sealed with a key that is not held", .wrongKey)
         return pushes
+    }
+
+    private func giveBack(
+        _ steps: [StoredSettlement], _ lane: LaneName, _ event: StaticString, _ code: StoreError.Code
+    ) async throws(StoreError) {
+        guard !steps.isEmpty else { return }
+        journal.note(
+            event, [.lane: lane, .count: steps.count, .code: ErrorCode(StoreError(code))], level: .error)
+        _ = try await engine.settle(steps, feedback: [], now: world.now())
     }
 
     package func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? {
@@ -131,8 +149,18 @@ extension SealedStore: Outbox {
 
     package func renew(for span: Duration) async throws(StoreError) { try await engine.renew(for: span) }
 
-    package func takeOver(limit: Int) async throws(StoreError) -> Int {
-        try await engine.takeOver(limit: limit)
+    package func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
+        try await engine.takeOver(lanes.map(\.description), limit: limit)
+    }
+
+    package func letGo(besides lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
+        try await engine.letGo(besides: lanes.map(\.description), limit: limit)
+    }
+
+    package func enrol(
+        in groups: [GroupName], for span: Duration
+    ) async throws(StoreError) -> [Member] {
+        try await engine.enrol(in: groups, for: span)
     }
 
     package func reclaim(limit: Int) async throws(StoreError) -> Int {
@@ -150,14 +178,12 @@ extension SealedStore: Outbox {
         return lanes
     }
 
-    private func open(_ row: StoredPush) -> (ConfiguredName, ProviderMessage)? {
-        let opened = Self.withPlace(row) { place -> Result<Secret, Sealer.Fault> in
-            do throws(Sealer.Fault) { return .success(try sealer.open(row.sealed, with: place)) } catch {
-                return .failure(error)
-            }
+    private func open(_ row: StoredPush) throws(Sealer.Fault) -> (ConfiguredName, ProviderMessage) {
+        let plain = try Self.withPlace(row) { place throws(Sealer.Fault) in
+            try sealer.open(row.sealed, with: place)
         }
-        guard case .success(let plain) = opened else { return nil }
-        return plain.reveal { StoredCodec.readPush($0) }
+        guard let read = plain.reveal({ StoredCodec.readPush($0) }) else { throw .doesNotOpen }
+        return read
     }
 
     private func owed(
@@ -173,14 +199,14 @@ extension SealedStore: Outbox {
 
     /// The columns that never change bind the sealed one to its row. The lane may change (DESIGN §4, learning
     /// an address's environment) and is left out.
-    private static func withPlace<Result>(
-        _ row: StoredPush, _ body: (UnsafeRawBufferPointer) -> Result
-    ) -> Result {
-        withUnsafeBytes(
-            of: (
-                UInt64(0x7075_7368_6573_2F31), row.id.value.high, row.id.value.low, row.origin.high,
-                row.origin.low, row.record?.high ?? 0, row.record?.low ?? 0, row.touchedAt.milliseconds,
-                row.custodyEnds.milliseconds, UInt64(row.pushClass.rawValue)
-            ), body)
+    static func withPlace<Result, Failure: Error>(
+        _ row: StoredPush, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        let words = (
+            UInt64(0x7075_7368_6573_2F31), row.id.value.high, row.id.value.low, row.origin.high,
+            row.origin.low, row.record?.high ?? 0, row.record?.low ?? 0, row.touchedAt.milliseconds,
+            row.custodyEnds.milliseconds, UInt64(row.pushClass.rawValue)
+        )
+        return try withUnsafeBytes(of: words) { raw throws(Failure) in try body(raw) }
     }
 }

@@ -101,7 +101,7 @@ extension SealedStore: Registry {
             expiresAt: row.expiresAt, revision: row.revision, body: content.body)
     }
 
-    private static func place(_ space: String, _ key: Digest16) -> [UInt8] {
+    static func place(_ space: String, _ key: Digest16) -> [UInt8] {
         Array("records/".utf8) + Array(space.utf8) + [0] + key.bytes
     }
 }

@@ -11,11 +11,18 @@ package final class SealedStore: Sendable {
     let world: World
     let journal: Journal
 
-    /// Opens the store: the sealed check values of all its keys must open.
+    /// How long a relay that starts counts as alive before its lease takes over.
+    private static let startSpan = Duration.seconds(20)
+
+    /// Opens the store: the sealed check values of all its keys must open. What is written is sealed with the
+    /// newest key that the store knows; a newer one of the file comes into use by ``SealKeyRotation``.
     ///
-    /// - Throws: `.wrongKey` when the key file is another one, or lacks a key that the store was sealed with.
+    /// - Parameter upkeep: the same engine, where other relays must learn which keys this one holds.
+    /// - Throws: `.wrongKey` when the key file is another one, or lacks a key that the store was sealed with;
+    ///   `.moved` and `.unfinished` when the store is the source of a copy, or half of its target.
     package init(
-        engine: any Engine, keys: AtRestKeys, world: World, journal: Journal = .silent
+        engine: any Engine, keys: AtRestKeys, world: World, journal: Journal = .silent,
+        upkeep: (any StoreUpkeep)? = nil
     ) async throws(StoreError) {
         self.engine = engine
         self.world = world
@@ -23,32 +30,58 @@ package final class SealedStore: Sendable {
         random = RandomStream(world)
         sealer = Sealer(keys: keys, random: random)
         digests = Digests(lookup: keys.lookup)
-        try await check(keys)
+        if let upkeep {
+            // Told before anything is read: whoever begins to use a newer key, or to copy the store, writes
+            // that down and then looks who is there. So one of the two sees the other.
+            try await engine.renew(for: Self.startSpan)
+            try await announce(upkeep, isStarting: true)
+        }
+        if try await engine.setting(StoreSetting.copiedTo) != nil { throw StoreError(.moved) }
+        if try await engine.setting(StoreSetting.filledFrom) != nil { throw StoreError(.unfinished) }
+        try await check(keys, upkeep)
+        if let upkeep { try await announce(upkeep, isStarting: false) }
     }
 
-    /// How far beyond the newest number of the file the store is asked for keys: a restored old key file is
-    /// recognised unless more rotations than this lie between.
+    /// How far beyond the newest number of the file an engine is asked for keys that cannot list them.
     private static let lookAhead: UInt32 = 8
 
-    private func check(_ keys: AtRestKeys) async throws(StoreError) {
-        let newest = keys.seal[0].number
-        for number in 1...(newest + Self.lookAhead) {
-            let name = "check/\(number)"
-            guard let standing = try await engine.setting(name) else { continue }
-            try verify(standing, name)
+    private func check(_ keys: AtRestKeys, _ upkeep: (any StoreUpkeep)?) async throws(StoreError) {
+        var known: UInt32?
+        for (name, standing) in try await checks(keys, upkeep) {
+            try verify(standing, name, sealer)
+            guard let number = UInt32(name.dropFirst(StoreSetting.check.count)) else { continue }
+            known = max(known ?? 0, number)
         }
-        let name = "check/\(newest)"
-        let value = digests.check
-        let sealed = Array(name.utf8).withUnsafeBytes { associated in
-            sealer.seal(atMost: value.count, with: associated) { out in
-                out.copyBytes(from: value)
-                return value.count
-            }
-        }
-        try verify(try await engine.settle(setting: name, to: sealed), name)
+        guard let known else { return try await prove(keys.seal[0].number) }
+        guard sealer.use(known) else { throw StoreError(.wrongKey) }
     }
 
-    private func verify(_ standing: [UInt8], _ name: String) throws(StoreError) {
+    private func checks(
+        _ keys: AtRestKeys, _ upkeep: (any StoreUpkeep)?
+    ) async throws(StoreError) -> [String: [UInt8]] {
+        if let upkeep { return try await upkeep.settings(StoreSetting.check) }
+        var found: [String: [UInt8]] = [:]
+        for number in 1...(keys.seal[0].number + Self.lookAhead) {
+            let name = "\(StoreSetting.check)\(number)"
+            found[name] = try await engine.setting(name)
+        }
+        return found
+    }
+
+    /// Writes the check value of a key of the file, unless it stands; then it must open.
+    ///
+    /// - Throws: `.wrongKey` when another key of this number is known to the store.
+    func prove(_ number: UInt32) async throws(StoreError) {
+        let name = "\(StoreSetting.check)\(number)"
+        let value = digests.check
+        let sealed = Array(name.utf8).withUnsafeBytes { associated in
+            sealer.seal(number, value, with: associated)
+        }
+        guard let sealed else { throw StoreError(.wrongKey) }
+        try verify(try await engine.settle(setting: name, to: sealed), name, sealer)
+    }
+
+    func verify(_ standing: [UInt8], _ name: String, _ sealer: Sealer) throws(StoreError) {
         let result = Array(name.utf8).withUnsafeBytes { associated -> Bool in
             do {
                 return try sealer.open(standing, with: associated) == Secret(digests.check)
@@ -57,5 +90,12 @@ package final class SealedStore: Sendable {
             }
         }
         guard result else { throw StoreError(.wrongKey) }
+    }
+
+    /// Tells the others on this store which keys this relay holds, if they have not been told.
+    func announce(_ upkeep: any StoreUpkeep, isStarting: Bool) async throws(StoreError) {
+        let name = SealKeyHolder.name(upkeep.owner)
+        let value = SealKeyHolder(sealer, isStarting: isStarting).value
+        if try await engine.setting(name) != value { try await upkeep.put(setting: name, to: value) }
     }
 }

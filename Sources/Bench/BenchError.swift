@@ -13,6 +13,8 @@ package struct BenchError: PushError {
         case setUpRefused
         /// A file could not be read or written.
         case fileFault
+        /// There is less free disk than the measurement was told to need.
+        case tooLittleSpace
         /// The numbers asked for contradict each other or are out of bounds.
         case badPlan
         /// A process could not be started, or its numbers could not be read.
@@ -26,7 +28,7 @@ package struct BenchError: PushError {
     package var blame: Blame {
         switch code {
         case .relayNotReady, .malformedAnswer, .setUpRefused: .ourselves
-        case .unreachable, .fileFault, .badPlan, .processFault: .operator
+        case .unreachable, .fileFault, .tooLittleSpace, .badPlan, .processFault: .operator
         }
     }
     package var retry: RetryAdvice { .never }
@@ -37,6 +39,8 @@ package struct BenchError: PushError {
         case .malformedAnswer: "The relay's answer is not HTTP/1.1 with a content-length."
         case .setUpRefused: "The relay refused the set-up: sign-up must be open and the keys its own."
         case .fileFault: "A file of the trial could not be read or written. Look at the disk and the rights."
+        case .tooLittleSpace:
+            "There is too little free disk for this. Make room, or measure for a shorter time."
         case .badPlan: "These numbers do not fit together. See --help."
         case .processFault: "A process of the trial could not be started or watched."
         }

@@ -22,6 +22,7 @@ final class DeliveryCore: Sendable {
     let journal: Journal
     let firstAttempts: FirstAttempts
     let lease: Lease
+    let membership: Membership
     let settler: Settler
     let volatile: VolatileLedger
     let reclaim = Reclaim()
@@ -41,9 +42,13 @@ final class DeliveryCore: Sendable {
         firstAttempts = FirstAttempts(limits: limits)
         volatile = VolatileLedger(limits: limits, world: world)
         lease = Lease(outbox: outbox, limits: limits, world: world, journal: journal)
+        membership = Membership(outbox: outbox, limits: limits, world: world, journal: journal)
         table = Mutex(Table(apps: AppDirectory([]), lanes: [:], overrides: [:]))
         settler = Settler(outbox: outbox, limits: limits, world: world, journal: journal)
     }
+
+    /// Lanes that this process has.
+    var laneNames: [LaneName] { table.withLock { Array($0.lanes.keys) } }
 
     func lane(_ name: LaneName) -> (any LaneDoor)? { table.withLock { $0.lanes[name] } }
 

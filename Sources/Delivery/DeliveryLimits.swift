@@ -1,4 +1,7 @@
 /// Every bound of the delivery core, with its reason.
+///
+/// With several relays on one store each has these for itself, unless a line says otherwise; `docs/limits.md`
+/// says what that makes of all of them together.
 package struct DeliveryLimits: Sendable {
     /// Pushes of one lane in memory. At about 2 KiB each that is 8 MiB; more would only be a longer queue,
     /// since the store keeps the rest and hands it back by class and origin (DESIGN §3).
@@ -12,11 +15,17 @@ package struct DeliveryLimits: Sendable {
     package var aliveFor: Duration = .seconds(20)
     /// Between renewals: three may fail before the lease ends.
     package var renewEvery: Duration = .seconds(5)
+    /// Between looks for what dead processes left, give or take a quarter, so that those who live do not all
+    /// look at once. One look is one short read where nobody has died.
+    package var lookEvery: Duration = .seconds(10)
+    /// Between sweeps of ended custody and of records that may go.
+    package var sweepEvery: Duration = .seconds(60)
     /// The core's tick: deadlines of replies and due retries are seen within this span.
     package var tick: Duration = .milliseconds(100)
     /// The lanes' counts of parked pushes are set right every so many ticks.
     package var recountTicks = 50
-    /// First step of the back-off of one push (push-services §9).
+    /// First step of the back-off of one push (push-services §9), which stands in its row: whoever sends it
+    /// next keeps to it.
     package var backoffBase: Duration = .seconds(1)
     /// Its cap while single pushes fail.
     package var backoffCap: Duration = .seconds(60)
@@ -36,9 +45,10 @@ package struct DeliveryLimits: Sendable {
     package var waitingReplies = 50_000
     /// How long a removed row's last outcome stays known for a repeat that comes in the same moment.
     package var recentOutcomes = 8_192
-    /// Between probes of a halted lane (DESIGN §2.5).
+    /// Between probes of a halted lane (DESIGN §2.5), of each relay that has the lane.
     package var probeEvery: Duration = .seconds(60)
-    /// Answers that the breaker looks back over, and the distinct addresses with target faults that halt.
+    /// Answers that the breaker looks back over, and the distinct addresses with target faults that halt. Not
+    /// divided by relays: each sees a part of the answers, and fewer addresses would halt quiet lanes.
     package var breakerAnswers = 100
     package var breakerAddresses = 20
     /// Rows moved by one take-over or one end of custody: short commits let urgent ones pass between.

@@ -110,8 +110,14 @@ package final class DeliveryService: Service {
             .sorted { $0.lane.description < $1.lane.description }
     }
 
+    /// Who shares the store with this process.
+    package var membership: Membership { core.membership }
+
     /// Volatile pushes that are owed now.
     package var volatileOwed: Int { core.volatile.owed }
+
+    /// Why the store takes no commits; `nil` while it does. A store that can still be read may say so late.
+    package var storeFault: StoreError.Code? { core.lease.storeFault }
 
     /// Settlements that wait for the store.
     package var settleBacklog: Int { core.settler.backlog }
@@ -125,9 +131,11 @@ package final class DeliveryService: Service {
 
     package func run() async throws {
         try await core.lease.renew()
+        await core.membership.renew()
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.core.settler.run { self.core.lane($0)?.landed($1) } }
-            group.addTask { await self.core.lease.run() }
+            group.addTask { await self.core.lease.run { self.core.membership.beat() } }
+            group.addTask { await self.core.membership.run() }
             group.addTask { await self.tickLoop() }
             group.addTask { await self.sweepLoop() }
             group.addTask { await self.core.reclaimLoop() }
@@ -157,20 +165,28 @@ package final class DeliveryService: Service {
         }
     }
 
-    /// What dead processes left is ours now, and waits in the store for its lanes. At start, and with each
-    /// sweep. Lanes run meanwhile: with hundreds of thousands to take over, a call that comes must not wait
-    /// for them, nor the first of them for the last.
+    /// What dead processes left in lanes that this one has is ours now, and waits in the store for them. At
+    /// start, and with each look. Lanes run meanwhile: with hundreds of thousands to take over, a call that
+    /// comes must not wait for them, nor the first of them for the last.
     private func takeOver() async throws(StoreError) {
         var taken = 0
-        // Ends: each round takes rows that no later round can meet again.
+        // Ends: each round takes rows that no later round can meet again, for their owner is alive then.
         while true {
-            let moved = try await core.outbox.takeOver(limit: core.limits.sweepRows)
+            let moved = try await core.outbox.takeOver(core.laneNames, limit: core.limits.sweepRows)
             taken += moved
+            if taken > 0 { correctLanes(try await core.outbox.load()) }
             if moved < core.limits.sweepRows { break }
-            correctLanes(try await core.outbox.load())
         }
+        if taken > 0 { core.journal.note("took over owed pushes", [.count: taken]) }
+    }
+
+    /// What waits in lanes that this process does not have, or has no longer, is left to one that has them.
+    private func letGo() async throws(StoreError) {
+        // Ends: what is let go is ours no more.
+        while try await core.outbox.letGo(besides: core.laneNames, limit: core.limits.sweepRows)
+            == core.limits.sweepRows
+        {}
         let load = try await core.outbox.load()
-        if taken > 0 { core.journal.note("took over owed pushes", [.count: taken, .rows: load.rows]) }
         correctLanes(load)
         for (name, parked) in load.lanes where core.lane(name) == nil {
             core.journal.note("owed pushes without a lane", [.lane: name, .count: parked], level: .warning)
@@ -182,6 +198,7 @@ package final class DeliveryService: Service {
         let seconds = Double(core.limits.tick.wholeMilliseconds) / 1_000
         while !Task.isCancelled {
             do { try await core.world.sleep(core.world.instant() + core.limits.tick) } catch { return }
+            core.membership.tick()
             core.firstAttempts.tick(core.world.instant())
             for lane in core.ticking { lane.tick(seconds: seconds) }
             ticks += 1
@@ -204,20 +221,32 @@ package final class DeliveryService: Service {
         }
     }
 
-    /// At start and once a minute: what dead processes left, custody that has ended in the store, and records
-    /// that may go.
+    /// At start and every ten seconds: what dead processes left. At start and once a minute: pushes in lanes
+    /// that are gone, custody that has ended in the store, and records that may go.
     private func sweepLoop() async {
+        var sweepsAt = core.world.instant()
         while !Task.isCancelled {
             let now = core.world.now()
             do throws(StoreError) {
                 try await takeOver()
-                try await endCustody(before: now)
-                _ = try await core.registry.purge(before: now, limit: core.limits.sweepRows)
+                if core.world.instant() >= sweepsAt {
+                    sweepsAt = core.world.instant() + core.limits.sweepEvery
+                    try await letGo()
+                    try await endCustody(before: now)
+                    _ = try await core.registry.purge(before: now, limit: core.limits.sweepRows)
+                }
             } catch {
                 core.journal.note("sweep failed", [.code: ErrorCode(error)], level: .warning)
             }
-            do { try await core.world.sleep(core.world.instant() + .seconds(60)) } catch { return }
+            do { try await core.world.sleep(core.world.instant() + untilNextLook()) } catch { return }
         }
+    }
+
+    /// Three to five quarters of the span: processes that were started together drift apart.
+    private func untilNextLook() -> Duration {
+        let span = core.limits.lookEvery.wholeMilliseconds
+        let jitter = Int64(core.world.random() % UInt64(max(1, span / 2)))
+        return .milliseconds(span - span / 4 + jitter)
     }
 
     private func endCustody(before now: UnixTime) async throws(StoreError) {

@@ -36,6 +36,7 @@ package struct Intake: Sendable {
         } catch {
             if held { core.reclaim.end() }
             core.reclaim.note(error)
+            core.lease.note(error)
             core.observer.refused(error)
             throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
         }

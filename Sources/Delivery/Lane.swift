@@ -46,23 +46,21 @@ final class Lane<P: Provider>: LaneDoor {
 
     func admit(_ entries: [LaneQueue.Entry], parked: Int) {
         let (now, instant) = (core.world.now(), core.world.instant())
-        carryOut(
-            state.withLock { state in
-                state.noteParked(parked, due: now)
-                state.heed(now, instant)
-                return state.admit(entries, now: now)
-            })
+        change { state in
+            state.noteParked(parked, due: now)
+            state.heed(now, instant)
+            return state.admit(entries, now: now)
+        }
     }
 
     func tick(seconds: Double) {
         let (now, instant) = (core.world.now(), core.world.instant())
         let isLeased = core.lease.grant() != nil
-        let (actions, snapshot) = state.withLock { state in
+        let snapshot = change { state in
             let actions = state.tick(now: now, instant: instant, seconds: seconds, isLeased: isLeased)
-            return (actions, (state.queue.count + state.shelf.count, state.parked, state.isStopping))
+            return ((state.queue.count + state.shelf.count, state.parked, state.isStopping), actions)
         }
         meter.backlog(inMemory: snapshot.0, parked: snapshot.1)
-        carryOut(actions)
         if snapshot.2 { drained.ring() }
     }
 
@@ -108,18 +106,17 @@ final class Lane<P: Provider>: LaneDoor {
         // At once, so that a lane that takes this one's place need not wait for our last answers.
         let until = core.world.instant() + core.limits.volatileDrain
         let now = core.world.now()
-        carryOut(state.withLock { $0.stop(drainUntil: until, now: now) })
+        change { $0.stop(drainUntil: until, now: now) }
         sender.ring()
         refill.ring()
         stopped.ring()
     }
 
     func handBack(_ handsBack: Bool) {
-        carryOut(
-            state.withLock { state in
-                state.handsBack = handsBack
-                return handsBack ? state.dropMemory() : LaneState.Actions()
-            })
+        change { state in
+            state.handsBack = handsBack
+            return handsBack ? state.dropMemory() : LaneState.Actions()
+        }
     }
 
     var isSending: Bool { underWay.load(ordering: .acquiring) > 0 }
@@ -144,7 +141,7 @@ final class Lane<P: Provider>: LaneDoor {
             }
             support.cancelAll()
         }
-        carryOut(state.withLock { $0.finish() })
+        change { $0.finish() }
     }
 
     private var isDrained: Bool {
@@ -193,24 +190,22 @@ final class Lane<P: Provider>: LaneDoor {
     private func next() -> (entry: LaneQueue.Entry, lease: LeasedPush)? {
         let grant = core.lease.grant()
         if grant == nil {
-            let actions = state.withLock { $0.dropMemory() }
-            if !actions.settle.isEmpty {
-                core.journal.note(
-                    "lease ran out", [.lane: name, .count: actions.settle.count], level: .warning)
+            let count = change { state in
+                let actions = state.dropMemory()
+                return (actions.settle.count, actions)
             }
-            carryOut(actions)
+            if count > 0 { core.journal.note("lease ran out", [.lane: name, .count: count], level: .warning) }
         }
         let (now, instant) = (core.world.now(), core.world.instant())
-        let (entry, actions) = state.withLock { state -> (LaneQueue.Entry?, LaneState.Actions) in
+        let entry = change { state -> (LaneQueue.Entry?, LaneState.Actions) in
             guard let grant else { return state.takeVolatile(now: now, instant: instant, core.limits) }
             // The lease ran out and was renewed since: what stands here may have been given to another.
             guard state.term == grant.term else {
                 state.term = grant.term
-                return (nil, state.dropMemory())
+                return (nil, state.dropMemory(keeping: grant.term))
             }
             return state.take(now: now, instant: instant, probeEvery: core.limits.probeEvery)
         }
-        carryOut(actions)
         guard let entry else { return nil }
         if entry.push.custody == .durable {
             return grant.map { (entry, LeasedPush(granting: entry.push, sendBefore: $0.sendBefore)) }
@@ -224,8 +219,8 @@ final class Lane<P: Provider>: LaneDoor {
         let answer = await provider.send(lease, on: slot)
         meter.answered(answer)
         switch await core.learned(from: answer, for: entry) {
-        case .nothing: carryOut(finish(entry, answer, learned: []))
-        case .change(let change): carryOut(finish(entry, answer, learned: [change]))
+        case .nothing: finish(entry, answer, learned: [])
+        case .change(let learned): finish(entry, answer, learned: [learned])
         case .goesOnInMemory(let other):
             core.observer.attempted?(
                 Attempt(entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
@@ -248,7 +243,7 @@ final class Lane<P: Provider>: LaneDoor {
         }
     }
 
-    private func finish(_ entry: LaneQueue.Entry, _ answer: Answer, learned: [Change]) -> LaneState.Actions {
+    private func finish(_ entry: LaneQueue.Entry, _ answer: Answer, learned: [Change]) {
         let (now, instant) = (core.world.now(), core.world.instant())
         let outcome = core.override(answer, of: entry.push.instance)
         let address = entry.push.message.address.reveal { bytes in
@@ -258,7 +253,7 @@ final class Lane<P: Provider>: LaneDoor {
         }
         let probe = instant + core.limits.probeEvery
         let random = core.world.random()
-        return state.withLock { state in
+        change { state in
             state.noteAnswer(of: entry)
             state.heed(now, instant)
             let entry = state.wallClock.moved(entry)
@@ -323,8 +318,25 @@ final class Lane<P: Provider>: LaneDoor {
         actions.settle.insert(item, at: 0)
     }
 
+    private func change(_ body: (inout LaneState) -> LaneState.Actions) { change { ((), body(&$0)) } }
+
+    /// Changes the state and carries out what follows.
+    ///
+    /// The settler has the steps before anybody else can change the state: a push that came back to memory and
+    /// left it at once would else reach the store in the other order, and stand there as held by us, who do
+    /// not hold it.
+    private func change<Value>(_ body: (inout LaneState) -> (Value, LaneState.Actions)) -> Value {
+        let (value, actions) = state.withLock { state in
+            let (value, actions) = body(&state)
+            core.settler.add(actions.settle)
+            return (value, actions)
+        }
+        carryOut(actions)
+        return value
+    }
+
+    /// All but the settlements.
     private func carryOut(_ actions: LaneState.Actions) {
-        core.settler.add(actions.settle)
         for (id, outcome) in actions.first { core.firstAttempts.resolve(id, outcome) }
         switch actions.breaker {
         case .none: break
@@ -395,16 +407,17 @@ final class Lane<P: Provider>: LaneDoor {
             core.journal.note("claim failed", [.lane: name, .code: ErrorCode(error)], level: .error)
             core.reclaim.note(error)
         }
-        let entries = pushes.map {
+        let (unknown, ended) = core.settler.recall(pushes)
+        core.settler.add(ended)
+        let entries = unknown.map {
             LaneQueue.Entry(push: $0, isFirst: $0.attempt == 0, environmentKnown: false, term: term)
         }
-        carryOut(
-            state.withLock { state in
-                state.endClaim(of: entries.count, next: next, isLast: isLast)
-                var actions = state.admit(entries, now: now)
-                // What came due while the store was asked need not wait for the next tick.
-                state.refillIfLow(now: core.world.now(), &actions)
-                return actions
-            })
+        change { state in
+            state.endClaim(of: pushes.count, next: next, isLast: isLast)
+            var actions = state.admit(entries, now: now)
+            // What came due while the store was asked need not wait for the next tick.
+            state.refillIfLow(now: core.world.now(), &actions)
+            return actions
+        }
     }
 }

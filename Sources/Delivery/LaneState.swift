@@ -210,9 +210,13 @@ struct LaneState: Sendable {
 
     /// The lease has run out: another process may own these rows by now. They go back to the store, which
     /// changes nothing where they are no longer ours. Volatile pushes have no row and stay.
-    mutating func dropMemory() -> Actions {
+    ///
+    /// - Parameter term: what came in this one stays too, for it is ours.
+    mutating func dropMemory(keeping term: Int? = nil) -> Actions {
         var actions = Actions()
-        for entry in queue.remove(where: { $0.push.custody == .durable }) { park(entry, &actions) }
+        for entry in queue.remove(where: { $0.push.custody == .durable && $0.term != term }) {
+            park(entry, &actions)
+        }
         return actions
     }
 

@@ -9,6 +9,8 @@ final class Lease: Sendable {
     private struct State {
         var aliveUntil: ContinuousClock.Instant
         var term = 0
+        /// Why the last renewal failed, or a call since; `nil` while the store takes commits.
+        var fault: StoreError.Code?
     }
 
     private let state: Mutex<State>
@@ -28,6 +30,15 @@ final class Lease: Sendable {
     /// Which unbroken run of renewals this is. What a lane holds from an earlier one may be another's by now.
     var term: Int { state.withLock(\.term) }
 
+    /// Why the store takes no commits; `nil` while it does. Known at the latest with the next renewal.
+    var storeFault: StoreError.Code? { state.withLock(\.fault) }
+
+    /// A commit failed. Whether that lasts, the next renewal tells.
+    func note(_ error: StoreError) {
+        guard error.code != .full else { return }
+        state.withLock { $0.fault = error.code }
+    }
+
     /// After `sendBefore` no bytes of a push may reach a socket; `nil` when that moment has passed.
     func grant() -> (sendBefore: ContinuousClock.Instant, term: Int)? {
         let standing = state.withLock { $0 }
@@ -37,20 +48,29 @@ final class Lease: Sendable {
 
     func renew() async throws(StoreError) {
         let began = world.instant()
-        try await outbox.renew(for: limits.aliveFor)
+        do {
+            try await outbox.renew(for: limits.aliveFor)
+        } catch {
+            note(error)
+            throw error
+        }
         let ended = world.instant()
         state.withLock { state in
             // Between the old end and this renewal we were dead to the store, which may have given our rows
             // away.
             if ended > state.aliveUntil { state.term += 1 }
             state.aliveUntil = max(state.aliveUntil, began + limits.aliveFor)
+            state.fault = nil
         }
     }
 
     /// Renews until cancelled. A failure is tried again at the next beat: three fit before the lease ends.
-    func run() async {
+    ///
+    /// - Parameter beat: told before each renewal.
+    func run(beat: () -> Void) async {
         while !Task.isCancelled {
             do { try await world.sleep(world.instant() + limits.renewEvery) } catch { return }
+            beat()
             do { try await renew() } catch {
                 journal.note("lease not renewed", [.code: ErrorCode(error)], level: .error)
             }

@@ -18,7 +18,18 @@ final class Settler: Sendable {
     private struct State {
         var items: [Item] = []
         var isClosed = false
+        /// How pushes ended that were another's when the store was told; the longest known go first.
+        var endings: [PushID: Ending] = [:]
+        var endingsInOrder = Fifo<PushID>()
     }
+
+    private struct Ending {
+        let step: Settlement.Step
+        let first: OutcomeKind?
+    }
+
+    /// Endings that are kept: a process that was cut off has at most a full backlog of them.
+    private var endingsLimit: Int { limits.settleBacklog }
 
     private let state = Mutex(State())
     private let bell = Bell()
@@ -51,6 +62,51 @@ final class Settler: Sendable {
         bell.ring()
     }
 
+    /// Of pushes that the store has just given out, those whose end is known here: their answers came while
+    /// they were another's, or have not reached the store yet. Nothing of them is to be sent again.
+    ///
+    /// - Returns: the others, and what settles these in the name that they have now.
+    func recall(_ pushes: [OwedPush]) -> (unknown: [OwedPush], ended: [Item]) {
+        guard !pushes.isEmpty else { return ([], []) }
+        let ids = Set(pushes.map(\.id))
+        let known = state.withLock { state in
+            var known: [PushID: Ending] = [:]
+            for item in state.items where item.settlement.step.isEnd {
+                let id = item.settlement.push.id
+                guard ids.contains(id) else { continue }
+                known[id] = Ending(step: item.settlement.step, first: item.settlement.first)
+            }
+            if !state.endings.isEmpty {
+                for id in ids { if let ending = state.endings[id] { known[id] = ending } }
+            }
+            return known
+        }
+        guard !known.isEmpty else { return (pushes, []) }
+        var ended: [Item] = []
+        var unknown: [OwedPush] = []
+        for push in pushes {
+            if let ending = known[push.id] {
+                ended.append(Item(settlement: Settlement(push, ending.step, first: ending.first)))
+            } else {
+                unknown.append(push)
+            }
+        }
+        return (unknown, ended)
+    }
+
+    /// The store would not hear how a push ended, for it was another's, or had been told before.
+    private func keep(_ settlement: Settlement) {
+        let id = settlement.push.id
+        state.withLock { state in
+            let ending = Ending(step: settlement.step, first: settlement.first)
+            guard state.endings.updateValue(ending, forKey: id) == nil else { return }
+            state.endingsInOrder.append(id)
+            if state.endings.count > endingsLimit, let oldest = state.endingsInOrder.popFirst() {
+                state.endings[oldest] = nil
+            }
+        }
+    }
+
     /// Ends `run` once everything is settled.
     func close() {
         state.withLock { $0.isClosed = true }
@@ -76,6 +132,7 @@ final class Settler: Sendable {
                 state.withLock { $0.items.removeFirst(batch.count) }
                 for (item, isOurs) in zip(batch, ours) {
                     item.committed?()
+                    if !isOurs, item.settlement.step.isEnd { keep(item.settlement) }
                     if isOurs, let (lane, due) = item.settlement.parks { landed(lane, due) }
                 }
             } catch {
@@ -88,6 +145,16 @@ final class Settler: Sendable {
                 if state.withLock(\.isClosed), failures > 3 { return }
                 do { try await world.sleep(world.instant() + wait) } catch { return }
             }
+        }
+    }
+}
+
+extension Settlement.Step {
+    /// Nothing more of the push is to be sent.
+    fileprivate var isEnd: Bool {
+        switch self {
+        case .settle, .withdraw: true
+        case .retry, .park: false
         }
     }
 }

@@ -1,4 +1,5 @@
-/// How a pool behaves. Every bound has its reason beside it; a bench or a test may move them.
+/// How a pool behaves; with several relays on one store, each one's. Every bound has its reason beside it; a
+/// bench or a test may move them.
 package struct HTTP2Options: Sendable {
     /// Connections grow up to this many while all streams or windows are full. Eight, because with a round
     /// trip of 80 ms and Apple's window of 65,535 bytes each carries some 330 pushes a second (push-services

@@ -8,27 +8,28 @@ package struct ZulipFace: HTTPFace {
     package let name: ConfiguredName
     private let relay: ZulipRelay
     private let intake: Intake
-    /// Pushes a minute of one origin (DESIGN §5).
+    /// Pushes a minute of one origin (DESIGN §5), over all relays on the store.
     private let pushes: RateLimiter<UUIDText>
     /// Sign-ups, transfers and challenges a minute of the whole instance: each is open to anybody, and a
-    /// challenge makes the relay fetch from a host.
+    /// challenge makes the relay fetch from a host. Divided among all relays on the store.
     private let signUps: RateLimiter<Int>
     private let observe: @Sendable (NoteCode) -> Void
 
     package static let signUpsPerMinute = 60
 
     /// - Parameter pushesPerMinute: of each origin; 0: no limit.
+    /// - Parameter relays: how many relays share the store, and the limits with it.
     /// - Parameter observe: hears what the role counts.
     package init(
         name: ConfiguredName, relay: ZulipRelay, intake: Intake, pushesPerMinute: Int, world: World,
-        signUpsPerMinute: Int = ZulipFace.signUpsPerMinute,
+        signUpsPerMinute: Int = ZulipFace.signUpsPerMinute, relays: @escaping @Sendable () -> Int = { 1 },
         observe: @escaping @Sendable (NoteCode) -> Void = { _ in }
     ) {
         self.name = name
         self.relay = relay
         self.intake = intake
-        pushes = RateLimiter(perMinute: pushesPerMinute, world: world)
-        signUps = RateLimiter(perMinute: signUpsPerMinute, capacity: 1, world: world)
+        pushes = RateLimiter(perMinute: pushesPerMinute, world: world, relays: relays)
+        signUps = RateLimiter(perMinute: signUpsPerMinute, capacity: 1, world: world, relays: relays)
         self.observe = observe
     }
 

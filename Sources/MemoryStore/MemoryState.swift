@@ -16,6 +16,11 @@ struct MemoryState {
         var endedAt: UnixTime?
     }
 
+    struct ParkedOwner: Hashable {
+        var lane: String
+        var owner: OwnerID
+    }
+
     struct ParkedName: Hashable {
         var lane: String
         var pushClass: PushClass
@@ -36,7 +41,7 @@ struct MemoryState {
     var nextRow: Int64 = 1
     var bytes = 0
     var parked: [ParkedName: ParkedRows] = [:]
-    var parkedCounts: [String: Int] = [:]
+    private var parkedCounts: [ParkedOwner: Int] = [:]
     /// When custody of each row ends; what has gone meanwhile is passed over.
     private var custody = MomentHeap()
     var marks: [Digest16: Mark] = [:]
@@ -44,6 +49,7 @@ struct MemoryState {
     var ended: [(mark: Digest16, at: UnixTime)] = []
     var endedHead = 0
     var aliveUntil: [OwnerID: UnixTime] = [:]
+    var members = MemberTable()
     var settings: [String: [UInt8]] = [:]
 
     init(rowLimit: Int, byteLimit: Int) {
@@ -161,9 +167,10 @@ struct MemoryState {
         push.row = nextRow
         push.epoch = 1
         nextRow += 1
-        rows[push.row] = Row(push: push, owner: owner, first: nil)
+        let row = Row(push: push, owner: owner, first: nil)
+        rows[push.row] = row
         bytes += push.sealed.count
-        if push.parked { park(push) }
+        if push.parked { park(row) }
         noteCustody(push)
         if let mark = push.mark { marks[mark] = Mark(id: push.id, row: push.row, first: nil, endedAt: nil) }
         return push.row
@@ -182,14 +189,14 @@ struct MemoryState {
             remove(row)
             if let mark = row.push.mark, marks[mark]?.row == row.push.row { marks[mark] = nil }
         case .retry(let notBefore, let attempt, let lane, let isParked):
-            if row.push.parked { parkedCounts[row.push.lane, default: 0] -= 1 }
+            unpark(row)
             row.push.notBefore = notBefore
             row.push.attempt = attempt
             row.push.lane = lane.description
             row.push.parked = isParked
             keep(row)
         case .park:
-            if row.push.parked { parkedCounts[row.push.lane, default: 0] -= 1 }
+            unpark(row)
             row.push.parked = true
             keep(row)
         }
@@ -198,24 +205,42 @@ struct MemoryState {
 
     private mutating func keep(_ row: Row) {
         rows[row.push.row] = row
-        if row.push.parked { park(row.push) }
+        if row.push.parked { park(row) }
         if let mark = row.push.mark, marks[mark]?.row == row.push.row { marks[mark]?.first = row.first }
     }
 
     private mutating func remove(_ row: Row) {
         rows[row.push.row] = nil
         bytes -= row.push.sealed.count
-        if row.push.parked { parkedCounts[row.push.lane, default: 0] -= 1 }
+        unpark(row)
     }
 
-    private mutating func park(_ push: StoredPush) {
+    mutating func park(_ row: Row) {
+        let push = row.push
         let name = ParkedName(lane: push.lane, pushClass: push.pushClass)
         parked[name, default: ParkedRows()].insert(
             MomentHeap.Item(at: push.notBefore, row: push.row), of: push.origin)
-        parkedCounts[push.lane, default: 0] += 1
+        parkedCounts[ParkedOwner(lane: push.lane, owner: row.owner), default: 0] += 1
     }
 
-    private mutating func noteCustody(_ push: StoredPush) {
+    /// Before a row changes; its place among the parked goes when it comes up.
+    private mutating func unpark(_ row: Row) {
+        guard row.push.parked else { return }
+        let place = ParkedOwner(lane: row.push.lane, owner: row.owner)
+        let left = parkedCounts[place, default: 0] - 1
+        parkedCounts[place] = left > 0 ? left : nil
+    }
+
+    /// Parked pushes by lane that this owner may claim.
+    func claimable(_ owner: OwnerID, _ clock: UnixTime) -> [String: Int] {
+        var counts: [String: Int] = [:]
+        for (place, count) in parkedCounts where place.owner == owner || isDead(place.owner, clock) {
+            counts[place.lane, default: 0] += count
+        }
+        return counts
+    }
+
+    mutating func noteCustody(_ push: StoredPush) {
         custody.insert(MomentHeap.Item(at: push.custodyEnds, row: push.row))
         // Made anew before what has gone outweighs what is there.
         guard custody.count > 2 * rows.count + 1_024 else { return }
@@ -278,7 +303,7 @@ struct MemoryState {
 
     private mutating func take(_ row: Row, _ owner: OwnerID) -> StoredPush {
         var row = row
-        parkedCounts[row.push.lane, default: 0] -= 1
+        unpark(row)
         row.push.epoch += 1
         row.owner = owner
         row.push.parked = false
@@ -286,18 +311,19 @@ struct MemoryState {
         return row.push
     }
 
-    private func isDead(_ owner: OwnerID, _ clock: UnixTime) -> Bool {
+    func isDead(_ owner: OwnerID, _ clock: UnixTime) -> Bool {
         (aliveUntil[owner] ?? .distantPast) <= clock
     }
 
-    mutating func nextDue(_ lane: String) -> UnixTime? {
+    mutating func nextDue(_ lane: String, _ owner: OwnerID, _ clock: UnixTime) -> UnixTime? {
         var next: UnixTime?
         for pushClass in PushClass.allCases {
             let name = ParkedName(lane: lane, pushClass: pushClass)
             guard var waiting = parked.removeValue(forKey: name) else { continue }
-            if let earliest = waiting.earliest({ isParked($0, in: lane) }) {
-                next = min(next ?? earliest, earliest)
-            }
+            let earliest = waiting.earliest(
+                counts: { isParked($0, in: lane) },
+                mayTake: { item in rows[item.row].map { mayTake($0, owner, clock) } ?? false })
+            if let earliest { next = min(next ?? earliest, earliest) }
             parked[name] = waiting
         }
         return next
@@ -331,24 +357,39 @@ struct MemoryState {
             row.push.epoch += 1
             row.push.parked = true
             rows[row.push.row] = row
-            park(row.push)
+            park(row)
         }
         return taken.count
     }
 
-    mutating func takeOver(_ limit: Int, _ owner: OwnerID, _ clock: UnixTime) -> Int {
+    mutating func takeOver(_ lanes: [String], _ limit: Int, _ owner: OwnerID, _ clock: UnixTime) -> Int {
         var taken: [Row] = []
         for row in rows.values where taken.count < limit {
-            if row.owner != owner, isDead(row.owner, clock) { taken.append(row) }
+            if row.owner != owner, lanes.contains(row.push.lane), isDead(row.owner, clock) {
+                taken.append(row)
+            }
         }
-        for var row in taken {
-            let wasParked = row.push.parked
-            row.owner = owner
-            row.push.epoch += 1
-            row.push.parked = true
-            rows[row.push.row] = row
-            if !wasParked { park(row.push) }
-        }
+        for row in taken { give(row, to: owner) }
         return taken.count
+    }
+
+    mutating func letGo(besides lanes: [String], _ limit: Int, _ owner: OwnerID) -> Int {
+        var gone: [Row] = []
+        for row in rows.values where gone.count < limit {
+            if row.owner == owner, row.push.parked, !lanes.contains(row.push.lane) { gone.append(row) }
+        }
+        for row in gone { give(row, to: .nobody) }
+        return gone.count
+    }
+
+    private mutating func give(_ row: Row, to owner: OwnerID) {
+        var row = row
+        unpark(row)
+        row.owner = owner
+        row.push.epoch += 1
+        row.push.parked = true
+        rows[row.push.row] = row
+        // A second place for one that was parked: the first that comes up counts.
+        park(row)
     }
 }

@@ -7,7 +7,7 @@ import Synchronization
 /// one store, each as an owner of its own.
 package final class MemoryStore: Engine {
     let shared: Shared
-    let owner: OwnerID
+    package let owner: OwnerID
     let clock: @Sendable () -> UnixTime
 
     package typealias Image = Shared.Image
@@ -109,7 +109,7 @@ package final class MemoryStore: Engine {
     }
 
     package func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? {
-        shared.state.withLock { $0.nextDue(lane) }
+        shared.state.withLock { $0.nextDue(lane, owner, clock()) }
     }
 
     package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int] {
@@ -125,13 +125,21 @@ package final class MemoryStore: Engine {
         shared.state.withLock { $0.reclaim(limit, owner) }
     }
 
-    package func takeOver(limit: Int) async throws(StoreError) -> Int {
-        shared.state.withLock { $0.takeOver(limit, owner, clock()) }
+    package func takeOver(_ lanes: [String], limit: Int) async throws(StoreError) -> Int {
+        shared.state.withLock { $0.takeOver(lanes, limit, owner, clock()) }
+    }
+
+    package func letGo(besides lanes: [String], limit: Int) async throws(StoreError) -> Int {
+        shared.state.withLock { $0.letGo(besides: lanes, limit, owner) }
+    }
+
+    package func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
+        shared.state.withLock { $0.members.enrol(owner, in: groups, until: clock() + span, now: clock()) }
     }
 
     package func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
         shared.state.withLock { state in
-            (state.rows.count, state.bytes, state.parkedCounts.filter { $0.value > 0 })
+            (state.rows.count, state.bytes, state.claimable(owner, clock()))
         }
     }
 

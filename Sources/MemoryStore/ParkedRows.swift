@@ -106,12 +106,23 @@ struct ParkedRows: Sendable {
         return taken
     }
 
-    /// When the earliest is due.
-    mutating func earliest(_ counts: (MomentHeap.Item) -> Bool) -> UnixTime? {
+    /// When the earliest of those that may be taken is due.
+    mutating func earliest(
+        counts: (MomentHeap.Item) -> Bool, mayTake: (MomentHeap.Item) -> Bool
+    ) -> UnixTime? {
         var earliest: UnixTime?
-        for origin in rows.keys {
-            guard let first = rows[origin]?.first(counts) else { continue }
-            earliest = min(earliest ?? first.at, first.at)
+        for origin in Array(rows.keys) {
+            guard var own = rows.removeValue(forKey: origin) else { continue }
+            var aside: [MomentHeap.Item] = []
+            while let item = own.first(counts) {
+                if mayTake(item) {
+                    earliest = min(earliest ?? item.at, item.at)
+                    break
+                }
+                aside.append(own.removeFirst() ?? item)
+            }
+            for item in aside { own.insert(item) }
+            rows[origin] = own
         }
         return earliest
     }

@@ -1,6 +1,7 @@
 package import Delivery
 
-/// Every bound of the way in from Nostr relays, with its reason.
+/// Every bound of the way in from Nostr relays, with its reason. With several processes on one store each has
+/// these for itself: all of them hear everything.
 package struct NostrLimits: Sendable {
     /// Inbox relays of one instance: each costs a connection, and two or three are what clients publish to.
     package static let relays = 16
@@ -12,6 +13,13 @@ package struct NostrLimits: Sendable {
     package var queuedBytes = 2 << 20
     /// Wraps that are opened at once: more than a machine has cores gains nothing but memory.
     package var workers = 8
+    /// How long a wrap that falls to another process is held for the case that it has died: its lease, the
+    /// renewal at which we read of its end, and as much again as that may be late.
+    package var heldFor = Duration.seconds(35)
+    /// Wraps held, and their bytes: half a minute at a hundred a second. What comes beyond lets the
+    /// oldest go.
+    package var heldEvents = 4_096
+    package var heldBytes = 8 << 20
     /// Reconnecting: 1 s doubling to 60 s with full jitter (fact sheet §5.1). The same for a subscription
     /// that a relay closed.
     package var backoff = Backoff(base: .seconds(1), cap: .seconds(60), floorCap: .zero)

@@ -140,16 +140,35 @@ package protocol Engine: Sendable {
     func settle(
         _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> [Bool]
+    /// Parked pushes of this owner, and perhaps of dead ones before they are taken over; a living owner keeps
+    /// its own.
     func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush]
+    /// The earliest moment at which `claim` has something.
     func nextDue(_ lane: String) async throws(StoreError) -> UnixTime?
-    /// Removes at most `limit` parked pushes whose custody has ended; how many of each lane.
+    /// Removes at most `limit` pushes whose custody has ended, of those that this owner has parked and of
+    /// dead owners'; how many of each lane.
     func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int]
     /// The engine's own clock plus `span` becomes this owner's `alive_until`.
     func renew(for span: Duration) async throws(StoreError)
-    func takeOver(limit: Int) async throws(StoreError) -> Int
+    /// Takes over at most `limit` pushes that dead owners left in these lanes; how many. Those of other lanes
+    /// wait for a process that has the lane. An engine for one process takes those of all lanes, for nobody
+    /// else will come for them. It is asked every few seconds: where nothing is to be had it costs one short
+    /// read.
+    func takeOver(_ lanes: [String], limit: Int) async throws(StoreError) -> Int
+    /// Lets at most `limit` of this owner's parked pushes of all *other* lanes go, with a new epoch: they
+    /// count as a dead owner's from then on, so that a process which has the lane finds them. How many; an
+    /// engine for one process has nobody to leave them to, and answers 0.
+    func letGo(besides lanes: [String], limit: Int) async throws(StoreError) -> Int
+    /// Makes this owner a member of these groups, and of no others, until `span` from now by the engine's own
+    /// clock; who was a living member stays one since when it joined.
+    ///
+    /// - Returns: all members of these groups: the living, and those that ended at most
+    ///   ``Member/remembered`` ago.
+    func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member]
     /// Parks at most `limit` of this owner's pushes that stand as in memory, with a new epoch; how many. For
     /// an owner that has none in memory.
     func reclaim(limit: Int) async throws(StoreError) -> Int
+    /// What the whole store owes, and how many pushes of each lane `claim` could bring, be they due or not.
     func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int])
 
     /// Small named values outside every space: the sealed check value, the mark of a key rotation.
@@ -164,4 +183,12 @@ package protocol OwedLookup: Sendable {
     func owed(_ id: PushID) async throws(StoreError) -> StoredPush?
     /// The push that has been owed longest.
     func oldest() async throws(StoreError) -> PushID?
+}
+
+/// Whether a commit waits for the disk.
+package enum Synchronous: Sendable {
+    /// What the relay promises.
+    case full
+    /// Loses accepted pushes in a power cut. For the proof that the proof can fail, and for nothing else.
+    case dangerNormal
 }

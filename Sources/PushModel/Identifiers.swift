@@ -134,4 +134,7 @@ package struct PushID: Sendable, Hashable, Comparable {
 package struct OwnerID: Sendable, Hashable {
     package let value: Digest16
     package init(_ value: Digest16) { self.value = value }
+
+    /// No process: what it owns is a dead owner's.
+    package static let nobody = OwnerID(Digest16(high: 0, low: 0))
 }

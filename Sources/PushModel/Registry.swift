@@ -5,6 +5,10 @@ package struct StoreError: PushError {
         case full
         /// The engine is closed, or its disk or connection failed; nothing was written.
         case unavailable
+        /// The disk has no room left; nothing was written.
+        case noSpace
+        /// The file system is mounted read-only, or has turned so after a fault; nothing was written.
+        case readOnly
         /// The connection ended before the answer came: it may have been written, or not.
         case uncertain
         /// A row or the file cannot be what we wrote.
@@ -15,8 +19,16 @@ package struct StoreError: PushError {
         case inUse
         /// The schema is newer than this program.
         case newerSchema
+        /// A step of the schema was begun and not finished.
+        case halfMigrated
+        /// The database server refuses the user, the password, the database or a right.
+        case denied
         /// A setting that durability needs could not be had (read back at start).
         case notDurable
+        /// The store was copied, or is being copied, to another one, which owes what this one owed.
+        case moved
+        /// The store is half of a copy.
+        case unfinished
     }
 
     package let code: Code
@@ -26,25 +38,41 @@ package struct StoreError: PushError {
     package var blame: Blame {
         switch code {
         case .full, .unavailable, .uncertain: .ourselves
-        case .corrupt, .wrongKey, .inUse, .newerSchema, .notDurable: .operator
+        case .noSpace, .readOnly, .corrupt, .wrongKey, .inUse, .newerSchema, .halfMigrated, .denied,
+            .notDurable, .moved, .unfinished:
+            .operator
         }
     }
     package var retry: RetryAdvice {
         switch code {
-        case .full, .unavailable, .uncertain, .inUse: .later
-        case .corrupt, .wrongKey, .newerSchema, .notDurable: .never
+        case .full, .unavailable, .noSpace, .readOnly, .uncertain, .inUse: .later
+        case .corrupt, .wrongKey, .newerSchema, .halfMigrated, .denied, .notDurable, .moved, .unfinished:
+            .never
         }
     }
     package var sentence: String {
         switch code {
         case .full: "The outbox is full. Raise `outbox.rows` or mend the lane that does not drain."
         case .unavailable: "The store cannot be reached. Look at the disk or the database."
+        case .noSpace: "The store's disk is full. Make room; the relay goes on by itself."
+        case .readOnly:
+            "The store's file system is read-only. Look into the system's log, mend the disk, mount it again."
         case .uncertain: "The connection to the store ended before it had answered."
         case .corrupt: "The store holds a row that this program did not write. Restore it from a backup."
         case .wrongKey: "The key file does not fit this store. Put back the key file that made it."
         case .inUse: "Another process has this store open. Stop it, or use a state directory of your own."
         case .newerSchema: "The store was written by a newer Sealbell. Start that one, or restore a backup."
-        case .notDurable: "The store refuses synchronous=FULL. Use a file system that can sync."
+        case .halfMigrated:
+            "A change of the schema was begun and not finished. Restore a backup, or finish it by hand "
+                + "(docs/errors.md says how)."
+        case .denied:
+            "The database server refuses us. Look at `store.url`, its user, password and the user's rights."
+        case .notDurable:
+            "The store does not wait for the disk (SQLite: synchronous=FULL; PostgreSQL: fsync, "
+                + "full_page_writes, synchronous_commit). Change that setting."
+        case .moved:
+            "This store was copied to another one. Start with that one, or see sealbell store reopen."
+        case .unfinished: "This store is half of a copy. Run the same sealbell store copy again to finish it."
         }
     }
 }
@@ -135,7 +163,7 @@ package struct Settlement: Sendable {
 package struct OutboxLoad: Sendable, Hashable {
     package var rows: Int
     package var bytes: Int
-    /// Lanes that have parked rows.
+    /// Parked pushes that this process may claim, by lane.
     package var lanes: [LaneName: Int]
 
     package init(rows: Int, bytes: Int, lanes: [LaneName: Int]) {
@@ -156,14 +184,21 @@ package protocol Outbox: Sendable {
     func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool]
     /// Takes parked pushes of a lane that are due into memory: by class, then round robin over origins.
     func claim(_ lane: LaneName, due: UnixTime, limit: Int) async throws(StoreError) -> [OwedPush]
-    /// The earliest `notBefore` of a lane's parked pushes.
+    /// The earliest `notBefore` of a lane's parked pushes that are ours or a dead process's.
     func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime?
     /// Removes at most `limit` parked pushes whose custody has ended; how many of each lane.
     func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int]
     /// Declares this process alive for `span` from the engine's clock.
     func renew(for span: Duration) async throws(StoreError)
-    /// Takes over at most `limit` pushes of dead owners: ours now, epoch raised, parked. How many.
-    func takeOver(limit: Int) async throws(StoreError) -> Int
+    /// Takes over at most `limit` pushes that dead owners left in these lanes: ours now, epoch raised,
+    /// parked. How many.
+    func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int
+    /// Lets at most `limit` of our parked pushes of all other lanes go, for a process that has their lane.
+    /// How many.
+    func letGo(besides lanes: [LaneName], limit: Int) async throws(StoreError) -> Int
+    /// Makes this process a member of these groups, and of no others, for `span` by the engine's clock; all
+    /// members of them.
+    func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member]
     /// Parks at most `limit` of our pushes that stand as in memory; how many. For a process that has handed
     /// everything back, after an answer of the store was lost.
     func reclaim(limit: Int) async throws(StoreError) -> Int

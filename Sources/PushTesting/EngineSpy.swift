@@ -54,8 +54,16 @@ extension ForwardingEngine {
 
     package func renew(for span: Duration) async throws(StoreError) { try await base.renew(for: span) }
 
-    package func takeOver(limit: Int) async throws(StoreError) -> Int {
-        try await base.takeOver(limit: limit)
+    package func takeOver(_ lanes: [String], limit: Int) async throws(StoreError) -> Int {
+        try await base.takeOver(lanes, limit: limit)
+    }
+
+    package func letGo(besides lanes: [String], limit: Int) async throws(StoreError) -> Int {
+        try await base.letGo(besides: lanes, limit: limit)
+    }
+
+    package func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
+        try await base.enrol(in: groups, for: span)
     }
 
     package func reclaim(limit: Int) async throws(StoreError) -> Int { try await base.reclaim(limit: limit) }

@@ -89,8 +89,8 @@ extension EngineConformance {
         let ours = try await rig.next(dead, Samples.ours)
         try await ours.renew(for: .seconds(60))
         rig.clock.advance(by: .seconds(21))
-        _ = try await ours.takeOver(limit: 10)
-        try expect(try await ours.takeOver(limit: 10) == 0, "taken over once")
+        _ = try await ours.takeOver([Samples.lane], limit: 10)
+        try expect(try await ours.takeOver([Samples.lane], limit: 10) == 0, "taken over once")
         let now = rig.clock.now
         let claimed = try await ours.claim(Samples.lane, due: now, limit: 10)
         try expect(Set(claimed.map(\.id)) == Set(pushes.map(\.id)), "both are ours now")
@@ -150,10 +150,11 @@ extension EngineConformance {
         _ = try await Samples.accept([Samples.push(1, rig)], other, rig)
         let ours = try await rig.next(other, Samples.ours)
         rig.clock.advance(by: .seconds(19))
-        try expect(try await ours.takeOver(limit: 10) == 0, "alive by the engine's clock")
+        try expect(
+            try await ours.takeOver([Samples.lane], limit: 10) == 0, "alive by the engine's clock")
         try await other.renew(for: .seconds(20))
         rig.clock.advance(by: .seconds(5))
-        try expect(try await ours.takeOver(limit: 10) == 0, "renewed")
+        try expect(try await ours.takeOver([Samples.lane], limit: 10) == 0, "renewed")
     }
 
     private static func bounds(_ rig: EngineRig) async throws {

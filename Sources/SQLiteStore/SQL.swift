@@ -19,6 +19,12 @@ struct SQL {
         sqlite3_clear_bindings(statement)
     }
 
+    /// A statement that somebody else has prepared and will finalise.
+    init(_ statement: OpaquePointer, _ connection: OpaquePointer?) {
+        self.statement = statement
+        self.connection = connection
+    }
+
     @discardableResult
     mutating func bind(_ value: Int64) -> SQL {
         position += 1
@@ -108,6 +114,8 @@ struct SQLFault: Error {
     var asStoreError: StoreError {
         switch code & 0xFF {
         case SQLITE_CORRUPT, SQLITE_NOTADB: StoreError(.corrupt)
+        case SQLITE_FULL: StoreError(.noSpace)
+        case SQLITE_READONLY: StoreError(.readOnly)
         default: StoreError(.unavailable)
         }
     }

@@ -13,16 +13,6 @@ package import PushModel
 /// Nothing is written. A store with a write-ahead log is read as one more reader; one without is opened as a
 /// file that does not change, so that not even an empty log is left behind.
 package struct SQLiteInspection: Sendable {
-    /// What is owed, in sum.
-    package struct Owed: Sendable, Hashable {
-        package var rows = 0
-        package var bytes = 0
-        /// Lane text → rows.
-        package var lanes: [String: Int] = [:]
-        /// The one that was accepted first.
-        package var oldest: PushID?
-    }
-
     /// How SQLite's own check of the file's structure ended.
     package enum Soundness: Sendable, Hashable {
         case sound, damaged
@@ -33,7 +23,7 @@ package struct SQLiteInspection: Sendable {
     /// The sealed check values, by name.
     package var checks: [String: [UInt8]]
     /// `nil`: counting took longer than the span that was given.
-    package var owed: Owed?
+    package var owed: OwedSum?
     package var soundness: Soundness
 
     /// Looks into the file.
@@ -66,7 +56,7 @@ package struct SQLiteInspection: Sendable {
             try file.rows("SELECT name FROM sqlite_master WHERE type = 'table'") { tables.insert($0.text(0)) }
             // Made, and ended before its first commit.
             guard tables.contains("settings"), tables.contains("outbox") else {
-                return SQLiteInspection(checks: [:], owed: Owed(), soundness: .sound)
+                return SQLiteInspection(checks: [:], owed: OwedSum(), soundness: .sound)
             }
             try checkSchema(file)
             var checks: [String: [UInt8]] = [:]
@@ -89,7 +79,7 @@ package struct SQLiteInspection: Sendable {
         }
     }
 
-    private static func checkSchema(_ file: ReadOnlyFile) throws {
+    static func checkSchema(_ file: ReadOnlyFile) throws {
         var steps: Set<String> = []
         try file.rows("SELECT identifier FROM grdb_migrations") { steps.insert($0.text(0)) }
         guard steps.subtracting(SQLiteSchema.migrator.migrations).isEmpty else {
@@ -97,8 +87,8 @@ package struct SQLiteInspection: Sendable {
         }
     }
 
-    private static func count(_ file: ReadOnlyFile) throws -> Owed {
-        var owed = Owed()
+    private static func count(_ file: ReadOnlyFile) throws -> OwedSum {
+        var owed = OwedSum()
         try file.rows("SELECT lane, count(*), sum(length(sealed)) FROM outbox GROUP BY lane") { row in
             owed.lanes[row.text(0)] = Int(row.int(1))
             owed.rows += Int(row.int(1))
@@ -120,7 +110,7 @@ package struct SQLiteInspection: Sendable {
 }
 
 /// One connection that can write nothing, through SQLite's own calls: GRDB opens no file by URI.
-private final class ReadOnlyFile {
+final class ReadOnlyFile {
     struct Row {
         fileprivate let statement: OpaquePointer?
 
@@ -188,6 +178,15 @@ private final class ReadOnlyFile {
             case let code: throw SQLFault(code: code)
             }
         }
+    }
+
+    /// Lends a prepared statement.
+    func statement<Value>(_ text: String, _ use: (SQL) throws -> Value) throws -> Value {
+        var statement: OpaquePointer?
+        let prepared = sqlite3_prepare_v2(connection, text, -1, &statement, nil)
+        guard prepared == SQLITE_OK, let statement else { throw SQLFault(code: prepared) }
+        defer { sqlite3_finalize(statement) }
+        return try use(SQL(statement, connection))
     }
 
     /// A path as a URI has it: everything but letters, digits and `/-._~` percent-encoded (RFC 3986 §2.3).

@@ -48,11 +48,3 @@ package struct SQLiteLimits: Sendable {
 
     package init() {}
 }
-
-/// Whether a commit waits for the disk.
-package enum Synchronous: Sendable {
-    /// What the relay promises.
-    case full
-    /// Loses accepted pushes in a power cut. For the proof that the proof can fail, and for nothing else.
-    case dangerNormal
-}

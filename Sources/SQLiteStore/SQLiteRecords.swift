@@ -42,7 +42,8 @@ enum SQLiteRecords {
         return records
     }
 
-    private static func record(_ sql: SQL) throws -> StoredRecord {
+    /// The columns of one row, as ``columns`` has them.
+    static func record(_ sql: SQL) throws -> StoredRecord {
         guard let key = try sql.digest(0) else { throw StoreError(.corrupt) }
         let state: PushModel.Record.State =
             switch sql.int(5) {
@@ -55,6 +56,23 @@ enum SQLiteRecords {
             key: key, space: sql.text(1), owner: try sql.digest(2), address: try sql.digest(3),
             version: sql.withBytes(4) { $0.reduce(0) { $0 << 8 | UInt64($1) } }, state: state,
             touchedAt: sql.time(7), expiresAt: sql.time(8), revision: UInt64(sql.int(9)), body: sql.bytes(10))
+    }
+
+    /// Binds ``columns`` in their order.
+    static func bind(_ record: StoredRecord, revision: Int64, to sql: inout SQL) {
+        let (state, at) = number(record.state)
+        sql.bind(record.key)
+        sql.bind(record.space)
+        sql.bind(record.owner)
+        sql.bind(record.address)
+        // Eight big-endian bytes, for SQLite's integers are signed and versions are not.
+        withUnsafeBytes(of: record.version.bigEndian) { sql.bind($0) }
+        sql.bind(state)
+        sql.bind(at)
+        sql.bind(record.touchedAt)
+        sql.bind(record.expiresAt)
+        sql.bind(revision)
+        sql.bind(record.body)
     }
 
     static func number(_ state: PushModel.Record.State) -> (Int, UnixTime) {
@@ -127,19 +145,7 @@ extension SQLiteWriter {
     private func put(_ record: StoredRecord, _ db: Database) throws {
         var sql = try SQL(
             db, "INSERT OR REPLACE INTO records (\(SQLiteRecords.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)")
-        let (state, at) = SQLiteRecords.number(record.state)
-        sql.bind(record.key)
-        sql.bind(record.space)
-        sql.bind(record.owner)
-        sql.bind(record.address)
-        // Eight big-endian bytes, for SQLite's integers are signed and versions are not.
-        withUnsafeBytes(of: record.version.bigEndian) { sql.bind($0) }
-        sql.bind(state)
-        sql.bind(at)
-        sql.bind(record.touchedAt)
-        sql.bind(record.expiresAt)
-        sql.bind(try nextRevision(db))
-        sql.bind(record.body)
+        SQLiteRecords.bind(record, revision: try nextRevision(db), to: &sql)
         try sql.run()
     }
 

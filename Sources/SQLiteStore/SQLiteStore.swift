@@ -20,8 +20,10 @@ package final class SQLiteStore: Engine {
     private let queue: CommitQueue
     private let finds: FindQueue
     private let limits: SQLiteLimits
-    private let world: World
+    let world: World
+    private let openedAt: ContinuousClock.Instant
     private let lock: FileLock
+    package let owner: OwnerID
 
     /// Opens or makes the file (mode 0600).
     ///
@@ -33,6 +35,8 @@ package final class SQLiteStore: Engine {
     ) throws(StoreError) {
         self.limits = limits
         self.world = world
+        self.owner = owner
+        openedAt = world.instant()
         do {
             lock = try FileLock(path + ".lock")
             pool = try Self.openPool(path, limits: limits)
@@ -48,7 +52,7 @@ package final class SQLiteStore: Engine {
     private static func openPool(_ path: String, limits: SQLiteLimits) throws -> DatabasePool {
         // Made by us first, so that it is never readable to others, not even for a moment.
         let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw StoreError(.unavailable) }
+        guard descriptor >= 0 else { throw FileLock.fault(errno) }
         _ = Foundation.close(descriptor)
         try BlankingFiles.install()
         var configuration = Configuration()
@@ -131,6 +135,13 @@ package final class SQLiteStore: Engine {
         }
     }
 
+    /// One operation of a keeper, in a commit with what others wait for.
+    func maintain<Value: Sendable>(
+        _ operation: @escaping @Sendable (SQLiteWriter, Database) throws -> Value
+    ) async throws(StoreError) -> Value {
+        try await queue.submit(.bulk, operation)
+    }
+
     /// Closes the file. Operations after it fail as `unavailable`.
     package func close() throws(StoreError) {
         queue.close()
@@ -207,8 +218,20 @@ extension SQLiteStore {
         try await queue.submit { try $0.renew(until: until, $1) }
     }
 
-    package func takeOver(limit: Int) async throws(StoreError) -> Int {
+    /// Takes those of every lane: nobody else can open the file, and a claim asks for no owner.
+    package func takeOver(_ lanes: [String], limit: Int) async throws(StoreError) -> Int {
         try await queue.submit(.bulk) { try $0.takeOver(limit: limit, $1) }
+    }
+
+    package func letGo(besides lanes: [String], limit: Int) async throws(StoreError) -> Int { 0 }
+
+    /// One process at a time opens the file, so it is the only member there is.
+    package func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
+        let standing = world.instant() - openedAt
+        return groups.map { group in
+            Member(
+                owner: owner, group: group, isUs: true, joinedAgo: standing, aliveFor: span, hasLeft: false)
+        }
     }
 
     package func reclaim(limit: Int) async throws(StoreError) -> Int {
@@ -251,7 +274,7 @@ private final class FileLock: Sendable {
 
     init(_ path: String) throws(StoreError) {
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw StoreError(.unavailable) }
+        guard file >= 0 else { throw Self.fault(errno) }
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else {
             close(file)
             throw StoreError(.inUse)
@@ -259,12 +282,23 @@ private final class FileLock: Sendable {
         descriptor = Mutex(file)
     }
 
+    static func fault(_ number: Int32) -> StoreError {
+        switch number {
+        case ENOSPC, EDQUOT: StoreError(.noSpace)
+        case EROFS: StoreError(.readOnly)
+        default: StoreError(.unavailable)
+        }
+    }
+
     func release() {
         let file = descriptor.withLock { held in
             defer { held = nil }
             return held
         }
-        if let file { close(file) }
+        guard let file else { return }
+        // A child that is just being started may hold a copy of the descriptor, and would hold the lock too.
+        flock(file, LOCK_UN)
+        close(file)
     }
 
     deinit { release() }

@@ -41,13 +41,18 @@ final class Book: Sendable {
         var description: String { "process \(process).\(life)" }
     }
 
+    private struct Answered: Hashable {
+        let life: Life
+        let id: PushID
+    }
+
     private struct Page {
         var custodyEnds = UnixTime.distantFuture
         /// The peer was told that it is owed.
         var isOwed = false
         var owedAt = UnixTime.distantPast
-        /// Lives that had an answer after which nothing more is to be sent.
-        var answered: Set<Life> = []
+        /// Lives that had an answer after which nothing more is to be sent, and to which of its names.
+        var answered: Set<Answered> = []
         var accepted: [(id: PushID, at: UnixTime)] = []
         var ended = false
         /// What happened to it, for whoever reads a failing seed.
@@ -151,9 +156,7 @@ final class Book: Sendable {
             if state.settled.contains(push.id) {
                 state.violations.append(Violation(law: .sentAfterSettling, number: number))
             }
-            if state.pages[number]?.answered.contains(life) ?? false,
-                state.pages[number]?.accepted.last?.id == push.id
-            {
+            if state.pages[number]?.answered.contains(Answered(life: life, id: push.id)) ?? false {
                 state.violations.append(Violation(law: .sentAfterAnswer, number: number))
             }
         }
@@ -180,9 +183,9 @@ final class Book: Sendable {
     func refused(_ number: Int) { state.withLock { $0.pages[number]?.ended = true } }
 
     /// A live process has an answer after which nothing more is to be sent.
-    func answered(_ number: Int, to life: Life) {
+    func answered(_ number: Int, _ id: PushID, to life: Life) {
         tell(number, "\(life) has the answer")
-        state.withLock { _ = $0.pages[number]?.answered.insert(life) }
+        state.withLock { _ = $0.pages[number]?.answered.insert(Answered(life: life, id: id)) }
     }
 
     /// The store confirmed a step.

@@ -214,8 +214,18 @@ extension EngineLink {
         try await call { (engine) throws(StoreError) in try await engine.renew(for: told) }
     }
 
-    func takeOver(limit: Int) async throws(StoreError) -> Int {
-        try await call { (engine) throws(StoreError) in try await engine.takeOver(limit: limit) }
+    func takeOver(_ lanes: [String], limit: Int) async throws(StoreError) -> Int {
+        try await call { (engine) throws(StoreError) in try await engine.takeOver(lanes, limit: limit) }
+    }
+
+    func letGo(besides lanes: [String], limit: Int) async throws(StoreError) -> Int {
+        try await call { (engine) throws(StoreError) in
+            try await engine.letGo(besides: lanes, limit: limit)
+        }
+    }
+
+    func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
+        try await call { (engine) throws(StoreError) in try await engine.enrol(in: groups, for: span) }
     }
 
     func reclaim(limit: Int) async throws(StoreError) -> Int {

@@ -182,7 +182,7 @@ final class SimulatedProvider: DirectProvider {
         case .answered(let outcome, let reason):
             switch outcome {
             case .retry: break
-            default: book.answered(number, to: life)
+            default: book.answered(number, push.id, to: life)
             }
             return Answer(outcome, reason, sentAt: sentAt)
         case .unprocessed:

@@ -1,4 +1,4 @@
-/// Bounds of rare HTTPS requests.
+/// Bounds of rare HTTPS requests, of each process.
 enum WebLimits {
     /// Longer than any endpoint that the push services give out.
     static let urlBytes = 4096

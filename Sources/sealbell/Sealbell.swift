@@ -18,7 +18,8 @@ struct Sealbell: AsyncParsableCommand {
         subcommands: [
             ServeCommand.self, SandboxCommand.self, DemoCommand.self, BenchCommand.self, ConfigCommand.self,
             DoctorCommand.self,
-            KeysCommand.self, OriginsCommand.self, TestPushCommand.self, WhyCommand.self, ForgetCommand.self,
+            KeysCommand.self, StoreCommand.self, OriginsCommand.self, TestPushCommand.self, WhyCommand.self,
+            ForgetCommand.self,
             VersionCommand.self
         ])
 

@@ -1,5 +1,7 @@
 import HTTPIngress
 import PushModel
+import PushTesting
+import Synchronization
 import Testing
 
 @Suite("Rates are counted in units of a key")
@@ -90,6 +92,23 @@ struct RateTests {
         #expect(unlimited.take(10, of: 1, now: start, quota: 10) == .allowed)
         #expect(unlimited.take(1, of: 1, now: start, quota: 10) == .refused(retryAfter: .seconds(6)))
         #expect(unlimited.take(1000, of: 2, now: start) == .allowed)
+    }
+
+    @Test("Several relays on one store allow together what one alone allows", arguments: [60, 61, 2])
+    func divided(_ perMinute: Int) {
+        let living = Mutex(4)
+        let world = World.fixed(seed: 1, at: UnixTime(seconds: 1_800_000_000))
+        let relays = (0..<4).map { _ in
+            RateLimiter<Int>(perMinute: perMinute, world: world) { living.withLock(\.self) }
+        }
+        let allowed = relays.map { relay in (0..<100).count { _ in relay.take(1, of: 7) == .allowed } }
+        let part = (perMinute + 3) / 4
+        #expect(allowed == [part, part, part, part])
+        #expect(relays[0].take(1, of: 8, quota: 0) == .allowed, "no limit stays none")
+        // The others end: what is left of the minute is this one's alone.
+        living.withLock { $0 = 1 }
+        let alone = (0..<100).count { _ in relays[0].take(1, of: 9) == .allowed }
+        #expect(alone == perMinute)
     }
 
     @Test("Retry-After is whole seconds, rounded up, at least one")

@@ -52,6 +52,22 @@ struct RelayMemoryTests {
         #expect(budgets.count == 1)
     }
 
+    @Test("Processes that share what comes each allow a part, and together no less than the whole")
+    func parts() {
+        var budgets = (0..<3).map { _ in KeyedBudget(RateRule(perMinute: 10, perHour: 0), limit: 4) }
+        var counts = [0, 0, 0]
+        for process in 0..<3 {
+            for at in 0..<20 where budgets[process].charge(key(1), at: Int64(at), among: 3) {
+                counts[process] += 1
+            }
+        }
+        #expect(counts == [4, 4, 4])
+        // One of them dies: what another may do rises with the next charge.
+        var more = 0
+        for at in 20..<40 where budgets[0].charge(key(1), at: Int64(at), among: 2) { more += 1 }
+        #expect(more == 1)
+    }
+
     @Test("A full table makes room where something is left, keeps those that are spent, and stays as large")
     func fullTable() {
         var budgets = KeyedBudget(RateRule(perMinute: 1, perHour: 10), limit: 4)

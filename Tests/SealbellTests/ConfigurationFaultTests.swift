@@ -130,9 +130,24 @@ private let values: [BadText] = [
         .conflict,
         "apps.acme.fallback.title_loc_key", line: 3),
     BadText(
-        "postgres", minimal(appending: "store: { url: postgres://u:hunter2@h/db }"), .notBuiltYet,
+        "password in the URL", minimal(appending: "store: { url: postgres://u:hunter2@h/db }"), .badValue,
+        "store.url", line: 13, says: "store.password_file"),
+    BadText(
+        "password behind the URL",
+        minimal(appending: "store: { url: \"postgresql://u@h/db?password=hunter2\" }"), .badValue,
         "store.url",
+        line: 13, says: "store.password_file"),
+    BadText(
+        "no such option of libpq", minimal(appending: "store: { url: \"postgresql://u@h/db?sslmod=x\" }"),
+        .badValue, "store.url", line: 13, says: "postgresql://USER@HOST/DATABASE"),
+    BadText(
+        "two hosts and three ports",
+        minimal(appending: "store: { url: \"postgresql://u@a,b/db?port=1,2,3\" }"), .badValue, "store.url",
         line: 13),
+    BadText(
+        "password of SQLite",
+        minimal(appending: "store: { url: \"sqlite:a.sqlite\", password_file: p }"), .conflict,
+        "store.password_file", line: 13),
     BadText("memory", minimal(appending: "store: { url: \"memory:\" }"), .conflict, "store.url", line: 13),
     BadText("mysql", minimal(appending: "store: { url: \"mysql://x\" }"), .badValue, "store.url", line: 13),
     BadText(

@@ -31,7 +31,8 @@ struct AtRestTests {
             _ = try await SealedStore(engine: engine, keys: AtRestKeys.generate(world), world: world)
         }
         let rotated = try #require(keys.rotated(world))
-        let later = try await SealedStore(engine: engine, keys: rotated, world: world)
+        let later = try await SealedStore(engine: engine, keys: rotated, world: world, upkeep: engine)
+        try await SealKeyRotation(later, engine, limits: RotationTests.limits).step()
         let found = try await later.find([RecordKey(space, Secret(Self.canary))])
         let body = try #require(found.first ?? nil).body
         #expect(body == Secret(Self.canary))

@@ -72,7 +72,7 @@ struct CommitQueueTests {
             throw SQLFault(code: 13)
         }
         #expect(outcomes.count == 50)
-        #expect(outcomes.values.allSatisfy { $0 == .unavailable })
+        #expect(outcomes.values.allSatisfy { $0 == .noSpace })
         #expect(try await bench.written() == [])
         #expect(bench.commits == 0)
         // The batch itself, then one round for each that stood aside.

@@ -1,5 +1,6 @@
 import Foundation
 import MemoryStore
+import PostgresStore
 import PushModel
 import PushTesting
 import SQLiteStore
@@ -34,6 +35,39 @@ struct EngineConformanceTests {
             return try open(owner)
         }
         await #expect(throws: Never.self) { try await rule.run(rig) }
+    }
+
+    @Test("PostgreSQL", arguments: EngineConformance.all)
+    func postgres(_ rule: ConformanceCase) async throws {
+        let database = try await PostgresDatabase()
+        let rig = EngineRig(
+            clock: database.clock, isShared: true, first: { try await database.open($0) },
+            next: { try await database.open($1) })
+        await #expect(throws: Never.self) { try await rule.run(rig) }
+    }
+}
+
+/// A database of the tests' own server, and stores on it whose clock goes on with the test's.
+struct PostgresDatabase: Sendable {
+    let url: String
+    let clock = ManualClock()
+
+    init() async throws { url = try await PostgresCluster.shared.freshDatabase() }
+
+    /// With two connections: a hundred is what a server has by default.
+    var limits: PostgresLimits {
+        var limits = PostgresLimits()
+        limits.outboxRows = EngineConformance.rowBound
+        limits.connections = 2
+        let (clock, start) = (clock, clock.now)
+        limits.clockAhead = { clock.now.since(start) }
+        return limits
+    }
+
+    func open(_ owner: OwnerID, limits: PostgresLimits? = nil) async throws -> PostgresStore {
+        try await PostgresStore(
+            try PostgresAddress(url), owner: owner, limits: limits ?? self.limits, world: clock.world(seed: 1)
+        )
     }
 }
 

@@ -4,11 +4,12 @@ enum Layers {
     /// engines, 3 transports and what stands beside the relay, 4 the executable.
     static let level: [String: Int] = [
         "PushModel": 0,
-        "CNghttp2": 1, "CSodium": 1, "CWiping": 1, "CSecp256k1": 1, "WebSocket": 1, "Primitives": 1,
+        "CNghttp2": 1, "CPostgres": 1, "CSodium": 1, "CWiping": 1, "CSecp256k1": 1, "WebSocket": 1,
+        "Primitives": 1,
         "WireFormats": 1, "AtRest": 1, "EventLoops": 1,
         "HTTP2Client": 1,
         "ZulipPush": 2, "MarmotPush": 2, "Delivery": 2, "APNs": 2, "FCM": 2, "WebClient": 2, "MemoryStore": 2,
-        "SQLiteStore": 2,
+        "SQLiteStore": 2, "PostgresStore": 2,
         "HTTPIngress": 3, "NostrIngress": 3, "AdminIngress": 3, "Simulators": 3, "Bench": 3, "PushTesting": 3,
         "Simulation": 3, "sealbell": 4, "sealbell-simulate": 4
     ]
@@ -46,6 +47,7 @@ enum Layers {
         ]),
         "MemoryStore": ["PushModel"],
         "SQLiteStore": ["PushModel", "GRDB", "GRDBSQLite", "ServiceLifecycle", "Foundation"],
+        "PostgresStore": ["PushModel", "CPostgres", "ServiceLifecycle", "Foundation"],
         "HTTPIngress": nio.union([
             "PushModel", "WireFormats", "EventLoops", "ZulipPush", "Delivery", "CoreMetrics",
             "ServiceLifecycle", "Foundation"

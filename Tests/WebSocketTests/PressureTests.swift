@@ -5,7 +5,7 @@ import Testing
 
 @testable import WebSocket
 
-@Suite("Pressure both ways") struct PressureTests {
+@Suite("Pressure both ways", .timeLimit(.minutes(2))) struct PressureTests {
     @Test("a reader that does not read stops the socket, and gets everything later") func reader()
         async throws
     {
@@ -15,7 +15,7 @@ import Testing
         try await withPair(limits) { connection, wire in
             wire.send([UInt8](repeatElement(frame, count: count).joined()))
             // 32 MB: more than both kernels' buffers hold, so the bound is reached and the rest waits outside.
-            try await until(connection) { $0.bytes >= limits.readAheadBytes }
+            try await connection.held(until: { $0.bytes >= limits.readAheadBytes })
             for number in 0..<count {
                 let message = try await connection.receive()
                 #expect(message?.count == 16_000, "message \(number)")
@@ -31,7 +31,7 @@ import Testing
         let count = 400_000
         try await withPair(limits) { connection, wire in
             wire.send([UInt8](repeatElement(frame, count: count).joined()))
-            try await until(connection) { $0.messages >= limits.readAheadMessages }
+            try await connection.held(until: { $0.messages >= limits.readAheadMessages })
             for _ in 0..<count / 100 {
                 let message = try await connection.receive()
                 #expect(message?.count == 1)
@@ -45,13 +45,20 @@ import Testing
         var limits = WebSocketLimits.patient
         limits.pingAfterSilence = .milliseconds(200)
         limits.readAheadMessages = 2
-        try await withPair(limits) { connection, wire in
+        let bounds = limits
+        try await withPair(bounds) { connection, wire in
             wire.send(RawFrame(RawFrame.text, "one"))
             wire.send(RawFrame(RawFrame.text, "two"))
-            try await until(connection) { $0.messages == 2 }
+            try await connection.held(until: { $0.messages == 2 })
             _ = wire.rest()
-            // Three times what silence takes to be noticed.
-            try await Task.sleep(for: .milliseconds(600))
+            // As long as it takes to ask one who is read three times.
+            try await withPair(bounds) { _, other in
+                for _ in 0..<3 {
+                    let ping = try #require(await other.frame())
+                    #expect(ping.opcode == RawFrame.ping)
+                    other.send(RawFrame(RawFrame.pong, ping.payload))
+                }
+            }
             #expect(wire.rest() == [])
             try await expectNext(connection, WebSocketMessage("one"))
             try await expectNext(connection, WebSocketMessage("two"))
@@ -107,7 +114,7 @@ import Testing
     @Test("a cancelled reader leaves the connection to the next") func cancelledReader() async throws {
         try await withPair { connection, wire in
             let reader = Task { () -> WebSocketError.Code? in await failure(connection) }
-            try await until(connection) { $0.hasReader }
+            try await connection.held(until: { $0.hasReader })
             reader.cancel()
             #expect(await reader.value == .cancelled)
             wire.send(RawFrame(RawFrame.text, "next"))
@@ -133,7 +140,7 @@ import Testing
                     return error.code
                 }
             }
-            try await until(connection) { $0.writers > 0 }
+            try await connection.held(until: { $0.writers > 0 })
             sender.cancel()
             #expect(await sender.value == .cancelled)
             #expect(await connection.held().writers == 0)

@@ -103,7 +103,15 @@ final class StoreSpy: Registry, Outbox {
         try await base.endCustody(before: before, limit: limit)
     }
     func renew(for span: Duration) async throws(StoreError) { try await base.renew(for: span) }
-    func takeOver(limit: Int) async throws(StoreError) -> Int { try await base.takeOver(limit: limit) }
+    func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
+        try await base.takeOver(lanes, limit: limit)
+    }
+    func letGo(besides lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
+        try await base.letGo(besides: lanes, limit: limit)
+    }
+    func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
+        try await base.enrol(in: groups, for: span)
+    }
     func reclaim(limit: Int) async throws(StoreError) -> Int { try await base.reclaim(limit: limit) }
     func load() async throws(StoreError) -> OutboxLoad { try await base.load() }
 }

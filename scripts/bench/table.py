@@ -18,6 +18,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
+from postgres import database, fresh
 from servers import NotServing, answers, certificates, free_port, running
 
 SEALBELL = os.environ["SEALBELL_BIN"]
@@ -65,14 +66,14 @@ def nghttpd(folder):
                   "leaf.pem"]
 
 
-def run(name, *arguments, environment=None):
+def run(name, *arguments, environment=None, deadline=DEADLINE_SECONDS):
     """One run of `sealbell bench …`; its report, or None."""
     command = [SEALBELL, "bench", *map(str, arguments), "--json"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_SECONDS,
+        told = subprocess.run(command, capture_output=True, text=True, timeout=deadline,
                               stdin=subprocess.DEVNULL, env={**os.environ, **(environment or {})})
     except subprocess.TimeoutExpired:
-        failed.append(f"{name}: not done after {DEADLINE_SECONDS} s")
+        failed.append(f"{name}: not done after {deadline} s")
         return None
     lines = [line for line in told.stdout.splitlines() if line.startswith("{")]
     if not lines:
@@ -259,13 +260,129 @@ def outage():
                 and out["pushes_in_memory_peak"] <= out["places_in_lane"])
 
 
+def windows(report):
+    """The windows of `bench shared`, each as a mapping."""
+    found = []
+    for number in range(report["windows"]):
+        start = f"window_{number}_"
+        found.append({key[len(start):]: value for key, value in report.items() if key.startswith(start)})
+    return found
+
+
+def cost(window):
+    """CPU time of a push in microseconds: relays and, where there is one, the database server."""
+    return window["relay_cpu_microseconds_per_push"] + window.get("database_cpu_microseconds_per_push", 0)
+
+
+def middle(some, of):
+    return statistics.median(of(window) for window in some)
+
+
+def stores(part, use):
+    """Calls `use` for each kind of store: its name, its options, and a reader that holds an old snapshot."""
+    asked = OPTIONS.get("STORE", "sqlite,postgres").split(",")
+    if "sqlite" in asked:
+        script = ("import sqlite3,time; c=sqlite3.connect('{state}/relay.sqlite',isolation_level=None); c.execute("
+                  "'BEGIN'); c.execute('SELECT count(*) FROM outbox').fetchone(); time.sleep(86400)")
+        use("SQLite", [], f'exec python3 -c "{script}"')
+    if "postgres" in asked:
+        with database() as (url, pid):
+            reader = (f"exec psql '{url}' -q -c 'BEGIN ISOLATION LEVEL REPEATABLE READ' -c "
+                      "'SELECT count(*) FROM outbox' -c 'SELECT pg_sleep(86400)'")
+            use("PostgreSQL", ["--store", url, "--database-pid", pid], reader)
+
+
+def growth(folder):
+    """What a push costs with a thousand, a hundred thousand, a million registrations."""
+    sizes = OPTIONS.get("SIZES", "1000,100000,1000000")
+    port, command = nginx(folder)
+
+    def use(title, options, _):
+        told = run(f"growth {title}", "shared", "--sink", f"https://127.0.0.1:{port}", "--ca", folder / "ca.pem",
+                   "--registrations", sizes, "--windows", OPTIONS.get("WINDOWS", "5"), "--seconds", SECONDS, "--rate",
+                   OPTIONS.get("RATE", "2000"), *options, deadline=7200)
+        if not told:
+            return
+        steps = [(int(size), [w for w in windows(told) if w["registrations"] == int(size)])
+                 for size in sizes.split(",")]
+        costs = [middle(of, cost) for _, of in steps]
+        tails = [middle(of, lambda w: w["p99_milliseconds"]) for _, of in steps]
+        row("<= 1.1", f"cost of a push at {sizes} registrations, {title}", f"{costs[-1] / costs[0]:.2f}",
+            f"CPU us a push {', '.join(f'{value:.1f}' for value in costs)}; p99 ms "
+            f"{', '.join(f'{value:.1f}' for value in tails)} at {told['asked_rate']}/s", costs[-1] / costs[0] <= 1.1)
+
+    with running(command, folder, answers(port)):
+        stores("growth", use)
+
+
+def ageing(folder):
+    """What a push costs after so many minutes at 2,000 a second while a reader holds an old snapshot."""
+    minutes = float(OPTIONS.get("MINUTES", "60"))
+    free = int(OPTIONS.get("FREE", "30"))
+    port, command = nginx(folder)
+
+    def use(title, options, reader):
+        told = run(f"ageing {title}", "shared", "--sink", f"https://127.0.0.1:{port}", "--ca", folder / "ca.pem",
+                   "--registrations", 10_000, "--windows", max(6, int(minutes * 2)), "--seconds", 30, "--rate",
+                   OPTIONS.get("RATE", "2000"), "--beside", reader, "--needs-free", free, "--free-at", folder,
+                   *options, deadline=minutes * 60 * 2 + 900)
+        if not told:
+            return
+        all_of = windows(told)
+        first, last = all_of[:3], all_of[-3:]
+        ratio = middle(last, cost) / middle(first, cost)
+        tail = [middle(some, lambda w: w["p99_milliseconds"]) for some in (first, last)]
+        row("<= 1.25", f"cost of a push after {minutes:.0f} min at {told['asked_rate']}/s beside an old snapshot, "
+            f"{title}", f"{ratio:.2f}", f"CPU us a push {middle(first, cost):.1f}, then {middle(last, cost):.1f}; "
+            f"p99 ms {tail[0]:.1f}, then {tail[1]:.1f}", ratio <= 1.25)
+
+    with running(command, folder, answers(port)):
+        stores("ageing", use)
+
+
+def relays(folder):
+    """One, two and four relays on one PostgreSQL, and PostgreSQL beside SQLite."""
+    port, command = nginx(folder)
+    per_second = {}
+
+    def use(title, options, _):
+        for count in [1] if title == "SQLite" else [1, 2, 4]:
+            told = run(f"{title} x{count}", "shared", "--sink", f"https://127.0.0.1:{port}", "--ca",
+                       folder / "ca.pem", "--relays", count, "--windows", 5, "--seconds", SECONDS, "--rate", "max",
+                       *(options if count == 1 else renewed(options)))
+            if told:
+                # The first window warms caches up.
+                later = windows(told)[1:]
+                per_second[title, count] = (
+                    middle(later, lambda w: 1e6 / w["relay_cpu_microseconds_per_push"]),
+                    middle(later, lambda w: w["pushes_per_second"]), middle(later, cost))
+
+    def renewed(options):
+        """The same server, a database of its own."""
+        return ["--store", fresh(options[1]), *options[2:]]
+
+    with running(command, folder, answers(port)):
+        stores("relays", use)
+    one = per_second.get(("PostgreSQL", 1))
+    for count in [2, 4]:
+        many = per_second.get(("PostgreSQL", count))
+        if one and many:
+            row(">= 0.9", f"pushes per CPU second of relays, {count} on one PostgreSQL / one",
+                f"{many[0] / one[0]:.2f}", f"{many[0]:.0f} and {one[0]:.0f}; {many[1]:.0f}/s and {one[1]:.0f}/s in all, "
+                "on the machine's cores with server, sink and driver", many[0] / one[0] >= 0.9)
+    file = per_second.get(("SQLite", 1))
+    if one and file:
+        row("", "PostgreSQL / SQLite, pushes/s with one relay", f"{one[1] / file[1]:.2f}",
+            f"{one[1]:.0f}/s and {file[1]:.0f}/s; CPU us a push with the server's {one[2]:.1f} and {file[2]:.1f}")
+
+
 def machine():
     model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
     return f"{os.cpu_count()} x {model.group(1) if model else platform.machine()}, {platform.release()}"
 
 
 def main():
-    parts = {"sender": sender, "relay": relay, "far": lambda _: round_trip(), "strangers": lambda _: strangers(),
+    parts = {"growth": growth, "relays": relays, "ageing": ageing, "sender": sender, "relay": relay, "far": lambda _: round_trip(), "strangers": lambda _: strangers(),
              "marmot": lambda _: marmot(),
              "memory": memory, "backlog": backlog,
              "outage": lambda _: outage()}

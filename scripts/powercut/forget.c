@@ -5,7 +5,7 @@
  * FORGET_SHADOW, what a disk would hold for certain: a byte reaches the shadow only when fsync or fdatasync of
  * its file returns. After SIGKILL the caller replaces FORGET_DIR by FORGET_SHADOW/names (scripts/powercut/cut).
  *
- *   data/<identity>  contents as of the last sync; what is unsynced is remembered as ranges in this process only
+ *   data/<identity>  contents as of the last sync; which part is unsynced is remembered in memory only
  *   adopted          there once the image of the beginning is whole
  *   names/<path>     hard links into data/: the directory entries that are on the disk for certain
  *
@@ -15,9 +15,15 @@
  * FORGET_EARLY=N (0 to 100): that share of writes reaches the shadow at once as well, as a kernel does that writes
  * back pages when it likes. Order among unsynced writes is then broken, which a correct store must survive.
  *
+ * Processes that the first one forks, without starting another program, share what is known of the files, so that one
+ * may sync what another wrote: so a PostgreSQL server is watched as a whole. What they have in common dies with them.
+ *
  * Left out on purpose: files ending in -shm (SQLite rebuilds them after a cut). What could slip past unseen
- * (stdio writing, writable shared maps, links, copy_file_range) ends the process with a message instead.
- * Bounds: 65,536 descriptors, 1,024 files, 65,536 ranges a file before they are joined into one.
+ * (stdio writing, writable shared maps, links, copy_file_range) ends the process with a message instead. With
+ * FORGET_STDIO=lost what is written through stdio is let pass and never reaches the disk: PostgreSQL writes caches
+ * so, which it makes anew.
+ * Bounds: 65,536 descriptors, 16,384 files. What is unsynced of a file is one range, from its first such byte to its
+ * last: what lies between is on the disk already.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -36,7 +42,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { DESCRIPTORS = 65536, FILES = 1024, RANGES = 65536 };
+enum { DESCRIPTORS = 65536, FILES = 16384 };
 
 struct range { off_t from, to; };
 
@@ -47,17 +53,21 @@ struct identity { uint64_t inode; int64_t second; uint32_t nanosecond; };
 struct file {
     struct identity identity;
     pthread_mutex_t syncing;    /* one sync at a time, so that none returns before an older one has finished */
-    struct range *dirty;
-    size_t count, capacity;
+    struct range dirty;         /* empty: from == to */
+};
+
+/* What all processes of the tree know. */
+struct common {
+    pthread_mutex_t table;
+    int fileCount;
+    struct file files[FILES];
 };
 
 static char root[PATH_MAX], shadow[PATH_MAX - 512];
 static size_t rootLength;
-static int active, entriesFollowFile, earlyPercent;
-static struct file files[FILES];
-static int fileCount;
-static _Atomic int fileOf[DESCRIPTORS];         /* index + 1; 0: not ours; -1: a directory of ours */
-static pthread_mutex_t table = PTHREAD_MUTEX_INITIALIZER;
+static int active, entriesFollowFile, earlyPercent, losesStdio;
+static struct common *common;                   /* shared with the children */
+static _Atomic int fileOf[DESCRIPTORS];         /* index + 1; 0: not ours; -1: a directory of ours; a copy each */
 
 #define REAL(name) ((__typeof__(&name))real_##name())
 #define RESOLVE(name)                                                   \
@@ -146,66 +156,54 @@ static int reopenForReading(int fd) {
     return again;
 }
 
+static void share(pthread_mutex_t *mutex) {
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(mutex, &kind);
+    pthread_mutexattr_destroy(&kind);
+}
+
 /* Finds or adds a file; a new one begins empty on the disk. */
 static int indexOf(const struct identity *identity) {
     int index;
-    pthread_mutex_lock(&table);
-    for (index = 0; index < fileCount; index++) {
-        const struct identity *known = &files[index].identity;
+    pthread_mutex_lock(&common->table);
+    for (index = 0; index < common->fileCount; index++) {
+        const struct identity *known = &common->files[index].identity;
         if (known->inode == identity->inode && known->second == identity->second
             && known->nanosecond == identity->nanosecond) break;
     }
     if (index == FILES) stop("too many files");
-    if (index == fileCount) {
-        files[index].identity = *identity;
-        pthread_mutex_init(&files[index].syncing, NULL);
-        REAL(close)(openShadow(&files[index]));
-        fileCount++;
+    if (index == common->fileCount) {
+        common->files[index].identity = *identity;
+        share(&common->files[index].syncing);
+        REAL(close)(openShadow(&common->files[index]));
+        common->fileCount++;
     }
-    pthread_mutex_unlock(&table);
+    pthread_mutex_unlock(&common->table);
     return index;
 }
 
 static void mark(struct file *file, off_t from, off_t to) {
     if (from >= to) return;
-    if (file->count > 0) {                      /* appends join the last range */
-        struct range *last = &file->dirty[file->count - 1];
-        if (from <= last->to && to >= last->from) {
-            if (from < last->from) last->from = from;
-            if (to > last->to) last->to = to;
-            return;
-        }
-    }
-    if (file->count == RANGES) {
-        struct range all = {from, to};
-        for (size_t index = 0; index < file->count; index++) {
-            if (file->dirty[index].from < all.from) all.from = file->dirty[index].from;
-            if (file->dirty[index].to > all.to) all.to = file->dirty[index].to;
-        }
-        file->dirty[0] = all;
-        file->count = 1;
-        return;
-    }
-    if (file->count == file->capacity) {
-        file->capacity = file->capacity ? 2 * file->capacity : 64;
-        file->dirty = realloc(file->dirty, file->capacity * sizeof *file->dirty);
-        if (!file->dirty) stop("out of memory");
-    }
-    file->dirty[file->count++] = (struct range){from, to};
+    struct range *dirty = &file->dirty;
+    if (dirty->from == dirty->to) *dirty = (struct range){from, to};
+    if (from < dirty->from) dirty->from = from;
+    if (to > dirty->to) dirty->to = to;
 }
 
 static struct file *tracked(int fd) {
     if (!active || fd < 0 || fd >= DESCRIPTORS) return NULL;
     int value = fileOf[fd];
-    return value > 0 ? &files[value - 1] : NULL;
+    return value > 0 ? &common->files[value - 1] : NULL;
 }
 
 /* Notes what a successful write of `count` bytes at `from` left unsynced. */
 static void wrote(int fd, struct file *file, off_t from, ssize_t count) {
     if (count <= 0) return;
-    pthread_mutex_lock(&table);
+    pthread_mutex_lock(&common->table);
     mark(file, from, from + count);
-    pthread_mutex_unlock(&table);
+    pthread_mutex_unlock(&common->table);
     static _Thread_local unsigned seed;
     if (!seed) seed = (unsigned)getpid() * 2654435761u ^ (unsigned)(uintptr_t)&seed;
     if (earlyPercent > 0 && (int)(rand_r(&seed) % 100) < earlyPercent) {
@@ -278,19 +276,17 @@ static void enterAll(const char *directory) {
 /* fsync or fdatasync of a file that returned 0: everything written before it began is on the disk. */
 static int synced(int fd, struct file *file, int (*sync)(int)) {
     pthread_mutex_lock(&file->syncing);
-    pthread_mutex_lock(&table);
-    struct range *ranges = file->dirty;
-    size_t count = file->count;
-    file->dirty = NULL;
-    file->count = file->capacity = 0;
-    pthread_mutex_unlock(&table);
+    pthread_mutex_lock(&common->table);
+    struct range dirty = file->dirty;
+    file->dirty = (struct range){0, 0};
+    pthread_mutex_unlock(&common->table);
     int result = sync(fd), saved = errno;
     if (result == 0) {
         struct stat status;
         if (fstat(fd, &status)) stop("fstat");
         int source = reopenForReading(fd), target = openShadow(file);
         if (REAL(ftruncate)(target, status.st_size)) stop("cannot cut the shadow");
-        for (size_t index = 0; index < count; index++) copyRange(source, target, ranges[index]);
+        copyRange(source, target, dirty);
         REAL(close)(target);
         REAL(close)(source);
         if (entriesFollowFile) {
@@ -300,11 +296,10 @@ static int synced(int fd, struct file *file, int (*sync)(int)) {
             if (length > 0 && (path[length] = 0, ours(path)) && status.st_nlink > 0) enter(path, &file->identity);
         }
     } else {                                    /* after a failed sync nothing of it is certain: keep forgetting */
-        pthread_mutex_lock(&table);
-        for (size_t index = 0; index < count; index++) mark(file, ranges[index].from, ranges[index].to);
-        pthread_mutex_unlock(&table);
+        pthread_mutex_lock(&common->table);
+        mark(file, dirty.from, dirty.to);
+        pthread_mutex_unlock(&common->table);
     }
-    free(ranges);
     pthread_mutex_unlock(&file->syncing);
     errno = saved;
     return result;
@@ -342,9 +337,9 @@ static int opened(int fd, const char *path, int truncated) {
             if (!identify(fd, "", &identity)) stop("statx");
             int index = indexOf(&identity);
             if (truncated) {
-                pthread_mutex_lock(&table);
-                mark(&files[index], 0, INT64_MAX);
-                pthread_mutex_unlock(&table);
+                pthread_mutex_lock(&common->table);
+                mark(&common->files[index], 0, INT64_MAX);
+                pthread_mutex_unlock(&common->table);
             }
             fileOf[fd] = index + 1;
         }
@@ -401,7 +396,7 @@ int mkstemps64(char *path, int tail) { return openedTemporary(REAL(mkstemps)(pat
 
 static void refuseStdio(const char *path, const char *mode) {
     char full[PATH_MAX];
-    if (active && strpbrk(mode, "wa+") && absolute(AT_FDCWD, path, full) && ours(full))
+    if (active && !losesStdio && strpbrk(mode, "wa+") && absolute(AT_FDCWD, path, full) && ours(full))
         stop("stdio writes under FORGET_DIR, which this shim cannot see");
 }
 FILE *fopen(const char *path, const char *mode) { refuseStdio(path, mode); return REAL(fopen)(path, mode); }
@@ -447,9 +442,9 @@ ssize_t pwritev64(int fd, const struct iovec *parts, int count, off64_t offset) 
     int result = (call);                                                \
     struct file *file = tracked(fd);                                    \
     if (file && result == 0) {                                          \
-        pthread_mutex_lock(&table);                                     \
+        pthread_mutex_lock(&common->table);                                     \
         mark(file, (from), INT64_MAX);                                  \
-        pthread_mutex_unlock(&table);                                   \
+        pthread_mutex_unlock(&common->table);                                   \
     }                                                                   \
     return result;
 
@@ -472,13 +467,28 @@ static void refuse(const char *path, const char *why) {
     char full[PATH_MAX];
     if (active && absolute(AT_FDCWD, path, full) && ours(full)) stop(why);
 }
+/* By name: the file may be open nowhere, and is synced later by whoever opens it. */
+static void cutByName(const char *path, off_t length) {
+    char full[PATH_MAX];
+    struct identity identity;
+    int saved = errno;
+    if (active && absolute(AT_FDCWD, path, full) && ours(full) && identify(AT_FDCWD, full, &identity)) {
+        int index = indexOf(&identity);
+        pthread_mutex_lock(&common->table);
+        mark(&common->files[index], length, INT64_MAX);
+        pthread_mutex_unlock(&common->table);
+    }
+    errno = saved;
+}
 int truncate(const char *path, off_t length) {
-    refuse(path, "truncate by name under FORGET_DIR");
-    return REAL(truncate)(path, length);
+    int result = REAL(truncate)(path, length);
+    if (result == 0) cutByName(path, length);
+    return result;
 }
 int truncate64(const char *path, off64_t length) {
-    refuse(path, "truncate by name under FORGET_DIR");
-    return REAL(truncate64)(path, length);
+    int result = REAL(truncate64)(path, length);
+    if (result == 0) cutByName(path, length);
+    return result;
 }
 int link(const char *from, const char *to) {
     refuse(to, "a hard link under FORGET_DIR");
@@ -547,7 +557,7 @@ static void adopt(const char *directory) {
         } else if (S_ISREG(status.st_mode) && identify(AT_FDCWD, path, &identity)) {
             int index = indexOf(&identity), source = REAL(open)(path, O_RDONLY | O_CLOEXEC);
             if (source < 0) stop("cannot read a file under FORGET_DIR");
-            int target = openShadow(&files[index]);
+            int target = openShadow(&common->files[index]);
             if (REAL(ftruncate)(target, status.st_size)) stop("cannot cut the shadow");
             copyRange(source, target, (struct range){0, status.st_size});
             REAL(close)(target);
@@ -560,12 +570,16 @@ static void adopt(const char *directory) {
 
 __attribute__((constructor)) static void start(void) {
     const char *directory = getenv("FORGET_DIR"), *image = getenv("FORGET_SHADOW");
-    const char *entries = getenv("FORGET_ENTRIES"), *early = getenv("FORGET_EARLY");
+    const char *entries = getenv("FORGET_ENTRIES"), *early = getenv("FORGET_EARLY"), *stdio = getenv("FORGET_STDIO");
     if (!directory || !image) return;
     if (!realpath(directory, root) || !realpath(image, shadow)) stop("FORGET_DIR or FORGET_SHADOW does not exist");
     rootLength = strlen(root);
     entriesFollowFile = entries && !strcmp(entries, "file");
+    losesStdio = stdio && !strcmp(stdio, "lost");
     earlyPercent = early ? atoi(early) : 0;
+    common = REAL(mmap)(NULL, sizeof *common, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (common == MAP_FAILED) stop("out of memory");
+    share(&common->table);
     char path[PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/data", shadow);
     if (mkdir(path, 0700)) stop("FORGET_SHADOW must be empty");

@@ -35,6 +35,7 @@ package struct AdminFace: HTTPFace {
     /// Further calls; their tags stand behind those of the pages.
     private let calls: [AdminCall]
     private let world: World
+    /// Each relay's own, as its admin listener is.
     private let failures: RateLimiter<ClientKey>
 
     /// - Parameter token: what `Authorization: Bearer` must carry; `nil`: loopback alone.

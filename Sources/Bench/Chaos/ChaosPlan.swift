@@ -31,6 +31,14 @@ package struct ChaosPlan: Sendable {
         }
     }
 
+    package enum Store: String, Sendable, CaseIterable {
+        case sqlite
+        /// A PostgreSQL server on the relay's machine, made for the trial. A kill is the relay's alone; a
+        /// power cut takes both.
+        case postgres
+    }
+
+    package var store = Store.sqlite
     package var kills = 200
     package var seed: UInt64
     /// Callers that ask at the same time.
@@ -40,7 +48,7 @@ package struct ChaosPlan: Sendable {
     package var mostItems = 10
     package var powerCuts: PowerCuts?
     package var trace: Trace?
-    /// Forces `synchronous=NORMAL`, to show that the trial can fail.
+    /// Forces `synchronous=NORMAL` (PostgreSQL: `synchronous_commit=off`), to show that the trial can fail.
     package var withoutSync = false
     package var executable: String
     /// An empty directory of the trial's own.

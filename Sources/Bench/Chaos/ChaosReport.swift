@@ -12,6 +12,7 @@ enum ChaosReport {
             && ledger.unexpectedStatuses.isEmpty && ledger.answersWithDeadDevices == 0
             && ledger.foreignDeliveries == 0 && verdict.acknowledged > 0 && marmot?.hasPassed != false
         var report = BenchReport()
+        report.add("store", .text(plan.store.rawValue))
         report.add("kills", ledger.kills.count)
         report.add("power_cuts", .flag(plan.powerCuts != nil))
         report.add("without_sync", .flag(plan.withoutSync))

@@ -63,21 +63,45 @@ final class ChaosService: Sendable {
 
     func answerWell() { turn(errorShare: 0, delay: .none) }
 
-    private func turn(errorShare: Double, delay: AnswerDelay) {
+    /// Fails at everything that is sent, with an answer that asks for another try.
+    func fail() { turn(errorShare: 1, delay: .none) }
+
+    /// Takes requests and never answers one, nor accepts it.
+    func stall() {
+        turn(
+            errorShare: 0, delay: .none,
+            faults: [RequestFault(.neverAnswered, on: .share(1), isJudged: false)])
+    }
+
+    private func turn(errorShare: Double, delay: AnswerDelay, faults: [RequestFault] = []) {
         apns.turn { $0.errorShare = errorShare }
         google.turn { $0.errorShare = errorShare }
-        apns.turnConnections { $0.answerDelay = delay }
-        google.turnConnections { $0.answerDelay = delay }
+        apns.turnConnections { ($0.answerDelay, $0.faults) = (delay, faults) }
+        google.turnConnections { ($0.answerDelay, $0.faults) = (delay, faults) }
     }
+
+    /// How far somebody has read.
+    struct Place: Sendable {
+        fileprivate var apns = 0
+        fileprivate var fcm = 0
+    }
+
+    /// What has arrived behind that place, which moves on.
+    func deliveries(behind place: inout Place) -> (apple: [Delivery], google: [Delivery]) {
+        let apple = apns.deliveries(after: place.apns, limit: 4096)
+        let google = google.deliveries(after: place.fcm, limit: 4096)
+        place.apns = apple.last?.number ?? place.apns
+        place.fcm = google.last?.number ?? place.fcm
+        return (apple, google)
+    }
+
+    var openConnections: Int { apns.openConnections + google.openConnections }
 
     /// Moves deliveries into the ledgers until cancelled.
     func collect(into shared: ChaosTrial.Shared, _ marmot: ChaosMarmot?, world: World) async throws {
-        var (lastAPNs, lastFCM) = (0, 0)
+        var place = Place()
         while true {
-            let apple = apns.deliveries(after: lastAPNs, limit: 4096)
-            let google = google.deliveries(after: lastFCM, limit: 4096)
-            lastAPNs = apple.last?.number ?? lastAPNs
-            lastFCM = google.last?.number ?? lastFCM
+            let (apple, google) = deliveries(behind: &place)
             if apple.isEmpty, google.isEmpty {
                 try await world.sleep(world.instant() + .milliseconds(10))
                 continue
@@ -103,7 +127,7 @@ final class ChaosService: Sendable {
     /// successor's.
     func untilQuiet(_ trial: ChaosTrial) async throws {
         let until = trial.world.instant() + .seconds(5)
-        while apns.openConnections + google.openConnections > 0, trial.world.instant() < until {
+        while openConnections > 0, trial.world.instant() < until {
             try await trial.pause(milliseconds: 1)
         }
     }
@@ -121,7 +145,8 @@ final class ChaosService: Sendable {
     /// memory of its own.
     static func mark(ofCiphertext text: String) -> String { String(text.prefix(15)) }
 
-    private static func mark(_ body: [UInt8]) -> String {
+    /// The same, found in what was delivered.
+    static func mark(_ body: [UInt8]) -> String {
         let label = Array("\"encrypted_data\":\"".utf8)
         guard body.count > label.count + 15 else { return "" }
         for start in 0..<(body.count - label.count - 15)

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOPosix
 import PushModel
+import PushTesting
 import Simulators
 import Synchronization
 
@@ -58,16 +59,20 @@ package final class ChaosTrial: Sendable {
             plan.powerCuts == nil && plan.trace == nil
             ? try await ChaosMarmot(
                 service, authority: authority, bundle: RelayPlan.bundle, world: world, group: group) : nil
-        let stage = try makeStage(service, marmot)
+        let database = plan.store == .postgres ? try await makeDatabase() : nil
+        let stage = try makeStage(service, marmot, database)
         let outcome: ChaosOutcome
         do {
-            outcome = try await trial(stage, service, marmot, group)
+            outcome = try await trial(
+                Parts(stage: stage, service: service, marmot: marmot, database: database), group)
         } catch {
             await stage.kill()
             await service.stop()
             await marmot?.stop()
+            await database?.end()
             throw error
         }
+        await database?.end()
         await service.stop()
         await marmot?.stop()
         marmot?.search(plan.directory)
@@ -76,7 +81,22 @@ package final class ChaosTrial: Sendable {
         return ChaosReport.make(plan, ledger, marmot?.ledger, outcome)
     }
 
-    private func makeStage(_ service: ChaosService, _ marmot: ChaosMarmot?) throws -> RelayStage {
+    /// What the trial is made of.
+    private struct Parts: Sendable {
+        let stage: RelayStage
+        let service: ChaosService
+        let marmot: ChaosMarmot?
+        let database: PostgresCluster?
+    }
+
+    private func makeDatabase() async throws -> PostgresCluster {
+        // The shim for power cuts knows files that are written, and none that are mapped.
+        try await PostgresCluster.start(.init(settings: ["dynamic_shared_memory_type": "posix"]))
+    }
+
+    private func makeStage(
+        _ service: ChaosService, _ marmot: ChaosMarmot?, _ database: PostgresCluster?
+    ) throws -> RelayStage {
         var relay = RelayPlan(
             executable: plan.executable, directory: plan.directory, apnsURL: service.apnsURL,
             authority: service.authorityPEM, apnsKey: service.apnsKey.privateKeyPEM)
@@ -85,8 +105,14 @@ package final class ChaosTrial: Sendable {
         // FCM knows no id of ours, so a traced run, which joins pushes by it, does without.
         relay.fcm = plan.trace == nil ? service.fcm : nil
         if let marmot { relay.marmot = RelayPlan.Marmot(relay: marmot.url, key: marmot.keyText) }
-        relay.store = plan.withoutSync ? .sqliteWithoutSync : .sqlite
-        if let cuts = plan.powerCuts {
+        relay.store =
+            switch (database, plan.withoutSync) {
+            case (nil, false): .sqlite
+            case (nil, true): .sqliteWithoutSync
+            case (let database?, false): .postgres(url: database.url)
+            case (let database?, true): .postgresWithoutSync(url: database.url)
+            }
+        if let cuts = plan.powerCuts, database == nil {
             try makeDirectory("\(plan.directory)/shadow")
             relay.environment = [
                 "LD_PRELOAD": cuts.shim, "FORGET_DIR": relay.stateDirectory,
@@ -102,13 +128,12 @@ package final class ChaosTrial: Sendable {
         return try RelayStage(relay, world: world)
     }
 
-    private func trial(
-        _ stage: RelayStage, _ service: ChaosService, _ marmot: ChaosMarmot?, _ group: any EventLoopGroup
-    ) async throws -> ChaosOutcome {
+    private func trial(_ parts: Parts, _ group: any EventLoopGroup) async throws -> ChaosOutcome {
+        let (stage, service, marmot) = (parts.stage, parts.service, parts.marmot)
         try stage.launch()
         shared.address = try await stage.ready(within: ChaosPlan.startSpan)
         let origin = try await makeOrigin(stage, service, group)
-        if let cuts = plan.powerCuts { try await restart(stage, cuts) }
+        if let cuts = plan.powerCuts { try await restart(parts, cuts) }
         if plan.trace != nil { shared.ledger { $0.keepsAnswers = true } }
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { await marmot?.watch() }
@@ -125,7 +150,7 @@ package final class ChaosTrial: Sendable {
                 if plan.trace != nil {
                     try await service.untilEnough(self)
                 } else {
-                    try await killAgainAndAgain(stage, service, marmot)
+                    try await killAgainAndAgain(parts)
                 }
                 service.answerWell()
                 shared.state.withLock { $0.isEnding = true }
@@ -144,10 +169,23 @@ package final class ChaosTrial: Sendable {
 
     /// Ends the relay in order and starts it again: the set-up is on the disk then, whatever the relay
     /// syncs, so that what a cut loses is pushes.
-    private func restart(_ stage: RelayStage, _ cuts: ChaosPlan.PowerCuts) async throws {
+    private func restart(_ parts: Parts, _ cuts: ChaosPlan.PowerCuts) async throws {
+        let stage = parts.stage
         shared.address = nil
         guard await stage.stop(within: .seconds(30)) == 0 else { throw BenchError(.relayNotReady) }
-        try await cut(cuts, stage)
+        if let database = parts.database {
+            // Watched from here on: a cluster is made of a thousand files that nobody doubts.
+            try await database.stop()
+            try database.set(environment: [
+                "LD_PRELOAD": try database.bring(cuts.shim), "FORGET_DIR": database.data,
+                "FORGET_SHADOW": try database.makeDirectory("shadow"),
+                // PostgreSQL counts on what ext4 and XFS do: a file's sync brings its name to the disk.
+                "FORGET_ENTRIES": "file", "FORGET_STDIO": "lost", "FORGET_EARLY": String(cuts.earlyPercent)
+            ])
+            try await database.startAgain()
+        } else {
+            try await cut(cuts, parts)
+        }
         try stage.launch()
         shared.address = try await stage.ready(within: ChaosPlan.startSpan)
     }
@@ -170,15 +208,14 @@ package final class ChaosTrial: Sendable {
     }
 
     /// Kills at random moments, most of them under load, some while the relay is still starting.
-    private func killAgainAndAgain(
-        _ stage: RelayStage, _ service: ChaosService, _ marmot: ChaosMarmot?
-    ) async throws {
+    private func killAgainAndAgain(_ parts: Parts) async throws {
+        let (stage, service, marmot) = (parts.stage, parts.service, parts.marmot)
         for number in 1...max(1, plan.kills) {
             if random.below(6) > 0 {
                 if shared.address == nil {
                     shared.address = try await stage.ready(within: ChaosPlan.startSpan)
                 }
-                service.misbehave(random)
+                try await misbehave(service)
                 // Every other one is killed before it listens, or while it is about to.
                 if random.below(2) == 0 { try await marmot?.untilListening(self) }
                 try await pause(milliseconds: 20 + random.below(280))
@@ -187,22 +224,41 @@ package final class ChaosTrial: Sendable {
             }
             let began = world.now()
             await stage.kill()
+            if plan.powerCuts != nil { try await parts.database?.kill() }
             shared.address = nil
             try await service.untilQuiet(self)
             try await marmot?.killed(self)
             if number.isMultiple(of: 7) { marmot?.search(plan.directory) }
             shared.ledger { $0.killed(.init(began: began, ended: world.now())) }
-            if let cuts = plan.powerCuts { try await cut(cuts, stage) }
+            if let cuts = plan.powerCuts {
+                try await cut(cuts, parts)
+                try await parts.database?.startAgain()
+            }
             try stage.launch()
             if number % 50 == 0 { say("\(number) kills, \(shared.ledger { $0.items.count }) pushes") }
         }
         shared.address = try await stage.ready(within: ChaosPlan.startSpan)
     }
 
-    private func cut(_ cuts: ChaosPlan.PowerCuts, _ stage: RelayStage) async throws {
+    /// Where losing is what is to be shown, there must be something to lose: nothing can be sent, and some
+    /// requests have been answered. That is waited for, too, where a start takes longer than the load would
+    /// last.
+    private func misbehave(_ service: ChaosService) async throws {
+        if plan.withoutSync { service.fail() } else { service.misbehave(random) }
+        guard plan.withoutSync || (plan.powerCuts != nil && plan.store == .postgres) else { return }
+        let (answered, until) = (shared.ledger { $0.acknowledgedRequests }, world.instant() + .seconds(5))
+        while shared.ledger({ $0.acknowledgedRequests }) < answered + 10, world.instant() < until {
+            try await pause(milliseconds: 5)
+        }
+    }
+
+    private func cut(_ cuts: ChaosPlan.PowerCuts, _ parts: Parts) async throws {
+        let stage = parts.stage
+        let (disk, shadow) =
+            parts.database.map { ($0.data, "\($0.home)/shadow") }
+            ?? (stage.plan.stateDirectory, "\(plan.directory)/shadow")
         let program = try ChildProcess(
-            cuts.cut, [stage.plan.stateDirectory, "\(plan.directory)/shadow"],
-            environment: ["PATH": "/usr/bin:/bin"], log: stage.plan.logFile)
+            cuts.cut, [disk, shadow], environment: ["PATH": "/usr/bin:/bin"], log: stage.plan.logFile)
         guard await program.wait() == 0 else { throw BenchError(.processFault) }
     }
 
@@ -212,7 +268,9 @@ package final class ChaosTrial: Sendable {
     private func drain() async throws -> Duration? {
         let began = world.instant()
         // Where losing is what is to be shown, there is no use in waiting for what will not come.
-        let span: Duration = plan.withoutSync ? .seconds(15) : ChaosPlan.drainSpan
+        // (At a server, what the dead owed is free when their leases have ended.)
+        let hopeless: Duration = plan.store == .postgres ? .seconds(45) : .seconds(15)
+        let span = plan.withoutSync ? hopeless : ChaosPlan.drainSpan
         while shared.ledger({ $0.missing }) > 0 {
             guard world.instant() - began < span else { return nil }
             try await pause(milliseconds: 50)

@@ -10,11 +10,14 @@ package final class CallConnection: @unchecked Sendable {
     private var waiting: EventLoopPromise<HTTPReply?>?
     /// Port of our end: what the relay sees as its peer's.
     package let localPort: Int
+    /// The relay's.
+    let remotePort: Int
 
     private init(channel: any Channel, caller: HTTPCaller) {
         self.channel = channel
         self.caller = caller
         localPort = channel.localAddress?.port ?? 0
+        remotePort = channel.remoteAddress?.port ?? 0
     }
 
     /// - Throws: `.unreachable`.

@@ -45,6 +45,16 @@ package struct DriveReport: Sendable {
     package var mostWaiting = 0
 
     package func answered(_ status: Int) -> Int { statuses[status] ?? 0 }
+
+    /// Takes in what another drive of the same moments had.
+    mutating func add(_ other: DriveReport) {
+        statuses.merge(other.statuses, uniquingKeysWith: +)
+        unanswered += other.unanswered
+        watched += other.watched
+        latency.add(other.latency)
+        span = max(span, other.span)
+        mostWaiting += other.mostWaiting
+    }
 }
 
 /// Sends the requests of a book over keep-alive connections of one event loop, each once and in order.

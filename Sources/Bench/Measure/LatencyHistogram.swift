@@ -13,6 +13,13 @@ package struct LatencyHistogram: Sendable {
         maximumNanoseconds = max(maximumNanoseconds, nanoseconds)
     }
 
+    /// Takes in what another one recorded.
+    package mutating func add(_ other: LatencyHistogram) {
+        for index in counts.indices { counts[index] += other.counts[index] }
+        total += other.total
+        maximumNanoseconds = max(maximumNanoseconds, other.maximumNanoseconds)
+    }
+
     package var maximum: Duration { .nanoseconds(maximumNanoseconds) }
 
     /// The upper end of the bucket below which this share of the latencies lies; zero when there are none.

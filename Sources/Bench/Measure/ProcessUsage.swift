@@ -33,6 +33,29 @@ package struct ProcessUsage: Sendable {
             residentBytes: pages * sysconf(Int32(_SC_PAGESIZE)))
     }
 
+    /// CPU time of a server that forks, with all its children: those that live and those that it has waited
+    /// for (proc(5), fields 14 to 17). `nil` when it is gone.
+    package static func ofTree(_ pid: Int32) -> Duration? {
+        guard let own = ticks(pid) else { return nil }
+        var sum = own.used + own.ofEnded
+        // A system without such a directory has no answer either.
+        guard let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc") else { return nil }
+        for child in names.compactMap({ Int32($0) }) where child != pid {
+            // Gone meanwhile: then the server has waited for it, and the next reading has it.
+            if let found = ticks(child), found.parent == pid { sum += found.used }
+        }
+        return .nanoseconds(sum * (1_000_000_000 / Int64(max(1, sysconf(Int32(_SC_CLK_TCK))))))
+    }
+
+    private static func ticks(_ pid: Int32) -> (parent: Int32, used: Int64, ofEnded: Int64)? {
+        guard let text = readText("/proc/\(pid)/stat"), let end = text.lastIndex(of: ")") else { return nil }
+        let fields = text[text.index(after: end)...].split(separator: " ")
+        guard fields.count > 14, let parent = Int32(fields[1]) else { return nil }
+        let times = fields[11...14].compactMap { Int64($0) }
+        guard times.count == 4 else { return nil }
+        return (parent, times[0] + times[1], times[2] + times[3])
+    }
+
     /// Lets the peak of this process's resident memory begin anew where the system can (Linux: "5" into
     /// `/proc/self/clear_refs`, proc(5)).
     ///

@@ -30,6 +30,10 @@ package struct RelayPlan: Sendable {
         /// A store that does not sync: for showing that a proof fails without
         /// (`--danger-synchronous-normal`).
         case sqliteWithoutSync
+        /// A database of a server, by its address.
+        case postgres(url: String)
+        /// The same, told not to wait for its disk: as above.
+        case postgresWithoutSync(url: String)
         /// Gone with the process (`--danger-volatile-store`).
         case memory
     }
@@ -60,6 +64,17 @@ package struct RelayPlan: Sendable {
         self.apnsURL = apnsURL
         self.authority = authority
         self.apnsKey = apnsKey
+    }
+
+    /// Where the keys lie that the relays of one database share; `nil`: in the directory.
+    var keysDirectory: String?
+    var keys: String { keysDirectory ?? directory }
+
+    private var storeURL: String {
+        switch store {
+        case .sqlite, .sqliteWithoutSync, .memory: "sqlite:relay.sqlite"
+        case .postgres(let url), .postgresWithoutSync(let url): url
+        }
     }
 
     package var stateDirectory: String { "\(directory)/state" }
@@ -95,7 +110,7 @@ package struct RelayPlan: Sendable {
             } ?? ""
         return """
             state: \(stateDirectory)
-            store: { url: "sqlite:relay.sqlite", keys: \(directory)/storage.keys }
+            store: { url: "\(storeURL)", keys: \(keys)/storage.keys }
             listeners:
               public: { bind: "127.0.0.1:0", serves: [\(Self.instance)] }
             log: { level: warning, format: json }
@@ -114,7 +129,7 @@ package struct RelayPlan: Sendable {
               \(Self.instance):
                 protocol: zulip
                 apps: [load]
-                keys: \(directory)/bouncer.keys
+                keys: \(keys)/bouncer.keys
                 sign_up: open\(fcm == nil ? "" : "\n    fcm_app: load")\(marmotLines)
 
             """

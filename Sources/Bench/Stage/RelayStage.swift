@@ -27,15 +27,19 @@ package final class RelayStage: Sendable {
 
     /// Writes configuration and keys.
     ///
+    /// - Parameter first: another relay at the same database, whose keys this one uses; `nil`: keys of its
+    ///   own are made.
     /// - Throws: `.fileFault`.
-    package init(_ plan: RelayPlan, world: World) throws(BenchError) {
+    package init(_ plan: RelayPlan, keysOf first: RelayStage? = nil, world: World) throws(BenchError) {
+        var plan = plan
+        if let first {
+            plan.keysDirectory = first.plan.keys
+            bouncerKey = first.bouncerKey
+        } else {
+            bouncerKey = try Self.makeBouncerKeys(in: plan.directory, world)
+        }
         self.plan = plan
         self.world = world
-        let pair = X25519KeyPair.generate(world)
-        bouncerKey = pair.publicKey
-        let privateText = pair.privateKey.reveal { Base64.text($0) }
-        try Self.write(
-            "{\"\(Base64.text(pair.publicKey))\": \"\(privateText)\"}\n", "\(plan.directory)/bouncer.keys")
         try Self.write(plan.apnsKey, "\(plan.directory)/apns.p8")
         try Self.write(plan.authority, "\(plan.directory)/ca.pem")
         if let marmot = plan.marmot { try Self.write(marmot.key, "\(plan.directory)/nostr.key") }
@@ -44,14 +48,23 @@ package final class RelayStage: Sendable {
         guard mkdir(plan.stateDirectory, 0o700) == 0 || errno == EEXIST else { throw BenchError(.fileFault) }
     }
 
+    /// - Returns: the public key, 32 bytes.
+    private static func makeBouncerKeys(in directory: String, _ world: World) throws(BenchError) -> [UInt8] {
+        let pair = X25519KeyPair.generate(world)
+        let privateText = pair.privateKey.reveal { Base64.text($0) }
+        try write(
+            "{\"\(Base64.text(pair.publicKey))\": \"\(privateText)\"}\n", "\(directory)/bouncer.keys")
+        return pair.publicKey
+    }
+
     /// Starts the program; does not wait until it is ready.
     ///
     /// - Throws: `.processFault`, `.fileFault`.
     package func launch() throws(BenchError) {
         var arguments = ["serve", "--config", plan.configurationFile, "--ends-with-input"]
         switch plan.store {
-        case .sqlite: break
-        case .sqliteWithoutSync: arguments.append("--danger-synchronous-normal")
+        case .sqlite, .postgres: break
+        case .sqliteWithoutSync, .postgresWithoutSync: arguments.append("--danger-synchronous-normal")
         case .memory: arguments.append("--danger-volatile-store")
         }
         let command = plan.wrapper + [plan.executable] + arguments

@@ -1,4 +1,5 @@
-/// Every bound of a listener, with its reason. Spans are of monotonic time.
+/// Every bound of a listener, with its reason. Spans are of monotonic time. They bound one process: with
+/// several relays on one store each has them for itself.
 package struct IngressLimits: Sendable {
     /// Bytes of request target and fields. The longest head of the protocols served is below 2 KiB.
     package var headBytes = 16 * 1024
@@ -37,7 +38,7 @@ package struct IngressLimits: Sendable {
 
     /// Buckets of one rate limiter: about 40 bytes each, so 4 MiB.
     package static let rateBuckets = 100_000
-    /// Pushes a minute of one origin (DESIGN §5).
+    /// Pushes a minute of one origin (DESIGN §5), divided among the relays on one store.
     package static let pushesPerMinute = 60_000
     /// Calls a minute of one client address that no credential vouches for.
     package static let unauthenticatedPerMinute = 600

@@ -72,20 +72,33 @@ package struct RateBuckets<Key: Hashable & Sendable>: Sendable {
 }
 
 /// ``RateBuckets`` shared by all requests of an instance.
+///
+/// With several relays on one store the limit is divided: each allows an equal part of it, rounded up, so
+/// that together they allow no more than one would. A balancer must therefore spread a client's requests.
 package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     private let buckets: Mutex<RateBuckets<Key>>
     private let world: World
+    private let perMinute: Int
+    private let relays: @Sendable () -> Int
 
     /// - Parameter perMinute: units a minute for each key; 0: none are refused.
     /// - Parameter capacity: buckets at most; about 40 bytes each.
-    package init(perMinute: Int, capacity: Int = IngressLimits.rateBuckets, world: World) {
+    /// - Parameter relays: among how many processes the limit is divided.
+    package init(
+        perMinute: Int, capacity: Int = IngressLimits.rateBuckets, world: World,
+        relays: @escaping @Sendable () -> Int = { 1 }
+    ) {
         self.world = world
+        self.perMinute = perMinute
+        self.relays = relays
         buckets = Mutex(RateBuckets(perMinute: perMinute, capacity: capacity, start: world.instant()))
     }
 
     /// - Parameter quota: units a minute of this key alone; `nil`: as all.
     package func take(_ units: Int, of key: Key, quota: Int? = nil) -> RateVerdict {
         let now = world.instant()
-        return buckets.withLock { $0.take(units, of: key, now: now, quota: quota) }
+        let among = max(1, relays())
+        let part = (max(0, quota ?? perMinute) + among - 1) / among
+        return buckets.withLock { $0.take(units, of: key, now: now, quota: part) }
     }
 }

@@ -21,9 +21,13 @@ struct KeyedBudget: Sendable {
     var count: Int { budgets.count }
 
     /// False when nothing is left for the key, or no room for it; then nothing was charged.
-    mutating func charge(_ key: Digest16, at now: Int64) -> Bool {
+    ///
+    /// - Parameter members: processes that share what comes, each of which allows an equal part of the rule,
+    ///   rounded up: what falls to whom cannot be chosen, so the whole holds over all of them.
+    mutating func charge(_ key: Digest16, at now: Int64, among members: Int = 1) -> Bool {
+        let rule = rule.part(of: members)
         if budgets[key] != nil { return budgets[key]?.charge(rule, at: now) ?? false }
-        guard budgets.count < limit || makeRoom(at: now) else { return false }
+        guard budgets.count < limit || makeRoom(rule, at: now) else { return false }
         var budget = Budget<UInt16>()
         guard budget.charge(rule, at: now) else { return false }
         budgets[key] = budget
@@ -33,7 +37,7 @@ struct KeyedBudget: Sendable {
 
     mutating func refund(_ key: Digest16) { budgets[key]?.refund() }
 
-    private mutating func makeRoom(at now: Int64) -> Bool {
+    private mutating func makeRoom(_ rule: RateRule, at now: Int64) -> Bool {
         for _ in 0..<Self.probes {
             guard let oldest = order.popFirst() else { return false }
             if budgets[oldest]?.isSpent(rule, at: now) ?? false {

@@ -7,10 +7,13 @@ package struct MarmotInbound: Sendable {
     /// Which of the configured inbox relays, in their order.
     package let relay: Int
     package let arrival: Arrival
+    /// How many processes share what the relays say; this one has this wrap's share.
+    package let members: Int
 
-    package init(_ event: NostrEvent, relay: Int, arrival: Arrival = .live) {
+    package init(_ event: NostrEvent, relay: Int, arrival: Arrival = .live, members: Int = 1) {
         self.event = event
         self.relay = relay
         self.arrival = arrival
+        self.members = max(1, members)
     }
 }

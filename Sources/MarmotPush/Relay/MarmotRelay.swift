@@ -64,7 +64,8 @@ package final class MarmotRelay: RelayRole {
         try GiftWrap.verify(wrap)
         // 3 and 4
         var held = RelayMemory.Reservation(wrap: Self.key(wrap.id))
-        let visit = RelayMemory.Visit(relay: inbound.relay, relays: serving.relays, now: elapsed)
+        let visit = RelayMemory.Visit(
+            relay: inbound.relay, relays: serving.relays, members: inbound.members, now: elapsed)
         if let refusal = shelf.memory.withLock({ $0.begin(held.wrap, visit) }) {
             throw MarmotError(refusal)
         }
@@ -97,7 +98,7 @@ package final class MarmotRelay: RelayRole {
         let (rumor, sender) = (Self.key(opened.event.id), Self.key(opened.event.pubkey.bytes))
         var reserved = held
         let refusal = shelf.memory.withLock {
-            $0.admit(rumor: rumor, content: content, sender: sender, &reserved, at: visit.now)
+            $0.admit(rumor: rumor, content: content, sender: sender, &reserved, visit)
         }
         held = reserved
         if let refusal { throw MarmotError(refusal) }
@@ -171,7 +172,7 @@ package final class MarmotRelay: RelayRole {
         _ chunk: Secret, _ format: TokenFormat, _ key: Digest16, _ pairs: [Secp256k1KeyPair],
         _ visit: RelayMemory.Visit
     ) -> Found {
-        guard shelf.memory.withLock({ $0.charge(encryptedToken: key, at: visit.now) }) else {
+        guard shelf.memory.withLock({ $0.charge(encryptedToken: key, visit) }) else {
             return .not(.overBudget)
         }
         let target: DeviceTarget
@@ -191,7 +192,7 @@ package final class MarmotRelay: RelayRole {
         }
         let device = Self.key(target.digest)
         let isWithin = shelf.memory.withLock { memory in
-            if memory.charge(deviceToken: device, at: visit.now) { return true }
+            if memory.charge(deviceToken: device, visit) { return true }
             memory.refund(encryptedToken: key)
             return false
         }

@@ -19,9 +19,19 @@ package struct RateRule: Sendable, Hashable {
         self.perMinute = perMinute
         self.perHour = perHour
     }
+
+    /// An equal part of it, rounded up; no limit stays none.
+    func part(of members: Int) -> RateRule {
+        guard members > 1 else { return self }
+        return RateRule(
+            perMinute: (perMinute + members - 1) / members, perHour: (perHour + members - 1) / members)
+    }
 }
 
 /// The budgets of fact sheet §5.2. They bound what an anonymous sender can make this server do.
+///
+/// With several processes on one store, those of keys are divided among them; that for everything bounds what
+/// one process does, and each has it whole (decision 0039).
 package struct MarmotBudgets: Sendable {
     /// Wraps that are decrypted, and attempts at a token: each is a multiplication on the curve or two. The
     /// deployed server stops at 600 a minute, which ten junk wraps a second use up for everybody; a thousand

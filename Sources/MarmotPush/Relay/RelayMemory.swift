@@ -17,6 +17,8 @@ struct RelayMemory: Sendable {
         var relay: Int
         /// Inbox relays that share the budget for everything.
         var relays: Int
+        /// Processes that share the budgets of keys.
+        var members: Int
         var now: Int64
     }
 
@@ -63,15 +65,15 @@ struct RelayMemory: Sendable {
 
     /// Steps 7 and 8.
     mutating func admit(
-        rumor: Digest16, content: Digest16?, sender: Digest16, _ held: inout Reservation, at now: Int64
+        rumor: Digest16, content: Digest16?, sender: Digest16, _ held: inout Reservation, _ visit: Visit
     ) -> MarmotError.Code? {
-        guard rumors.reserve(rumor, at: now) else { return .repeated }
+        guard rumors.reserve(rumor, at: visit.now) else { return .repeated }
         held.rumor = rumor
         if let content {
-            guard contents.reserve(content, at: now) else { return .repeated }
+            guard contents.reserve(content, at: visit.now) else { return .repeated }
             held.content = content
         }
-        return senders.charge(sender, at: now) ? nil : .overBudget
+        return senders.charge(sender, at: visit.now, among: visit.members) ? nil : .overBudget
     }
 
     /// The work could not be done: the same trigger may come again.
@@ -81,8 +83,8 @@ struct RelayMemory: Sendable {
         if let content = held.content { contents.release(content) }
     }
 
-    mutating func charge(encryptedToken key: Digest16, at now: Int64) -> Bool {
-        encryptedTokens.charge(key, at: now)
+    mutating func charge(encryptedToken key: Digest16, _ visit: Visit) -> Bool {
+        encryptedTokens.charge(key, at: visit.now, among: visit.members)
     }
 
     mutating func refund(encryptedToken key: Digest16) { encryptedTokens.refund(key) }
@@ -102,7 +104,7 @@ struct RelayMemory: Sendable {
         return true
     }
 
-    mutating func charge(deviceToken key: Digest16, at now: Int64) -> Bool {
-        deviceTokens.charge(key, at: now)
+    mutating func charge(deviceToken key: Digest16, _ visit: Visit) -> Bool {
+        deviceTokens.charge(key, at: visit.now, among: visit.members)
     }
 }

@@ -2,6 +2,9 @@ import PushModel
 
 /// What was taken within a span: at most so many keys, the oldest of which make room.
 ///
+/// Several processes on one store do not share it: a wrap always falls to the same of them, a message that
+/// comes in several wraps may not (decision 0039).
+///
 /// A key is reserved before the work and stays, or is released when the work could not be done.
 struct ReplayWindow: Sendable {
     private struct Held {

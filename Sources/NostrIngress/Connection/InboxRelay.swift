@@ -15,6 +15,9 @@ actor InboxRelay {
         let world: World
         let document: DocumentFetch?
         let note: @Sendable (NostrRelay, RelayNote) -> Void
+        let share: WrapShare
+        /// An event fell to another process.
+        let passedOver: @Sendable () -> Void
     }
 
     nonisolated let relay: NostrRelay
@@ -149,11 +152,15 @@ actor InboxRelay {
             _ = state.take(.authenticating(proofs.map(\.id)), at: around.world.instant())
             for proof in proofs { await say(.authenticate(proof)) }
         case .publishList:
+            // Of all processes that listen for this key one speaks for them.
+            guard around.share.speaks else { return }
             _ = state.take(.publishing(lists.map(\.id)), at: around.world.instant())
             for list in lists { await say(.event(list)) }
         case .deliver(let event, let standing):
+            let item = WrapQueue.Item(event: event, standing: standing, relay: share)
+            guard around.share.falls(to: item) else { return around.passedOver() }
             // Waits while this relay's share is full, and its socket with it.
-            _ = await around.queue.put(.init(event: event, standing: standing, relay: share))
+            _ = await around.queue.put(item)
         }
     }
 

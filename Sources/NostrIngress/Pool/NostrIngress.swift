@@ -1,5 +1,5 @@
 package import CoreMetrics
-import Delivery
+package import Delivery
 import EventLoops
 package import MarmotPush
 package import NIOCore
@@ -21,6 +21,7 @@ package final class NostrIngress: Service {
     package let name: ConfiguredName
     private let around: InboxRelay.Surroundings
     private let queue: WrapQueue
+    private let share: WrapShare
     private let metrics: NostrMetrics
     private let group: any EventLoopGroup
     private let world: World
@@ -42,10 +43,12 @@ package final class NostrIngress: Service {
 
     /// - Parameters:
     ///   - document: fetches a relay's document; `nil`: documents are not asked for.
+    ///   - membership: who else may listen for this instance; `nil`: nobody.
     ///   - group: where wraps are opened, on as many loops as there are workers.
     package init(
         name: ConfiguredName, plan: NostrPlan, client: WebSocketClient, document: DocumentFetch? = nil,
-        group: any EventLoopGroup, limits: NostrLimits = NostrLimits(), world: World, journal: Journal,
+        membership: Membership? = nil, group: any EventLoopGroup, limits: NostrLimits = NostrLimits(),
+        world: World, journal: Journal,
         metrics factory: any MetricsFactory, take: @escaping Take
     ) {
         self.name = name
@@ -56,12 +59,14 @@ package final class NostrIngress: Service {
         self.metrics = metrics
         let queue = WrapQueue(events: limits.queuedEvents, bytes: limits.queuedBytes)
         self.queue = queue
+        let share = WrapShare(of: name, membership, limits: limits)
+        self.share = share
         around = InboxRelay.Surroundings(
             client: client, queue: queue, limits: limits, world: world, document: document,
             note: { relay, note in
                 metrics.count(note)
                 Self.log(note, of: relay, at: name, journal)
-            })
+            }, share: share, passedOver: { metrics.passedOver() })
         standing = Mutex(Standing(plan: plan, take: take))
         adopt(plan, take: take)
     }
@@ -114,12 +119,16 @@ package final class NostrIngress: Service {
         return (count, relays.count)
     }
 
+    /// Whether this process publishes the relay list for all that listen.
+    package var speaks: Bool { share.speaks }
+
     package func stop() {
         let relays = standing.withLock { standing in
             standing.isStopping = true
             return standing.relays
         }
         for relay in relays { relay.stop() }
+        share.listens(false)
         changed.ring()
     }
 
@@ -149,6 +158,7 @@ package final class NostrIngress: Service {
     private func listen() async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.tick() }
+            if share.isShared { group.addTask { await self.takeUp() } }
             await withDiscardingTaskGroup { links in
                 while let fresh = self.fresh() {
                     for link in fresh { links.addTask { await link.run() } }
@@ -170,6 +180,7 @@ package final class NostrIngress: Service {
 
     private func tick() async {
         var listsMadeAt = world.instant()
+        var spoke = share.speaks
         while true {
             // The sleep ends early only by cancellation, which ends the pool.
             do { try await world.sleep(world.instant() + limits.tick) } catch { return }
@@ -177,8 +188,11 @@ package final class NostrIngress: Service {
                 defer { standing.listsDue = false }
                 return (standing.relays, standing.plan, standing.listsDue)
             }
+            // Whoever comes to speak for all says at once what is true now.
+            let begins = share.speaks && !spoke
+            spoke = share.speaks
             // A list is signed anew before relays are given it again: some keep none that is old.
-            if isDue || world.instant() - listsMadeAt >= limits.listInterval {
+            if isDue || begins || world.instant() - listsMadeAt >= limits.listInterval {
                 listsMadeAt = world.instant()
                 let lists = lists(plan)
                 for relay in relays { await relay.adopt(lists) }
@@ -187,6 +201,20 @@ package final class NostrIngress: Service {
             for relay in relays where await relay.isListening { listening += 1 }
             metrics.isListening(listening)
             metrics.waiting(queue.count)
+            metrics.held(share.held)
+            if !standing.withLock(\.isStopping) { share.listens(listening > 0) }
+        }
+    }
+
+    /// Wraps of processes that have gone. Apart from the tick, for it waits while the queue is full.
+    private func takeUp() async {
+        while true {
+            // The sleep ends early only by cancellation, which ends the pool.
+            do { try await world.sleep(world.instant() + limits.tick) } catch { return }
+            for item in share.takeUp() {
+                metrics.tookUp()
+                _ = await queue.put(item)
+            }
         }
     }
 

@@ -7,6 +7,9 @@ enum NostrMetric: String, CaseIterable {
     case configured = "sealbell_nostr_relays_configured"
     case queued = "sealbell_nostr_events_queued"
     case events = "sealbell_nostr_events_total"
+    case held = "sealbell_nostr_events_held"
+    case passedOver = "sealbell_nostr_events_passed_over_total"
+    case takenUp = "sealbell_nostr_events_taken_up_total"
     case notes = "sealbell_nostr_relay_notes_total"
 }
 
@@ -17,6 +20,9 @@ final class NostrMetrics: Sendable {
     private let connected: Meter
     private let configured: Meter
     private let queued: Meter
+    private let held: Meter
+    private let passed: Counter
+    private let takenUp: Counter
     private let events: [EventStanding: Counter]
 
     init(_ instance: ConfiguredName, _ factory: any MetricsFactory) {
@@ -29,6 +35,9 @@ final class NostrMetrics: Sendable {
         connected = meter(.connected)
         configured = meter(.configured)
         queued = meter(.queued)
+        held = meter(.held)
+        passed = Counter(label: NostrMetric.passedOver.rawValue, dimensions: [label], factory: factory)
+        takenUp = Counter(label: NostrMetric.takenUp.rawValue, dimensions: [label], factory: factory)
         func counter(_ standing: String) -> Counter {
             Counter(
                 label: NostrMetric.events.rawValue, dimensions: [label, ("standing", standing)],
@@ -40,6 +49,9 @@ final class NostrMetrics: Sendable {
     func taken(_ standing: EventStanding) { events[standing]?.increment() }
     func relays(_ count: Int) { configured.set(count) }
     func waiting(_ count: Int) { queued.set(count) }
+    func held(_ count: Int) { held.set(count) }
+    func passedOver() { passed.increment() }
+    func tookUp() { takenUp.increment() }
     func isListening(_ count: Int) { connected.set(count) }
 
     func count(_ note: RelayNote) {

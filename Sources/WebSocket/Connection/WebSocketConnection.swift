@@ -26,6 +26,7 @@ package final class WebSocketConnection: WebSocketUser, @unchecked Sendable {
     private var writersBytes = 0
     private var pings: [(number: UInt64, sentAt: ContinuousClock.Instant, waiter: Waiter<Duration>)] = []
     private var pingNumber: UInt64 = 0
+    private var watcher: (fits: (Held) -> Bool, waiter: Waiter<Void>)?
     /// At most one for each caller of ``close(_:)``.
     private var leavers: [Waiter<Void>] = []
 
@@ -107,16 +108,23 @@ package final class WebSocketConnection: WebSocketUser, @unchecked Sendable {
         }
     }
 
+    /// What waits here.
+    typealias Held = (bytes: Int, messages: Int, writers: Int, hasReader: Bool)
+
     /// What waits here now; for tests.
-    func held() async -> (bytes: Int, messages: Int, writers: Int, hasReader: Bool) {
+    func held() async -> Held {
         await withCheckedContinuation { continuation in
-            onLoop {
-                continuation.resume(
-                    returning: (
-                        self.waitingBytes, self.waiting.count, self.writers.count,
-                        !(self.reader?.isOver ?? true)
-                    ))
-            }
+            onLoop { continuation.resume(returning: self.heldNow) }
+        }
+    }
+
+    /// Returns once what waits here fits; for tests, one at a time.
+    ///
+    /// - Throws: `.cancelled`, as at the end of a test's time.
+    func held(until fits: @escaping @Sendable (Held) -> Bool) async throws(WebSocketError) {
+        try await ask { connection, waiter in
+            if fits(connection.heldNow) { return waiter.finish(.success(())) }
+            connection.watcher = (fits, waiter)
         }
     }
 
@@ -146,6 +154,15 @@ package final class WebSocketConnection: WebSocketUser, @unchecked Sendable {
 // MARK: - On the loop
 
 extension WebSocketConnection {
+    private var heldNow: Held { (waitingBytes, waiting.count, writers.count, !(reader?.isOver ?? true)) }
+
+    /// More waits here than before.
+    private func grew() {
+        guard let watcher, watcher.fits(heldNow) else { return }
+        self.watcher = nil
+        watcher.waiter.finish(.success(()))
+    }
+
     private func next(_ waiter: Waiter<WebSocketMessage?>) {
         precondition(reader?.isOver ?? true, "a connection has one reader")
         if let message = waiting.popFirst() {
@@ -156,7 +173,9 @@ extension WebSocketConnection {
             return waiter.finish(.success(message))
         }
         switch end {
-        case nil: reader = waiter
+        case nil:
+            reader = waiter
+            grew()
         case .closed: waiter.finish(.success(nil))
         case .failed(let code):
             waiter.finish(weLeave ? .success(nil) : .failure(WebSocketError(code)))
@@ -180,6 +199,7 @@ extension WebSocketConnection {
         waiter.onCancel = { [weak self] in self?.forgetWriters() }
         writers.append(Writer(message: message, waiter: waiter, deadline: deadline))
         writersBytes += message.count
+        grew()
     }
 
     /// Drops the messages of those who gave up.
@@ -231,6 +251,7 @@ extension WebSocketConnection {
         if waitingBytes >= limits.readAheadBytes || waiting.count >= limits.readAheadMessages {
             link?.pause()
         }
+        grew()
     }
 
     package func ponged(_ payload: ByteBuffer) {

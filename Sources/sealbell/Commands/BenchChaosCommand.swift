@@ -2,6 +2,7 @@ import ArgumentParser
 import Bench
 import Foundation
 import PushModel
+import PushTesting
 
 /// `sealbell bench chaos`.
 struct BenchChaosCommand: SealbellCommand {
@@ -10,14 +11,18 @@ struct BenchChaosCommand: SealbellCommand {
         abstract: "Kills a relay again and again under load and counts what was lost.",
         discussion: """
             This process plays origin and push service; the relay is this program in a process of its own, \
-            on SQLite. Passed means: everything that was acknowledged arrived, nothing was doubled but what \
-            was in flight at a kill, and no push was given a second name. Marmot triggers flow beside it, \
-            through a Nostr relay of this process: what a kill loses is counted, nobody is woken twice, each \
-            relay that is waited for listens again, the last one delivers all, and no file holds a trace.
+            on SQLite, or on a PostgreSQL server that is made for the trial. Passed means: everything that \
+            was acknowledged arrived, nothing was doubled but what was in flight at a kill, and no push was \
+            given a second name. Marmot triggers flow beside it, through a Nostr relay of this process: what \
+            a kill loses is counted, nobody is woken twice, each relay that is waited for listens again, the \
+            last one delivers all, and no file holds a trace.
             """)
 
     @Option(help: "How many kills.")
     var kills = 200
+
+    @Option(help: "sqlite or postgres.")
+    var store = ChaosPlan.Store.sqlite
 
     @Option(help: "Seed of the plan; what the machine makes of it is never the same twice.")
     var seed: UInt64?
@@ -51,7 +56,11 @@ struct BenchChaosCommand: SealbellCommand {
     @Option(help: "With --trace: how many requests.")
     var requests = 300
 
-    @Flag(help: "Runs the relay with synchronous=NORMAL, to show that the trial can fail.")
+    @Flag(
+        help: """
+            Runs the relay with synchronous=NORMAL (PostgreSQL: synchronous_commit=off), to show that the \
+            trial can fail.
+            """)
     var dangerSynchronousNormal = false
 
     @Flag(help: "Answer in JSON.")
@@ -84,6 +93,7 @@ struct BenchChaosCommand: SealbellCommand {
         }
         var plan = ChaosPlan(
             executable: try ownExecutable(), directory: directory, seed: seed ?? shell.world.random() >> 32)
+        plan.store = store
         plan.kills = kills
         plan.workers = workers
         plan.withoutSync = dangerSynchronousNormal
@@ -101,9 +111,13 @@ struct BenchChaosCommand: SealbellCommand {
             return hasPassed ? .done : .failed
         } catch let error as BenchError {
             throw failure(error)
+        } catch let fault as PostgresClusterFault {
+            throw CommandFailure(.unavailable, "PostgreSQL: \(fault)")
         }
     }
 }
+
+extension ChaosPlan.Store: ExpressibleByArgument {}
 
 /// The file of this very program, which trials run again in processes of their own.
 func ownExecutable() throws(CommandFailure) -> String {

@@ -9,7 +9,7 @@ struct BenchCommand: AsyncParsableCommand {
         subcommands: [
             BenchSenderCommand.self, BenchRelayCommand.self, BenchBacklogCommand.self,
             BenchOutageCommand.self, BenchStrangersCommand.self, BenchMarmotCommand.self,
-            BenchChaosCommand.self
+            BenchSharedCommand.self, BenchChaosCommand.self, BenchClusterCommand.self
         ])
 }
 
@@ -23,7 +23,8 @@ func failure(_ error: BenchError) -> CommandFailure {
     let ending: Ending =
         switch error.code {
         // Not `.failed`: that is the word for what was measured and found wanting.
-        case .unreachable, .relayNotReady, .malformedAnswer, .setUpRefused, .fileFault, .processFault:
+        case .unreachable, .relayNotReady, .malformedAnswer, .setUpRefused, .fileFault, .processFault,
+            .tooLittleSpace:
             .unavailable
         case .badPlan: .usage
         }

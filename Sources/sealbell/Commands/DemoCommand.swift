@@ -60,7 +60,6 @@ struct DemoCommand: SealbellCommand {
             metrics: PrometheusMetrics())
         around.web = Server.sandboxWeb
         let relay = try await Relay.open(configuration, around)
-        defer { relay.close() }
         let urls = try await relay.listen()
         let demo = try Demo(
             configuration, urls: urls, keys: relay.publicKeys, sandbox: sandbox, group: group,
@@ -77,6 +76,7 @@ struct DemoCommand: SealbellCommand {
             running.cancelAll()
             return reports
         }
+        await relay.close()
         await sandbox.stop()
         return reports
     }

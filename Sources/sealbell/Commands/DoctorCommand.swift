@@ -54,6 +54,7 @@ struct Doctor {
         findings += FileChecks(shell.world.now).check(configuration)
         findings += MachineChecks(configuration, shell.world.now).check()
         findings += StoreChecks(configuration, shell.world).check()
+        findings += await PostgresChecks(configuration, shell.world).check()
         findings += PortChecks(configuration).check()
         if !isOffline { findings += await ReachChecks(configuration).check() }
         return findings

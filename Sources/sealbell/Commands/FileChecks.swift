@@ -87,6 +87,8 @@ struct FileChecks {
             // As above.
             let key = try? NIOSSLPrivateKey(file: path, format: .pem)
             return key == nil ? "It holds no unencrypted private key in PEM." : nil
+        case .databasePassword:
+            return trimmedCount(bytes) > 0 ? nil : "It holds no password."
         case .token, .webhookSecret:
             let count = trimmedCount(bytes)
             return count >= 16 ? nil : "A secret needs at least 16 bytes; openssl rand -hex 32 makes one."
@@ -149,7 +151,8 @@ struct FileChecks {
 extension ConfiguredFile.Content {
     var isSecret: Bool {
         switch self {
-        case .storageKeys, .apnsKey, .serviceAccount, .bouncerKeys, .nostrKey, .privateKey, .token,
+        case .storageKeys, .databasePassword, .apnsKey, .serviceAccount, .bouncerKeys, .nostrKey, .privateKey,
+            .token,
             .webhookSecret:
             true
         case .certificate, .authority: false
@@ -159,6 +162,7 @@ extension ConfiguredFile.Content {
     var words: String {
         switch self {
         case .storageKeys: "storage keys"
+        case .databasePassword: "a password"
         case .apnsKey: "an APNs key"
         case .serviceAccount: "a service account"
         case .bouncerKeys: "bouncer keys"

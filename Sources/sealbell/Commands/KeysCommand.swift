@@ -7,7 +7,8 @@ import WireFormats
 /// `sealbell keys`.
 struct KeysCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "keys", abstract: "Makes keys.", subcommands: [KeysNewCommand.self])
+        commandName: "keys", abstract: "Makes and exchanges keys.",
+        subcommands: [KeysNewCommand.self, KeysRotateStorageCommand.self])
 }
 
 /// `sealbell keys new`.

@@ -122,8 +122,15 @@ struct MachineChecks {
         switch configuration.store.engine {
         case .memory: hasStore = false
         case .sqlite(let path): hasStore = access(path, F_OK) == 0
+        case .postgres: hasStore = true
         }
         if access(file, F_OK) != 0 {
+            if case .postgres = configuration.store.engine {
+                return .fault(
+                    .keys, file,
+                    "There are no storage keys: put them back, or for a new database make them with sealbell "
+                        + "keys new storage, once for all its relays.")
+            }
             return hasStore
                 ? .fault(
                     .keys, file,

@@ -36,7 +36,8 @@ struct StoreChecks {
         } catch {
             return [.fault(.store, path, sentence(error))]
         }
-        return [soundness(seen, path)] + keys(seen) + owed(seen, path)
+        return [Self.soundness(seen, path, Self.span)] + keys(seen.checks)
+            + owed(seen.owed, isServed: isServed)
     }
 
     private func sentence(_ error: StoreError) -> String {
@@ -44,7 +45,7 @@ struct StoreChecks {
         return "It cannot be read: run the doctor as the relay's user or as root, and look at the disk."
     }
 
-    private func soundness(_ seen: SQLiteInspection, _ path: String) -> Finding {
+    static func soundness(_ seen: SQLiteInspection, _ path: String, _ span: Duration) -> Finding {
         switch seen.soundness {
         case .sound:
             .good(.store, path, "The file is whole.")
@@ -56,17 +57,17 @@ struct StoreChecks {
         case .unfinished:
             .warning(
                 .store, path,
-                "The file is too large to be checked in \(Self.span.components.seconds) s: run sqlite3 with "
+                "The file is too large to be checked in \(span.components.seconds) s: run sqlite3 with "
                     + "PRAGMA quick_check on a copy from a backup.")
         }
     }
 
     /// Nothing where the file of the keys has a finding of its own.
-    private func keys(_ seen: SQLiteInspection) -> [Finding] {
+    func keys(_ checks: [String: [UInt8]]) -> [Finding] {
         let file = configuration.store.keysFile
         // Whatever is wrong with the file was said where it is looked at alone.
         guard let keys = try? KeyFile.read(file) else { return [] }
-        switch KeyFit.of(keys, seen.checks, world) {
+        switch KeyFit.of(keys, checks, world) {
         case .fits: return [.good(.keys, file, "The keys open this store.")]
         case .unused: return [.good(.keys, file, "Nothing has been sealed in this store yet.")]
         case .foreign:
@@ -79,9 +80,9 @@ struct StoreChecks {
         }
     }
 
-    private func owed(_ seen: SQLiteInspection, _ path: String) -> [Finding] {
+    func owed(_ owed: OwedSum?, isServed: Bool) -> [Finding] {
         let limits = configuration.limits
-        guard let owed = seen.owed else {
+        guard let owed else {
             return [
                 .warning(
                     .store, "outbox",
@@ -119,7 +120,7 @@ struct StoreChecks {
     }
 
     /// Lanes that no app of the configuration has any more: nobody sends what they owe.
-    private func stranded(_ owed: SQLiteInspection.Owed) -> [Finding] {
+    private func stranded(_ owed: OwedSum) -> [Finding] {
         let known = configuration.lanes
         return owed.lanes.sorted { $0.key < $1.key }.compactMap { text, rows in
             guard let lane = LaneName(text), !known.contains(lane) else { return nil }

@@ -2,7 +2,7 @@
 /// compares.
 enum ConfigurationKeys {
     static let root = ["state", "store", "listeners", "log", "apps", "instances", "proxy", "limits", "alerts"]
-    static let store = ["url", "keys"]
+    static let store = ["url", "password_file", "keys"]
     static let listener = ["bind", "serves", "trusted_proxies", "tls", "token_file"]
     static let tls = ["cert", "key"]
     static let log = ["level", "format"]

@@ -1,3 +1,4 @@
+import PostgresStore
 import PushModel
 
 extension ConfigurationReader {
@@ -96,6 +97,10 @@ extension ConfigurationReader {
             return .sqlite(path: joinPath(state, "relay.sqlite"))
         }
         guard let url = cursor.text("url")?.text else { return nil }
+        if url.hasPrefix("postgres:") || url.hasPrefix("postgresql:") { return postgres(cursor, url) }
+        if cursor.node["password_file"] != nil {
+            cursor.fault(.conflict, "password_file", "Only a PostgreSQL database has a password.")
+        }
         if url.hasPrefix("sqlite:"), url != "sqlite:", !url.hasPrefix("sqlite://") {
             return .sqlite(path: joinPath(state, String(url.dropFirst("sqlite:".count))))
         }
@@ -103,12 +108,33 @@ extension ConfigurationReader {
             if context.isSandbox { return .memory }
             cursor.fault(
                 .conflict, "url", "Memory keeps nothing across a restart; it is for --sandbox alone.")
-        } else if url.hasPrefix("postgres:") || url.hasPrefix("postgresql:") {
-            cursor.fault(.notBuiltYet, "url", "PostgreSQL is not built yet; use sqlite:relay.sqlite.")
         } else {
-            cursor.fault(.badValue, "url", "Write sqlite: and a path, as in sqlite:relay.sqlite.")
+            cursor.fault(
+                .badValue, "url",
+                "Write sqlite: and a path, as in sqlite:relay.sqlite, or postgresql:// and a database.")
         }
         return nil
+    }
+
+    private func postgres(_ cursor: MappingCursor, _ url: String) -> StoreConfiguration.Engine? {
+        let file = cursor.node["password_file"] == nil ? nil : cursor.file("password_file", .databasePassword)
+        // What is wrong with it is not repeated: it may hold a password.
+        guard let address = try? PostgresAddress(url) else {
+            cursor.fault(
+                .badValue, "url",
+                "Write postgresql://USER@HOST/DATABASE, with further hosts behind commas and libpq's options "
+                    + "behind a question mark.")
+            return nil
+        }
+        guard !address.holdsSecret else {
+            cursor.fault(
+                .badValue, "url",
+                "No password here, where logs and process lists may show it: put it into a file of its own "
+                    + "and set store.password_file.")
+            return nil
+        }
+        if cursor.node["password_file"] != nil, file == nil { return nil }
+        return .postgres(url: url, passwordFile: file)
     }
 
     /// Outside the state directory by default, so that one backup does not take both (DESIGN §3).

@@ -40,7 +40,8 @@ struct RelayConfiguration: Sendable, Hashable {
 struct ConfiguredFile: Sendable, Hashable {
     /// What the file must hold.
     enum Content: Sendable, Hashable {
-        case storageKeys, apnsKey, serviceAccount, bouncerKeys, nostrKey, certificate, privateKey, authority,
+        case storageKeys, databasePassword, apnsKey, serviceAccount, bouncerKeys, nostrKey, certificate,
+            privateKey, authority,
             token,
             webhookSecret
     }
@@ -58,6 +59,8 @@ struct StoreConfiguration: Sendable, Hashable {
     enum Engine: Sendable, Hashable {
         /// Absolute path of the database file.
         case sqlite(path: String)
+        /// A database that several relays may share. `url` has no password; its file is absolute.
+        case postgres(url: String, passwordFile: String?)
         /// Gone when the process ends; for the sandbox alone.
         case memory
     }

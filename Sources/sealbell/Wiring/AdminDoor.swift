@@ -38,6 +38,7 @@ struct AdminDoor: Sendable {
             OriginsDesk(instances).calls
             + WhyDesk(trail: trail, store: store, startedAt: startedAt).calls
             + TrialDesk(configuration: configuration, delivery: delivery, world: world).calls
+            + (store.seals.map { SealKeyDesk($0).calls } ?? [])
             + ForgetDesk(instances: instances, configuration: configuration, registry: store.sealed).calls
         return AdminFace(
             listener.name, token: token, metrics: metrics, samples: samples, checks: checks,
@@ -87,7 +88,7 @@ struct AdminDoor: Sendable {
     /// for the other apps go on.
     private var checks: [HealthCheck] {
         [
-            HealthCheck("store") { await load() != nil },
+            HealthCheck("store") { await load() != nil && delivery.storeFault == nil },
             HealthCheck("outbox") {
                 guard let load = await load() else { return false }
                 return load.rows < outboxRows
@@ -100,7 +101,12 @@ struct AdminDoor: Sendable {
     private func load() async -> OutboxLoad? {
         do throws(StoreError) {
             let load = try await store.sealed.load()
-            alerts.clear(Alert.storeFailing(.unavailable).subject)
+            // A disk that is full or read-only can be read all the same.
+            if let fault = delivery.storeFault {
+                alerts.raise(.storeFailing(fault))
+            } else {
+                alerts.clear(Alert.storeFailing(.unavailable).subject)
+            }
             let percent = load.rows * 100 / max(outboxRows, 1)
             if percent >= Self.fullPercent {
                 alerts.raise(.outboxFilling(percent: percent))

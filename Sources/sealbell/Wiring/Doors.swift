@@ -8,7 +8,7 @@ import ZulipPush
 /// The listeners of a configuration and the faces behind them.
 struct Doors {
     let configuration: RelayConfiguration
-    let intake: Intake
+    let delivery: DeliveryService
     let registry: any Registry
     let web: any WebFetch
     let group: any EventLoopGroup
@@ -90,9 +90,11 @@ struct Doors {
             instance: instance.name, bouncerKeys: keys, admission: admission, registry: registry, web: web,
             world: world)
         let notes = NoteMeter(instance.name, metrics)
+        let membership = delivery.membership
         let face = ZulipFace(
-            name: instance.name, relay: relay, intake: intake,
+            name: instance.name, relay: relay, intake: delivery.intake,
             pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, world: world,
+            relays: { membership.relays },
             observe: { notes.count($0) })
         return Face(face: face, publicKeys: keys.publicKeys)
     }

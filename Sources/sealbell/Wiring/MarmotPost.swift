@@ -14,14 +14,19 @@ final class MarmotPost: Sendable {
     private let notes: NoteMeter
     private let metrics: any MetricsFactory
     private let remembered: Meter
+    private let members: @Sendable () -> Int
 
     /// - Throws: `CommandFailure` that names the instance.
     init(
         _ instance: InstanceConfiguration, _ marmot: MarmotInstanceConfiguration, keys: [Secp256k1KeyPair],
-        servesFCM: Bool, replacing old: MarmotPost?, intake: VolatileIntake, _ around: Relay.Surroundings
+        servesFCM: Bool, replacing old: MarmotPost?, delivery: NostrDoors.Delivery,
+        _ around: Relay.Surroundings
     ) throws(CommandFailure) {
         name = instance.name
-        self.intake = intake
+        intake = delivery.intake
+        let (membership, world) = (delivery.membership, around.world)
+        let group = GroupName(listeningFor: instance.name)
+        members = { membership.roster(of: group)?.count(at: world.instant()) ?? 1 }
         metrics = around.metrics
         notes = NoteMeter(instance.name, around.metrics)
         remembered = Meter(
@@ -58,7 +63,8 @@ final class MarmotPost: Sendable {
     private func receive(_ event: NostrEvent, _ standing: EventStanding, _ index: Int) async {
         do throws(MarmotError) {
             let verdict = try await relay.receive(
-                MarmotInbound(event, relay: index, arrival: standing == .live ? .live : .stored))
+                MarmotInbound(
+                    event, relay: index, arrival: standing == .live ? .live : .stored, members: members()))
             let admission = intake.admit(verdict, instance: name)
             count(admission.withoutRoom > 0 && admission.owed == 0 ? "no-room" : "taken")
             for note in verdict.notes { notes.count(note.code, note.count) }

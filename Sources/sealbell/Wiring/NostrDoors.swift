@@ -37,14 +37,20 @@ final class NostrDoors: Service {
         var isStopping = false
     }
 
+    /// What listening hands on to, and whom it shares the work with.
+    struct Delivery {
+        let intake: VolatileIntake
+        let membership: Membership
+    }
+
     private let around: Relay.Surroundings
-    private let intake: VolatileIntake
+    private let delivery: Delivery
     private let web: any WebFetch
     private let state = Mutex(State())
     private let changed = Bell()
 
-    init(intake: VolatileIntake, web: any WebFetch, _ around: Relay.Surroundings) {
-        self.intake = intake
+    init(_ delivery: DeliveryService, web: any WebFetch, _ around: Relay.Surroundings) {
+        self.delivery = Delivery(intake: delivery.volatileIntake, membership: delivery.membership)
         self.web = web
         self.around = around
     }
@@ -76,7 +82,7 @@ final class NostrDoors: Service {
         let old = state.withLock { $0.entries[instance.name]?.post }
         let post = try MarmotPost(
             instance, marmot, keys: keys, servesFCM: configuration.hasFCM(instance), replacing: old,
-            intake: intake, around)
+            delivery: delivery, around)
         do throws(WebSocketError) {
             var relays: [NostrRelay] = []
             for url in marmot.relays { relays.append(try NostrRelay(url)) }
@@ -132,8 +138,8 @@ final class NostrDoors: Service {
     private func ingress(_ plan: Plan) -> NostrIngress {
         NostrIngress(
             name: plan.name, plan: plan.plan, client: plan.client, document: RelayInformation.fetch(web),
-            group: around.group, world: around.world, journal: around.journal, metrics: around.metrics,
-            take: plan.post.take)
+            membership: delivery.membership, group: around.group, world: around.world,
+            journal: around.journal, metrics: around.metrics, take: plan.post.take)
     }
 
     /// Whether some relay of every instance has the subscription in force.

@@ -1,9 +1,9 @@
 import AdminIngress
+import AtRest
 import Delivery
 import HTTPIngress
 import NIOCore
 import PushModel
-import SQLiteStore
 import ServiceLifecycle
 import Synchronization
 import WebClient
@@ -38,6 +38,7 @@ final class Relay: Sendable {
         var journal: Journal
         var metrics: PrometheusMetrics
         var limits = DeliveryLimits()
+        var rotation = SealKeyRotation.Limits()
         /// For the proof that the proof can fail.
         var synchronous: Synchronous = .full
         /// Addresses that a peer's URL may reach although they are not public: for tests and the sandbox.
@@ -52,8 +53,12 @@ final class Relay: Sendable {
     ) async throws(CommandFailure) -> Relay {
         let store = try await OpenStore.open(
             configuration.store, limits: configuration.limits, synchronous: around.synchronous,
-            world: around.world, journal: around.journal, engine: around.engine)
-        return try Relay(configuration, store, around)
+            world: around.world, journal: around.journal, rotation: around.rotation, engine: around.engine)
+        do throws(CommandFailure) { return try Relay(configuration, store, around) } catch {
+            // What it would have owed is free at once.
+            await store.close()
+            throw error
+        }
     }
 
     private init(
@@ -91,7 +96,7 @@ final class Relay: Sendable {
             outbox: store.sealed, registry: store.sealed, plan: plan, limits: around.limits,
             world: around.world, journal: around.journal, observer: AlertWiring.observer(alerts, trail))
         self.delivery = delivery
-        let nostr = NostrDoors(intake: delivery.volatileIntake, web: web, around)
+        let nostr = NostrDoors(delivery, web: web, around)
         self.nostr = nostr
         let admin = AdminDoor(
             delivery: delivery, store: store, nostr: nostr, metrics: around.metrics, alerts: alerts,
@@ -100,7 +105,7 @@ final class Relay: Sendable {
             world: around.world)
         doors = { configuration in
             Doors(
-                configuration: configuration, intake: delivery.intake, registry: store.sealed, web: web,
+                configuration: configuration, delivery: delivery, registry: store.sealed, web: web,
                 group: around.group, world: around.world, journal: around.journal, metrics: around.metrics,
                 admin: { listener throws(CommandFailure) in try admin.face(listener, of: configuration) })
         }
@@ -168,7 +173,8 @@ final class Relay: Sendable {
     /// nobody would send.
     var services: [any Service] {
         var services: [any Service] = []
-        if let sqlite = store.sqlite { services.append(StoreService(sqlite)) }
+        services += store.housekeeping
+        if let seals = store.seals { services.append(seals) }
         services.append(
             SweepService(
                 servers: { [self] in
@@ -218,20 +224,5 @@ final class Relay: Sendable {
     }
 
     /// Closes the store; after `run`.
-    func close() {
-        // A file that does not close was synced with its last commit all the same.
-        if let sqlite = store.sqlite { try? sqlite.close() }
-    }
-}
-
-/// Runs the store's housekeeping, and empties the log once everything above it has stopped.
-private struct StoreService: Service {
-    private let store: SQLiteStore
-    init(_ store: SQLiteStore) { self.store = store }
-
-    func run() async throws {
-        try await store.run()
-        // Where a reader of another program is in the way, the next start empties the log.
-        try? await store.forgetNow()
-    }
+    func close() async { await store.close() }
 }

@@ -5,7 +5,6 @@ import Logging
 import NIOCore
 import NIOPosix
 import PushModel
-import SQLiteStore
 import Simulators
 import ServiceLifecycle
 import UnixSignals
@@ -65,7 +64,7 @@ struct Server {
             held = DemoService(demo: demo, urls: file.urls, state: configuration.state, shell: shell)
         }
         let ending = await run(relay, sandbox, held, hangups, on: group.next())
-        relay.close()
+        await relay.close()
         await sandbox?.stop()
         withExtendedLifetime(directory) {}
         return ending

@@ -5,28 +5,42 @@ import Glibc
 import Darwin
 #endif
 import MemoryStore
+import PostgresStore
 import PushModel
 import SQLiteStore
+import ServiceLifecycle
 
 /// The store of a relay, opened: registry and outbox over sealed rows, and the service that keeps the file
 /// tidy.
 struct OpenStore {
     let sealed: SealedStore
-    /// `nil` in memory.
-    let sqlite: SQLiteStore?
+    /// Housekeeping of the engine's own.
+    let housekeeping: [any Service]
+    /// Gives up the lease, where others may take over, and closes files and connections; after everything
+    /// else.
+    let close: @Sendable () async -> Void
     /// For an operator's questions.
     let lookup: any OwedLookup
+    /// `nil` in memory, whose keys nobody has.
+    let seals: SealKeyService?
 
     /// - Throws: `CommandFailure` that says what to do.
     static func open(
         _ store: StoreConfiguration, limits: LimitsConfiguration, synchronous: Synchronous, world: World,
-        journal: Journal, engine watch: (any Engine) -> any Engine = { $0 }
+        journal: Journal, rotation: SealKeyRotation.Limits = SealKeyRotation.Limits(),
+        engine watch: (any Engine) -> any Engine = { $0 }
     ) async throws(CommandFailure) -> OpenStore {
         let owner = OwnerID(Digest16(high: world.random(), low: world.random()))
+        func seals(_ sealed: SealedStore, _ engine: any StoreUpkeep) -> SealKeyService {
+            SealKeyService(
+                SealKeyRotation(sealed, engine, limits: rotation), file: store.keysFile, world, journal)
+        }
         switch store.engine {
         case .memory:
             let engine = MemoryStore(owner: owner, clock: world.now)
-            return try await seal(watch(engine), nil, engine, AtRestKeys.generate(world), world, journal)
+            let keys = AtRestKeys.generate(world)
+            let sealed = try await seal(watch(engine), keys, world, journal, upkeep: nil)
+            return OpenStore(sealed: sealed, housekeeping: [], close: {}, lookup: engine, seals: nil)
         case .sqlite(let path):
             let keys = try keys(store.keysFile, database: path, world)
             var bounds = SQLiteLimits()
@@ -39,17 +53,73 @@ struct OpenStore {
             } catch {
                 throw failure(error, path)
             }
-            return try await seal(watch(engine), engine, engine, keys, world, journal)
+            let sealed: SealedStore
+            do throws(CommandFailure) {
+                sealed = try await seal(watch(engine), keys, world, journal, upkeep: engine)
+            } catch {
+                // A log that is left beside the file must not outlive this.
+                try? engine.close()
+                throw error
+            }
+            return OpenStore(
+                sealed: sealed, housekeeping: [SQLiteService(engine)],
+                close: {
+                    // A file that does not close was synced with its last commit all the same.
+                    try? engine.close()
+                }, lookup: engine, seals: seals(sealed, engine))
+        case .postgres(let url, let passwordFile):
+            let keys = try standingKeys(store.keysFile)
+            var bounds = PostgresLimits()
+            bounds.outboxRows = limits.outboxRows
+            bounds.outboxBytes = Int(limits.outboxBytes)
+            let engine = try await connect(
+                url, passwordFile, owner, bounds, synchronous: synchronous, world, journal)
+            do throws(CommandFailure) {
+                let sealed = try await seal(watch(engine), keys, world, journal, upkeep: engine)
+                return OpenStore(
+                    sealed: sealed, housekeeping: [PostgresService(engine)], close: { await engine.close() },
+                    lookup: engine, seals: seals(sealed, engine))
+            } catch {
+                await engine.close()
+                throw error
+            }
+        }
+    }
+
+    private static func connect(
+        _ url: String, _ passwordFile: String?, _ owner: OwnerID, _ limits: PostgresLimits,
+        synchronous: Synchronous, _ world: World, _ journal: Journal
+    ) async throws(CommandFailure) -> PostgresStore {
+        let address = try StorePlace.address(url, passwordFile)
+        do throws(StoreError) {
+            return try await PostgresStore(
+                address, owner: owner, limits: limits, synchronous: synchronous, world: world,
+                journal: journal)
+        } catch {
+            throw failure(error, address.description)
+        }
+    }
+
+    /// The keys of a database that others may use too: never fresh ones, for each of several relays that
+    /// start at once would make its own.
+    private static func standingKeys(_ path: String) throws(CommandFailure) -> AtRestKeys {
+        do throws(KeyFileError) { return try KeyFile.read(path) } catch {
+            let cure =
+                access(path, F_OK) == 0
+                ? error.sentence
+                : "There are no storage keys. Make them once with sealbell keys new storage, and give each "
+                    + "relay of this database a copy."
+            throw CommandFailure(.configuration, "\(path): \(cure)")
         }
     }
 
     private static func seal(
-        _ engine: any Engine, _ sqlite: SQLiteStore?, _ lookup: any OwedLookup, _ keys: AtRestKeys,
-        _ world: World, _ journal: Journal
-    ) async throws(CommandFailure) -> OpenStore {
+        _ engine: any Engine, _ keys: AtRestKeys, _ world: World, _ journal: Journal,
+        upkeep: (any StoreUpkeep)?
+    ) async throws(CommandFailure) -> SealedStore {
         do throws(StoreError) {
-            let sealed = try await SealedStore(engine: engine, keys: keys, world: world, journal: journal)
-            return OpenStore(sealed: sealed, sqlite: sqlite, lookup: lookup)
+            return try await SealedStore(
+                engine: engine, keys: keys, world: world, journal: journal, upkeep: upkeep)
         } catch {
             throw failure(error, "the store")
         }
@@ -75,4 +145,24 @@ struct OpenStore {
     private static func failure(_ error: StoreError, _ what: String) -> CommandFailure {
         CommandFailure(error.blame == .operator ? .configuration : .unavailable, "\(what): \(error.sentence)")
     }
+}
+
+/// Runs the file's housekeeping, and empties the log once everything above it has stopped.
+private struct SQLiteService: Service {
+    private let store: SQLiteStore
+    init(_ store: SQLiteStore) { self.store = store }
+
+    func run() async throws {
+        try await store.run()
+        // Where a reader of another program is in the way, the next start empties the log.
+        try? await store.forgetNow()
+    }
+}
+
+/// Sweeps what no longer counts in the database.
+private struct PostgresService: Service {
+    private let store: PostgresStore
+    init(_ store: PostgresStore) { self.store = store }
+
+    func run() async throws { try await store.run() }
 }

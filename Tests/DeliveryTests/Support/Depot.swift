@@ -1,6 +1,7 @@
 import AtRest
 import Foundation
 import MemoryStore
+import PostgresStore
 import PushModel
 import PushTesting
 import SQLiteStore
@@ -10,11 +11,22 @@ enum EngineKind: String, CaseIterable, Sendable {
     case memory, sqlite
 }
 
+/// Engines that several processes may share.
+enum SharedEngine: String, CaseIterable, Sendable {
+    case memory, postgres
+}
+
 /// What outlives a process: one store, opened by one core after another, and the clock they live by.
 final class Depot: Sendable {
-    let clock = ManualClock()
+    let clock: ManualClock
     let world: World
-    private let kind: EngineKind
+    private let start: UnixTime
+    private enum Kind {
+        case memory, sqlite
+        case postgres(url: String)
+    }
+
+    private let kind: Kind
     private let rows: Int
     private let shared: MemoryStore.Shared
     private let keys: AtRestKeys
@@ -22,9 +34,24 @@ final class Depot: Sendable {
     private let file = Mutex<SQLiteStore?>(nil)
     private let spied = Mutex<EngineSpy?>(nil)
 
-    init(_ kind: EngineKind = .memory, rows: Int = 100_000) {
+    convenience init(_ kind: EngineKind = .memory, rows: Int = 100_000) {
+        self.init(kind == .memory ? Kind.memory : Kind.sqlite, rows: rows)
+    }
+
+    /// A store that several processes may open at once.
+    static func shared(_ kind: SharedEngine) async throws -> Depot {
+        switch kind {
+        case .memory: Depot(Kind.memory, rows: 100_000)
+        case .postgres:
+            Depot(Kind.postgres(url: try await PostgresCluster.shared.freshDatabase()), rows: 100_000)
+        }
+    }
+
+    private init(_ kind: Kind, rows: Int) {
         self.kind = kind
         self.rows = rows
+        clock = ManualClock()
+        start = clock.now
         world = clock.world(seed: 7)
         shared = MemoryStore.Shared(rows: rows)
         keys = AtRestKeys.generate(world)
@@ -40,7 +67,7 @@ final class Depot: Sendable {
 
     /// The store as the next process opens it, under an owner of its own.
     func open(_ world: World) async throws -> SealedStore {
-        let engine = EngineSpy(try engine())
+        let engine = EngineSpy(try await engine())
         spied.withLock { $0 = engine }
         return try await SealedStore(engine: engine, keys: keys, world: world)
     }
@@ -48,7 +75,7 @@ final class Depot: Sendable {
     /// What was asked of the engine by the process that opened it last.
     var asked: [String] { spied.withLock { $0?.calls.text ?? [] } }
 
-    private func engine() throws -> any Engine {
+    private func engine() async throws -> any Engine {
         let owner = OwnerID(Digest16(high: world.random(), low: world.random()))
         switch kind {
         case .memory: return MemoryStore(owner: owner, sharing: shared, clock: { [clock] in clock.now })
@@ -58,6 +85,15 @@ final class Depot: Sendable {
             let store = try SQLiteStore(path: path, owner: owner, limits: limits, world: world)
             file.withLock { $0 = store }
             return store
+        case .postgres(let url):
+            var limits = PostgresLimits()
+            limits.outboxRows = rows
+            // A hundred is what a server has by default, and other tests have theirs.
+            limits.connections = 2
+            // The server's clock, and what the test's has moved since it was made.
+            limits.clockAhead = { [clock, start] in clock.now.since(start) }
+            return try await PostgresStore(
+                try PostgresAddress(url), owner: owner, limits: limits, world: world)
         }
     }
 

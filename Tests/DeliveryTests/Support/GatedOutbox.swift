@@ -28,6 +28,10 @@ final class GatedOutbox: Outbox {
     /// Settlements that changed nothing, for the push was no longer ours.
     let foreign = Watch()
     let claims = Watch()
+    /// Looks for what dead processes left.
+    let looks = Watch()
+    /// What is asked at each look.
+    let looking = Mutex<(@Sendable () -> Void)?>(nil)
     let refusals = Watch()
 
     init(_ inner: any Outbox, trace: Trace) {
@@ -113,9 +117,21 @@ final class GatedOutbox: Outbox {
         try await inner.renew(for: span)
     }
 
-    func takeOver(limit: Int) async throws(StoreError) -> Int {
+    func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
         try check(\.claim)
-        return try await inner.takeOver(limit: limit)
+        looking.withLock { $0 }?()
+        defer { looks.add() }
+        return try await inner.takeOver(lanes, limit: limit)
+    }
+
+    func letGo(besides lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
+        try check(\.claim)
+        return try await inner.letGo(besides: lanes, limit: limit)
+    }
+
+    func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
+        try check(\.renew)
+        return try await inner.enrol(in: groups, for: span)
     }
 
     func reclaim(limit: Int) async throws(StoreError) -> Int {

@@ -1,13 +1,18 @@
 import CoreMetrics
 import Synchronization
 
-/// Hears how many events wait in the queue, which the ingress says with each of its ticks.
+/// Hears how many events wait in the queue, or another gauge's figure, which the ingress says with each of
+/// its ticks.
 final class QueueGauge: MetricsFactory, MeterHandler {
     let counts: AsyncStream<Int>
     private let inlet: AsyncStream<Int>.Continuation
     private let highest = Mutex(0)
+    private let label: String
 
-    init() { (counts, inlet) = AsyncStream.makeStream() }
+    init(_ label: String = "sealbell_nostr_events_queued") {
+        self.label = label
+        (counts, inlet) = AsyncStream.makeStream()
+    }
 
     /// The most that waited at any tick.
     var most: Int { highest.withLock { $0 } }
@@ -22,7 +27,7 @@ final class QueueGauge: MetricsFactory, MeterHandler {
     func decrement(by amount: Double) {}
 
     func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
-        label == "sealbell_nostr_events_queued" ? self : NOOPMetricsHandler.instance
+        label == self.label ? self : NOOPMetricsHandler.instance
     }
 
     func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {

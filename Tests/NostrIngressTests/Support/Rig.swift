@@ -65,7 +65,7 @@ final class Rig: Sendable {
     }
 
     func ingress(
-        _ plan: NostrPlan, limits: NostrLimits = Rig.limits,
+        _ plan: NostrPlan, limits: NostrLimits = Rig.limits, membership: Membership? = nil,
         metrics: any MetricsFactory = NOOPMetricsHandler.instance, take: NostrIngress.Take? = nil
     ) throws -> NostrIngress {
         guard let name = ConfiguredName("marmot-main") else { preconditionFailure("a good name") }
@@ -73,7 +73,8 @@ final class Rig: Sendable {
             for (key, value) in fields where key == .note { pen.yield(value.logText) }
         }
         return NostrIngress(
-            name: name, plan: plan, client: client, group: group, limits: limits, world: .live,
+            name: name, plan: plan, client: client, membership: membership, group: group, limits: limits,
+            world: .live,
             journal: journal, metrics: metrics, take: take ?? self.take)
     }
 

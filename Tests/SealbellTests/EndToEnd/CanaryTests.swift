@@ -146,7 +146,7 @@ struct CanaryTests {
         }
         let owner = OwnerID(Digest16(high: 1, low: 2))
         let store = try SQLiteStore(path: path, owner: owner, world: .live)
-        _ = try await store.takeOver(limit: 10)
+        _ = try await store.takeOver([], limit: 10)
         let lanes = try await store.load().lanes.keys
         var owed: [[UInt8]] = []
         for lane in lanes {

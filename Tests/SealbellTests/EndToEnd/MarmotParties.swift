@@ -37,7 +37,7 @@ struct MarmotSender {
 
     /// Waits until the server listens.
     func ready(_ running: RunningRelay) async throws {
-        while try await running.admin("/health/ready").status != 200 { try Task.checkCancellation() }
+        while try await running.admin("/health/ready").status != 200 { try await nextLook() }
     }
 
     func box(_ target: DeviceTarget, _ format: TokenFormat) throws -> Secret {
@@ -120,6 +120,6 @@ extension RunningRelay {
 
     /// Returns when a metric has reached a value. Each look is a request of its own, so nothing spins.
     func until(_ name: String, _ labels: [String: String], reaches least: Double) async throws {
-        while try await metric(name, labels) < least { try Task.checkCancellation() }
+        while try await metric(name, labels) < least { try await nextLook() }
     }
 }

@@ -65,7 +65,7 @@ struct MarmotProcessTests {
 
         func isReady() async throws -> Bool { try await admin.ask("GET", "/health/ready").status == 200 }
 
-        func ready() async throws { while try await !isReady() { try Task.checkCancellation() } }
+        func ready() async throws { while try await !isReady() { try await nextLook() } }
 
         /// Wakes a phone of its own.
         func wake(_ format: TokenFormat = .pushV1) async throws {

@@ -46,7 +46,7 @@ struct ProcessTests {
         #expect(try await door.ask("GET", "/api/v1/remotes/server/analytics/status").status == 401)
         let admin = try #require(LocalCall(url: file.urls["admin"] ?? ""))
         // Ready as soon as the Nostr relay beside it is listened at.
-        while try await admin.ask("GET", "/health/ready").status != 200 { try Task.checkCancellation() }
+        while try await admin.ask("GET", "/health/ready").status != 200 { try await nextLook() }
 
         let second = try serve(folder)
         #expect(await second.status() == 69)

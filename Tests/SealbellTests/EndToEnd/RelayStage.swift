@@ -1,4 +1,5 @@
 import AdminIngress
+import AtRest
 import CoreMetrics
 import Delivery
 import Foundation
@@ -122,7 +123,10 @@ final class RelayStage: Sendable {
     }
 
     /// Starts a relay, lets `body` use it, and stops it as SIGTERM would.
+    ///
+    /// - Parameter changed: another text than the stage's.
     func run(
+        _ changed: String? = nil,
         engine: @escaping @Sendable (any Engine) -> any Engine = { $0 },
         _ body: (RunningRelay) async throws -> Void
     ) async throws {
@@ -136,7 +140,10 @@ final class RelayStage: Sendable {
         // Real back-off doubles from a second: six failures in a row, which chance brings, take a minute.
         around.limits.backoffBase = .milliseconds(50)
         around.limits.backoffCap = .milliseconds(400)
-        let relay = try await Relay.open(configuration(), around)
+        // A rotation takes seconds of waiting on purpose.
+        around.rotation.every = .milliseconds(50)
+        around.rotation.settling = .milliseconds(100)
+        let relay = try await Relay.open(configuration(changed), around)
         let urls = try await relay.listen()
         let running = RunningRelay(stage: self, relay: relay, urls: urls)
         let group = ServiceGroup(
@@ -157,7 +164,7 @@ final class RelayStage: Sendable {
         } catch {
             result = .failure(error)
         }
-        relay.close()
+        await relay.close()
         try result.get()
     }
 }
@@ -184,8 +191,18 @@ struct RunningRelay: Sendable {
         return try #require(status["outbox"]?["rows"]?.int64)
     }
 
-    /// Returns when nothing is owed any more. Each look is a request of its own, so nothing spins.
-    func drained() async throws {
-        while try await owed() > 0 { try Task.checkCancellation() }
+    /// Pushes in lanes' memory or on their way, as the admin door tells.
+    func inMemory() async throws -> Int64 {
+        let status = try JSONValue.parse(try await admin("/status").body)
+        return try #require(status["lanes"]?.array).reduce(0) { sum, lane in
+            sum + (lane["in_memory"]?.int64 ?? 0) + (lane["in_flight"]?.int64 ?? 0)
+        }
     }
+
+    /// Returns when nothing is owed any more.
+    func drained() async throws { while try await owed() > 0 { try await nextLook() } }
 }
+
+/// Before a relay's door is asked again: it tells only when it is asked, and without a pause the question would
+/// take the processor from what it asks about.
+func nextLook() async throws { try await Task.sleep(for: .milliseconds(20)) }

@@ -89,16 +89,3 @@ func expectNext(
     let next = try await connection.receive()
     #expect(next == message, sourceLocation: sourceLocation)
 }
-
-/// Waits until what a connection holds fits; polled, at most a minute. Not in a tight loop, for a loop that is
-/// always asked never comes to its sockets.
-func until(
-    _ connection: WebSocketConnection, sourceLocation: SourceLocation = #_sourceLocation,
-    _ fits: (_ held: (bytes: Int, messages: Int, writers: Int, hasReader: Bool)) -> Bool
-) async throws {
-    for _ in 0..<12_000 {
-        if fits(await connection.held()) { return }
-        try await Task.sleep(for: .milliseconds(5))
-    }
-    Issue.record("what was waited for did not come", sourceLocation: sourceLocation)
-}

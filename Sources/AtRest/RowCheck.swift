@@ -1,0 +1,55 @@
+import Primitives
+package import PushModel
+
+/// Whether rows open with a key file and are what they say, without using the store.
+package struct RowCheck: Sendable {
+    /// What is wrong with a row. Nothing of the row's content is in it.
+    package enum Fault: Sendable, Hashable {
+        /// It names a seal key that the file does not have.
+        case unknownKey(UInt32)
+        /// Changed bytes, or bytes of another row.
+        case doesNotOpen
+        /// It opens, and holds something else than this program writes there.
+        case doesNotRead
+    }
+
+    private let sealer: Sealer
+    private let digests: Digests
+
+    package init(_ keys: AtRestKeys, _ world: World) {
+        sealer = Sealer(keys: keys, random: RandomStream(world))
+        digests = Digests(lookup: keys.lookup)
+    }
+
+    /// `nil` for a sound one. An expired record has no body any more.
+    package func fault(of record: StoredRecord) -> Fault? {
+        if case .expired = record.state, record.body.isEmpty { return nil }
+        let place = SealedStore.place(record.space, record.key)
+        return check(record.body, place) { bytes in
+            guard let content = StoredCodec.readRecord(bytes) else { return false }
+            // A body begins with its own names, so it tells whether it stands under them.
+            return digests.digest(RecordKey(Space(text: record.space), content.name)) == record.key
+        }
+    }
+
+    /// `nil` for a sound one.
+    package func fault(of push: StoredPush) -> Fault? {
+        let place = SealedStore.withPlace(push) { Array($0) }
+        return check(push.sealed, place) { StoredCodec.readPush($0) != nil }
+    }
+
+    private func check(
+        _ sealed: [UInt8], _ place: [UInt8], _ reads: (UnsafeRawBufferPointer) -> Bool
+    ) -> Fault? {
+        let opened = place.withUnsafeBytes { place -> Result<Secret, Sealer.Fault> in
+            do throws(Sealer.Fault) { return .success(try sealer.open(sealed, with: place)) } catch {
+                return .failure(error)
+            }
+        }
+        switch opened {
+        case .success(let plain): return plain.reveal(reads) ? nil : .doesNotRead
+        case .failure(.unknownKey): return .unknownKey(Sealer.number(of: sealed) ?? 0)
+        case .failure(.doesNotOpen): return .doesNotOpen
+        }
+    }
+}

@@ -1,0 +1,177 @@
+import Foundation
+import NIOCore
+import PushModel
+import PushTesting
+import Simulators
+
+/// The parts of a trial: a database with its standby, relays as processes of their own, and for each relay
+/// push services of its own, so that it is known who sent what.
+final class ClusterStage: Sendable {
+    let relays: [RelayStage]
+    let services: [ChaosService]
+    /// `nil` on SQLite.
+    let database: Database?
+    private let group: any EventLoopGroup
+
+    struct Database: Sendable {
+        let primary: PostgresCluster
+        let standby: PostgresCluster
+        /// Between the first relay and both servers, where the network is to be cut. Elsewhere there are
+        /// none: they would make that relay wait whenever this process has much to do.
+        let proxies: [DatabaseProxy]
+    }
+
+    /// Starts everything; returns when all relays are ready.
+    ///
+    /// - Parameters:
+    ///   - executables: the program of each relay.
+    ///   - isCut: whether the first relay's way to the database can be cut.
+    /// - Throws: `BenchError`; `PostgresClusterFault` when there is no PostgreSQL.
+    static func start(
+        _ run: ClusterRun, executables: [String], isCut: Bool, directory: String, group: any EventLoopGroup
+    ) async throws -> ClusterStage {
+        let database = run.plan.store == .postgres ? try await makeDatabase(isCut: isCut, group) : nil
+        let authority = try CertificateAuthority()
+        var services: [ChaosService] = []
+        for _ in executables { services.append(try await ChaosService(authority: authority, group: group)) }
+        var relays: [RelayStage] = []
+        for (number, executable) in executables.enumerated() {
+            let place = "\(directory)/relay-\(number)"
+            try makeDirectory(place)
+            let service = services[number]
+            var plan = RelayPlan(
+                executable: executable, directory: place, apnsURL: service.apnsURL,
+                authority: service.authorityPEM, apnsKey: service.apnsKey.privateKeyPEM)
+            plan.team = service.apnsKey.team
+            plan.keyID = service.apnsKey.keyID
+            plan.fcm = service.fcm
+            if let database { plan.store = .postgres(url: url(database, relay: number)) }
+            relays.append(try RelayStage(plan, keysOf: relays.first, world: run.world))
+        }
+        let stage = ClusterStage(relays, services, database, group)
+        do {
+            // The first makes keys and schema.
+            for number in relays.indices { try await stage.launch(number, run) }
+        } catch {
+            await stage.end()
+            throw error
+        }
+        return stage
+    }
+
+    private init(
+        _ relays: [RelayStage], _ services: [ChaosService], _ database: Database?, _ group: any EventLoopGroup
+    ) {
+        self.relays = relays
+        self.services = services
+        self.database = database
+        self.group = group
+    }
+
+    private static func makeDatabase(isCut: Bool, _ group: any EventLoopGroup) async throws -> Database {
+        let primary = try await PostgresCluster.start()
+        let standby = try await primary.standby()
+        var proxies: [DatabaseProxy] = []
+        for server in isCut ? [primary, standby] : [] {
+            proxies.append(try await DatabaseProxy.start(to: server.port, group: group))
+        }
+        return Database(primary: primary, standby: standby, proxies: proxies)
+    }
+
+    private static func url(_ database: Database, relay: Int) -> String {
+        guard relay == 0, !database.proxies.isEmpty else {
+            return PostgresCluster.url(of: [database.primary, database.standby])
+        }
+        let hosts = database.proxies.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
+        let role = PostgresCluster.role
+        return "postgresql://\(role)@\(hosts)/\(role)?target_session_attrs=read-write"
+    }
+
+    /// Starts a relay and waits until it is ready.
+    func launch(_ number: Int, _ run: ClusterRun) async throws {
+        try relays[number].launch()
+        run.set(try await relays[number].ready(within: ClusterPlan.startSpan), of: number)
+    }
+
+    /// Waits until everything that a dead relay had sent has been read, so that what arrives later is its
+    /// successor's.
+    func untilQuiet(_ number: Int, _ run: ClusterRun) async throws {
+        let until = run.world.instant() + .seconds(5)
+        while services[number].openConnections > 0, run.world.instant() < until {
+            try await run.pause(milliseconds: 1)
+        }
+    }
+
+    /// Signs up and registers the devices, at the first relay and at all push services.
+    func makeOrigin(_ run: ClusterRun) async throws -> LoadOrigin {
+        guard let address = run.address(of: 0) else { throw BenchError(.relayNotReady) }
+        var origin = LoadOrigin(
+            host: "\(address.host):\(address.port)", bouncerKey: relays[0].bouncerKey,
+            bundle: RelayPlan.bundle, world: run.world)
+        let books =
+            try origin.signUp() + [
+                origin.addDevices(run.plan.devices, .apns), origin.addDevices(run.plan.devices / 2, .fcm)
+            ]
+        for book in books {
+            try await LoadOrigin.drive(book, host: address.host, port: address.port, group.next())
+        }
+        for device in origin.devices {
+            for service in services { service.register(device, bundle: RelayPlan.bundle) }
+        }
+        return origin
+    }
+
+    /// Moves what arrives into the ledger until cancelled.
+    func collect(_ run: ClusterRun) async throws {
+        var places = services.map { _ in ChaosService.Place() }
+        while true {
+            var isIdle = true
+            for (number, service) in services.enumerated() {
+                let (apple, google) = service.deliveries(behind: &places[number])
+                guard !apple.isEmpty || !google.isEmpty else { continue }
+                isIdle = false
+                run.ledger { ledger in
+                    for (deliveries, isNamed) in [(apple, true), (google, false)] {
+                        for delivery in deliveries {
+                            ledger.arrived(
+                                ChaosService.mark(delivery.body),
+                                .init(
+                                    relay: number, id: isNamed ? delivery.id : "", at: delivery.receivedAt))
+                        }
+                    }
+                }
+            }
+            if isIdle { try await run.pause(milliseconds: 10) }
+        }
+    }
+
+    /// Asks all relays to drain and end.
+    ///
+    /// - Returns: their exit statuses; `nil` for one that had to be killed.
+    func stopRelays(_ run: ClusterRun) async -> [Int32?] {
+        var statuses: [Int32?] = []
+        for (number, relay) in relays.enumerated() {
+            statuses.append(await relay.stop(within: .seconds(30)))
+            run.set(nil, of: number)
+        }
+        return statuses
+    }
+
+    /// Pushes that the store still owes; 0 without a database.
+    func owed() async throws -> Int {
+        guard let database else { return 0 }
+        let server = database.primary.server == nil ? database.standby : database.primary
+        let rows = try await server.execute("SELECT count(*) FROM outbox", database: PostgresCluster.role)
+        return Int(rows) ?? -1
+    }
+
+    /// Ends whatever is left.
+    func end() async {
+        for relay in relays { await relay.kill() }
+        for service in services { await service.stop() }
+        guard let database else { return }
+        for proxy in database.proxies { await proxy.stop() }
+        await database.standby.end()
+        await database.primary.end()
+    }
+}

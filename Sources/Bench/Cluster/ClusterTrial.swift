@@ -1,0 +1,115 @@
+import NIOCore
+import NIOPosix
+import PushModel
+import PushTesting
+
+/// Several relays on one database under steady load, and one misfortune after the other.
+///
+/// This process is the origin and the push services (judging simulators over real TLS and HTTP/2) and drives
+/// the database server; each relay is the real program in a process of its own. Each push carries a
+/// ciphertext that exists once, by which its arrivals are counted, and each relay has push services of its
+/// own, by which it is known who sent it. A request that got no answer is asked again with the same bytes,
+/// mostly at another relay.
+package final class ClusterTrial: Sendable {
+    private let plan: ClusterPlan
+    private let say: @Sendable (String) -> Void
+
+    /// - Parameter say: takes a line of progress now and then.
+    package init(_ plan: ClusterPlan, say: @escaping @Sendable (String) -> Void) {
+        self.plan = plan
+        self.say = say
+    }
+
+    /// Runs the scenarios one behind the other, each with servers and relays of its own.
+    ///
+    /// - Parameter tell: takes each scenario's report as it is there.
+    /// - Returns: whether nothing was violated.
+    /// - Throws: `BenchError`, `PostgresClusterFault`: the trial could not be made.
+    package func run(_ tell: @Sendable (BenchReport) -> Void) async throws -> Bool {
+        try plan.check()
+        var haveAllPassed = true
+        for (number, scenario) in plan.scenarios.enumerated() {
+            say("\(scenario.rawValue) …")
+            let run = ClusterRun(plan, random: ChaosRandom(seed: plan.seed &+ UInt64(number)))
+            let outcome = try await live(through: scenario, run)
+            let (report, hasPassed) = ClusterReport.make(scenario, run, outcome)
+            tell(report)
+            haveAllPassed = haveAllPassed && hasPassed
+        }
+        return haveAllPassed
+    }
+
+    private func live(through scenario: ClusterScenario, _ run: ClusterRun) async throws -> ClusterOutcome {
+        let group = MultiThreadedEventLoopGroup.singleton
+        let directory = "\(plan.directory)/\(scenario.rawValue)"
+        try makeDirectory(directory)
+        var executables = Array(repeating: plan.executable, count: plan.relays)
+        if scenario == .mixed, let older = plan.olderExecutable { executables[1] = older }
+        let stage = try await ClusterStage.start(
+            run, executables: executables, isCut: scenario == .cut, directory: directory, group: group)
+        do {
+            let outcome = try await live(through: scenario, run, stage, group)
+            await stage.end()
+            return outcome
+        } catch {
+            await stage.end()
+            throw error
+        }
+    }
+
+    private func live(
+        through scenario: ClusterScenario, _ run: ClusterRun, _ stage: ClusterStage,
+        _ group: any EventLoopGroup
+    ) async throws -> ClusterOutcome {
+        let origin = try await stage.makeOrigin(run)
+        return try await withThrowingTaskGroup(of: Void.self) { watchers in
+            watchers.addTask { try await stage.collect(run) }
+            watchers.addTask { try await run.weigh() }
+            try await withThrowingTaskGroup(of: Void.self) { callers in
+                for _ in 0..<plan.workers {
+                    let eventLoop = group.next()
+                    callers.addTask {
+                        var caller = ClusterCaller(run, origin, eventLoop)
+                        try await caller.ask()
+                    }
+                }
+                try await ClusterFaults(run: run, stage: stage).happen(scenario)
+                run.end()
+                try await callers.waitForAll()
+            }
+            let drained = try await drain(run)
+            let statuses = await stage.stopRelays(run)
+            let owed = try await stage.owed()
+            watchers.cancelAll()
+            // They end by being cancelled, and in no other way.
+            do { try await watchers.waitForAll() } catch is CancellationError {}
+            return ClusterOutcome(drainedIn: drained, exitStatuses: statuses, owed: owed)
+        }
+    }
+
+    /// Waits until everything acknowledged has arrived.
+    ///
+    /// - Returns: how long that took; `nil` when something is still missing at the end of the span.
+    private func drain(_ run: ClusterRun) async throws -> Duration? {
+        let began = run.world.instant()
+        while run.ledger({ $0.missing }) > 0 {
+            guard run.world.instant() - began < ClusterPlan.drainSpan else { return nil }
+            try await run.pause(milliseconds: 50)
+        }
+        let drained = run.world.instant() - began
+        // A double that is still under way would be seen now.
+        try await run.pause(milliseconds: 500)
+        return drained
+    }
+}
+
+/// How a scenario ended.
+struct ClusterOutcome: Sendable {
+    /// `nil`: something acknowledged never arrived.
+    var drainedIn: Duration?
+    /// Of the relays' graceful ends; `nil` for one that had to be killed.
+    var exitStatuses: [Int32?]
+    /// Pushes that the store holds after that. All requests were answered and everything arrived, so whatever
+    /// is left would be owed until its custody ends.
+    var owed: Int
+}

@@ -1,0 +1,112 @@
+package import PushModel
+
+/// Who belongs to a group, as the store told it last, and whose turn each piece of work is.
+///
+/// Every process reads the same rows, by the store's clock, and draws the same conclusions from them, so that
+/// nobody has to talk to anybody: work goes to the member that ranks highest for its key (rendezvous
+/// hashing), and when one comes or goes only its own share moves. Where two views can differ for a moment,
+/// the work is done twice rather than not at all (decision 0039).
+package struct Roster: Sendable {
+    /// How long a member is known before it takes its share: two renewals, so that by then each of the others
+    /// has read of it, and all change over in the same moment of the store's clock.
+    package static let settling = Duration.seconds(10)
+    /// By so much both sides of a change-over overlap: moments are read from a store that takes time to
+    /// answer.
+    package static let overlap = Duration.milliseconds(500)
+
+    private struct Place: Sendable {
+        var owner: OwnerID
+        var isUs: Bool
+        var joinedAgo: Duration
+        /// When it takes its share.
+        var settles: ContinuousClock.Instant
+        /// It had renewed not long before the reading.
+        var isFresh: Bool
+        var aliveUntil: ContinuousClock.Instant
+        var hasLeft: Bool
+    }
+
+    /// A member that is there no more.
+    package struct Ended: Sendable, Hashable {
+        package var owner: OwnerID
+        /// From then on its share was perhaps not worked; before it surely was.
+        package var workedUntil: ContinuousClock.Instant
+    }
+
+    private let places: [Place]
+    private let lease: Duration
+
+    /// - Parameters:
+    ///   - began: when the store was asked, and `ended`: when it had answered.
+    ///   - lease: what a renewal is good for.
+    package init(
+        _ members: [Member], asked began: ContinuousClock.Instant, answered ended: ContinuousClock.Instant,
+        lease: Duration
+    ) {
+        self.lease = lease
+        places = members.map { member in
+            // The store's word was true at some moment in between: we begin early and others end late.
+            let settles =
+                member.isUs
+                ? began - member.joinedAgo + Self.settling - Self.overlap
+                : ended - member.joinedAgo + Self.settling + Self.overlap
+            return Place(
+                owner: member.owner, isUs: member.isUs, joinedAgo: member.joinedAgo, settles: settles,
+                isFresh: !member.hasLeft && member.aliveFor > lease / 2, aliveUntil: ended + member.aliveFor,
+                hasLeft: member.hasLeft)
+        }
+    }
+
+    /// Members that work at that moment; never empty while we are one.
+    ///
+    /// One that had renewed in time when the store was last read counts until it is read again: a store that
+    /// is out must not make each member work for all.
+    private func working(at now: ContinuousClock.Instant) -> [Place] {
+        let living = places.filter {
+            $0.isUs ? !$0.hasLeft : $0.isFresh || !$0.hasLeft && $0.aliveUntil > now
+        }
+        let settled = living.filter { $0.settles <= now }
+        if !settled.isEmpty { return settled }
+        // All have come just now: the first of them works for all until it has settled.
+        let first = living.min {
+            $0.joinedAgo == $1.joinedAgo ? $0.owner.value < $1.owner.value : $0.joinedAgo > $1.joinedAgo
+        }
+        return first.map { [$0] } ?? []
+    }
+
+    /// How many share the work; at least 1.
+    package func count(at now: ContinuousClock.Instant) -> Int { max(1, working(at: now).count) }
+
+    /// Whether there is nobody but us.
+    package var isLone: Bool { places.allSatisfy { $0.isUs } }
+
+    /// Who works the piece with this key; `nil`: nobody is known, not even us.
+    package func worker(of key: Digest16, at now: ContinuousClock.Instant) -> (owner: OwnerID, isUs: Bool)? {
+        working(at: now).max {
+            let (left, right) = (Self.rank(key, $0.owner), Self.rank(key, $1.owner))
+            return left == right ? $0.owner.value < $1.owner.value : left < right
+        }.map { ($0.owner, $0.isUs) }
+    }
+
+    /// Members that have died or left, as far as the store still tells.
+    package func ended(at now: ContinuousClock.Instant) -> [Ended] {
+        places.filter { !$0.isUs && ($0.hasLeft || !$0.isFresh && $0.aliveUntil <= now) }.map { place in
+            let workedUntil = place.hasLeft ? place.aliveUntil : place.aliveUntil - lease
+            return Ended(owner: place.owner, workedUntil: workedUntil - Self.overlap)
+        }
+    }
+
+    /// Spread evenly over members and keys. Nobody outside knows an owner's number, so nobody can choose keys
+    /// that fall to one member.
+    private static func rank(_ key: Digest16, _ owner: OwnerID) -> UInt64 {
+        mix(mix(key.high ^ owner.value.high) ^ key.low ^ owner.value.low)
+    }
+
+    /// The finalizer of SplitMix64.
+    private static func mix(_ value: UInt64) -> UInt64 {
+        var word = value &+ 0x9E37_79B9_7F4A_7C15
+        word = (word ^ (word >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+        return word ^ (word >> 31)
+    }
+}

@@ -1,0 +1,29 @@
+/// When a connection's prepared statements want new plans.
+///
+/// A plan that was made for an empty table reads all of an index, and goes on doing so when the table has
+/// grown. So plans are made anew after so many exchanges, four times as many, and so on, and at the latest
+/// after that span; it costs some milliseconds.
+struct PlanAge: Sendable {
+    static let firstExchanges = 16
+    static let span = Duration.seconds(10)
+
+    private var exchanges = 0
+    private var nextAt = PlanAge.firstExchanges
+    private var plannedAt: ContinuousClock.Instant
+
+    init(now: ContinuousClock.Instant) { plannedAt = now }
+
+    /// Counts an exchange.
+    ///
+    /// - Returns: whether plans are to be made anew with it.
+    mutating func exchanged(at now: ContinuousClock.Instant) -> Bool {
+        exchanges += 1
+        let isGrown = exchanges >= nextAt
+        guard isGrown || now - plannedAt > Self.span else { return false }
+        // By the clock alone nothing grows: a connection lives for years, and a number that was multiplied
+        // every ten seconds would be too large for itself within minutes.
+        if isGrown { nextAt = exchanges * 4 }
+        plannedAt = now
+        return true
+    }
+}

@@ -1,0 +1,261 @@
+import PushModel
+
+/// A call that changes records, and what comes with it.
+struct ChangeCall: Sendable {
+    enum Answer: Sendable {
+        case refused(index: Int)
+        case committed([StoredAdmission])
+        case settled([Bool])
+        case removed(Int)
+    }
+
+    /// Removing records by an index, a bounded number.
+    enum Removal: Sendable {
+        case purge(before: UnixTime, limit: Int)
+        case forget(owner: Digest16, limit: Int)
+    }
+
+    /// Changes that one statement can make.
+    enum Run: Sendable {
+        /// Distinct keys; the numbers are their places in the call.
+        case keyed([(place: Int, change: StoredChange)])
+        case address(Digest16, at: UnixTime, notTouchedAfter: UnixTime)
+    }
+
+    var pushes: [StoredPush] = []
+    var steps: [StoredSettlement] = []
+    var runs: [Run] = []
+    var removal: Removal?
+    /// Each change stands for itself; else all or none.
+    var isEach = false
+    var now: UnixTime
+    var answer: @Sendable (Answer) -> Void
+
+    /// What it writes last depends on an answer to what it writes first.
+    var isAlone: Bool { !pushes.isEmpty || (!isEach && runs.count > 1) }
+
+    /// Cuts changes into runs: what comes later sees what came before, so no run names a key twice.
+    static func runs(_ changes: [StoredChange]) -> [Run] {
+        var runs: [Run] = []
+        var open: [(place: Int, change: StoredChange)] = []
+        var keys: Set<Digest16> = []
+        func close() {
+            if !open.isEmpty { runs.append(.keyed(open)) }
+            open = []
+            keys = []
+        }
+        for (place, change) in changes.enumerated() {
+            let key: Digest16
+            switch change {
+            case .put(let record, _): key = record.key
+            case .expire(let named, _, _), .delete(let named, _): key = named
+            case .expireAddress(let address, let at, let limit):
+                close()
+                runs.append(.address(address, at: at, notTouchedAfter: limit))
+                continue
+            }
+            if keys.contains(key) { close() }
+            keys.insert(key)
+            open.append((place, change))
+        }
+        close()
+        return runs
+    }
+}
+
+extension PostgresCore {
+    func change(_ jobs: [Job], _ session: PostgresSession) throws(PostgresFault) -> [@Sendable () -> Void] {
+        var calls: [ChangeCall] = []
+        for job in jobs {
+            if case .change(let call) = job.work { calls.append(call) }
+        }
+        if calls.count == 1, calls[0].isAlone {
+            let answer = try changeAlone(calls[0], session)
+            return [{ [call = calls[0]] in call.answer(answer) }]
+        }
+        return try changeJoined(calls, session)
+    }
+
+    /// All of it in one exchange: whatever a statement refuses, it alone refuses.
+    private func changeJoined(
+        _ calls: [ChangeCall], _ session: PostgresSession
+    ) throws(PostgresFault) -> [@Sendable () -> Void] {
+        var queries = [Query(PostgresSQL.begin), Query(PostgresSQL.lockRecords)]
+        var rounds: [[[Int]]] = []
+        var ends: [Int] = []
+        for call in calls {
+            rounds.append(Self.rounds(call.steps))
+            queries += settlement(call.steps, rounds[rounds.count - 1], now: call.now)
+            queries += call.runs.map { query($0, call) }
+            if let removal = call.removal { queries.append(query(removal)) }
+            ends.append(queries.count)
+        }
+        queries.append(Query(PostgresSQL.commit))
+        let results = try session.run(queries, commits: true)
+        counts.noteDeletedRecords()
+        var answers: [@Sendable () -> Void] = []
+        var at = 2
+        for (index, call) in calls.enumerated() {
+            let answer = try read(call, rounds[index], results[at..<ends[index]])
+            answers.append { call.answer(answer) }
+            at = ends[index]
+        }
+        return answers
+    }
+
+    private func read(
+        _ call: ChangeCall, _ rounds: [[Int]], _ results: ArraySlice<Rows>
+    ) throws(PostgresFault) -> ChangeCall.Answer {
+        if call.removal != nil { return .removed(results.last?.changed ?? 0) }
+        if call.isEach {
+            let settled = try settled(call.steps, rounds, results)
+            note(settled)
+            return .settled(settled.counted)
+        }
+        if let run = call.runs.first, let rows = results.first, let place = try refusal(run, rows) {
+            return .refused(index: place)
+        }
+        return .committed([])
+    }
+
+    private func refusal(_ run: ChangeCall.Run, _ rows: Rows) throws(PostgresFault) -> Int? {
+        guard case .keyed = run, rows.count == 1, !rows.isNull(0, 0) else { return nil }
+        return Int(try rows.int(0, 0))
+    }
+
+    /// One call, statement by statement: a refusal undoes what the runs before it made.
+    private func changeAlone(
+        _ call: ChangeCall, _ session: PostgresSession
+    ) throws(PostgresFault) -> ChangeCall.Answer {
+        let outcome = try session.transaction { session throws(PostgresFault) -> (Int?, Rows?) in
+            var opening = [Query(PostgresSQL.begin), Query(PostgresSQL.lockRecords)]
+            for run in call.runs {
+                guard let rows = try session.run(opening + [query(run, call)], commits: false).last else {
+                    break
+                }
+                opening = []
+                if let place = try refusal(run, rows) {
+                    try session.run([Query(PostgresSQL.rollback)], commits: false)
+                    return (place, nil)
+                }
+            }
+            let closing =
+                (call.pushes.isEmpty ? [] : [acceptance(call.pushes)]) + [Query(PostgresSQL.commit)]
+            return (nil, try session.run(opening + closing, commits: true).dropLast().last)
+        }
+        if let place = outcome.0 { return .refused(index: place) }
+        counts.noteDeletedRecords()
+        guard let rows = outcome.1, !call.pushes.isEmpty else { return .committed([]) }
+        return .committed(try finish(call.pushes, rows, session))
+    }
+
+    // MARK: statements
+
+    private func query(_ removal: ChangeCall.Removal) -> Query {
+        switch removal {
+        case .purge(let before, let limit):
+            Query(PostgresSQL.purge) { query in
+                query.add(before)
+                query.add(Int64(limit))
+            }
+        case .forget(let owner, let limit):
+            Query(PostgresSQL.forget) { query in
+                query.add(owner)
+                query.add(Int64(limit))
+            }
+        }
+    }
+
+    private func query(_ run: ChangeCall.Run, _ call: ChangeCall) -> Query {
+        switch run {
+        case .keyed(let changes): query(changes, call)
+        case .address(let address, let at, let limit):
+            Query(PostgresSQL.expireAddress) { query in
+                query.add(address)
+                query.add(at)
+                query.add(limit)
+                query.add(PushModel.Record.expiredLife.wholeMilliseconds)
+                query.add(Int64(limits.addressRecords))
+            }
+        }
+    }
+
+    private func query(_ changes: [(place: Int, change: StoredChange)], _ call: ChangeCall) -> Query {
+        let rows = changes.map { ChangeRow($0.change) }
+        return Query(PostgresSQL.change) { query in
+            query.add(call.now)
+            query.add(call.isEach)
+            query.add(PushModel.Record.expiredLife.wholeMilliseconds)
+            query.add(int32s: changes.map(\.place))
+            query.add(int16s: rows.map(\.kind))
+            query.add(digests: rows.map(\.key))
+            query.add(int16s: rows.map(\.condition))
+            query.add(int64s: rows.map(\.bound))
+            query.add(texts: rows.map(\.space))
+            query.add(optionalDigests: rows.map(\.owner))
+            query.add(optionalDigests: rows.map(\.address))
+            query.add(int64s: rows.map(\.version))
+            query.add(int16s: rows.map(\.state))
+            query.add(times: rows.map(\.stateAt))
+            query.add(times: rows.map(\.touchedAt))
+            query.add(times: rows.map(\.expiresAt))
+            query.add(blobs: rows.map(\.body))
+        }
+    }
+}
+
+/// A change as the statement takes it.
+private struct ChangeRow {
+    var kind = 0
+    var key: Digest16
+    var condition = 0
+    var bound: Int64 = 0
+    var space = ""
+    var owner: Digest16?
+    var address: Digest16?
+    var version: Int64 = 0
+    var state = 0
+    var stateAt = UnixTime.distantPast
+    var touchedAt = UnixTime.distantPast
+    var expiresAt = UnixTime.distantPast
+    var body: [UInt8] = []
+
+    init(_ change: StoredChange) {
+        switch change {
+        case .put(let record, let condition):
+            key = record.key
+            space = record.space
+            owner = record.owner
+            address = record.address
+            version = PostgresRecords.signed(record.version)
+            (state, stateAt) = PostgresRecords.number(record.state)
+            touchedAt = record.touchedAt
+            expiresAt = record.expiresAt
+            body = record.body
+            judge(condition)
+        case .expire(let name, let at, let condition):
+            kind = 1
+            key = name
+            stateAt = at
+            judge(condition)
+        case .delete(let name, let condition):
+            kind = 2
+            key = name
+            judge(condition)
+        case .expireAddress(let address, _, _):
+            // A run of its own; never here.
+            key = address
+            kind = -1
+        }
+    }
+
+    private mutating func judge(_ test: Condition) {
+        switch test {
+        case .any: condition = 0
+        case .absent: condition = 1
+        case .revision(let revision): (condition, bound) = (2, Int64(clamping: revision))
+        case .versionBelow(let version): (condition, bound) = (3, PostgresRecords.signed(version))
+        case .touchedNotAfter(let time): (condition, bound) = (4, time.milliseconds)
+        }
+    }
+}

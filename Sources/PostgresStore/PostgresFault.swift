@@ -1,0 +1,52 @@
+import CPostgres
+import PushModel
+
+/// Five letters or digits of the SQL standard: what a server says has happened (PostgreSQL, appendix A).
+struct SQLState: Sendable, Hashable {
+    let text: String
+
+    /// Its first two letters.
+    var family: Substring { text.prefix(2) }
+
+    /// The transaction met another one; run again it may pass: serialisation failure, deadlock.
+    var mayPass: Bool { text == "40001" || text == "40P01" }
+
+    /// The values of the statement are at fault, and not the server's state.
+    var blamesValues: Bool { family == "22" || family == "23" || family == "54" }
+
+    /// What a call is told when a statement failed, and its transaction with it: nothing was written.
+    var storeCode: StoreError.Code {
+        switch family {
+        // Authorisation, and a database or schema that is not there.
+        case "28", "3D", "3F": return .denied
+        // Values, constraints, and damaged pages.
+        case "22", "23", "XX": return .corrupt
+        default: break
+        }
+        return switch text {
+        case "42501": .denied
+        // Tables or columns that are missing.
+        case "42P01", "42703", "42883": .corrupt
+        default: .unavailable
+        }
+    }
+}
+
+/// Why an exchange with the server did not go as it should.
+enum PostgresFault: Error {
+    /// The server refused a statement: its transaction is undone, the connection stands.
+    case refused(SQLState)
+    /// The connection is gone, or its answer came too late. `mayStand`: the commit had been sent.
+    case lost(mayStand: Bool)
+    /// Decided by us.
+    case store(StoreError)
+
+    /// What the caller is told, when nobody tries again.
+    var error: StoreError {
+        switch self {
+        case .refused(let state): StoreError(state.storeCode)
+        case .lost(let mayStand): StoreError(mayStand ? .uncertain : .unavailable)
+        case .store(let error): error
+        }
+    }
+}

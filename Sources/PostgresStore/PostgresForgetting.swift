@@ -1,0 +1,105 @@
+import PushModel
+
+/// Forgetting (DESIGN §3): what was deleted must not stand in the database's files for whoever has the key
+/// file too.
+///
+/// A deleted row stays in its page until a vacuum, and its bytes in the page's hole after it; and in the log
+/// for as long as its segment is kept. So small tables are written anew, which leaves their old files empty
+/// at once, and then the log is switched and a checkpoint made, behind which the server removes older
+/// segments (with `wal_recycle = off`, which only an operator can set: else they are renamed and keep their
+/// bytes).
+package enum PostgresForgotten: Sendable, Hashable {
+    /// Nothing that was deleted before is in tables or log, as far as our rights reach.
+    case all
+    /// The tables were written anew; the log goes with the server's own checkpoints, for the role may not
+    /// switch it (`pg_switch_wal`) or make one (`pg_checkpoint`).
+    case tables
+    /// A table is too large to be written anew while a relay runs.
+    case tooLarge
+    /// Somebody was using a table for longer than forgetting waits.
+    case busy
+}
+
+extension PostgresCore {
+    /// - Parameter records: whether records were deleted too; else their table is left as it is.
+    func forgetNow(records: Bool, _ session: PostgresSession) throws(PostgresFault) -> PostgresForgotten {
+        var found = PostgresForgotten.all
+        var tables = [(rewrite: PostgresSQL.rewriteOutbox, size: Int32(0))]
+        if records { tables.append((PostgresSQL.rewriteRecords, 1)) }
+        do {
+            // Frees what has gone at the file's end, and holds nobody up: a table that was long only for
+            // what it no longer holds is then short enough.
+            try session.run([Query(PostgresSQL.vacuumOutbox)], commits: false)
+            let sizes = try session.run([Query(PostgresSQL.tableSizes)], commits: false)[0]
+            try wait(limits.forgetPatience, session)
+            for table in tables {
+                guard try sizes.int(0, table.size) <= limits.rewriteBytes else {
+                    found = .tooLarge
+                    continue
+                }
+                try session.run([Query(table.rewrite)], commits: false)
+            }
+        } catch .refused(let state) where state.text == "55P03" || state.text == "57014" {
+            found = .busy
+        }
+        try wait(limits.lockTimeout, session)
+        guard found == .all else { return found }
+        do {
+            try session.run([Query(PostgresSQL.switchLog)], commits: false)
+            try session.run([Query(PostgresSQL.checkpoint)], commits: false)
+        } catch .refused(let state) where state.text == "42501" {
+            return .tables
+        }
+        return found
+    }
+
+    /// How long this session waits for locks.
+    private func wait(_ span: Duration, _ session: PostgresSession) throws(PostgresFault) {
+        try session.run(
+            [
+                Query(PostgresSQL.configure) { query in
+                    query.add(texts: ["lock_timeout"])
+                    query.add(texts: [String(span.wholeMilliseconds)])
+                }
+            ], commits: false)
+    }
+}
+
+/// When to forget: once it is quiet, and under unbroken load after a while; asked at each sweep.
+struct ForgettingPlan {
+    enum Scope { case pushes, everything }
+
+    private var seen: OwedCounts.Deletions?
+    private var forgotten: OwedCounts.Deletions?
+    private var last: ContinuousClock.Instant
+    private var pause: Duration
+
+    init(now: ContinuousClock.Instant, limits: PostgresLimits) {
+        last = now
+        pause = limits.sweepEvery
+    }
+
+    /// Whether it is time, and for records too. A process that was killed may have left something; so the
+    /// first round is due whatever happened since.
+    mutating func due(
+        _ deletions: OwedCounts.Deletions, now: ContinuousClock.Instant, limits: PostgresLimits
+    ) -> Scope? {
+        let isQuiet = deletions == seen
+        seen = deletions
+        guard deletions != forgotten, now - last >= (isQuiet ? pause : limits.forgetEvery) else { return nil }
+        return deletions.records != forgotten?.records ? .everything : .pushes
+    }
+
+    /// The larger the tables, the rarer: nobody can use them for a hundredth of the time at most. Whoever
+    /// stands in the way is asked less and less often.
+    mutating func tried(
+        _ found: PostgresForgotten?, deletions: OwedCounts.Deletions, began: ContinuousClock.Instant,
+        now: ContinuousClock.Instant, limits: PostgresLimits
+    ) {
+        last = now
+        switch found {
+        case .all, .tables: (forgotten, pause) = (deletions, max(limits.forgetRest, (now - began) * 100))
+        case .tooLarge, .busy, nil: pause = min(pause * 2, limits.forgetEvery)
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import Foundation
+package import PushModel
+
+/// What a look from outside finds: nothing is written, nothing is migrated, no lease is taken.
+package struct PostgresInspection: Sendable {
+    /// What is owed, in sum, by all processes.
+    package typealias Owed = OwedSum
+
+    /// How the schema stands to this program.
+    package enum Schema: Sendable, Hashable {
+        /// Nothing has been made yet; a relay that starts makes it.
+        case absent
+        case current
+        /// A relay that starts brings it up to this program's.
+        case older
+        /// Written by a newer program, and this one can work on it.
+        case newer
+        /// A step was begun and is not finished.
+        case half(step: Int)
+    }
+
+    /// The sealed check values, by name.
+    package var checks: [String: [UInt8]]
+    /// `nil`: counting took longer than the span that was given.
+    package var owed: Owed?
+    package var schema: Schema
+    package var durability: Durability
+    /// As the server says it: `15.14 (Debian 15.14-0+deb12u1)`.
+    package var serverVersion: String
+    /// Whether it is a primary.
+    package var isWritable: Bool
+
+    /// Looks into the database.
+    ///
+    /// - Parameter span: of counting; beyond it the answer is left open.
+    /// - Throws: `.denied`, `.unavailable`, `.newerSchema` when an older program can do nothing with it,
+    ///   `.corrupt` when the tables are not ours.
+    package static func look(
+        at address: PostgresAddress, within span: Duration, limits: PostgresLimits = PostgresLimits()
+    ) async throws(StoreError) -> PostgresInspection {
+        let connector = PostgresConnector(address: address, limits: limits, purpose: .inspection)
+        let outcome: Result<PostgresInspection, StoreError> = await withCheckedContinuation { continuation in
+            let thread = Thread {
+                do throws(StoreError) {
+                    let session = try connector.connect { false }
+                    let found = Result { () throws(PostgresFault) in try look(session, within: span) }
+                    continuation.resume(returning: found.mapError(\.error))
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
+            thread.name = "postgres"
+            thread.stackSize = 1 << 20
+            thread.start()
+        }
+        return try outcome.get()
+    }
+
+    private static func look(
+        _ session: PostgresSession, within span: Duration
+    ) throws(PostgresFault) -> PostgresInspection {
+        var found = PostgresInspection(
+            checks: [:], owed: Owed(), schema: .absent, durability: session.facts.durability,
+            serverVersion: session.facts.version, isWritable: session.facts.isWritable)
+        let tables = try session.run([Query(PostgresSQL.tables)], commits: false)[0]
+        guard tables.bool(0, 0) else { return found }
+        found.schema = try PostgresSchema.standing(session)
+        guard tables.bool(0, 1) else { return found }
+        let checks = try session.run([Query(PostgresSQL.checks)], commits: false)[0]
+        for row in 0..<checks.count { found.checks[checks.text(row, 0)] = checks.bytes(row, 1) }
+        found.owed = try count(session, within: span)
+        return found
+    }
+
+    /// `nil` when the server was not done in time.
+    private static func count(
+        _ session: PostgresSession, within span: Duration
+    ) throws(PostgresFault) -> Owed? {
+        do {
+            return try session.transaction { session throws(PostgresFault) in
+                let limit = Query(PostgresSQL.configureOnce) { query in
+                    query.add(texts: ["statement_timeout"])
+                    query.add(texts: [String(max(1, span.wholeMilliseconds))])
+                }
+                try session.run([Query(PostgresSQL.begin), limit], commits: false)
+                session.answerWithin = span + .seconds(5)
+                let results = try session.run(
+                    [
+                        Query(PostgresSQL.owedByLane), Query(PostgresSQL.oldest), Query(PostgresSQL.commit)
+                    ], commits: false)
+                var owed = Owed()
+                for row in 0..<results[0].count {
+                    let rows = Int(try results[0].int(row, 1))
+                    owed.lanes[results[0].text(row, 0)] = rows
+                    owed.rows += rows
+                    owed.bytes += Int(try results[0].int(row, 2))
+                }
+                if results[1].count == 1 { owed.oldest = PushID(try results[1].digest(0, 0)) }
+                return owed
+            }
+        } catch .refused(let state) where state.text == "57014" {
+            return nil
+        }
+    }
+}

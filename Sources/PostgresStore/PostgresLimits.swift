@@ -1,0 +1,72 @@
+/// Every bound of the PostgreSQL engine, with its reason.
+package struct PostgresLimits: Sendable {
+    /// Owed pushes of all processes together; more is `full`. What the others owe is known as of the last
+    /// renewal, so the bound may be passed by what they accept in those seconds.
+    package var outboxRows = 2_000_000
+    /// Bytes of sealed pushes, of all processes together.
+    package var outboxBytes = 4 << 30
+    /// Connections, each with a thread of its own. Calls are joined, so more gain nothing (TOOLCHAIN C); with
+    /// fewer than four a sweep could hold up what comes in.
+    package var connections = 4
+    /// How long the server may work on one statement.
+    package var statementTimeout: Duration = .seconds(10)
+    /// How long a statement may wait for a lock: above `deadlock_timeout`, below anyone's patience.
+    package var lockTimeout: Duration = .seconds(5)
+    /// How long a transaction may stand open without a word from us: one exchange over a network. A process
+    /// that is stopped in the midst of one must not hold up the others.
+    package var idleTransactionTimeout: Duration = .seconds(3)
+    /// How long an answer may take, beyond the statement's own time, before the connection counts as lost.
+    package var answerGrace: Duration = .seconds(2)
+    /// How long a call waits for a connection, those before it included.
+    package var patience: Duration = .seconds(5)
+    /// How long opening waits for a server that starts or is being replaced.
+    package var openingPatience: Duration = .seconds(10)
+    /// How long a starting process waits for another one that is in the midst of a migration.
+    package var migrationPatience: Duration = .seconds(30)
+    /// Between attempts to connect: from the first, doubling to the second, with jitter.
+    package var reconnectAfter: Duration = .milliseconds(50)
+    package var reconnectAtMost: Duration = .seconds(2)
+    /// Calls of one kind that wait. The doors let fewer requests in; beyond it a caller has lost count.
+    package var waitingJobs = 65_536
+    /// Calls joined into one statement, and rows of one: beyond a few hundred a commit gains nothing.
+    package var jobsPerBatch = 512
+    package var rowsPerBatch = 2_048
+    /// Bytes of sealed content joined into one statement: a call that is larger goes alone.
+    package var bytesPerBatch = 4 << 20
+    /// How long a settlement, for which nobody waits, looks for company; some commits long on a fast disk.
+    package var lazyWait: Duration = .milliseconds(3)
+    /// Steps of one call that need no company.
+    package var lazyRows = 256
+    /// How often a batch is run again after the server broke a deadlock in its favour of another.
+    package var retries = 5
+    /// Minutes that a mark is held at least (DESIGN §2.7).
+    package var markMinutes = 10
+    /// Marks that one sweep removes with one statement.
+    package var marksPerSweep = 5_000
+    /// Between sweeps.
+    package var sweepEvery: Duration = .seconds(10)
+    /// Origins that one pass of a claim takes turns over: one step in the index for each.
+    package var originsPerClaim = 1_024
+    /// Passes of one claim over a class: each brings something, or looks at further origins.
+    package var passesPerClaim = 8
+    /// Records of one address that one answer of a push service can expire.
+    package var addressRecords = 10_000
+    /// How long a dead process without pushes stays known: one that was stopped for longer than that, wakes
+    /// and accepts makes its row anew.
+    package var ownerLife: Duration = .seconds(86_400)
+    /// How long closing waits for calls under way.
+    package var closing: Duration = .seconds(5)
+    /// Bytes of a table that is written anew to forget what was deleted from it: nobody can use it meanwhile,
+    /// some tenths of a second.
+    package var rewriteBytes: Int64 = 64 << 20
+    /// How long forgetting waits for a table; whoever comes waits behind it.
+    package var forgetPatience: Duration = .milliseconds(50)
+    /// Between two rounds of forgetting: each writes a segment of the log, 16 MiB.
+    package var forgetRest: Duration = .seconds(60)
+    /// At the latest after that long under unbroken load.
+    package var forgetEvery: Duration = .seconds(600)
+    /// How far the engine's clock is ahead of the server's: zero, but for tests that cannot wait.
+    package var clockAhead: @Sendable () -> Duration = { .zero }
+
+    package init() {}
+}

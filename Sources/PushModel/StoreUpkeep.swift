@@ -1,0 +1,109 @@
+/// An owed push with what its own row knows beside it.
+package struct StoredOwed: Sendable, Hashable {
+    package var push: StoredPush
+    /// Its first outcome, when there was one and the push stayed owed.
+    package var first: OutcomeKind?
+
+    package init(push: StoredPush, first: OutcomeKind?) {
+        self.push = push
+        self.first = first
+    }
+}
+
+/// The mark of a push that has ended. (That of an owed one stands in its row.)
+package struct StoredMark: Sendable, Hashable {
+    package var mark: Digest16
+    package var id: PushID
+    package var first: OutcomeKind?
+    package var endedAt: UnixTime
+
+    package init(mark: Digest16, id: PushID, first: OutcomeKind?, endedAt: UnixTime) {
+        self.mark = mark
+        self.id = id
+        self.first = first
+        self.endedAt = endedAt
+    }
+}
+
+/// What is owed, in sum.
+package struct OwedSum: Sendable, Hashable {
+    package var rows = 0
+    package var bytes = 0
+    /// Lane text → rows.
+    package var lanes: [String: Int] = [:]
+    /// The one that was accepted first.
+    package var oldest: PushID?
+
+    package init() {}
+}
+
+/// Where a walk through a table stands: whatever its engine understands. Empty: at the beginning.
+package typealias StoredPlace = [UInt8]
+
+/// Every row of a store, whatever its state, in an order that stands: for whoever moves a store, looks
+/// through it or seals it anew. Rows stay sealed.
+package protocol StoredRows: Sendable {
+    /// Records in order of key, expired ones and tombstones too.
+    func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord]
+    /// Owed pushes of every owner, in the order in which they were accepted, nearly; where the next page
+    /// begins, `nil` behind the last.
+    func pushes(
+        after place: StoredPlace, limit: Int
+    ) async throws(StoreError) -> (pushes: [StoredOwed], next: StoredPlace?)
+    /// Marks of ended pushes; of two equal ones the later holds. An engine may know their time by the minute
+    /// only, and an outcome of none as acceptance.
+    func marks(
+        after place: StoredPlace, limit: Int
+    ) async throws(StoreError) -> (marks: [StoredMark], next: StoredPlace?)
+    /// Named values whose names begin so, without those that are the engine's own.
+    func settings(_ prefix: String) async throws(StoreError) -> [String: [UInt8]]
+    /// No revision above this one has ever been given.
+    func lastRevision() async throws(StoreError) -> UInt64
+}
+
+/// Rows of one kind on their way into another store.
+package enum StoredPage: Sendable {
+    case records([StoredRecord])
+    /// They keep id, epoch and first outcome, and arrive parked, in rows of the engine's own numbers.
+    case pushes([StoredOwed])
+    case marks([StoredMark])
+    /// The lowest revision that may be given next, less one.
+    case lastRevision(UInt64)
+}
+
+/// What was sealed under an older key, sealed anew.
+package enum Resealed: Sendable {
+    /// Takes the place of the body that stands at exactly this revision, which stays as it is.
+    case record(Digest16, revision: UInt64, body: [UInt8])
+    case push(row: Int64, id: PushID, sealed: [UInt8])
+}
+
+/// What keepers of a store may do beside the ways of ``Engine``: they move it and change its keys.
+package protocol StoreUpkeep: StoredRows {
+    var owner: OwnerID { get }
+    /// Owners that are alive by the engine's clock, without this one.
+    func livingOwners() async throws(StoreError) -> [OwnerID]
+    /// Writes a named value over the one that stands; `nil` removes it.
+    func put(setting name: String, to value: [UInt8]?) async throws(StoreError)
+    /// Inserts rows, pushes as this owner's, and writes a named value, in one commit. A record or mark that
+    /// stands under a row's key stays as it is; the same push must not come twice.
+    func fill(_ page: StoredPage, noting name: String, _ value: [UInt8]) async throws(StoreError)
+    /// Replaces sealed columns, each under its own condition, in one commit; how many there were.
+    func reseal(_ rows: [Resealed]) async throws(StoreError) -> Int
+}
+
+/// Names of settings that a store's keepers write.
+package enum StoreSetting {
+    /// `check/N`: a known value sealed with seal key N; proves that a key file fits.
+    package static let check = "check/"
+    /// `holder/OWNER`: which seal keys a relay holds and uses.
+    package static let holder = "holder/"
+    /// `rotation/N`: a pass has found nothing that is not sealed with key N.
+    package static let rotation = "rotation/"
+    /// This store has been, or is being, copied to another one, which has the same id as `copy/from`.
+    package static let copiedTo = "copy/to"
+    /// This store is being filled from another one.
+    package static let filledFrom = "copy/from"
+    /// This store was filled from another one, whole.
+    package static let filled = "copy/filled"
+}

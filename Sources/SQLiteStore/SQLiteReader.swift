@@ -1,0 +1,72 @@
+package import PushModel
+import Synchronization
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// All rows of a store's file, for somebody who does not own it: beside a running relay, or without one.
+///
+/// Nothing is written; each page is read by itself, so that the relay can empty its log in between.
+package final class SQLiteReader: StoredRows {
+    // Safety: one page at a time, under the lock.
+    private let file: Mutex<ReadOnlyFile>
+
+    /// - Throws: `.unavailable` when this user may not read it, `.corrupt`, `.newerSchema`.
+    package init(
+        _ path: String, _ instant: @escaping @Sendable () -> ContinuousClock.Instant
+    ) throws(StoreError) {
+        let isLogged = access(path + "-wal", F_OK) == 0
+        file = Mutex(try ReadOnlyFile(path, isFixed: !isLogged, instant))
+        try read { try SQLiteInspection.checkSchema($0) }
+    }
+
+    deinit { file.withLock { $0.close() } }
+
+    package func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
+        try read { file in
+            try file.statement(SQLiteRows.records) { try SQLiteRows.records($0, after: key, limit: limit) }
+        }
+    }
+
+    package func pushes(
+        after place: StoredPlace, limit: Int
+    ) async throws(StoreError) -> (pushes: [StoredOwed], next: StoredPlace?) {
+        try read { file in
+            try file.statement(SQLiteRows.pushes) { try SQLiteRows.pushes($0, after: place, limit: limit) }
+        }
+    }
+
+    package func marks(
+        after place: StoredPlace, limit: Int
+    ) async throws(StoreError) -> (marks: [StoredMark], next: StoredPlace?) {
+        try read { file in
+            try file.statement(SQLiteRows.marks) { try SQLiteRows.marks($0, after: place, limit: limit) }
+        }
+    }
+
+    package func settings(_ prefix: String) async throws(StoreError) -> [String: [UInt8]] {
+        try read { file in
+            try file.statement(SQLiteRows.settings) { try SQLiteRows.settings($0, prefix) }
+        }
+    }
+
+    package func lastRevision() async throws(StoreError) -> UInt64 {
+        try read { file in
+            var highest: Int64 = 0
+            for text in [
+                "SELECT coalesce(max(revision), 0) FROM records",
+                "SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM settings WHERE name = 'revisions'"
+            ] {
+                try file.rows(text) { highest = max(highest, $0.int(0)) }
+            }
+            return UInt64(highest)
+        }
+    }
+
+    private func read<Value: Sendable>(_ body: (ReadOnlyFile) throws -> Value) throws(StoreError) -> Value {
+        do { return try file.withLock { try body($0) } } catch { throw SQLFault.translate(error) }
+    }
+}

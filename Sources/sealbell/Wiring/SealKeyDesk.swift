@@ -1,0 +1,64 @@
+import AdminIngress
+import AtRest
+import HTTPIngress
+import PushModel
+import WireFormats
+
+/// The operator's calls about the keys of the store: `GET /keys/storage`, `POST /keys/storage/release`.
+struct SealKeyDesk: Sendable {
+    static let path = "/keys/storage"
+    static let releasePath = "/keys/storage/release"
+
+    private let service: SealKeyService
+
+    init(_ service: SealKeyService) { self.service = service }
+
+    var calls: [AdminCall] {
+        [
+            .desk(Self.path, changes: false) { _ throws(DeskRefusal) in status() },
+            .desk(Self.releasePath, changes: true) { _ throws(DeskRefusal) in try await release() }
+        ]
+    }
+
+    private func status() -> [UInt8] {
+        let progress = service.rotation.progress
+        var json = JSONWriter()
+        json.beginObject()
+        json.key("phase")
+        json.string(progress.phase.rawValue)
+        json.key("held")
+        json.beginArray()
+        for number in progress.held { json.int(Int64(number)) }
+        json.endArray()
+        json.key("refused")
+        json.bool(service.isRefused)
+        for (name, count) in [
+            ("sealing", Int(progress.sealing)), ("missing", progress.missing),
+            ("records", progress.records), ("pushes", progress.pushes), ("renewed", progress.renewed),
+            ("unopened", progress.unopened)
+        ] as [(StaticString, Int)] {
+            json.key(name)
+            json.int(Int64(count))
+        }
+        json.endObject()
+        return json.bytes
+    }
+
+    private func release() async throws(DeskRefusal) -> [UInt8] {
+        let released: [UInt32]?
+        do throws(StoreError) { released = try await service.rotation.release() } catch {
+            throw .store(error)
+        }
+        guard let released else {
+            throw .status(409, "Older keys are still needed: ask without --drop-old how far it is.")
+        }
+        var json = JSONWriter()
+        json.beginObject()
+        json.key("released")
+        json.beginArray()
+        for number in released { json.int(Int64(number)) }
+        json.endArray()
+        json.endObject()
+        return json.bytes
+    }
+}

@@ -1,0 +1,154 @@
+import AtRest
+import PushModel
+import WireFormats
+
+/// Goes through the rows of a store and opens them.
+struct StoreLook {
+    /// Faults that are told one by one; more of them say no more.
+    private static let told = 20
+    /// A sample: so many places, and so many rows behind each. Keys are digests, so places are even.
+    private static let places = 32
+    private static let rowsPerPlace = 32
+
+    let rows: any StoredRows
+    let check: RowCheck
+    let keyFile: String
+
+    private var records = 0
+    private var pushes = 0
+    private(set) var faults: [(place: String, sentence: String)] = []
+    private var untold = 0
+    private var isSample = false
+
+    init(rows: any StoredRows, check: RowCheck, keyFile: String) {
+        self.rows = rows
+        self.check = check
+        self.keyFile = keyFile
+    }
+
+    mutating func all() async throws(StoreError) {
+        var key: Digest16?
+        // Ends: each page begins behind the last.
+        while true {
+            let page = try await page(after: key, limit: StoreDigest.page)
+            for record in page { look(at: record) }
+            guard let last = page.last else { break }
+            key = last.key
+        }
+        var place: StoredPlace? = []
+        // Ends: as above.
+        while let after = place { place = try await pushes(after: after, limit: StoreDigest.page) }
+    }
+
+    mutating func sample(_ world: World) async throws(StoreError) {
+        isSample = true
+        // From the beginning too, so that a small store is looked at as a whole.
+        var place: Digest16?
+        for _ in 0..<Self.places {
+            for record in try await page(after: place, limit: Self.rowsPerPlace) { look(at: record) }
+            place = Digest16(high: world.random(), low: world.random())
+        }
+        _ = try await pushes(after: [], limit: Self.places * Self.rowsPerPlace)
+    }
+
+    // MARK: reading on over what cannot be read
+
+    /// A page; one that holds a row which cannot be read ends before it, and the fault is noted.
+    private mutating func page(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
+        do throws(StoreError) { return try await rows.records(after: key, limit: limit) } catch {
+            guard error.code == .corrupt else { throw error }
+        }
+        var page: [StoredRecord] = []
+        do throws(StoreError) {
+            while page.count < limit {
+                guard let next = try await rows.records(after: page.last?.key ?? key, limit: 1).first else {
+                    break
+                }
+                page.append(next)
+            }
+        } catch {
+            guard error.code == .corrupt else { throw error }
+            let behind = (page.last?.key ?? key).map { "behind key \(Hex.encode($0.bytes))" } ?? "first row"
+            note("records, \(behind)", "The row cannot be read. Restore the store from a backup.")
+        }
+        // Nothing more is read behind it: an empty page ends the look at this table.
+        for record in page { look(at: record) }
+        return []
+    }
+
+    /// Looks at a page of pushes; where the next one begins, `nil` behind the last, and behind one that
+    /// cannot be read.
+    private mutating func pushes(
+        after place: StoredPlace, limit: Int
+    ) async throws(StoreError) -> StoredPlace? {
+        do throws(StoreError) {
+            let page = try await rows.pushes(after: place, limit: limit)
+            for owed in page.pushes { look(at: owed.push) }
+            return page.next
+        } catch {
+            guard error.code == .corrupt else { throw error }
+        }
+        var last: PushID?
+        var next: StoredPlace? = place
+        do throws(StoreError) {
+            // Ends: each step goes one row further, and one of them cannot be read.
+            while let after = next {
+                let page = try await rows.pushes(after: after, limit: 1)
+                for owed in page.pushes {
+                    look(at: owed.push)
+                    last = owed.push.id
+                }
+                next = page.next
+            }
+        } catch {
+            guard error.code == .corrupt else { throw error }
+            note(
+                "outbox, \(last.map { "behind push \($0.text)" } ?? "first of a page")",
+                "The row cannot be read. Restore the store from a backup.")
+        }
+        return nil
+    }
+
+    // MARK: one row
+
+    private mutating func look(at record: StoredRecord) {
+        records += 1
+        guard let fault = check.fault(of: record) else { return }
+        let cure = "The next registration writes it anew; else restore a backup."
+        note("records, \(record.space), key \(Hex.encode(record.key.bytes))", sentence(fault, cure))
+    }
+
+    private mutating func look(at push: StoredPush) {
+        pushes += 1
+        guard let fault = check.fault(of: push) else { return }
+        let cure = "The relay drops it when it is its turn; restore a backup if it must be sent."
+        note("outbox, push \(push.id.text)", sentence(fault, cure))
+    }
+
+    private func sentence(_ fault: RowCheck.Fault, _ cure: String) -> String {
+        switch fault {
+        case .unknownKey(let number):
+            "It is sealed with key \(number), which \(keyFile) does not have: put it back from an older copy."
+        case .doesNotOpen: "The row does not open: its bytes were changed. \(cure)"
+        case .doesNotRead: "The row opens and holds what does not belong there. \(cure)"
+        }
+    }
+
+    private mutating func note(_ place: String, _ sentence: String) {
+        guard faults.count < Self.told else {
+            untold += 1
+            return
+        }
+        faults.append((place, sentence))
+    }
+
+    func findings(_ name: String) -> [Finding] {
+        let count = "\(records) records and \(pushes) owed pushes"
+        guard !faults.isEmpty else {
+            return [.good(.store, name, isSample ? "A sample of \(count) opens." : "All \(count) open.")]
+        }
+        var findings: [Finding] = faults.map { .fault(.store, $0.place, $0.sentence) }
+        if untold > 0 { findings.append(.fault(.store, name, "\(untold) more rows have a fault.")) }
+        return findings
+    }
+}

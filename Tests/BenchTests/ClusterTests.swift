@@ -1,0 +1,165 @@
+import PushModel
+import PushTesting
+import Testing
+import WireFormats
+
+@testable import Bench
+
+@Suite("What the ledger of several relays proves", .timeLimit(.minutes(1)))
+struct ClusterTests {
+    private func at(_ milliseconds: Int64) -> UnixTime { UnixTime(milliseconds: 1_000_000 + milliseconds) }
+
+    private func fault(
+        _ kind: ClusterLedger.Fault.Kind, _ relays: Set<Int> = [0], from: Int64 = 1000, sent: Int64 = 1200,
+        to: Int64 = 1200
+    ) -> ClusterLedger.Fault {
+        .init(kind: kind, relays: relays, began: at(from), sentUntil: at(sent), ended: at(to))
+    }
+
+    /// An acknowledged push with its arrivals, and what was done meanwhile.
+    private func verdict(
+        _ arrivals: [(relay: Int, id: String, Int64)], _ faults: ClusterLedger.Fault...,
+        kind: ProviderKind = .apns, acknowledged: Bool = true, silence: ClusterLedger.Silence? = nil
+    ) -> ClusterVerdict {
+        var ledger = ClusterLedger()
+        ledger.asked([("p", kind)])
+        if acknowledged { ledger.acknowledged(["p"], by: 0, asked: at(0), at: at(1), areAlive: true) }
+        for arrival in arrivals {
+            ledger.arrived("p", .init(relay: arrival.relay, id: arrival.id, at: at(arrival.2)))
+        }
+        for fault in faults { ledger.happened(fault) }
+        if let silence { ledger.mustBeSilent(silence) }
+        return ClusterVerdict(ledger)
+    }
+
+    @Test("What was acknowledged and never came is lost; what came unacknowledged is not")
+    func lost() {
+        #expect(verdict([]).lost == 1 && !verdict([]).hasPassed)
+        #expect(verdict([(0, "a", 5)]).hasPassed)
+        let unpromised = verdict([(0, "a", 5)], acknowledged: false)
+        #expect(unpromised.unpromised == 1 && unpromised.hasPassed)
+    }
+
+    @Test("A kill explains what its own relay had just sent, once it is gone, under one name")
+    func killed() {
+        let kill = fault(.killed)
+        #expect(verdict([(0, "a", 900), (1, "a", 1300)], kill).hasPassed)
+        #expect(verdict([(0, "a", 900), (0, "a", 1300)], kill).hasPassed, "its successor")
+        #expect(!verdict([(1, "a", 900), (0, "a", 1300)], kill).hasPassed, "sent by one that lived")
+        #expect(!verdict([(0, "a", -2500), (1, "a", 1300)], kill).hasPassed, "long settled")
+        #expect(!verdict([(0, "a", 900), (1, "a", 1100)], kill).hasPassed, "before it was gone")
+        let renamed = verdict([(0, "a", 900), (1, "b", 1300)], kill)
+        #expect(renamed.doubledUnderTwoNames == 1 && !renamed.hasPassed)
+        #expect(verdict([(0, "", 900), (1, "", 1300)], kill, kind: .fcm).hasPassed)
+        #expect(verdict([(0, "a", 900), (1, "b", 1300)], kill).example?.contains("relay 1") == true)
+    }
+
+    @Test("A suspended relay excuses others, and never itself")
+    func suspended() {
+        let stop = fault(.suspended, sent: 1200, to: 40_000)
+        #expect(verdict([(0, "a", 900), (1, "a", 25_000)], stop).hasPassed)
+        #expect(
+            !verdict([(1, "a", 25_000), (0, "a", 40_100)], stop).hasPassed, "woken, it sent what others had")
+        #expect(!verdict([(0, "a", 900), (0, "a", 40_100)], stop).hasPassed, "woken, it sent again")
+    }
+
+    @Test("While its store is away a relay may send what it cannot settle, as long as its lease holds")
+    func storeLost() {
+        let outage = fault(.storeLost, sent: 11_000, to: 40_000)
+        #expect(verdict([(0, "a", 10_500), (2, "a", 21_000)], outage).hasPassed)
+        #expect(!verdict([(0, "a", 11_500), (2, "a", 21_000)], outage).hasPassed)
+        let silence = ClusterLedger.Silence(relay: 0, from: at(12_000), to: at(40_000))
+        #expect(verdict([(0, "a", 12_000)], silence: silence).hasPassed)
+        #expect(verdict([(1, "a", 13_000)], silence: silence).hasPassed)
+        #expect(verdict([(0, "a", 13_000)], silence: silence).sentWithoutLease == 1)
+        #expect(!verdict([(0, "a", 13_000)], silence: silence).hasPassed)
+    }
+
+    @Test("Each double of a push wants an explanation of its own")
+    func thrice() {
+        let kill = fault(.killed)
+        #expect(!verdict([(0, "a", 900), (1, "a", 1300), (2, "a", 1400)], kill).hasPassed)
+        let second = fault(.killed, [1], from: 1350, sent: 1360, to: 1360)
+        #expect(verdict([(0, "a", 900), (1, "a", 1300), (2, "a", 1400)], kill, second).hasPassed)
+        #expect(
+            verdict([(2, "a", 1400), (0, "a", 900), (1, "a", 1300)], second, kill).hasPassed, "in any order")
+    }
+
+    @Test("Service is back with the first push that was asked for behind the fault")
+    func back() {
+        var ledger = ClusterLedger()
+        ledger.asked([("p", .apns), ("q", .apns)])
+        #expect(ledger.serviceBackAfter == nil)
+        ledger.watch(from: at(1000))
+        ledger.acknowledged(["p"], by: 0, asked: at(900), at: at(1100), areAlive: true)
+        #expect(ledger.serviceBackAfter == nil)
+        ledger.acknowledged(["q"], by: 0, asked: at(1200), at: at(3000), areAlive: true)
+        ledger.acknowledged(["q"], by: 0, asked: at(1300), at: at(4000), areAlive: true)
+        #expect(ledger.serviceBackAfter == .seconds(2))
+    }
+
+    @Test("A scenario passes only when nothing at all was wrong, and its report says what was")
+    func report() throws {
+        func passes(
+            _ scenario: ClusterScenario = .crash,
+            _ outcome: ClusterOutcome = ClusterOutcome(
+                drainedIn: .seconds(1), exitStatuses: [0, 0, 0], owed: 0),
+            back: Int64 = 2000, _ change: (inout ClusterLedger) -> Void = { _ in }
+        ) throws -> Bool {
+            let plan = ClusterPlan(executable: "/bin/true", directory: "/nowhere", seed: 7)
+            let run = ClusterRun(plan, random: ChaosRandom(seed: 7))
+            run.ledger { ledger in
+                ledger.asked([("p", .apns)])
+                ledger.watch(from: at(0))
+                ledger.acknowledged(["p"], by: 0, asked: at(0), at: at(back), areAlive: true)
+                ledger.arrived("p", .init(relay: 0, id: "a", at: at(1)))
+                change(&ledger)
+            }
+            let (report, hasPassed) = ClusterReport.make(scenario, run, outcome)
+            let json = try JSONValue.parse(Array(report.json().utf8))
+            #expect(json["passed"] == .bool(hasPassed))
+            #expect(json["scenario"]?.string == scenario.rawValue)
+            return hasPassed
+        }
+        #expect(try passes())
+        #expect(try !passes(.crash, ClusterOutcome(drainedIn: nil, exitStatuses: [0, 0, 0], owed: 0)))
+        #expect(
+            try !passes(.crash, ClusterOutcome(drainedIn: .seconds(1), exitStatuses: [0, nil, 0], owed: 0)))
+        #expect(try !passes(.crash, ClusterOutcome(drainedIn: .seconds(1), exitStatuses: [0, 1, 0], owed: 0)))
+        #expect(try !passes(.crash, ClusterOutcome(drainedIn: .seconds(1), exitStatuses: [0, 0, 0], owed: 1)))
+        #expect(try !passes(.suspension), "nobody took over")
+        #expect(
+            try passes(.suspension) {
+                $0.asked([("q", .apns)])
+                $0.acknowledged(["q"], by: 0, asked: self.at(1), at: self.at(2), areAlive: true)
+                $0.arrived("q", .init(relay: 1, id: "b", at: self.at(3)))
+            })
+        #expect(try passes(.failover, back: 14_999))
+        #expect(try !passes(.failover, back: 15_000), "back too late")
+        #expect(try !passes { $0.wasGivenUp() })
+        #expect(try !passes { $0.unexpected(500) })
+        #expect(try !passes { $0.arrived("another", .init(relay: 0, id: "a", at: self.at(2))) })
+        #expect(
+            try !passes { $0.acknowledged([], by: 0, asked: self.at(0), at: self.at(1), areAlive: false) })
+        #expect(try passes { $0.wasUnanswered() })
+    }
+
+    @Test("A plan that fits nothing is refused")
+    func plans() {
+        var plan = ClusterPlan(executable: "/bin/true", directory: "/nowhere", seed: 7)
+        #expect(throws: Never.self) { try plan.check() }
+        plan.scenarios = [.mixed]
+        #expect(throws: BenchError(.badPlan)) { try plan.check() }
+        plan.olderExecutable = "/bin/false"
+        #expect(throws: Never.self) { try plan.check() }
+        plan.scenarios = [.kills]
+        plan.store = .sqlite
+        #expect(throws: BenchError(.badPlan)) { try plan.check() }
+        plan.relays = 1
+        #expect(throws: Never.self) { try plan.check() }
+        plan.scenarios = [.failover]
+        #expect(throws: BenchError(.badPlan)) { try plan.check() }
+        plan.scenarios = []
+        #expect(throws: BenchError(.badPlan)) { try plan.check() }
+    }
+}

@@ -1,0 +1,49 @@
+import AtRest
+import Delivery
+import PushModel
+import PushTesting
+import Synchronization
+
+/// Several processes on one store, and one clock for all.
+enum Fleet {
+    /// Runs as many cores as there are plans until `body` ends.
+    static func run(
+        _ depot: Depot, _ plans: [DeliveryService.Plan], limits: DeliveryLimits = DeliveryLimits(),
+        _ body: ([Rig]) async throws -> Void
+    ) async throws {
+        try await add([], depot, plans[...], limits, body)
+    }
+
+    private static func add(
+        _ rigs: [Rig], _ depot: Depot, _ plans: ArraySlice<DeliveryService.Plan>, _ limits: DeliveryLimits,
+        _ body: ([Rig]) async throws -> Void
+    ) async throws {
+        guard let plan = plans.first else { return try await body(rigs) }
+        try await Rig.run(depot, plan, limits: limits) { rig in
+            try await add(rigs + [rig], depot, plans.dropFirst(), limits, body)
+        }
+    }
+}
+
+extension [Rig] {
+    /// Lets time pass for all of them.
+    func pass(_ span: Duration, step: Duration = .milliseconds(500)) async {
+        await self[0].pass(span, step: step, sleepers: 3 * count)
+    }
+
+    /// Lets time pass until together they have ended so many pushes, not faster than the store answers.
+    func pass(untilEnded number: Int) async throws {
+        while reduce(0, { $0 + $1.outbox.ended.count }) < number, !Task.isCancelled {
+            await pass(.milliseconds(100), step: .milliseconds(100))
+            for rig in self where !rig.outbox.isCut.withLock(\.self) { _ = try await rig.store.load() }
+        }
+    }
+
+    /// Lets time pass until the store owes so many: what others owe it knows by their last renewals.
+    func pass(untilOwed number: Int) async throws {
+        guard let living = first(where: { !$0.outbox.isCut.withLock(\.self) }) else { return }
+        while try await living.store.load().rows != number, !Task.isCancelled {
+            await pass(.seconds(1), step: .seconds(1))
+        }
+    }
+}

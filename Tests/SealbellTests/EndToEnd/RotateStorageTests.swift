@@ -1,0 +1,67 @@
+import AtRest
+import Foundation
+import PushModel
+import Simulators
+import Testing
+import WireFormats
+import ZulipPush
+
+@testable import sealbell
+
+@Suite("sealbell keys rotate-storage", .timeLimit(.minutes(5)))
+struct RotateStorageTests {
+    @Test("Beside a relay that serves: registrations and owed pushes go on, and the old key may go")
+    func rotates() async throws {
+        try await RelayStage.with { stage in
+            let path = try stage.configuration().store.keysFile
+            var phone: TestPhone?
+            stage.apns.turn { $0.shutdownUntil = .distantFuture }
+            try await stage.run { relay in
+                let person = try Operator(relay)
+                let server = try await relay.server()
+                phone = try await relay.phone(.apns, of: server)
+                let first = try #require(phone)
+                _ = try await server.notify(TestPhone.message(1, "before"), [first], relay)
+                let rotated = await person.run("keys", "rotate-storage", "--file", path)
+                #expect(rotated.status == .done, "\(rotated.err)")
+                #expect(rotated.out.count == 1 && rotated.out[0].contains("key 2"))
+                #expect(try KeyFile.read(path).seal.map(\.number) == [2, 1])
+                let again = await person.run("keys", "rotate-storage", "--file", path)
+                #expect(again.status == .done && (try? KeyFile.read(path).seal.count) == 2)
+                _ = try await server.notify(TestPhone.message(2, "after"), [first], relay)
+                let dropped = await person.run("keys", "rotate-storage", "--drop-old", "--file", path)
+                #expect(dropped.status == .done, "\(dropped.err)")
+                #expect(try KeyFile.read(path).seal.map(\.number) == [2])
+                #expect(try await relay.owed() == 2)
+            }
+            // With the new key alone the next relay knows the phone, and sends what was owed.
+            stage.apns.turn { $0.shutdownUntil = nil }
+            try await stage.run { relay in try await relay.drained() }
+            let opened = try stage.apns.deliveries().map { try #require(phone).open($0) }
+            #expect(opened.count == 2)
+        }
+    }
+
+    @Test("Without a relay the key waits in the file; a file of another store is refused, and told")
+    func others() async throws {
+        try await RelayStage.with { stage in
+            let path = try stage.configuration().store.keysFile
+            try await stage.run { relay in
+                let person = try Operator(relay)
+                let right = try #require(FileManager.default.contents(atPath: path))
+                unlink(path)
+                _ = try KeyFile.create(path, .live)
+                let refused = await person.run("keys", "rotate-storage", "--file", path)
+                #expect(refused.status == .configuration)
+                #expect(refused.err.contains { $0.contains("does not fit the store") })
+                try right.write(to: URL(filePath: path))
+                unlink(stage.state + "/" + RunFile.name)
+                let alone = await person.run("keys", "rotate-storage", "--file", path)
+                #expect(alone.status == .done && alone.err.contains { $0.contains("when it starts") })
+                #expect(try KeyFile.read(path).seal.count == 2)
+                let missing = await person.run("keys", "rotate-storage", "--file", path + ".none")
+                #expect(missing.status == .configuration)
+            }
+        }
+    }
+}

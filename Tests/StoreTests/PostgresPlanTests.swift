@@ -1,0 +1,88 @@
+import PushModel
+import PushTesting
+import Testing
+
+@testable import PostgresStore
+
+/// No statement that a push passes may read a whole table, whatever the planner thinks of its size.
+@Suite("PostgreSQL's plans", .timeLimit(.minutes(2)))
+struct PostgresPlanTests {
+    private static let hot: [(Statement, parameters: Int, index: String)] = [
+        (PostgresSQL.accept, 15, "outbox_pkey"), (PostgresSQL.holders, 1, "marks_pkey"),
+        (PostgresSQL.settle, 7, "outbox_pkey"), (PostgresSQL.putOff, 9, "outbox_pkey"),
+        (PostgresSQL.claim, 7, "parked_by_origin"), (PostgresSQL.nextDue, 2, "parked_by_due"),
+        (PostgresSQL.endCustody, 4, "parked_by_custody"),
+        (PostgresSQL.takeOverInMemory, 4, "in_memory_by_owner"),
+        (PostgresSQL.takeOverParked, 4, "parked_by_"), (PostgresSQL.letGo, 4, "parked_by_"),
+        (PostgresSQL.reclaim, 2, "in_memory_by_owner"),
+        (PostgresSQL.buryOwners, 3, "in_memory_by_owner"), (PostgresSQL.dropMarks, 3, "marks_by_minute"),
+        (PostgresSQL.find, 1, "records_pkey"), (PostgresSQL.change, 17, "records_pkey"),
+        (PostgresSQL.expireAddress, 5, "records_by_address"), (PostgresSQL.purge, 2, "records_by_expiry"),
+        (PostgresSQL.forget, 2, "records_by_owner"), (PostgresSQL.pageSpace, 4, "records_by_space"),
+        (PostgresSQL.pageOwner, 4, "records_by_owner"), (PostgresSQL.pageAddress, 4, "records_by_address"),
+        (PostgresSQL.owed, 1, "outbox_pkey"), (PostgresSQL.oldest, 0, "outbox_pkey")
+    ]
+
+    private static let cut = "=== plan"
+
+    @Test("Every hot statement finds its rows by an index, in an empty table and in a full one")
+    func indexes() async throws {
+        let database = try await PostgresDatabase()
+        let cluster = try await PostgresCluster.shared
+        let name = String(try #require(database.url.split(separator: "/").last))
+        var limits = database.limits
+        limits.outboxRows = 100_000
+        let store = try await database.open(OwnerID(Digest16(high: 4, low: 4)), limits: limits)
+        let now = database.clock.now
+        let planning = PostgresOpening.planning.map { "SET \($0) = \($1);" }.joined(separator: " ")
+        let pushes = (0..<3_000 as Range<UInt64>).map { number in
+            var push = PostgresSamples.push(
+                number, database.clock, parked: number % 2 == 0, origin: number % 50)
+            push.mark = PostgresSamples.digest(number + 500_000)
+            return push
+        }
+        _ = try await store.accept(pushes, changes: [], now: now)
+        let records = (0..<3_000 as Range<UInt64>).map { number in
+            var record = PostgresSamples.record(number)
+            (record.owner, record.address) = (PostgresSamples.digest(number % 70), record.key)
+            return StoredChange.put(record, if: .any)
+        }
+        _ = try await store.apply(records, now: now)
+        // By the sizes of the files alone, and with what the server has counted.
+        for isAnalysed in [false, true] {
+            if isAnalysed { try await cluster.execute("ANALYZE", database: name) }
+            let script = Self.hot.map { statement, count, _ in
+                let values =
+                    count == 0 ? "" : "(\(repeatElement("NULL", count: count).joined(separator: ",")))"
+                return """
+                    SELECT '\(Self.cut)'; PREPARE \(statement.name) AS \(statement.text);
+                    EXPLAIN EXECUTE \(statement.name)\(values);
+                    """
+            }
+            let plans = try await cluster.execute(
+                planning + script.joined(separator: "\n"), database: name)
+            let parts = plans.split(separator: Self.cut).map(String.init)
+            try #require(parts.count == Self.hot.count)
+            for ((statement, _, index), plan) in zip(Self.hot, parts) {
+                #expect(plan.contains(index), "\(statement.name): \(plan)")
+                #expect(Self.wholeScans(plan).isEmpty, "\(statement.name): \(plan)")
+            }
+        }
+        await store.close()
+    }
+
+    /// Scans of a large table without a condition on its index, where nothing bounds them from above.
+    private static func wholeScans(_ plan: String) -> [Substring] {
+        let lines = plan.split(separator: "\n")
+        return lines.indices.compactMap { at in
+            let line = lines[at]
+            guard line.contains(" on outbox") || line.contains(" on marks") || line.contains(" on records"),
+                line.contains("Scan")
+            else { return nil }
+            if line.contains("Seq Scan") { return line }
+            let next = at + 1 < lines.count ? lines[at + 1] : ""
+            let isBounded = at > 0 && lines[at - 1].contains("Limit")
+            return next.contains("Index Cond") || next.contains("Recheck Cond") || isBounded ? nil : line
+        }
+    }
+}
