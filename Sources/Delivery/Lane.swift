@@ -322,9 +322,9 @@ final class Lane<P: Provider>: LaneDoor {
 
     /// Changes the state and carries out what follows.
     ///
-    /// The settler has the steps before anybody else can change the state: a push that came back to memory and
-    /// left it at once would else reach the store in the other order, and stand there as held by us, who do
-    /// not hold it.
+    /// The settler has the steps before anybody else can change the state: a push that came back to memory
+    /// and left it at once would else reach the store in the other order, and stand there as held by us,
+    /// who do not hold it.
     private func change<Value>(_ body: (inout LaneState) -> (Value, LaneState.Actions)) -> Value {
         let (value, actions) = state.withLock { state in
             let (value, actions) = body(&state)
