@@ -81,7 +81,7 @@ package struct SharedBench: Sendable {
         _ stages: [RelayStage], _ eventLoop: any EventLoop
     ) async throws -> (report: BenchReport, hasPassed: Bool) {
         var addresses: [RelayStage.Address] = []
-        // One behind the other: the first makes the storage keys that all share.
+        // One behind the other, so that the schema is made once and nobody waits for it.
         for stage in stages {
             try stage.launch()
             addresses.append(try await stage.ready(within: .seconds(60)))

@@ -1,3 +1,4 @@
+import AtRest
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Darwin)
@@ -37,6 +38,7 @@ package final class RelayStage: Sendable {
             bouncerKey = first.bouncerKey
         } else {
             bouncerKey = try Self.makeBouncerKeys(in: plan.directory, world)
+            try Self.makeStorageKeys(for: plan, world)
         }
         self.plan = plan
         self.world = world
@@ -55,6 +57,19 @@ package final class RelayStage: Sendable {
         try write(
             "{\"\(Base64.text(pair.publicKey))\": \"\(privateText)\"}\n", "\(directory)/bouncer.keys")
         return pair.publicKey
+    }
+
+    /// A relay makes storage keys beside a file, and never beside a database that it may share.
+    private static func makeStorageKeys(for plan: RelayPlan, _ world: World) throws(BenchError) {
+        switch plan.store {
+        case .sqlite, .sqliteWithoutSync, .memory: return
+        case .postgres, .postgresWithoutSync: break
+        }
+        do {
+            _ = try KeyFile.create("\(plan.directory)/storage.keys", world)
+        } catch {
+            throw BenchError(.fileFault)
+        }
     }
 
     /// Starts the program; does not wait until it is ready.
