@@ -11,10 +11,10 @@ import Testing
     {
         let limits = WebSocketLimits.patient
         let frame = RawFrame(RawFrame.binary, [UInt8](repeating: 5, count: 16_000)).bytes
-        let count = 2_000
+        let count = 1_000
         try await withPair(limits) { connection, wire in
             wire.send([UInt8](repeatElement(frame, count: count).joined()))
-            // 32 MB: more than both kernels' buffers hold, so the bound is reached and the rest waits outside.
+            // 16 MB: more than both kernels' buffers hold, so the bound is reached and the rest waits outside.
             try await connection.held(until: { $0.bytes >= limits.readAheadBytes })
             for number in 0..<count {
                 let message = try await connection.receive()
@@ -28,7 +28,8 @@ import Testing
     @Test("small messages are bounded by their number") func small() async throws {
         let limits = WebSocketLimits.patient
         let frame = RawFrame(RawFrame.binary, [1]).bytes
-        let count = 400_000
+        // Half as many again as the bound below.
+        let count = 165_000
         try await withPair(limits) { connection, wire in
             wire.send([UInt8](repeatElement(frame, count: count).joined()))
             try await connection.held(until: { $0.messages >= limits.readAheadMessages })
