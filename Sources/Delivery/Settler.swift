@@ -28,9 +28,6 @@ final class Settler: Sendable {
         let first: OutcomeKind?
     }
 
-    /// Endings that are kept: a process that was cut off has at most a full backlog of them.
-    private var endingsLimit: Int { limits.settleBacklog }
-
     private let state = Mutex(State())
     private let bell = Bell()
     private let outbox: any Outbox
@@ -47,14 +44,6 @@ final class Settler: Sendable {
 
     var isCongested: Bool { state.withLock { $0.items.count >= limits.settleBacklog } }
     var backlog: Int { state.withLock { $0.items.count } }
-
-    func add(_ item: Item) {
-        let wasEmpty = state.withLock { state in
-            state.items.append(item)
-            return state.items.count == 1
-        }
-        if wasEmpty { bell.ring() }
-    }
 
     func add(_ items: [Item]) {
         guard !items.isEmpty else { return }
@@ -76,9 +65,7 @@ final class Settler: Sendable {
                 guard ids.contains(id) else { continue }
                 known[id] = Ending(step: item.settlement.step, first: item.settlement.first)
             }
-            if !state.endings.isEmpty {
-                for id in ids { if let ending = state.endings[id] { known[id] = ending } }
-            }
+            if !state.endings.isEmpty { for id in ids { known[id] = state.endings[id] ?? known[id] } }
             return known
         }
         guard !known.isEmpty else { return (pushes, []) }
@@ -94,15 +81,20 @@ final class Settler: Sendable {
         return (unknown, ended)
     }
 
-    /// The store would not hear how a push ended, for it was another's, or had been told before.
-    private func keep(_ settlement: Settlement) {
-        let id = settlement.push.id
+    /// Takes out what the store was told, and keeps the ends that it would not hear, for the pushes were
+    /// another's, or it had been told before. In one step: at every moment an end stands in one of both.
+    private func takeOut(_ batch: [Item], _ ours: [Bool]) {
         state.withLock { state in
-            let ending = Ending(step: settlement.step, first: settlement.first)
-            guard state.endings.updateValue(ending, forKey: id) == nil else { return }
-            state.endingsInOrder.append(id)
-            if state.endings.count > endingsLimit, let oldest = state.endingsInOrder.popFirst() {
-                state.endings[oldest] = nil
+            state.items.removeFirst(batch.count)
+            for (item, isOurs) in zip(batch, ours) where !isOurs && item.settlement.step.isEnd {
+                let (id, settlement) = (item.settlement.push.id, item.settlement)
+                let ending = Ending(step: settlement.step, first: settlement.first)
+                guard state.endings.updateValue(ending, forKey: id) == nil else { continue }
+                state.endingsInOrder.append(id)
+                // A process that was cut off has at most a full backlog of them.
+                if state.endings.count > limits.settleBacklog, let oldest = state.endingsInOrder.popFirst() {
+                    state.endings[oldest] = nil
+                }
             }
         }
     }
@@ -129,10 +121,9 @@ final class Settler: Sendable {
                 let ours = try await outbox.settle(
                     batch.map(\.settlement), feedback: batch.flatMap(\.feedback))
                 failures = 0
-                state.withLock { $0.items.removeFirst(batch.count) }
+                takeOut(batch, ours)
                 for (item, isOurs) in zip(batch, ours) {
                     item.committed?()
-                    if !isOurs, item.settlement.step.isEnd { keep(item.settlement) }
                     if isOurs, let (lane, due) = item.settlement.parks { landed(lane, due) }
                 }
             } catch {
