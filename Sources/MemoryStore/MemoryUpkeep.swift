@@ -55,6 +55,9 @@ extension MemoryStore: StoreUpkeep {
         }
     }
 
+    /// Rows in memory are copied nowhere.
+    package func bar(_ isBarred: Bool) async throws(StoreError) {}
+
     package func put(setting name: String, to value: [UInt8]?) async throws(StoreError) {
         shared.state.withLock { $0.settings[name] = value }
     }

@@ -274,8 +274,12 @@ extension PostgresCore {
             query.add(clockAhead)
             query.add(int32: limits.markMinutes + 1)
             query.add(Int64(limits.marksPerSweep))
+            query.add(int32: Int(firstMarkMinute))
         }
-        return try session.run([query], commits: true)[0].changed
+        let rows = try session.run([query], commits: true)[0]
+        let dropped = Int(try rows.int(0, 0))
+        if dropped < limits.marksPerSweep { noteMarks(dropped: try rows.int(0, 1)) }
+        return dropped
     }
 
     func buryOwners(_ session: PostgresSession) throws(PostgresFault) {

@@ -12,10 +12,15 @@ struct SQLState: Sendable, Hashable {
     var mayPass: Bool { text == "40001" || text == "40P01" }
 
     /// The values of the statement are at fault, and not the server's state.
-    var blamesValues: Bool { family == "22" || family == "23" || family == "54" }
+    var blamesValues: Bool { (family == "22" || family == "23" || family == "54") && !isBarred }
+
+    /// A row was refused by the only check that there is: the store was closed by a copy
+    /// (`PostgresUpkeepSQL.bar`).
+    private var isBarred: Bool { text == "23514" }
 
     /// What a call is told when a statement failed, and its transaction with it: nothing was written.
     var storeCode: StoreError.Code {
+        if isBarred { return .moved }
         switch family {
         // Authorisation, and a database or schema that is not there.
         case "28", "3D", "3F": return .denied

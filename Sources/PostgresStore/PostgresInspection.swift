@@ -86,7 +86,9 @@ package struct PostgresInspection: Sendable {
                 session.answerWithin = span + .seconds(5)
                 let results = try session.run(
                     [
-                        Query(PostgresSQL.owedByLane), Query(PostgresSQL.oldest), Query(PostgresSQL.commit)
+                        Query(PostgresSQL.owedByLane),
+                        Query(PostgresSQL.oldest) { $0.add(Digest16(high: 0, low: 0)) },
+                        Query(PostgresSQL.commit)
                     ], commits: false)
                 var owed = Owed()
                 for row in 0..<results[0].count {

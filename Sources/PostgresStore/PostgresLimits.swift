@@ -41,8 +41,9 @@ package struct PostgresLimits: Sendable {
     package var retries = 5
     /// Minutes that a mark is held at least (DESIGN §2.7).
     package var markMinutes = 10
-    /// Marks that one sweep removes with one statement.
-    package var marksPerSweep = 5_000
+    /// Marks that one sweep removes with one statement: some tenths of a second on one connection. A minute's
+    /// marks end together, and each statement walks over what those before it removed.
+    package var marksPerSweep = 20_000
     /// Between sweeps.
     package var sweepEvery: Duration = .seconds(10)
     /// Origins that one pass of a claim takes turns over: one step in the index for each.

@@ -41,7 +41,7 @@ enum PostgresOpening {
     /// an index, is right while it is short, and stays when it has grown.
     static let planning = [
         ("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off"), ("enable_hashjoin", "off"),
-        ("enable_mergejoin", "off")
+        ("enable_mergejoin", "off"), ("enable_bitmapscan", "off")
     ]
 
     private static func settings(

@@ -1,25 +1,3 @@
-/// One text of SQL.
-struct Statement: Sendable {
-    let number: Int
-    let text: String
-    /// Prepared once on each connection, under its number. Steps of the schema run once and are not.
-    let isKept: Bool
-    var name: String { "s\(number)" }
-
-    /// - Parameter number: its own among those that are kept.
-    init(_ number: Int, _ text: String) {
-        self.number = number
-        self.text = text
-        isKept = true
-    }
-
-    init(once text: String) {
-        number = -1
-        self.text = text
-        isKept = false
-    }
-}
-
 /// All SQL that the engine runs, but for the steps of `PostgresSchema`.
 ///
 /// Only what PostgreSQL's neighbours on the same wire have too: no `LISTEN`, no advisory lock, no function of
@@ -71,6 +49,12 @@ enum PostgresSQL {
         "((extract(epoch FROM clock_timestamp()) * 1000)::int8 + \(ahead)::int8)"
     }
 
+    /// Finds the rows of a table one by one, each by its key in an index: `column = key`, in other words. For
+    /// an equality the planner also weighs to read all of the index in its order, and takes that where it
+    /// believes the table to hold next to nothing, as it does behind every vacuum of an outbox that is worked
+    /// off: then each push pays for all that are owed, and for all dead ones that an old snapshot keeps.
+    static func each(_ column: String, _ key: String) -> String { "\(column) BETWEEN \(key) AND \(key)" }
+
     // MARK: accepting
 
     /// Writes pushes with their marks; those whose mark is held are left out. The ids that were written.
@@ -97,7 +81,7 @@ enum PostgresSQL {
             WHERE i.mark IS NOT NULL ORDER BY i.mark
             ON CONFLICT (mark) DO UPDATE SET id = excluded.id, minute = excluded.minute, first = NULL
             WHERE m.minute < excluded.minute - $3::int4
-            AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.id = m.id)
+            AND (SELECT o.id FROM outbox o WHERE o.id = m.id) IS NULL
             RETURNING m.id
         ), written AS (
             INSERT INTO outbox (id, lane, class, origin, record, touched_at, not_before, custody_ends,
@@ -116,7 +100,7 @@ enum PostgresSQL {
         11,
         """
         SELECT m.mark, m.id, CASE WHEN o.id IS NULL THEN coalesce(m.first, 1::int2) ELSE o.first END
-        FROM marks m LEFT JOIN outbox o ON o.id = m.id WHERE m.mark = ANY($1::uuid[])
+        FROM marks m LEFT JOIN outbox o ON \(each("o.id", "m.id")) WHERE m.mark = ANY($1::uuid[])
         """)
 
     // MARK: settling
@@ -133,16 +117,19 @@ enum PostgresSQL {
             SELECT * FROM unnest($3::uuid[], $4::int8[], $5::int2[], $6::bool[], $7::bool[])
             AS s(id, epoch, first, withdrawn, old)
         ), gone AS (
-            DELETE FROM outbox o USING step s WHERE o.id = s.id AND o.epoch = s.epoch AND o.owner = $1
+            DELETE FROM outbox o USING step s
+            WHERE \(each("o.id", "s.id")) AND o.epoch = s.epoch AND o.owner = $1
             RETURNING o.id, o.mark, coalesce(o.first, s.first) AS first, s.withdrawn, s.old, o.parked, o.lane,
             octet_length(o.sealed) AS size
         ), released AS (
-            DELETE FROM marks m USING gone g WHERE g.withdrawn AND m.mark = g.mark AND m.id = g.id
+            DELETE FROM marks m USING gone g
+            WHERE g.withdrawn AND \(each("m.mark", "g.mark")) AND m.id = g.id
         ), kept AS (
             UPDATE marks m SET first = g.first,
             minute = CASE WHEN g.old THEN (\(clock("$2")) / 60000)::int4 ELSE m.minute END
             FROM gone g
-            WHERE NOT g.withdrawn AND (g.first <> 1 OR g.old) AND m.mark = g.mark AND m.id = g.id
+            WHERE NOT g.withdrawn AND (g.first <> 1 OR g.old)
+            AND \(each("m.mark", "g.mark")) AND m.id = g.id
         )
         SELECT id, parked, lane, size FROM gone
         """)
@@ -159,7 +146,8 @@ enum PostgresSQL {
             $8::bool[], $9::int2[])
             AS s(id, epoch, retried, not_before, attempt, lane, parked, first)
         ), was AS MATERIALIZED (
-            SELECT s.*, o.parked AS was_parked, o.lane AS was_lane FROM step s JOIN outbox o ON o.id = s.id
+            SELECT s.*, o.parked AS was_parked, o.lane AS was_lane
+            FROM step s JOIN outbox o ON \(each("o.id", "s.id"))
             WHERE o.epoch = s.epoch AND o.owner = $1 FOR UPDATE OF o
         )
         UPDATE outbox o SET
@@ -168,7 +156,7 @@ enum PostgresSQL {
         lane = CASE WHEN w.retried THEN w.lane ELSE o.lane END,
         parked = w.parked,
         first = coalesce(o.first, nullif(w.first, 0))
-        FROM was w WHERE o.id = w.id AND o.epoch = w.epoch AND o.owner = $1
+        FROM was w WHERE \(each("o.id", "w.id")) AND o.epoch = w.epoch AND o.owner = $1
         RETURNING o.id, w.was_parked, w.was_lane, o.parked, o.lane
         """)
 
@@ -220,7 +208,7 @@ enum PostgresSQL {
             ORDER BY d.turn, g.place LIMIT $7
         ), taken AS (
             UPDATE outbox o SET parked = false, epoch = o.epoch + 1 FROM due d
-            WHERE o.id = d.id AND o.owner = $1 AND o.parked
+            WHERE \(each("o.id", "d.id")) AND o.owner = $1 AND o.parked
             RETURNING o.id, o.origin, o.record, o.touched_at, o.not_before, o.custody_ends, o.attempt,
             o.epoch, o.mark, o.sealed, d.turn, d.place
         )
@@ -252,10 +240,10 @@ enum PostgresSQL {
                 LIMIT $3 FOR UPDATE SKIP LOCKED) e
             WHERE h.owner <> $1
         ), gone AS (
-            DELETE FROM outbox o USING (SELECT id FROM ended LIMIT $3) e WHERE o.id = e.id
+            DELETE FROM outbox o USING (SELECT id FROM ended LIMIT $3) e WHERE \(each("o.id", "e.id"))
             RETURNING o.id, o.mark, o.lane, o.owner, octet_length(o.sealed) AS size
         ), released AS (
-            DELETE FROM marks m USING gone g WHERE m.mark = g.mark AND m.id = g.id
+            DELETE FROM marks m USING gone g WHERE \(each("m.mark", "g.mark")) AND m.id = g.id
         )
         SELECT lane, count(*), sum(size)::int8, owner = $1 FROM gone GROUP BY lane, owner = $1
         """)
@@ -314,7 +302,7 @@ enum PostgresSQL {
             LIMIT $3
         )
         UPDATE outbox o SET owner = $1, epoch = o.epoch + 1, parked = true FROM free f
-        WHERE o.id = f.id AND o.owner = f.owner RETURNING o.lane, octet_length(o.sealed), f.owner
+        WHERE \(each("o.id", "f.id")) AND o.owner = f.owner RETURNING o.lane, octet_length(o.sealed), f.owner
         """
     }
 
@@ -354,7 +342,7 @@ enum PostgresSQL {
             SELECT o.id FROM outbox o WHERE o.owner = $1 AND NOT o.parked LIMIT $2 FOR UPDATE
         )
         UPDATE outbox o SET epoch = o.epoch + 1, parked = true FROM mine m
-        WHERE o.id = m.id AND o.owner = $1 RETURNING o.lane
+        WHERE \(each("o.id", "m.id")) AND o.owner = $1 RETURNING o.lane
         """)
 
     /// Lets parked pushes of all other lanes go to nobody, who is always dead. $1 owner, $2 lanes, $3 at
@@ -370,7 +358,7 @@ enum PostgresSQL {
             LIMIT $3 FOR UPDATE
         )
         UPDATE outbox o SET owner = $4, epoch = o.epoch + 1 FROM gone g
-        WHERE o.id = g.id AND o.owner = $1 RETURNING o.lane, octet_length(o.sealed)
+        WHERE \(each("o.id", "g.id")) AND o.owner = $1 RETURNING o.lane, octet_length(o.sealed)
         """)
 
     // MARK: members
@@ -411,17 +399,22 @@ enum PostgresSQL {
         SELECT told.owner, told.grp, t.now - told.joined, told.alive_until - t.now, told.has_left FROM told, t
         """)
 
-    /// Marks past their time whose push is no longer owed. $1 clock ahead, $2 minutes, $3 at most.
+    /// Marks past their time whose push is no longer owed; how many there were, and the first minute that
+    /// still counts. $1 clock ahead, $2 minutes, $3 at most, $4 first minute to look at.
     static let dropMarks = Statement(
         26,
         """
-        WITH old AS MATERIALIZED (
+        WITH cut AS MATERIALIZED (
+            SELECT (\(clock("$1")) / 60000)::int4 - $2::int4 AS minute
+        ), old AS MATERIALIZED (
             SELECT m.mark FROM marks m
-            WHERE m.minute < (SELECT (\(clock("$1")) / 60000)::int4 - $2::int4)
-            AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.id = m.id)
+            WHERE m.minute >= $4::int4 AND m.minute < (SELECT minute FROM cut)
+            AND (SELECT o.id FROM outbox o WHERE o.id = m.id) IS NULL
             ORDER BY m.minute LIMIT $3 FOR UPDATE OF m SKIP LOCKED
+        ), gone AS (
+            DELETE FROM marks m USING old o WHERE \(each("m.mark", "o.mark")) RETURNING 1
         )
-        DELETE FROM marks m USING old o WHERE m.mark = o.mark
+        SELECT (SELECT count(*) FROM gone), (SELECT minute::int8 FROM cut)
         """)
 
     // MARK: records
@@ -471,7 +464,7 @@ enum PostgresSQL {
                 WHEN 2 THEN coalesce(r.revision = s.bound, false)
                 WHEN 3 THEN coalesce(r.version < s.bound, true)
                 ELSE coalesce(r.touched_at <= s.bound, true) END AS met
-            FROM step s LEFT JOIN records r ON r.key = s.key AND r.expires_at > $1
+            FROM step s LEFT JOIN records r ON \(each("r.key", "s.key")) AND r.expires_at > $1
         ), verdict AS MATERIALIZED (
             SELECT min(place) FILTER (WHERE NOT met) AS refused, count(*) AS steps FROM judged
         ), made AS MATERIALIZED (
@@ -491,9 +484,9 @@ enum PostgresSQL {
         ), expired AS (
             UPDATE records r SET state = 1, state_at = m.state_at, body = ''::bytea,
             expires_at = least(r.expires_at, m.state_at + $3::int8), revision = h.revision - v.steps + m.turn
-            FROM made m, head h, verdict v WHERE m.kind = 1 AND r.key = m.key AND r.state = 0
+            FROM made m, head h, verdict v WHERE m.kind = 1 AND \(each("r.key", "m.key")) AND r.state = 0
         ), deleted AS (
-            DELETE FROM records r USING made m WHERE m.kind = 2 AND r.key = m.key
+            DELETE FROM records r USING made m WHERE m.kind = 2 AND \(each("r.key", "m.key"))
         )
         SELECT refused FROM verdict
         """)
@@ -512,7 +505,7 @@ enum PostgresSQL {
         UPDATE records r SET state = 1, state_at = $2, body = ''::bytea,
         expires_at = least(r.expires_at, $2::int8 + $4::int8),
         revision = h.revision - (SELECT count(*) FROM found) + f.turn
-        FROM found f, head h WHERE r.key = f.key
+        FROM found f, head h WHERE \(each("r.key", "f.key"))
         """)
 
     /// $1 before, $2 at most.
@@ -544,7 +537,8 @@ enum PostgresSQL {
         SELECT lane, class, touched_at, not_before, custody_ends, attempt, epoch, parked FROM outbox
         WHERE id = $1
         """)
-    static let oldest = Statement(51, "SELECT id FROM outbox ORDER BY id LIMIT 1")
+    /// $1 an id that is not newer.
+    static let oldest = Statement(51, "SELECT id FROM outbox WHERE id >= $1 ORDER BY id LIMIT 1")
 
     /// Which tables there are. An inspection's: no name in it has to be there.
     static let tables = Statement(

@@ -94,16 +94,13 @@ final class PostgresSession {
         notices.isUnreplicated = false
         let isReplanning = replans(queries)
         let queries = isReplanning ? [Query(PostgresSQL.forgetPlans)] + queries : queries
-        let isPreparing = try send(queries)
+        let results = try send(queries)
         // From here on the server may commit.
         guard PQpipelineSync(connection) == 1 else { throw lose(mayStand: commits) }
-        let answer = try collect(isPreparing, commits: commits)
+        let answer = try collect(results, commits: commits)
         if let state = answer.refusal {
             if PQtransactionStatus(connection) != PQTRANS_IDLE { try undo() }
             throw .refused(state)
-        }
-        for (query, isPrepared) in zip(queries, isPreparing) where isPrepared {
-            prepared.insert(query.statement.number)
         }
         // An operator cut short the wait for a standby: it stands here, and is perhaps not where we promised.
         if notices.isUnreplicated, commits { throw .lost(mayStand: true) }
@@ -131,22 +128,28 @@ final class PostgresSession {
     }
 
     private func undo() throws(PostgresFault) {
-        _ = try send([Query(PostgresSQL.rollback)])
+        let results = try send([Query(PostgresSQL.rollback)])
         guard PQpipelineSync(connection) == 1 else { throw lose(mayStand: false) }
-        _ = try collect([!prepared.contains(PostgresSQL.rollback.number)], commits: false)
-        prepared.insert(PostgresSQL.rollback.number)
+        _ = try collect(results, commits: false)
     }
 
     // MARK: sending
 
-    /// Which of the statements had to be prepared first.
-    private func send(_ queries: [Query]) throws(PostgresFault) -> [Bool] {
-        var isPreparing: [Bool] = []
+    /// What one result of an exchange answers.
+    private enum Asked {
+        /// To prepare the statement of that number.
+        case parse(Int)
+        case rows
+    }
+
+    /// What was asked, in the order of the results.
+    private func send(_ queries: [Query]) throws(PostgresFault) -> [Asked] {
+        var asked: [Asked] = []
         var under: Set<Int> = []
         for query in queries {
             let number = query.statement.number
             let isNew = query.statement.isKept && !prepared.contains(number) && under.insert(number).inserted
-            isPreparing.append(isNew)
+            asked += isNew ? [.parse(number), .rows] : [.rows]
             if isNew, PQsendPrepare(connection, query.statement.name, query.statement.text, 0, nil) == 0 {
                 throw lose(mayStand: false)
             }
@@ -160,7 +163,7 @@ final class PostgresSession {
             }
             guard sent == 1 else { throw lose(mayStand: false) }
         }
-        return isPreparing
+        return asked
     }
 
     // MARK: receiving
@@ -173,14 +176,12 @@ final class PostgresSession {
         var isDone = false
     }
 
-    private func collect(_ isPreparing: [Bool], commits: Bool) throws(PostgresFault) -> Answer {
-        // True for the results that a caller wants.
-        let wanted = isPreparing.flatMap { $0 ? [false, true] : [true] }
+    private func collect(_ asked: [Asked], commits: Bool) throws(PostgresFault) -> Answer {
         let end = ContinuousClock.now + answerWithin
         var answer = Answer()
         var lastTick = ContinuousClock.now
         while true {
-            try take(&answer, wanted, commits: commits)
+            try take(&answer, asked, commits: commits)
             if answer.isDone { return answer }
             let unsent = PQflush(connection)
             let now = ContinuousClock.now
@@ -195,7 +196,7 @@ final class PostgresSession {
             let ready = poll(&entry, 1, Int32(span))
             if ready > 0, PQconsumeInput(connection) == 0 {
                 // What came before the end may still tell why.
-                try take(&answer, wanted, commits: commits)
+                try take(&answer, asked, commits: commits)
                 if answer.isDone { return answer }
                 throw lose(mayStand: commits)
             }
@@ -203,11 +204,11 @@ final class PostgresSession {
     }
 
     /// Takes the results that have come.
-    private func take(_ answer: inout Answer, _ wanted: [Bool], commits: Bool) throws(PostgresFault) {
+    private func take(_ answer: inout Answer, _ asked: [Asked], commits: Bool) throws(PostgresFault) {
         while !answer.isDone, PQisBusy(connection) == 0 {
             guard let result = PQgetResult(connection) else {
                 // The end of one statement's results, or of the connection.
-                guard PQstatus(connection) == CONNECTION_OK, answer.place <= wanted.count else {
+                guard PQstatus(connection) == CONNECTION_OK, answer.place <= asked.count else {
                     throw lose(mayStand: commits)
                 }
                 continue
@@ -218,8 +219,12 @@ final class PostgresSession {
                 answer.isDone = true
             case PGRES_TUPLES_OK, PGRES_COMMAND_OK:
                 let rows = Rows(result)
-                guard answer.place < wanted.count else { throw lose(mayStand: commits) }
-                if wanted[answer.place] { answer.rows.append(rows) }
+                guard answer.place < asked.count else { throw lose(mayStand: commits) }
+                switch asked[answer.place] {
+                // It stays prepared whatever becomes of the transaction.
+                case .parse(let number): prepared.insert(number)
+                case .rows: answer.rows.append(rows)
+                }
                 answer.place += 1
             case PGRES_PIPELINE_ABORTED:
                 PQclear(result)

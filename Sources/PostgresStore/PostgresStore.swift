@@ -391,9 +391,13 @@ extension PostgresStore: OwedLookup {
 
     /// Ids begin with the time at which they were given.
     package func oldest() async throws(StoreError) -> PushID? {
-        try await core.single(.read) { session throws(PostgresFault) in
-            let rows = try session.run([Query(PostgresSQL.oldest)], commits: false)[0]
-            return rows.count == 0 ? nil : PushID(try rows.digest(0, 0))
+        try await core.single(.read) { [core] session throws(PostgresFault) in
+            let asked = core.world.now()
+            let query = Query(PostgresSQL.oldest) { $0.add(core.firstPushID.value) }
+            let rows = try session.run([query], commits: false)[0]
+            let oldest = rows.count == 0 ? nil : PushID(try rows.digest(0, 0))
+            core.notePushes(oldest: oldest?.acceptedAt ?? asked)
+            return oldest
         }
     }
 }

@@ -92,6 +92,14 @@ extension PostgresStore: StoreUpkeep {
         }
     }
 
+    package func bar(_ isBarred: Bool) async throws(StoreError) {
+        let statements = isBarred ? PostgresUpkeepSQL.bar : PostgresUpkeepSQL.unbar
+        try await core.single(.bulk) { session throws(PostgresFault) in
+            // What stands between two ends of a pipeline is one transaction.
+            _ = try session.run(statements.map { Query($0) }, commits: true)
+        }
+    }
+
     package func fill(_ page: StoredPage, noting name: String, _ value: [UInt8]) async throws(StoreError) {
         try await core.single(.bulk) { [core] session throws(PostgresFault) in
             // What stands between two ends of a pipeline is one transaction.

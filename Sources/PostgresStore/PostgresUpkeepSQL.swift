@@ -1,5 +1,20 @@
 /// What keepers of a store run: none of it stands in the way of a push.
 enum PostgresUpkeepSQL {
+    // MARK: closing
+
+    /// A rule that no new or changed row meets, on every table by which a relay lives. To write it down is to
+    /// wait until nobody is writing there; rows that stand may be read and deleted. Tables come in the order
+    /// in which others lock them (`PostgresSQL`).
+    static let bar = barred.map {
+        Statement(once: lift($0) + ", ADD CONSTRAINT moved CHECK (false) NOT VALID")
+    }
+    static let unbar = barred.map { Statement(once: lift($0)) }
+
+    private static func lift(_ table: String) -> String {
+        "ALTER TABLE \(table) DROP CONSTRAINT IF EXISTS moved"
+    }
+    private static let barred = ["heads", "records", "outbox", "owners"]
+
     // MARK: reading
 
     /// $1 key, $2 at most.
@@ -20,7 +35,7 @@ enum PostgresUpkeepSQL {
         72,
         """
         SELECT m.mark, m.id, m.minute, coalesce(m.first, 1::int2) FROM marks m
-        WHERE m.mark > $1 AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.id = m.id)
+        WHERE m.mark > $1 AND (SELECT o.id FROM outbox o WHERE o.id = m.id) IS NULL
         ORDER BY m.mark LIMIT $2
         """)
 
@@ -104,7 +119,7 @@ enum PostgresUpkeepSQL {
         WITH done AS (
             UPDATE records r SET body = s.body
             FROM unnest($1::uuid[], $2::int8[], $3::bytea[]) AS s(key, revision, body)
-            WHERE r.key = s.key AND r.revision = s.revision RETURNING 1
+            WHERE \(PostgresSQL.each("r.key", "s.key")) AND r.revision = s.revision RETURNING 1
         )
         SELECT count(*) FROM done
         """)
@@ -118,7 +133,7 @@ enum PostgresUpkeepSQL {
         ), done AS (
             UPDATE outbox o SET sealed = s.sealed
             FROM free f, unnest($1::uuid[], $2::bytea[]) AS s(id, sealed)
-            WHERE o.id = f.id AND s.id = f.id RETURNING 1
+            WHERE \(PostgresSQL.each("o.id", "f.id")) AND s.id = f.id RETURNING 1
         )
         SELECT count(*) FROM done
         """)

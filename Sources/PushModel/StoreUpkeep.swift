@@ -88,6 +88,10 @@ package protocol StoreUpkeep: StoredRows {
     /// Inserts rows, pushes as this owner's, and writes a named value, in one commit. A record or mark that
     /// stands under a row's key stays as it is; the same push must not come twice.
     func fill(_ page: StoredPage, noting name: String, _ value: [UInt8]) async throws(StoreError)
+    /// Refuses every lease, push and record from now on, whoever writes it: also a process that has slept
+    /// through the end of its lease, or of another version. False takes that back. What was being written is
+    /// committed or refused when this returns.
+    func bar(_ isBarred: Bool) async throws(StoreError)
     /// Replaces sealed columns, each under its own condition, in one commit; how many there were.
     func reseal(_ rows: [Resealed]) async throws(StoreError) -> Int
 }

@@ -10,6 +10,7 @@ package enum EngineConformance {
         [
             ConformanceCase("each condition decides by what stands", conditions),
             ConformanceCase("changes are made all or none", allOrNone),
+            ConformanceCase("keys of which one half is the same are different keys", sharedHalves),
             ConformanceCase("pages follow revisions, and revisions rise over reopening too", paging),
             ConformanceCase("a record past its expiry is none, and purge takes a bounded number", expiry),
             ConformanceCase("an expired record stays 42 days, and may be put anew before", expiredLife),
@@ -59,6 +60,63 @@ package enum EngineConformance {
         let answer = try await engine.accept([push], changes: changes, now: now)
         try expect(answer == .refused(index: 1), "an acceptance is refused by its changes")
         try expect(try await engine.load().rows == 0, "and writes no push")
+    }
+
+    /// Digests share nothing but by a chance of one in billions of billions; whoever is met by it must not
+    /// lose a registration.
+    private static func sharedHalves(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let now = rig.clock.now
+        let halves: [UInt64] = [0, 1 << 63 - 40, 1 << 63, .max]
+        let keys = halves.flatMap { half in
+            (1...12 as ClosedRange<UInt64>).flatMap {
+                [Digest16(high: half, low: $0), Digest16(high: $0 << 32, low: half)]
+            }
+        }
+        func put(_ key: Digest16, _ version: UInt64, _ condition: Condition) async throws -> Bool {
+            var record = Samples.record(1, version: version)
+            record.key = key
+            return try await engine.apply([.put(record, if: condition)], now: now) == .committed
+        }
+        func standing() async throws -> [Digest16: UInt64] {
+            var found: [Digest16: UInt64] = [:]
+            for (key, record) in zip(keys, try await engine.find(keys, now: now)) {
+                guard let record else { continue }
+                try expect(record.key == key, "the record of another key")
+                found[key] = record.version
+            }
+            return found
+        }
+        var wanted: [Digest16: UInt64] = [:]
+        for (key, version) in zip(keys, (1 as UInt64)...) {
+            try expect(try await put(key, version, .absent), "nothing stands under this key")
+            wanted[key] = version
+        }
+        try expect(try await standing() == wanted, "each stands with what was written")
+        for key in keys.enumerated().filter({ $0.offset % 3 == 0 }).map(\.element) {
+            _ = try await engine.apply([.delete(key, if: .any)], now: now)
+            wanted[key] = nil
+        }
+        try expect(try await standing() == wanted, "the others stand")
+        for key in keys.enumerated().filter({ $0.offset % 2 == 0 }).map(\.element) {
+            try expect(try await put(key, 1_000, .versionBelow(1_000)), "it is newer")
+            wanted[key] = 1_000
+        }
+        try expect(try await standing() == wanted, "written over or anew, each where it was")
+        if let rows = engine as? any StoredRows { try await sweep(rows, wanted) }
+    }
+
+    /// Reads all records page by page: each once.
+    private static func sweep(_ rows: any StoredRows, _ wanted: [Digest16: UInt64]) async throws {
+        var after: Digest16?
+        var seen: [Digest16: UInt64] = [:]
+        for _ in 0...wanted.count {
+            let page = try await rows.records(after: after, limit: 7)
+            for record in page { seen[record.key] = (seen[record.key] ?? 0) + record.version }
+            guard let last = page.last else { break }
+            after = last.key
+        }
+        try expect(seen == wanted, "a sweep sees each record once")
     }
 
     private static func paging(_ rig: EngineRig) async throws {

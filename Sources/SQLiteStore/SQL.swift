@@ -40,6 +40,14 @@ struct SQL {
         withUnsafeBytes(of: (value.high.bigEndian, value.low.bigEndian)) { bind($0) }
     }
 
+    /// What ``SQLiteRecords/isKey`` needs.
+    mutating func bind(slotOf key: Digest16) {
+        let slots = SQLiteRecords.slots(of: key)
+        bind(slots.lowerBound)
+        bind(slots.upperBound)
+        bind(key)
+    }
+
     mutating func bind(_ value: [UInt8]) { value.withUnsafeBytes { bind($0) } }
 
     mutating func bind(_ value: UnsafeRawBufferPointer) {

@@ -79,12 +79,15 @@ package struct SQLiteInspection: Sendable {
         }
     }
 
-    static func checkSchema(_ file: ReadOnlyFile) throws {
+    /// - Returns: the steps that the file has taken.
+    @discardableResult
+    static func checkSchema(_ file: ReadOnlyFile) throws -> Set<String> {
         var steps: Set<String> = []
         try file.rows("SELECT identifier FROM grdb_migrations") { steps.insert($0.text(0)) }
         guard steps.subtracting(SQLiteSchema.migrator.migrations).isEmpty else {
             throw StoreError(.newerSchema)
         }
+        return steps
     }
 
     private static func count(_ file: ReadOnlyFile) throws -> OwedSum {

@@ -23,6 +23,10 @@ package struct SQLiteLimits: Sendable {
     /// Generations. Together 16 MiB: above some 1,300 pushes a second the oldest marks go before their ten
     /// minutes are over, since memory must stay flat (issue: 64 MiB under load).
     package var markGenerations = 4
+    /// Between two looks for blobs of marks that no longer count.
+    package var purgeEvery: Duration = .seconds(1)
+    /// Blobs that one look removes: several times as many as are made in that time, some hundred a second.
+    package var blobsPerPurge = 1_024
     /// Pages of the log before SQLite moves them into the file: 32 MiB.
     package var checkpointPages = 8_192
     /// Quiet for that long, and the log is emptied, so that nothing forgotten stays in it.
@@ -34,8 +38,11 @@ package struct SQLiteLimits: Sendable {
     package var forgetPatience: Duration = .milliseconds(50)
     /// How long a connection waits for another program's lock. Nobody but an operator's tool has one.
     package static let busySeconds = 5
-    /// KiB of page cache of each connection.
+    /// KiB of page cache of each reading connection.
     package var cacheKiB = 2_048
+    /// KiB of the writer's, which finds records too: the inner pages of their tree are 3 MiB for a million,
+    /// and each of them that is not here costs every find a read of the file.
+    package var writerCacheKiB = 8_192
     /// Origins that one claim takes turns over: two steps in the index for each, so some 5 ms. More wait for
     /// the next claim, which begins behind them.
     package var originsPerClaim = 512

@@ -31,6 +31,8 @@ extension SQLiteWriter {
         guard !changes.isEmpty else { return nil }
         let before = memory
         var refused: Int?
+        var isMade = false
+        defer { if !isMade { memory = before } }
         try db.inSavepoint {
             for (index, change) in changes.enumerated() {
                 guard try mayChange(change, now: now, db) else {
@@ -41,17 +43,22 @@ extension SQLiteWriter {
             }
             return .commit
         }
-        if refused != nil { memory = before }
+        isMade = refused == nil
         return refused
     }
 
-    private func insert(_ push: StoredPush, now: UnixTime, _ db: Database) throws -> Int64 {
+    /// Writes an owed push of ours; its row.
+    ///
+    /// - Parameter first: the outcome that its sender was told, where there was one.
+    func insert(
+        _ push: StoredPush, first: OutcomeKind? = nil, now: UnixTime, _ db: Database
+    ) throws -> Int64 {
         let row = memory.nextRow
         var sql = try SQL(
             db,
             """
             INSERT INTO outbox (seq, id, lane, class, origin, record, touched_at, not_before, custody_ends,
-            attempt, owner, epoch, parked, mark, sealed) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+            attempt, owner, epoch, parked, mark, first, sealed) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
             """)
         sql.bind(row)
         sql.bind(push.id.value)
@@ -67,6 +74,7 @@ extension SQLiteWriter {
         sql.bind(push.epoch)
         sql.bind(push.parked ? 1 : 0)
         sql.bind(push.mark)
+        if let first { sql.bind(Int(first.rawValue)) } else { sql.skip() }
         sql.bind(push.sealed)
         try sql.run()
         memory.nextRow += 1
@@ -177,12 +185,27 @@ extension SQLiteWriter {
         memory.bytes -= size
     }
 
-    /// Blobs whose marks no longer count go whole, at most once a minute.
+    /// Blobs whose marks no longer count go whole, oldest first, once a second and a few at a time: they are
+    /// numbered as they were made, so that no more is read than goes. To look through all of them for their
+    /// age held every commit up for as long as a minute of load takes to read.
     private func purgeMarks(now: UnixTime, _ db: Database) throws {
-        guard now.since(marksPurgedAt) > .seconds(60) else { return }
+        guard now.since(marksPurgedAt) >= limits.purgeEvery || now < marksPurgedAt else { return }
         marksPurgedAt = now
-        var sql = try SQL(db, "DELETE FROM marks WHERE made_at < ?")
-        sql.bind(marks.oldest(now: now))
+        var look = try SQL(db, "SELECT seq, made_at FROM marks WHERE seq > ? ORDER BY seq LIMIT ?")
+        look.bind(marksLookedAt)
+        look.bind(limits.blobsPerPurge)
+        let cutoff = marks.oldest(now: now)
+        var (last, seen) = (marksLookedAt, 0)
+        // What a clock made that was set back since is passed over, and holds up nothing behind it.
+        while try look.step(), look.time(1) < cutoff || look.time(1) > now {
+            (last, seen) = (look.int(0), seen + 1)
+        }
+        look.finish()
+        var sql = try SQL(db, "DELETE FROM marks WHERE seq > ? AND seq <= ? AND made_at < ?")
+        sql.bind(marksLookedAt)
+        sql.bind(last)
+        sql.bind(cutoff)
         try sql.run()
+        marksLookedAt = seen < limits.blobsPerPurge ? 0 : last
     }
 }

@@ -13,21 +13,30 @@ import Darwin
 package final class SQLiteReader: StoredRows {
     // Safety: one page at a time, under the lock.
     private let file: Mutex<ReadOnlyFile>
+    private let recordRows: String
 
     /// - Throws: `.unavailable` when this user may not read it, `.corrupt`, `.newerSchema`.
     package init(
         _ path: String, _ instant: @escaping @Sendable () -> ContinuousClock.Instant
     ) throws(StoreError) {
         let isLogged = access(path + "-wal", F_OK) == 0
-        file = Mutex(try ReadOnlyFile(path, isFixed: !isLogged, instant))
-        try read { try SQLiteInspection.checkSchema($0) }
+        let file = try ReadOnlyFile(path, isFixed: !isLogged, instant)
+        do {
+            let steps = try SQLiteInspection.checkSchema(file)
+            let hasSlots = steps.contains(SQLiteSchema.slots)
+            recordRows = hasSlots ? SQLiteRows.records : SQLiteRows.recordsByKey
+        } catch {
+            file.close()
+            throw SQLFault.translate(error)
+        }
+        self.file = Mutex(file)
     }
 
     deinit { file.withLock { $0.close() } }
 
     package func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
         try read { file in
-            try file.statement(SQLiteRows.records) { try SQLiteRows.records($0, after: key, limit: limit) }
+            try file.statement(recordRows) { try SQLiteRows.records($0, after: key, limit: limit) }
         }
     }
 

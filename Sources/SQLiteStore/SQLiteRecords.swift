@@ -7,11 +7,55 @@ enum SQLiteRecords {
         "key, space, owner, address, version, state, state_at, touched_at, expires_at, revision, body"
 
     static func find(_ key: Digest16, now: UnixTime, _ db: Database) throws -> StoredRecord? {
-        var sql = try SQL(db, "SELECT \(columns) FROM records WHERE key = ? AND expires_at > ?")
-        sql.bind(key)
+        var sql = try SQL(db, "SELECT \(columns) FROM records WHERE \(isKey) AND expires_at > ?")
+        sql.bind(slotOf: key)
         sql.bind(now)
         defer { sql.finish() }
         return try sql.step() ? try record(sql) : nil
+    }
+
+    /// Chooses one record; three places to bind: ``SQL/bind(slotOf:)``.
+    static let isKey = "slot BETWEEN ? AND ? AND key = ?"
+
+    /// Where the record of a key may stand: a number made of its first eight bytes, which orders slots as
+    /// keys are, or one of the next few when others have it. Keys are digests, and two of twenty million
+    /// share eight bytes in one relay of a hundred thousand; seventeen never do.
+    static func slots(of key: Digest16) -> ClosedRange<Int64> {
+        let first = min(Int64(bitPattern: key.high ^ 1 << 63), .max - 15)
+        return first...first + 15
+    }
+
+    /// Inserts a record at the first free slot of its key's.
+    ///
+    /// - Parameter replaces: the record of that key goes, if there is one; without it that one stays.
+    static func insert(
+        _ record: StoredRecord, revision: Int64, replaces: Bool = false, _ db: Database
+    ) throws {
+        guard let (slot, isTaken) = try place(of: record.key, db) else { throw StoreError(.full) }
+        if isTaken && !replaces { return }
+        var sql = try SQL(
+            db, "INSERT OR REPLACE INTO records (slot, \(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)")
+        sql.bind(slot)
+        bind(record, revision: revision, to: &sql)
+        try sql.run()
+    }
+
+    /// Where the record of a key stands, or the first free one of its slots; `nil` when others have them all.
+    private static func place(of key: Digest16, _ db: Database) throws -> (slot: Int64, isTaken: Bool)? {
+        let slots = slots(of: key)
+        var sql = try SQL(db, "SELECT slot, key FROM records WHERE slot BETWEEN ? AND ? ORDER BY slot")
+        sql.bind(slots.lowerBound)
+        sql.bind(slots.upperBound)
+        defer { sql.finish() }
+        var free: Int64? = slots.lowerBound
+        var gap: Int64?
+        while try sql.step() {
+            let slot = sql.int(0)
+            if try sql.digest(1) == key { return (slot, true) }
+            if let next = free, slot != next { gap = gap ?? next }
+            free = slot < slots.upperBound ? slot + 1 : nil
+        }
+        return (gap ?? free).map { ($0, false) }
     }
 
     static func page(
@@ -116,18 +160,18 @@ extension SQLiteWriter {
                 """
                 UPDATE records SET state = 1, state_at = ?, expires_at = min(expires_at, ?), revision = ?,
                 body = x''
-                WHERE key = ? AND state = 0
+                WHERE \(SQLiteRecords.isKey) AND state = 0
                 """)
             sql.bind(at)
             sql.bind(at + PushModel.Record.expiredLife)
             sql.bind(try nextRevision(db))
-            sql.bind(key)
+            sql.bind(slotOf: key)
             try sql.run()
         case .expireAddress(let address, let at, let limit):
             try expire(address: address, at: at, limit: limit, db)
         case .delete(let key, _):
-            var sql = try SQL(db, "DELETE FROM records WHERE key = ?")
-            sql.bind(key)
+            var sql = try SQL(db, "DELETE FROM records WHERE \(SQLiteRecords.isKey)")
+            sql.bind(slotOf: key)
             try sql.run()
         }
     }
@@ -143,10 +187,7 @@ extension SQLiteWriter {
     }
 
     private func put(_ record: StoredRecord, _ db: Database) throws {
-        var sql = try SQL(
-            db, "INSERT OR REPLACE INTO records (\(SQLiteRecords.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)")
-        SQLiteRecords.bind(record, revision: try nextRevision(db), to: &sql)
-        try sql.run()
+        try SQLiteRecords.insert(record, revision: try nextRevision(db), replaces: true, db)
     }
 
     /// The newest record may be deleted, and its revision must never be given again: a stretch of them is

@@ -42,6 +42,9 @@ package final class SQLiteStore: Engine {
             pool = try Self.openPool(path, limits: limits)
             let writer = SQLiteWriter(owner: owner.value, limits: limits)
             try Self.prepare(pool, writer: writer, synchronous: synchronous, now: world.now())
+            try pool.writeWithoutTransaction { db in
+                try db.execute(sql: "PRAGMA cache_size = -\(limits.writerCacheKiB)")
+            }
             queue = CommitQueue(pool: pool, writer: writer, limits: limits)
             finds = FindQueue(commits: queue, limits: limits)
         } catch {

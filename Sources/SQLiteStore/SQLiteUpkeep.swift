@@ -36,6 +36,9 @@ extension SQLiteStore: StoreUpkeep {
         try await maintain { try SQLiteRows.put(setting: name, to: value, $1) }
     }
 
+    /// Nobody else writes: only one process can open the file, and a start looks whether it was copied.
+    package func bar(_ isBarred: Bool) async throws(StoreError) {}
+
     package func fill(_ page: StoredPage, noting name: String, _ value: [UInt8]) async throws(StoreError) {
         let now = world.now()
         try await maintain { writer, db in
@@ -61,8 +64,15 @@ extension SQLiteStore: StoreUpkeep {
 
 /// All rows of each table, in the order of its key.
 enum SQLiteRows {
-    static let records =
-        "SELECT \(SQLiteRecords.columns) FROM records WHERE key > ? ORDER BY key LIMIT ?"
+    /// By slot, so by key but where eight bytes are shared; behind the slot of the last key, or from its
+    /// first one on when that record has gone.
+    static let records = """
+        SELECT \(SQLiteRecords.columns) FROM records WHERE slot >= coalesce(
+        (SELECT slot + 1 FROM records WHERE slot BETWEEN ?1 AND ?2 AND key = ?3), ?1) ORDER BY slot LIMIT ?4
+        """
+    /// The same of a file that no relay of this version has opened, whose records have no slots yet.
+    static let recordsByKey =
+        "SELECT \(SQLiteRecords.columns) FROM records WHERE key > ?3 ORDER BY key LIMIT ?4"
     static let pushes = """
         SELECT seq, id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt, epoch,
         parked, mark, sealed, first FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?
@@ -73,7 +83,13 @@ enum SQLiteRows {
 
     static func records(_ sql: SQL, after key: Digest16?, limit: Int) throws -> [StoredRecord] {
         var sql = sql
-        if let key { sql.bind(key) } else { sql.bind([]) }
+        if let key {
+            sql.bind(slotOf: key)
+        } else {
+            sql.bind(Int64.min)
+            sql.bind(Int64.min)
+            sql.bind([])
+        }
         sql.bind(limit)
         defer { sql.finish() }
         var records: [StoredRecord] = []
@@ -162,9 +178,10 @@ enum SQLiteRows {
     static func reseal(_ row: Resealed, _ db: Database) throws -> Int {
         switch row {
         case .record(let key, let revision, let body):
-            var sql = try SQL(db, "UPDATE records SET body = ? WHERE key = ? AND revision = ?")
+            var sql = try SQL(
+                db, "UPDATE records SET body = ? WHERE \(SQLiteRecords.isKey) AND revision = ?")
             sql.bind(body)
-            sql.bind(key)
+            sql.bind(slotOf: key)
             sql.bind(Int64(clamping: revision))
             try sql.run()
             return sql.changed
@@ -184,7 +201,12 @@ extension SQLiteWriter {
     func fill(_ page: StoredPage, now: UnixTime, _ db: Database) throws {
         switch page {
         case .records(let records): for record in records { try fill(record, db) }
-        case .pushes(let pushes): for push in pushes { try fill(push, now: now, db) }
+        case .pushes(let pushes):
+            for owed in pushes {
+                var push = owed.push
+                push.parked = true
+                _ = try insert(push, first: owed.first, now: now, db)
+            }
         case .marks(let marks): try fill(marks, now: now, db)
         case .lastRevision(let revision):
             memory.revision = max(memory.revision, Int64(clamping: revision))
@@ -196,45 +218,9 @@ extension SQLiteWriter {
     }
 
     private func fill(_ record: StoredRecord, _ db: Database) throws {
-        var sql = try SQL(
-            db, "INSERT OR IGNORE INTO records (\(SQLiteRecords.columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?)")
         let revision = Int64(clamping: record.revision)
-        SQLiteRecords.bind(record, revision: revision, to: &sql)
-        try sql.run()
+        try SQLiteRecords.insert(record, revision: revision, db)
         memory.revision = max(memory.revision, revision)
-    }
-
-    private func fill(_ owed: StoredOwed, now: UnixTime, _ db: Database) throws {
-        let push = owed.push
-        var sql = try SQL(
-            db,
-            """
-            INSERT INTO outbox (seq, id, lane, class, origin, record, touched_at, not_before,
-            custody_ends, attempt, owner, epoch, parked, mark, first, sealed)
-            VALUES (?,?,?,?,?,?,?,?,?,?,?,?,1,?,?,?)
-            """)
-        let row = memory.nextRow
-        sql.bind(row)
-        sql.bind(push.id.value)
-        sql.bind(push.lane)
-        sql.bind(Int(push.pushClass.rawValue))
-        sql.bind(push.origin)
-        sql.bind(push.record)
-        sql.bind(push.touchedAt)
-        sql.bind(push.notBefore)
-        sql.bind(push.custodyEnds)
-        sql.bind(push.attempt)
-        sql.bind(owner)
-        sql.bind(push.epoch)
-        sql.bind(push.mark)
-        if let first = owed.first { sql.bind(Int(first.rawValue)) } else { sql.skip() }
-        sql.bind(push.sealed)
-        try sql.run()
-        memory.nextRow += 1
-        memory.rows += 1
-        memory.bytes += push.sealed.count
-        memory.parked[push.lane, default: 0] += 1
-        if let mark = push.mark { insertMark(mark, row: row, now: now) }
     }
 
     /// Marks of one moment share a row, as those of one batch do.

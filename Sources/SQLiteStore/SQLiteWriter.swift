@@ -30,6 +30,8 @@ final class SQLiteWriter {
     private var markUndo: [(Digest16, MarkIndex.Place?)] = []
     private var saved = Memory()
     var marksPurgedAt = UnixTime.distantPast
+    /// Blobs up to this one were looked at by the last purge; it went on from there, or begins anew.
+    var marksLookedAt: Int64 = 0
 
     init(owner: Digest16, limits: SQLiteLimits) {
         self.owner = owner

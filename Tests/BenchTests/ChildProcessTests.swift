@@ -37,6 +37,24 @@ struct ChildProcessTests {
         #expect(await child.wait() == -SIGKILL)
     }
 
+    @Test("It hears SIGTERM though the thread that started it does not")
+    func mask() async throws {
+        let (child, log) = try masked { try start("/bin/cat") }
+        defer { try? FileManager.default.removeItem(atPath: log) }  // As above.
+        child.signal(SIGTERM)
+        #expect(await child.wait() == -SIGTERM)
+    }
+
+    /// Runs on a thread that blocks SIGTERM, as those of a pool do.
+    private func masked<Result>(_ body: () throws -> Result) rethrows -> Result {
+        var (term, before) = (sigset_t(), sigset_t())
+        sigemptyset(&term)
+        sigaddset(&term, SIGTERM)
+        pthread_sigmask(SIG_BLOCK, &term, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        return try body()
+    }
+
     @Test("Its input ends with whoever holds it, though another child was started meanwhile")
     func lifeline() async throws {
         var held: ChildProcess? = try start("/bin/cat").0

@@ -76,12 +76,12 @@ struct DatabaseProxyTests {
         let line = try await Line()
         try await line.say("before ")
         await line.clientHeard.until { $0 == "before " }
-        line.proxy.fallSilent()
+        await line.proxy.fallSilent()
         try await line.say("within ")
         // There is no event for silence; what is let through takes a fraction of this.
         let wasHeard = await watchOutside(for: .milliseconds(200)) { line.serverHeard.value != "before " }
         #expect(!wasHeard && line.clientEnded.count == 0)
-        line.proxy.speakAgain()
+        await line.proxy.speakAgain()
         await line.clientHeard.until { $0 == "before within " }
         #expect(line.serverHeard.value == "before within ")
         try await line.end()

@@ -242,7 +242,7 @@ private final class SharedFleet: Sendable {
 }
 
 /// Counts what one counter is raised by.
-private final class CounterSpy: MetricsFactory, CounterHandler {
+private final class CounterSpy: SilentMetrics, CounterHandler {
     private let label: String
     private let watch: Watch
 
@@ -257,21 +257,4 @@ private final class CounterSpy: MetricsFactory, CounterHandler {
     func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
         label == self.label ? self : NOOPMetricsHandler.instance
     }
-
-    func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
-        NOOPMetricsHandler.instance
-    }
-
-    func makeRecorder(
-        label: String, dimensions: [(String, String)], aggregate: Bool
-    ) -> any RecorderHandler { NOOPMetricsHandler.instance }
-
-    func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
-        NOOPMetricsHandler.instance
-    }
-
-    func destroyCounter(_ handler: any CounterHandler) {}
-    func destroyMeter(_ handler: any MeterHandler) {}
-    func destroyRecorder(_ handler: any RecorderHandler) {}
-    func destroyTimer(_ handler: any TimerHandler) {}
 }

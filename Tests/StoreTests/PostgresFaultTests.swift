@@ -188,6 +188,31 @@ struct PostgresRefusalTests {
         }
     }
 
+    @Test("What was refused when a connection first ran it passes there later")
+    func firstRefused() async throws {
+        let database = try await PostgresDatabase()
+        var limits = database.limits
+        limits.connections = 1
+        let store = try await database.open(Self.owner, limits: limits)
+        let now = database.clock.now
+        let pushes = (1...2).map { PostgresSamples.push($0, database.clock) }
+        try await store.bar(true)
+        await #expect(throws: StoreError(.moved)) { try await store.renew(for: .seconds(20)) }
+        await #expect(throws: StoreError(.moved)) {
+            try await store.accept([pushes[0]], changes: [], now: now)
+        }
+        try await store.bar(false)
+        try await store.renew(for: .seconds(20))
+        for push in pushes {
+            guard case .committed = try await store.accept([push], changes: [], now: now) else {
+                Issue.record("the push was refused")
+                return
+            }
+        }
+        #expect(try await store.load().rows == 2)
+        await store.close()
+    }
+
     @Test("A caller that is cancelled leaves its write whole")
     func cancelled() async throws {
         let database = try await PostgresDatabase()

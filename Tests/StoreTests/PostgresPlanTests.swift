@@ -15,17 +15,17 @@ struct PostgresPlanTests {
         (PostgresSQL.takeOverInMemory, 4, "in_memory_by_owner"),
         (PostgresSQL.takeOverParked, 4, "parked_by_"), (PostgresSQL.letGo, 4, "parked_by_"),
         (PostgresSQL.reclaim, 2, "in_memory_by_owner"),
-        (PostgresSQL.buryOwners, 3, "in_memory_by_owner"), (PostgresSQL.dropMarks, 3, "marks_by_minute"),
+        (PostgresSQL.buryOwners, 3, "in_memory_by_owner"), (PostgresSQL.dropMarks, 4, "marks_by_minute"),
         (PostgresSQL.find, 1, "records_pkey"), (PostgresSQL.change, 17, "records_pkey"),
         (PostgresSQL.expireAddress, 5, "records_by_address"), (PostgresSQL.purge, 2, "records_by_expiry"),
         (PostgresSQL.forget, 2, "records_by_owner"), (PostgresSQL.pageSpace, 4, "records_by_space"),
         (PostgresSQL.pageOwner, 4, "records_by_owner"), (PostgresSQL.pageAddress, 4, "records_by_address"),
-        (PostgresSQL.owed, 1, "outbox_pkey"), (PostgresSQL.oldest, 0, "outbox_pkey")
+        (PostgresSQL.owed, 1, "outbox_pkey"), (PostgresSQL.oldest, 1, "outbox_pkey")
     ]
 
     private static let cut = "=== plan"
 
-    @Test("Every hot statement finds its rows by an index, in an empty table and in a full one")
+    @Test("Every hot statement finds its rows by an index, whatever the server believes of their number")
     func indexes() async throws {
         let database = try await PostgresDatabase()
         let cluster = try await PostgresCluster.shared
@@ -48,9 +48,11 @@ struct PostgresPlanTests {
             return StoredChange.put(record, if: .any)
         }
         _ = try await store.apply(records, now: now)
-        // By the sizes of the files alone, and with what the server has counted.
-        for isAnalysed in [false, true] {
-            if isAnalysed { try await cluster.execute("ANALYZE", database: name) }
+        // By the sizes of the files alone; with what the server has counted; and when a vacuum has just found
+        // next to nothing alive: what it believes then stands until it counts again.
+        let emptied = "UPDATE pg_class SET reltuples = 1 WHERE relnamespace = 'public'::regnamespace;"
+        for (before, opening) in [("", ""), ("ANALYZE", ""), ("", emptied)] {
+            if !before.isEmpty { try await cluster.execute(before, database: name) }
             let script = Self.hot.map { statement, count, _ in
                 let values =
                     count == 0 ? "" : "(\(repeatElement("NULL", count: count).joined(separator: ",")))"
@@ -60,7 +62,7 @@ struct PostgresPlanTests {
                     """
             }
             let plans = try await cluster.execute(
-                planning + script.joined(separator: "\n"), database: name)
+                "\(planning) BEGIN; \(opening) \(script.joined(separator: "\n")) ROLLBACK;", database: name)
             let parts = plans.split(separator: Self.cut).map(String.init)
             try #require(parts.count == Self.hot.count)
             for ((statement, _, index), plan) in zip(Self.hot, parts) {

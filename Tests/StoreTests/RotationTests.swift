@@ -4,7 +4,6 @@ import MemoryStore
 import PushModel
 import PushTesting
 import SQLiteStore
-import Synchronization
 import Testing
 
 @Suite("A newer key comes into use while the store is in use", .timeLimit(.minutes(5)))
@@ -131,7 +130,7 @@ struct RotationTests {
         let first = try SQLiteStore(path: folder.path, owner: Self.owner, world: world)
         let store = try await SealedStore(engine: first, keys: keys, world: world, upkeep: first)
         try await Self.fill(store, records: 100, pushes: 20, world)
-        let failing = FailingUpkeep(first, resealings: 3)
+        let failing = CutUpkeep(first, commits: 3, of: [.reseal])
         let broken = SealKeyRotation(store, failing, limits: Self.limits)
         try await broken.adopt(rotated)
         await #expect(throws: StoreError(.unavailable)) { try await broken.step() }
@@ -298,52 +297,5 @@ struct KeyFileChangeTests {
         #expect(try KeyFile.read(path).seal.count == 2)
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.folder.path)
         #expect(Set(names) == ["storage.keys", "link.keys"])
-    }
-}
-
-/// A store that fails after some resealings, as a process ends that is killed.
-private final class FailingUpkeep: StoreUpkeep {
-    private let base: any StoreUpkeep
-    private let left: Mutex<Int>
-
-    init(_ base: any StoreUpkeep, resealings: Int) {
-        self.base = base
-        left = Mutex(resealings)
-    }
-
-    var owner: OwnerID { base.owner }
-
-    func reseal(_ rows: [Resealed]) async throws(StoreError) -> Int {
-        let may = left.withLock { left in
-            left -= 1
-            return left >= 0
-        }
-        guard may else { throw StoreError(.unavailable) }
-        return try await base.reseal(rows)
-    }
-
-    func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
-        try await base.records(after: key, limit: limit)
-    }
-    func pushes(
-        after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (pushes: [StoredOwed], next: StoredPlace?) {
-        try await base.pushes(after: place, limit: limit)
-    }
-    func marks(
-        after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (marks: [StoredMark], next: StoredPlace?) {
-        try await base.marks(after: place, limit: limit)
-    }
-    func settings(_ prefix: String) async throws(StoreError) -> [String: [UInt8]] {
-        try await base.settings(prefix)
-    }
-    func lastRevision() async throws(StoreError) -> UInt64 { try await base.lastRevision() }
-    func livingOwners() async throws(StoreError) -> [OwnerID] { try await base.livingOwners() }
-    func put(setting name: String, to value: [UInt8]?) async throws(StoreError) {
-        try await base.put(setting: name, to: value)
-    }
-    func fill(_ page: StoredPage, noting name: String, _ value: [UInt8]) async throws(StoreError) {
-        try await base.fill(page, noting: name, value)
     }
 }

@@ -125,11 +125,11 @@ struct ClusterFaults: Sendable {
         try await run.pause(plan.calm)
         let began = run.world.now()
         run.ledger { $0.watch(from: began) }
-        for proxy in database.proxies { proxy.fallSilent() }
+        for proxy in database.proxies { await proxy.fallSilent() }
         stage.services[0].answerWell()
         try await run.pause(plan.cut)
         let healed = run.world.now()
-        for proxy in database.proxies { proxy.speakAgain() }
+        for proxy in database.proxies { await proxy.speakAgain() }
         let stops = began + ClusterPlan.sendsOnFor
         run.ledger {
             $0.happened(.init(kind: .storeLost, relays: [0], began: began, sentUntil: stops, ended: healed))

@@ -71,18 +71,20 @@ final class DatabaseProxy: Sendable {
     }
 
     /// From now on nothing passes: what is sent waits, and new connections are taken and not answered.
-    func fallSilent() { turn(silent: true) }
+    func fallSilent() async { await turn(silent: true) }
 
     /// What waited goes on its way.
-    func speakAgain() { turn(silent: false) }
+    func speakAgain() async { await turn(silent: false) }
 
-    private func turn(silent: Bool) {
+    /// Done when every end has heard of it.
+    private func turn(silent: Bool) async {
         let ends = shared.state.withLock { state in
             state.isSilent = silent
             return Array(state.ends.values)
         }
         for end in ends {
-            end.setOption(.autoRead, value: !silent).whenFailure { _ in end.close(promise: nil) }
+            // One that is closed reads nothing.
+            do { try await end.setOption(.autoRead, value: !silent).get() } catch { end.close(promise: nil) }
         }
     }
 

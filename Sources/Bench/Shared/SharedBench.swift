@@ -32,6 +32,8 @@ package struct SharedBench: Sendable {
         var registered = 0
         var report = BenchReport()
         var window = 0
+        /// Pushes a second of the fastest window so far.
+        var fastest: Double?
         var hasPassed = true
     }
 
@@ -123,20 +125,20 @@ package struct SharedBench: Sendable {
         scene.targets.shuffle()
     }
 
-    /// One series of windows; the requests of each are made ready while the one before it runs.
+    /// One series of windows. At a fixed rate the requests of each are made ready while the one before it
+    /// runs, so that the load never pauses; where as many go as can, before it, for to seal them takes a
+    /// processor that the relays would have.
     private func series(_ scene: inout Scene) async throws {
         let warmUp = try books(
             scene, requests: max(1, SharedPlan.warmUpPushes / plan.devicesPerRequest / plan.relays))
         _ = try await drive(warmUp, scene, pace: .max)
-        let wanted = (plan.rate ?? SharedPlan.mostPerSecond) * plan.seconds
-        let requests = max(1, Int(wanted) / plan.devicesPerRequest / plan.relays)
         var reader: ChildProcess?
-        var next = try books(scene, requests: requests)
+        var next: [RequestBook]?
         for number in 0..<plan.windows {
-            let current = next
-            let isLast = number == plan.windows - 1
+            let current = try next ?? books(scene, requests: requests(scene))
+            let isAhead = plan.rate != nil && number < plan.windows - 1
             let standing = scene
-            async let following = isLast ? [] : books(standing, requests: requests)
+            async let following = isAhead ? books(standing, requests: requests(standing)) : nil
             try await window(current, &scene)
             next = try await following
             if number + 1 == SharedPlan.windowsAlone, let beside = plan.beside, reader == nil {
@@ -153,6 +155,12 @@ package struct SharedBench: Sendable {
             reader.signal(SIGTERM)
             _ = await reader.wait()
         }
+    }
+
+    /// How many requests each relay gets in a window: with no rate, half as many again as in the fastest.
+    private func requests(_ scene: Scene) -> Int {
+        let rate = plan.rate ?? scene.fastest.map { $0 * 1.5 } ?? SharedPlan.mostPerSecond
+        return max(1, Int(rate * plan.seconds) / plan.devicesPerRequest / plan.relays)
     }
 
     private func books(_ scene: Scene, requests: Int) throws -> [RequestBook] {
@@ -199,6 +207,7 @@ extension SharedBench {
         let pushes = whole.answered(200) * plan.devicesPerRequest
         let others = whole.statuses.filter { $0.key != 200 }.values.reduce(0, +)
         if pushes == 0 || others > 0 || plan.rate != nil && whole.unanswered > 0 { scene.hasPassed = false }
+        scene.fastest = max(scene.fastest ?? 0, Double(pushes) / whole.span.inSeconds)
         write(whole, pushes: pushes, others: others, before, after, &scene)
         scene.window += 1
     }
@@ -241,7 +250,7 @@ extension SharedBench {
                 let drive = RequestDrive(
                     host: address.host, port: address.port, book: book, pace: pace,
                     eventLoop: scene.eventLoop)
-                let connections = plan.connections / plan.relays
+                let connections = plan.connections
                 drives.addTask { try await drive.run(connections: connections, patience: patience) }
             }
             var reports: [DriveReport] = []

@@ -29,7 +29,8 @@ package struct SharedPlan: Sendable {
     /// Pushes a second, of all relays together; `nil`: as many as go.
     package var rate: Double?
     package var devicesPerRequest = 10
-    /// The driver's connections, to all relays together.
+    /// The driver's connections to each relay: each has as many callers, and so as much to join into a
+    /// commit, as one alone would have.
     package var connections = 128
     /// Run by a shell beside the load, from the end of the third window on: a reader that holds an old
     /// snapshot. `{state}` in it stands for the first relay's state directory.
@@ -55,7 +56,7 @@ package struct SharedPlan: Sendable {
     /// Registrations made ready at a time: some 20 MB of requests.
     static let chunk = 20_000
     static let warmUpPushes = 5_000
-    /// With no rate, so many pushes a second are made ready at most.
+    /// With no rate, so many pushes a second are made ready for the first window.
     static let mostPerSecond = 45_000.0
     /// From the last request's moment until unanswered ones are given up.
     static let patience: Duration = .seconds(20)
@@ -71,7 +72,7 @@ package struct SharedPlan: Sendable {
             && registrations.allSatisfy { $0 >= devicesPerRequest && $0 <= 20_000_000 }
             && zip(registrations, registrations.dropFirst()).allSatisfy { $0 < $1 }
             && (1...10_000).contains(windows) && seconds > 0 && seconds <= 3_600 && (rate ?? 1) > 0
-            && (1...1_000).contains(devicesPerRequest) && connections >= relays && connections <= 10_000
+            && (1...1_000).contains(devicesPerRequest) && (1...2_000).contains(connections)
             && (1...2_000).contains(contentBytes)
         guard isSane else { throw BenchError(.badPlan) }
     }

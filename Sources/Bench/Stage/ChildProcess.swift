@@ -57,7 +57,17 @@ package final class ChildProcess: @unchecked Sendable {
             let status = ended.terminationReason == .exit ? ended.terminationStatus : -ended.terminationStatus
             self?.ended(status)
         }
-        do { try process.run() } catch { throw BenchError(.processFault) }
+        do { try Self.unblocked { try process.run() } } catch { throw BenchError(.processFault) }
+    }
+
+    /// A child inherits the mask of the thread that starts it, and a pool's threads block nearly every
+    /// signal: a program that sets no mask of its own would then outlive its SIGTERM.
+    private static func unblocked(_ body: () throws -> Void) rethrows {
+        var (none, before) = (sigset_t(), sigset_t())
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, &before)
+        defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+        try body()
     }
 
     package var pid: Int32 { process.processIdentifier }

@@ -1,8 +1,6 @@
 import ArgumentParser
 import Bench
-import Foundation
 import PushModel
-import PushTesting
 
 /// `sealbell bench chaos`.
 struct BenchChaosCommand: SealbellCommand {
@@ -76,21 +74,16 @@ struct BenchChaosCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
+        try await inTrialDirectory("chaos", kept: keep, shell) { directory in
+            let plan = try plan(shell, directory)
+            let (report, hasPassed) = try await ChaosTrial(plan, say: shell.err).run()
+            tell(report, json: json, shell)
+            return hasPassed ? .done : .failed
+        }
+    }
+
+    private func plan(_ shell: Shell, _ directory: String) throws -> ChaosPlan {
         let here = shell.facts.workingDirectory
-        let directory =
-            keep.map { joinPath(here, $0) }
-            ?? FileManager.default.temporaryDirectory
-            .appending(component: "sealbell-chaos-\(shell.facts.processID)").path
-        do {
-            try FileManager.default.createDirectory(
-                atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        } catch {
-            throw CommandFailure(.failed, "\(directory): The directory could not be made.")
-        }
-        defer {
-            // What cannot be removed is left to the system's own cleaning.
-            if keep == nil { try? FileManager.default.removeItem(atPath: directory) }
-        }
         var plan = ChaosPlan(
             executable: try ownExecutable(), directory: directory, seed: seed ?? shell.world.random() >> 32)
         plan.store = store
@@ -105,25 +98,8 @@ struct BenchChaosCommand: SealbellCommand {
             plan.trace = ChaosPlan.Trace(
                 file: joinPath(here, trace), ledger: joinPath(here, ledger), requests: requests)
         }
-        do {
-            let (report, hasPassed) = try await ChaosTrial(plan, say: shell.err).run()
-            tell(report, json: json, shell)
-            return hasPassed ? .done : .failed
-        } catch let error as BenchError {
-            throw failure(error)
-        } catch let fault as PostgresClusterFault {
-            throw CommandFailure(.unavailable, "PostgreSQL: \(fault)")
-        }
+        return plan
     }
 }
 
 extension ChaosPlan.Store: ExpressibleByArgument {}
-
-/// The file of this very program, which trials run again in processes of their own.
-func ownExecutable() throws(CommandFailure) -> String {
-    do {
-        return try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-    } catch {
-        throw CommandFailure(.failed, "This system does not say which file the program is: /proc/self/exe.")
-    }
-}

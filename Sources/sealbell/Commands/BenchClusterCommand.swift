@@ -1,8 +1,6 @@
 import ArgumentParser
 import Bench
-import Foundation
 import PushModel
-import PushTesting
 
 /// `sealbell bench cluster`.
 struct BenchClusterCommand: SealbellCommand {
@@ -68,21 +66,15 @@ struct BenchClusterCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
+        try await inTrialDirectory("cluster", kept: keep, shell) { directory in
+            let plan = try plan(shell, directory)
+            let hasPassed = try await ClusterTrial(plan, say: shell.err).run { tell($0, json: json, shell) }
+            return hasPassed ? .done : .failed
+        }
+    }
+
+    private func plan(_ shell: Shell, _ directory: String) throws -> ClusterPlan {
         let here = shell.facts.workingDirectory
-        let directory =
-            keep.map { joinPath(here, $0) }
-            ?? FileManager.default.temporaryDirectory
-            .appending(component: "sealbell-cluster-\(shell.facts.processID)").path
-        do {
-            try FileManager.default.createDirectory(
-                atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        } catch {
-            throw CommandFailure(.failed, "\(directory): The directory could not be made.")
-        }
-        defer {
-            // What cannot be removed is left to the system's own cleaning.
-            if keep == nil { try? FileManager.default.removeItem(atPath: directory) }
-        }
         var plan = ClusterPlan(
             executable: try ownExecutable(), directory: directory, seed: seed ?? shell.world.random() >> 32)
         if !scenarios.isEmpty { plan.scenarios = scenarios }
@@ -95,14 +87,7 @@ struct BenchClusterCommand: SealbellCommand {
         plan.cut = .seconds(away)
         plan.rate = rate
         plan.olderExecutable = older.map { joinPath(here, $0) }
-        do {
-            let hasPassed = try await ClusterTrial(plan, say: shell.err).run { tell($0, json: json, shell) }
-            return hasPassed ? .done : .failed
-        } catch let error as BenchError {
-            throw failure(error)
-        } catch let fault as PostgresClusterFault {
-            throw CommandFailure(.unavailable, "PostgreSQL: \(fault)")
-        }
+        return plan
     }
 }
 

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Bench
-import Foundation
 import PushModel
 
 /// `sealbell bench outage`.
@@ -101,38 +100,5 @@ struct BenchBacklogCommand: SealbellCommand {
             tell(report, json: json, shell)
             return hasPassed ? .done : .failed
         }
-    }
-}
-
-/// Runs a trial in a directory of its own, which goes with it, and says why it could not be made.
-func inTrialDirectory(
-    _ name: String, _ shell: Shell, _ trial: (_ directory: String) async throws -> Ending
-) async throws -> Ending {
-    let directory = FileManager.default.temporaryDirectory
-        .appending(component: "sealbell-\(name)-\(shell.facts.processID)").path
-    do {
-        try FileManager.default.createDirectory(
-            atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    } catch {
-        throw CommandFailure(.failed, "\(directory): The directory could not be made.")
-    }
-    // What cannot be removed is left to the system's own cleaning.
-    defer { try? FileManager.default.removeItem(atPath: directory) }
-    do {
-        return try await trial(directory)
-    } catch let error as BenchError {
-        throw failure(error)
-    } catch let error as any PushError {
-        throw CommandFailure(.failed, "\(error.sentence) [\(error.codeText)]")
-    }
-}
-
-/// A small file that a trial is given, as text.
-func trialFile(_ name: String, _ shell: Shell) throws(CommandFailure) -> String {
-    let path = joinPath(shell.facts.workingDirectory, name)
-    do throws(FileFault) {
-        return String(decoding: try readFile(path, limitBytes: 1 << 20), as: UTF8.self)
-    } catch {
-        throw CommandFailure(.failed, "\(path): \(error.sentence)")
     }
 }

@@ -45,7 +45,7 @@ struct BenchSharedCommand: SealbellCommand {
     @Option(help: "Pushes in one request.")
     var devicesPerRequest = 10
 
-    @Option(help: "The driver's connections to all relays together.")
+    @Option(help: "The driver's connections to each relay.")
     var connections = 128
 
     @Option(help: "A shell command that runs beside the load from the third window's end on.")
@@ -83,13 +83,7 @@ struct BenchSharedCommand: SealbellCommand {
     }
 
     private func plan(_ shell: Shell, _ directory: String) throws -> SharedPlan {
-        let path = joinPath(shell.facts.workingDirectory, authority)
-        let pem: String
-        do throws(FileFault) {
-            pem = String(decoding: try readFile(path, limitBytes: 1 << 20), as: UTF8.self)
-        } catch {
-            throw CommandFailure(.failed, "\(path): \(error.sentence)")
-        }
+        let pem = try trialFile(authority, shell)
         var plan = SharedPlan(
             sink: .init(url: sink, authority: pem), store: store.map { .postgres(url: $0) } ?? .sqlite,
             executable: try ownExecutable(), directory: directory)

@@ -182,7 +182,10 @@ struct StoreReopenCommand: SealbellCommand {
         let was: Bool
         do throws(StoreError) {
             was = try await held.store.settings(StoreSetting.copiedTo)[StoreSetting.copiedTo] != nil
-            try await held.store.put(setting: StoreSetting.copiedTo, to: nil)
+            if was {
+                try await held.store.bar(false)
+                try await held.store.put(setting: StoreSetting.copiedTo, to: nil)
+            }
         } catch {
             await held.close()
             throw place.failure(error)

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Hears how many events wait in the queue, or another gauge's figure, which the ingress says with each of
 /// its ticks.
-final class QueueGauge: MetricsFactory, MeterHandler {
+final class QueueGauge: SilentMetrics, MeterHandler {
     let counts: AsyncStream<Int>
     private let inlet: AsyncStream<Int>.Continuation
     private let highest = Mutex(0)
@@ -29,21 +29,4 @@ final class QueueGauge: MetricsFactory, MeterHandler {
     func makeMeter(label: String, dimensions: [(String, String)]) -> any MeterHandler {
         label == self.label ? self : NOOPMetricsHandler.instance
     }
-
-    func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
-        NOOPMetricsHandler.instance
-    }
-
-    func makeRecorder(
-        label: String, dimensions: [(String, String)], aggregate: Bool
-    ) -> any RecorderHandler { NOOPMetricsHandler.instance }
-
-    func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
-        NOOPMetricsHandler.instance
-    }
-
-    func destroyMeter(_ handler: any MeterHandler) {}
-    func destroyCounter(_ handler: any CounterHandler) {}
-    func destroyRecorder(_ handler: any RecorderHandler) {}
-    func destroyTimer(_ handler: any TimerHandler) {}
 }

@@ -289,6 +289,50 @@ struct PostgresCopyTests {
         }
     }
 
+    @Test("A relay that slept through a copy of its store finds it closed to leases, pushes and records")
+    func sleeper() async throws {
+        try await PostgresStage.with { here in
+            let sleeper = try await here.engine()
+            try await StoreCopyTests.fill(sleeper, records: 20, pushes: 6)
+            // A lease that is over at once: from here on it is asleep.
+            try await sleeper.renew(for: .zero)
+            let source = try await here.engine()
+            let target = try SQLiteStore(
+                path: here.stage.folder.path + "/moved.sqlite", owner: OwnerID(Digest16(high: 1, low: 3)),
+                world: .live)
+            let copy = try await StoreCopier(source: source, target: target, world: .live) { _, _ in }.run()
+            let now = World.live.now()
+            let push = StoredPush(
+                row: 0, id: PushID(at: now, random: 1, 2), lane: StoreCopyTests.lane, pushClass: .normal,
+                origin: Digest16(high: 1, low: 1), record: nil, touchedAt: now, notBefore: now,
+                custodyEnds: now + .seconds(60), attempt: 0, epoch: 0, parked: false, mark: nil, sealed: [1])
+            let record = try #require(try await sleeper.records(after: nil, limit: 1).first)
+            let closed = StoreError(.moved)
+            await #expect(throws: closed) { try await sleeper.renew(for: .seconds(20)) }
+            await #expect(throws: closed) { try await sleeper.accept([push], changes: [], now: now) }
+            await #expect(throws: closed) {
+                try await sleeper.accept([push], changes: [.put(record, if: .any)], now: now)
+            }
+            await #expect(throws: closed) { try await sleeper.apply([.put(record, if: .any)], now: now) }
+            await #expect(throws: closed) {
+                try await sleeper.apply([.delete(record.key, if: .any)], now: now)
+            }
+            await #expect(throws: closed) { try await source.takeOver([StoreCopyTests.lane], limit: 10) }
+            let left = try await StoreDigest.of(source, cutoff: now - .seconds(600))
+            #expect(left == copy.digest, "nothing came or went")
+            // Reopened, it goes on as if it had never been copied.
+            try await source.bar(false)
+            try await sleeper.renew(for: .seconds(20))
+            guard case .committed = try await sleeper.accept([push], changes: [], now: now) else {
+                Issue.record("the push was refused")
+                return
+            }
+            await sleeper.close()
+            await source.close()
+            try target.close()
+        }
+    }
+
     @Test("Every kind of row, cut off in the middle and taken up again, in both directions")
     func everyRow() async throws {
         try await PostgresStage.with { here in
@@ -300,7 +344,7 @@ struct PostgresCopyTests {
             let before = try await StoreDigest.of(source, cutoff: cutoff)
             for commits in [0, 2, 4, 6, 5] {
                 let target = try await here.engine()
-                let cut = CutUpkeep(target, commits: commits)
+                let cut = CutUpkeep(target, commits: commits, of: [.put, .fill])
                 let copier = StoreCopier(source: source, target: cut, world: .live) { _, _ in }
                 await #expect(throws: StoreCopier.Refusal.self) { _ = try await copier.run() }
                 await target.close()
@@ -321,6 +365,7 @@ struct PostgresCopyTests {
             // Whoever starts there takes over what is owed, and knows what has ended.
             let keeper = try await here.engine()
             try await keeper.put(setting: StoreSetting.copiedTo, to: nil)
+            try await keeper.bar(false)
             try await keeper.renew(for: .seconds(20))
             var taken = 0
             for _ in 0..<10 { taken += try await keeper.takeOver([StoreCopyTests.lane], limit: 1_000) }

@@ -1,9 +1,9 @@
 import AtRest
 import Foundation
 import PushModel
+import PushTesting
 import SQLiteStore
 import Simulators
-import Synchronization
 import Testing
 import WireFormats
 import ZulipPush
@@ -147,7 +147,7 @@ struct StoreCopyTests {
             let source = try open(old)
             try await source.put(setting: StoreSetting.copiedTo, to: nil)
             let target = try open(path, 2)
-            let cut = CutUpkeep(target, commits: commits)
+            let cut = CutUpkeep(target, commits: commits, of: [.put, .fill])
             let first = StoreCopier(source: source, target: cut, world: .live) { _, _ in }
             await #expect(throws: StoreCopier.Refusal.store(StoreError(.unavailable), isSource: false)) {
                 _ = try await first.run()
@@ -363,52 +363,4 @@ struct StoreCheckTests {
                 "nothing is overwritten")
         }
     }
-}
-
-/// A store whose process ends after so many commits.
-final class CutUpkeep: StoreUpkeep {
-    private let base: any StoreUpkeep
-    private let left: Mutex<Int>
-
-    init(_ base: any StoreUpkeep, commits: Int) {
-        self.base = base
-        left = Mutex(commits)
-    }
-
-    private func commit() throws(StoreError) {
-        let may = left.withLock { left in
-            left -= 1
-            return left >= 0
-        }
-        guard may else { throw StoreError(.unavailable) }
-    }
-
-    var owner: OwnerID { base.owner }
-    func put(setting name: String, to value: [UInt8]?) async throws(StoreError) {
-        try commit()
-        try await base.put(setting: name, to: value)
-    }
-    func fill(_ page: StoredPage, noting name: String, _ value: [UInt8]) async throws(StoreError) {
-        try commit()
-        try await base.fill(page, noting: name, value)
-    }
-    func reseal(_ rows: [Resealed]) async throws(StoreError) -> Int { try await base.reseal(rows) }
-    func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
-        try await base.records(after: key, limit: limit)
-    }
-    func pushes(
-        after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (pushes: [StoredOwed], next: StoredPlace?) {
-        try await base.pushes(after: place, limit: limit)
-    }
-    func marks(
-        after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (marks: [StoredMark], next: StoredPlace?) {
-        try await base.marks(after: place, limit: limit)
-    }
-    func settings(_ prefix: String) async throws(StoreError) -> [String: [UInt8]] {
-        try await base.settings(prefix)
-    }
-    func lastRevision() async throws(StoreError) -> UInt64 { try await base.lastRevision() }
-    func livingOwners() async throws(StoreError) -> [OwnerID] { try await base.livingOwners() }
 }

@@ -122,7 +122,10 @@ struct StoreCopier {
         let isServed = try await ofSource { () throws(StoreError) in
             try await !source.livingOwners().isEmpty
         }
-        guard isServed else { return }
+        guard isServed else {
+            // A process that slept through the end of its lease may wake up yet.
+            return try await ofSource { () throws(StoreError) in try await source.bar(true) }
+        }
         // A copy that had not begun leaves nothing behind.
         if before.isEmpty { try await clearNotes() }
         try await ofSource { () throws(StoreError) in

@@ -1,0 +1,55 @@
+import Bench
+import Foundation
+import PushModel
+import PushTesting
+
+/// Runs a trial in a directory of its own, which goes with it, and says why it could not be made.
+///
+/// - Parameter kept: a directory of the caller's, which stays.
+func inTrialDirectory(
+    _ name: String, kept: String? = nil, _ shell: Shell,
+    _ trial: (_ directory: String) async throws -> Ending
+) async throws -> Ending {
+    let directory =
+        kept.map { joinPath(shell.facts.workingDirectory, $0) }
+        ?? FileManager.default.temporaryDirectory
+        .appending(component: "sealbell-\(name)-\(shell.facts.processID)").path
+    do {
+        try FileManager.default.createDirectory(
+            atPath: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch {
+        throw CommandFailure(.failed, "\(directory): The directory could not be made.")
+    }
+    defer {
+        // What cannot be removed is left to the system's own cleaning.
+        if kept == nil { try? FileManager.default.removeItem(atPath: directory) }
+    }
+    do {
+        return try await trial(directory)
+    } catch let error as BenchError {
+        throw failure(error)
+    } catch let fault as PostgresClusterFault {
+        throw CommandFailure(.unavailable, "PostgreSQL: \(fault)")
+    } catch let error as any PushError {
+        throw CommandFailure(.failed, "\(error.sentence) [\(error.codeText)]")
+    }
+}
+
+/// A small file that a trial is given, as text.
+func trialFile(_ name: String, _ shell: Shell) throws(CommandFailure) -> String {
+    let path = joinPath(shell.facts.workingDirectory, name)
+    do throws(FileFault) {
+        return String(decoding: try readFile(path, limitBytes: 1 << 20), as: UTF8.self)
+    } catch {
+        throw CommandFailure(.failed, "\(path): \(error.sentence)")
+    }
+}
+
+/// The file of this very program, which trials run again in processes of their own.
+func ownExecutable() throws(CommandFailure) -> String {
+    do {
+        return try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    } catch {
+        throw CommandFailure(.failed, "This system does not say which file the program is: /proc/self/exe.")
+    }
+}
