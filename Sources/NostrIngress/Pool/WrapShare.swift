@@ -11,9 +11,18 @@ import Synchronization
 /// loses none of it; what it opened in the seconds between its last renewal and its end is opened twice
 /// (decision 0039).
 final class WrapShare: Sendable {
+    /// Tells an event from all others whose id fits, for the id speaks for all but the signature. Not by the
+    /// id alone: nobody has looked at signatures yet, and a relay that repeats an event under a false one
+    /// would hide what the other relays say.
+    private struct Name: Hashable {
+        let id: [UInt8]
+        let signature: [UInt8]?
+    }
+
     private struct Held {
         let item: WrapQueue.Item
         let key: Digest16
+        var name: Name { Name(id: item.event.id, signature: item.event.signature) }
         /// Whose it is; `nil`: nobody could tell yet.
         var worker: OwnerID?
         let at: ContinuousClock.Instant
@@ -21,7 +30,7 @@ final class WrapShare: Sendable {
 
     private struct State {
         var held: [Held] = []
-        var keys: Set<Digest16> = []
+        var names: Set<Name> = []
         var bytes = 0
         var readings = -1
     }
@@ -62,7 +71,8 @@ final class WrapShare: Sendable {
         let now = membership.instant
         guard let key = Self.key(item.event) else { return true }
         let worker = membership.roster(of: group)?.worker(of: key, at: now)
-        if worker?.isUs == true { return true }
+        // One whose id does not fit opens nowhere, so that whoever hears it may say so.
+        if worker?.isUs == true || !item.event.hasRightID { return true }
         state.withLock { state in hold(Held(item: item, key: key, worker: worker?.owner, at: now), &state) }
         return false
     }
@@ -103,7 +113,7 @@ final class WrapShare: Sendable {
             if worker.isUs {
                 // A share of the queue of its own: the relay's belongs to who reads that relay.
                 ours.append(.init(event: held.item.event, standing: held.item.standing, relay: 0))
-                state.keys.remove(held.key)
+                state.names.remove(held.name)
                 state.bytes -= held.item.event.content.count
             } else {
                 held.worker = worker.owner
@@ -116,7 +126,7 @@ final class WrapShare: Sendable {
 
     private func hold(_ held: Held, _ state: inout State) {
         // Each relay says it once.
-        guard state.keys.insert(held.key).inserted else { return }
+        guard state.names.insert(held.name).inserted else { return }
         state.held.append(held)
         state.bytes += held.item.event.content.count
         var gone = 0
@@ -136,7 +146,7 @@ final class WrapShare: Sendable {
     }
 
     private func forget(_ held: Held, _ state: inout State) {
-        state.keys.remove(held.key)
+        state.names.remove(held.name)
         state.bytes -= held.item.event.content.count
     }
 
