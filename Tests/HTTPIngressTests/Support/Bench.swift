@@ -79,9 +79,16 @@ extension ManualClock {
     /// Lets a sweep or more of time pass; the listener has looked at every deadline when this returns.
     func pass(_ span: Duration) async throws {
         await sleepers(atLeast: 1)
+        // A connection is counted before it reads the clock for its deadline.
+        try await turn()
         advance(by: span)
         await sleepers(atLeast: 1)
-        // The sweep has handed each event loop a task, and these stand behind them.
+        // The sweep has handed each event loop a task.
+        try await turn()
+    }
+
+    /// Waits until each event loop has done what it was given before.
+    private func turn() async throws {
         for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() { try await loop.submit {}.get() }
     }
 }

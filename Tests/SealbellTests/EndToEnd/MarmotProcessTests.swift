@@ -173,7 +173,7 @@ struct MarmotProcessTests {
             try await running.wake()
             try await running.wakeByGoogle()
             let sandbox = running.stage.sandbox
-            let sockets = try Self.sockets(of: running.program.pid)
+            let sockets = try Self.sockets(of: running.program)
             #expect(sockets.filter(\.listens).map(\.local) == [running.admin.port])
             let dialled = [
                 sandbox.nostr.port, sandbox.production.port, sandbox.development.port, sandbox.fcm.port
@@ -190,8 +190,9 @@ struct MarmotProcessTests {
         var remote: Int
     }
 
-    /// TCP sockets that a process holds, from the kernel's tables.
-    private static func sockets(of pid: Int32) throws -> [Socket] {
+    /// TCP sockets that a program has opened, from the kernel's tables.
+    private static func sockets(of program: Program) throws -> [Socket] {
+        let pid = program.pid
         let files = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/fd")
         var targets: Set<String> = []
         for file in files {
@@ -202,6 +203,7 @@ struct MarmotProcessTests {
             targets.insert(String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self))
         }
         try #require(targets.contains { $0.hasPrefix("socket:") }, "\(files.count) files, no sockets")
+        for target in try program.inherited() { targets.remove(String(target)) }
         var found: [Socket] = []
         for table in ["tcp", "tcp6"] {
             // The second is missing where there is no IPv6. Both processes see the same network.

@@ -11,6 +11,7 @@ import Testing
 final class Program: Sendable {
     let pid: Int32
     private let process: Process
+    private let folder: String
     private let stream: AsyncStream<String>
     private let written = Mutex("")
     private let ended: AsyncStream<Int32>
@@ -28,8 +29,12 @@ final class Program: Sendable {
 
     init(_ arguments: [String], in folder: String) throws {
         let process = Process()
-        process.executableURL = URL(filePath: try #require(Self.path))
-        process.arguments = arguments
+        // A shell writes down what it inherits, and becomes the program.
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments =
+            [
+                "-c", "readlink /proc/$$/fd/* > inherited; exec \"$@\"", "sh", try #require(Self.path)
+            ] + arguments
         process.currentDirectoryURL = URL(filePath: folder)
         process.environment = ["PATH": "/usr/bin:/bin", "HOME": folder]
         let pipe = Pipe()
@@ -56,6 +61,13 @@ final class Program: Sendable {
         try process.run()
         pid = process.processIdentifier
         self.process = process
+        self.folder = folder
+    }
+
+    /// What stood behind its descriptors when it began: other tests' sockets too, for they are opened without
+    /// `O_CLOEXEC`, and may be while this process was made.
+    func inherited() throws -> Set<Substring> {
+        Set(try String(contentsOfFile: folder + "/inherited", encoding: .utf8).split(separator: "\n"))
     }
 
     /// Reads what it writes until it has said `words`; false when it ended first.
