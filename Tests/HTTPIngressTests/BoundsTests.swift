@@ -12,26 +12,42 @@ import Glibc
 
 @Suite("Every wait and every buffer has a bound", .timeLimit(.minutes(2)), .serialized)
 struct BoundsTests {
-    @Test("A head that comes too slowly is answered 408; an idle connection is closed without a word")
+    @Test("A head that comes too slowly is answered 408")
     func slowHead() async throws {
         let limits = briskLimits {
             $0.head = .milliseconds(200)
-            // Long enough that no busy machine lets a client of ours sleep through it.
-            $0.idle = .seconds(4)
+            // Only heads are bounded here.
+            $0.idle = .seconds(1000)
         }
         try await withListener(limits: limits) { _, port in
             let slow = try await RawClient.connect(port)
             try await slow.send("POST /echo HT")
             #expect(try await slow.answer().status == 408)
             #expect(await slow.end() == [])
-            let idle = try await RawClient.connect(port)
-            #expect(await idle.end() == [])
             let second = try await RawClient.connect(port)
             try await second.send(post("/echo", "x"))
             #expect(try await second.answer().status == 200)
             try await second.send("POS")
             #expect(try await second.answer().status == 408, "the next head is bounded like the first")
-            for client in [slow, idle, second] { client.close() }
+            for client in [slow, second] { client.close() }
+        }
+    }
+
+    @Test("An idle connection is closed without a word, a fresh one and one that was answered")
+    func idle() async throws {
+        let (clock, load) = (ManualClock(), Signal())
+        let limits = briskLimits { $0.idle = .seconds(4) }
+        try await withListener(limits: limits, world: clock.world(seed: 1), load: load) { listener, port in
+            let fresh = try await RawClient.connect(port)
+            let answered = try await RawClient.connect(port)
+            try await answered.send(post("/echo", "x"))
+            #expect(try await answered.answer().status == 200)
+            await load.until { listener.load.connections == 2 }
+            try await clock.pass(.milliseconds(3_980))
+            #expect(listener.load.connections == 2, "they stand until their deadline")
+            try await clock.pass(.milliseconds(20))
+            for client in [fresh, answered] { #expect(await client.end() == []) }
+            for client in [fresh, answered] { client.close() }
         }
     }
 

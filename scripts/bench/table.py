@@ -29,6 +29,9 @@ SECONDS = float(OPTIONS.get("SECONDS", "10"))
 REQUESTS = int(OPTIONS.get("REQUESTS", "400000"))
 ONLY = OPTIONS.get("ONLY", "")
 DEADLINE_SECONDS = 900
+# Callers of all relays together, however many there are: what is under way at once is then the same, and with it
+# what the processors' caches have to hold. Enough that each of four relays still fills its commits.
+CALLERS = 512
 
 TOKENS = [os.urandom(32).hex() for _ in range(512)]
 rows, raw, failed = [], {}, []
@@ -366,7 +369,8 @@ def relays(folder):
         counts = [1] if title == "SQLite" else [1, 2, 4]
         for round_, count in itertools.product(range(int(OPTIONS.get("ROUNDS", "3"))), counts):
             told = run(f"{title} x{count}", "shared", "--sink", f"https://127.0.0.1:{port}", "--ca",
-                       folder / "ca.pem", "--relays", count, "--windows", 5, "--seconds", SECONDS, "--rate", "max",
+                       folder / "ca.pem", "--relays", count, "--connections", CALLERS // count, "--windows", 5,
+                       "--seconds", SECONDS, "--rate", "max",
                        *(options if (round_, count) == (0, 1) or title == "SQLite" else renewed(options)))
             if told:
                 # The first window warms caches up.
