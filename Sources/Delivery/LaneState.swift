@@ -82,7 +82,9 @@ struct LaneState: Sendable {
         if let allowance = throttle.allowance { return tickSpan * (ahead / allowance) }
         if ahead <= 1_000 { return .zero }
         guard rate > 0 else { return nil }
-        return .milliseconds(Int64(Double(ahead) / rate * 1_000))
+        // The rate of a lane that was idle comes as near to nothing as a number can.
+        let seconds = Double(ahead) / rate
+        return seconds < Double(longestWait.components.seconds) ? .seconds(seconds) : longestWait
     }
 
     /// Takes pushes in. What finds no room goes back to the store, which has it already.
