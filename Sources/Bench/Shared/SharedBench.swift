@@ -185,6 +185,8 @@ extension SharedBench {
     private struct Usages {
         var relays: Duration
         var database: Duration?
+        /// Ours: the same work for each push, so it tells how fast the machine is at the time.
+        var driver: Duration
         var resident: Int
     }
 
@@ -192,7 +194,7 @@ extension SharedBench {
         let relays = scene.addresses.compactMap { ProcessUsage.of($0.pid) }
         return Usages(
             relays: relays.reduce(.zero) { $0 + $1.cpu },
-            database: plan.databasePID.flatMap { ProcessUsage.ofTree($0) },
+            database: plan.databasePID.flatMap { ProcessUsage.ofTree($0) }, driver: ProcessUsage.own().cpu,
             resident: relays.map(\.residentBytes).max() ?? 0)
     }
 
@@ -228,6 +230,8 @@ extension SharedBench {
         if let database {
             scene.report.add("\(name)_database_cpu_microseconds_per_push", database, digits: 2)
         }
+        let driver = perPush(after.driver - before.driver)
+        scene.report.add("\(name)_driver_cpu_microseconds_per_push", driver, digits: 2)
         if plan.rate != nil {
             for (label, share) in [("p50", 0.5), ("p99", 0.99)] {
                 scene.report.add(
@@ -239,7 +243,8 @@ extension SharedBench {
         let parts = database.map { " + \(decimal($0, 1))" } ?? ""
         say(
             "window \(scene.window): \(scene.registered) registrations, \(rate)/s, "
-                + "\(decimal(relays, 1))\(parts) us a push, p99 "
+                + "\(decimal(relays, 1))\(parts) us a push, "
+                + "driver \(decimal(driver, 1)), p99 "
                 + "\(decimal(whole.latency.quantile(0.99).inMilliseconds, 1)) ms")
     }
 
