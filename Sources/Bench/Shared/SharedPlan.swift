@@ -29,8 +29,8 @@ package struct SharedPlan: Sendable {
     /// Pushes a second, of all relays together; `nil`: as many as go.
     package var rate: Double?
     package var devicesPerRequest = 10
-    /// The driver's connections to each relay: each has as many callers, and so as much to join into a
-    /// commit, as one alone would have.
+    /// The driver's connections to each relay. To compare numbers of relays, divide one sum among them: what
+    /// is under way at once is then the same, and with it what the processors' caches have to hold.
     package var connections = 128
     /// Run by a shell beside the load, from the end of the third window on: a reader that holds an old
     /// snapshot. `{state}` in it stands for the first relay's state directory.
