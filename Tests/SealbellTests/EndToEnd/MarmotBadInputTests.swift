@@ -237,9 +237,11 @@ struct MarmotBadInputTests {
                 #expect(await woken.next() != nil)
                 try await running.owesNothing(instance)
                 #expect(stage.apns.deliveries().count == 1)
-                #expect(
-                    try await running.metric(
-                        "sealbell_notes_total", ["instance": instance, "note": "marmot.decoy"]) == 6)
+                // The wraps are worked on side by side: the one without a good point may be the later one.
+                let decoys = ["instance": instance, "note": "marmot.decoy"]
+                try await running.until("sealbell_notes_total", decoys, reaches: 6)
+                #expect(try await running.metric("sealbell_notes_total", decoys) == 6)
+                #expect(stage.apns.deliveries().count == 1)
             }
         }
     }
