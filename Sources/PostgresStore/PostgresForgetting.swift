@@ -27,10 +27,13 @@ extension PostgresCore {
         var tables = [(rewrite: PostgresSQL.rewriteOutbox, size: Int32(0))]
         if records { tables.append((PostgresSQL.rewriteRecords, 1)) }
         do {
-            // Frees what has gone at the file's end, and holds nobody up: a table that was long only for
-            // what it no longer holds is then short enough.
-            try session.run([Query(PostgresSQL.vacuumOutbox)], commits: false)
-            let sizes = try session.run([Query(PostgresSQL.tableSizes)], commits: false)[0]
+            var sizes = try session.run([Query(PostgresSQL.tableSizes)], commits: false)[0]
+            if try sizes.int(0, 0) <= limits.vacuumBytes {
+                // Frees what has gone at the file's end, and holds nobody up: a table that was long only for
+                // what it no longer holds is then short enough.
+                try session.run([Query(PostgresSQL.vacuumOutbox)], commits: false)
+                sizes = try session.run([Query(PostgresSQL.tableSizes)], commits: false)[0]
+            }
             try wait(limits.forgetPatience, session)
             for table in tables {
                 guard try sizes.int(0, table.size) <= limits.rewriteBytes else {
@@ -54,7 +57,7 @@ extension PostgresCore {
     }
 
     /// How long this session waits for locks.
-    private func wait(_ span: Duration, _ session: PostgresSession) throws(PostgresFault) {
+    func wait(_ span: Duration, _ session: PostgresSession) throws(PostgresFault) {
         try session.run(
             [
                 Query(PostgresSQL.configure) { query in

@@ -66,6 +66,15 @@ package struct PostgresLimits: Sendable {
     package var forgetRest: Duration = .seconds(60)
     /// At the latest after that long under unbroken load.
     package var forgetEvery: Duration = .seconds(600)
+    /// Bytes of the outbox above which forgetting does not begin by vacuuming it: two seconds of a
+    /// connection. The server's own vacuum frees such a file's end.
+    package var vacuumBytes: Int64 = 512 << 20
+    /// Dead rows that a vacuum left, from which on the next one waits for twice as many: half a gibibyte that
+    /// a vacuum reads for some 6 µs a push at 2,000 a second. One minute's pushes at 8,000 a second are as
+    /// many.
+    package var deadRows = 500_000
+    /// Between vacuums at most, where they wait: so long may rows stay after what kept them has gone.
+    package var vacuumEvery: Duration = .seconds(600)
     /// How far the engine's clock is ahead of the server's: zero, but for tests that cannot wait.
     package var clockAhead: @Sendable () -> Duration = { .zero }
 

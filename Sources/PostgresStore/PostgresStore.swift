@@ -65,17 +65,28 @@ package final class PostgresStore: Engine {
         }
     }
 
-    /// Sweeps marks and dead owners, and forgets what was deleted, until cancelled or stopped.
+    /// Sweeps marks and dead owners, paces vacuums, and forgets what was deleted, until cancelled or stopped.
     package func run() async throws {
         await cancelWhenGracefulShutdown {
             var plan = ForgettingPlan(now: self.core.world.instant(), limits: self.core.limits)
+            var pace = VacuumPace()
             while !Task.isCancelled {
                 let now = self.core.world.instant()
                 do { try await self.core.world.sleep(now + self.core.limits.sweepEvery) } catch { break }
                 // A database that is away is told of by those who need it; the next sweep does this work.
-                do { try await self.sweep() } catch { continue }
+                do {
+                    try await self.sweep()
+                    pace = try await self.keepPace(pace)
+                } catch { continue }
                 await self.forget(by: &plan)
             }
+        }
+    }
+
+    /// One look at the tables of pushes.
+    func keepPace(_ pace: VacuumPace) async throws(StoreError) -> VacuumPace {
+        try await core.single(.bulk) { [core] session throws(PostgresFault) in
+            try core.keepPace(pace, session)
         }
     }
 

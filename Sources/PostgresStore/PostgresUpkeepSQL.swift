@@ -50,6 +50,38 @@ enum PostgresUpkeepSQL {
         75,
         "SELECT owner FROM owners WHERE owner <> $1 AND alive_until > \(PostgresSQL.clock("$2"))")
 
+    /// How the tables of pushes stand with the server's vacuum. Rows: table, dead rows, vacuums that the
+    /// server began by itself, milliseconds since the last of them, and both thresholds as the table has
+    /// them.
+    static let vacuumSights = Statement(
+        84,
+        """
+        SELECT c.relname::text, s.n_dead_tup, s.autovacuum_count,
+        (extract(epoch FROM clock_timestamp() - s.last_autovacuum) * 1000)::int8,
+        \(option("autovacuum_vacuum_threshold")), \(option("autovacuum_vacuum_insert_threshold"))
+        FROM pg_class c, pg_stat_user_tables s
+        WHERE c.oid IN ('outbox'::regclass, 'marks'::regclass) AND s.relid = c.oid ORDER BY c.relname
+        """)
+
+    private static func option(_ name: String) -> String {
+        """
+        (SELECT o.option_value::int8 FROM pg_options_to_table(c.reloptions) o
+        WHERE o.option_name = '\(name)')
+        """
+    }
+
+    /// Lets the server vacuum a table from so many dead rows on, and not for inserted ones before that; or as
+    /// the schema's third step has it.
+    static func vacuum(_ table: PacedTable, from threshold: Int) -> Statement {
+        let inserts =
+            threshold == table.threshold
+            ? "RESET (autovacuum_vacuum_insert_threshold)"
+            : "SET (autovacuum_vacuum_insert_threshold = \(threshold))"
+        return Statement(
+            once: "ALTER TABLE \(table.rawValue) SET (autovacuum_vacuum_threshold = \(threshold)), \(inserts)"
+        )
+    }
+
     // MARK: writing
 
     /// $1 name, $2 value.

@@ -24,8 +24,10 @@ struct PostgresForgettingTests {
         return cluster
     }
 
-    private func open(_ cluster: PostgresCluster) async throws -> PostgresStore {
-        var limits = PostgresLimits()
+    private func open(
+        _ cluster: PostgresCluster, _ limits: PostgresLimits = PostgresLimits()
+    ) async throws -> PostgresStore {
+        var limits = limits
         limits.connections = 2
         return try await PostgresStore(
             try PostgresAddress(cluster.url), owner: Self.owner, limits: limits, world: clock.world(seed: 5))
@@ -112,6 +114,21 @@ struct PostgresForgettingTests {
         // It was ended by us.
         _ = try? await held
         #expect(try await store.forgetNow() == .tables)
+        await store.close()
+        await cluster.end()
+    }
+    @Test(
+        "A large outbox is neither vacuumed nor written anew by a relay, and that is said",
+        arguments: [(vacuumed: true, bytes: PostgresLimits().vacuumBytes), (vacuumed: false, bytes: 0)])
+    func large(_ row: (vacuumed: Bool, bytes: Int64)) async throws {
+        let cluster = try await cluster(true)
+        var limits = PostgresLimits()
+        limits.vacuumBytes = row.bytes
+        limits.rewriteBytes = 0
+        let store = try await open(cluster, limits)
+        let vacuums = "SELECT vacuum_count FROM pg_stat_user_tables WHERE relname = 'outbox'"
+        #expect(try await store.forgetNow() == .tooLarge)
+        #expect(try await cluster.execute(vacuums, database: "sealbell") == (row.vacuumed ? "1" : "0"))
         await store.close()
         await cluster.end()
     }
