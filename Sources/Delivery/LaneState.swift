@@ -82,7 +82,7 @@ struct LaneState: Sendable {
         if let allowance = throttle.allowance { return tickSpan * (ahead / allowance) }
         if ahead <= 1_000 { return .zero }
         guard rate > 0 else { return nil }
-        // The rate of a lane that was idle comes as near to nothing as a number can.
+        // The rate of a lane that gets no answers comes as near to nothing as a number can.
         let seconds = Double(ahead) / rate
         return seconds < Double(longestWait.components.seconds) ? .seconds(seconds) : longestWait
     }
@@ -195,7 +195,9 @@ struct LaneState: Sendable {
     mutating func tick(
         now: UnixTime, instant: ContinuousClock.Instant, seconds: Double, isLeased: Bool
     ) -> Actions {
-        rate = rate * 0.8 + Double(answersInTick) / seconds * 0.2
+        // Only while something waits does the lane show how fast it is; else the rate is that of what came.
+        let present = Double(answersInTick) / seconds
+        rate = queue.readyCount + parked > 0 ? rate * 0.8 + present * 0.2 : max(rate, present)
         answersInTick = 0
         let pace = throttle.tick() ? PaceChange.atFullSpeed : .none
         var actions = isLeased ? Actions() : dropMemory()
