@@ -117,7 +117,7 @@ struct CredentialTests {
             #expect(rig.events.text == ["acme/fcm/production halted targets"])
             try await rig.owe([push(21, record: key(21), touchedAt: touched)])
             await rig.pass(.seconds(60), step: .seconds(1))
-            await provider.waitForSent(21)
+            await rig.pass(untilSent: 21, by: provider)
             try await rig.owe([push(25, record: key(25), touchedAt: touched)])
             await rig.pass(.seconds(60), step: .seconds(1))
             await rig.pass(until: rig.outbox.ended, reaches: 22)

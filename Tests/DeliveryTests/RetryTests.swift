@@ -21,7 +21,7 @@ struct RetryTests {
             await rig.pass(.seconds(38), step: .seconds(1))
             #expect(second.sent.isEmpty)
             await rig.pass(.seconds(4), step: .seconds(1))
-            await second.waitForSent(1)
+            await rig.pass(untilSent: 1, by: second)
             #expect(second.sent[0].attempt == 1)
             #expect(second.sent[0].id == first.sent[0].id)
             await rig.outbox.ended.wait(for: 1)
@@ -40,7 +40,7 @@ struct RetryTests {
             #expect(provider.sent.count == 1)
             // The first step's jitter is at most one second.
             await rig.pass(.milliseconds(1_200))
-            await provider.waitForSent(2)
+            await rig.pass(untilSent: 2, by: provider)
             await rig.pass(until: rig.outbox.ended, reaches: 1)
         }
     }
@@ -103,7 +103,7 @@ struct RetryTests {
             try await rig.owe((1...10).map { push($0, custodyEnds: ends) })
             // Six of them wait in the store.
             await rig.pass(.seconds(8), step: .milliseconds(500))
-            await rig.custodyEnded.wait(for: 10)
+            await rig.pass(until: rig.custodyEnded, reaches: 10)
             provider.grant(1)
             await rig.pass(.seconds(1))
             await rig.pass(until: rig.outbox.ended, reaches: 10)
@@ -122,7 +122,7 @@ struct RetryTests {
             try await rig.expect([.accepted, .accepted], of: [push(2), push(3)])
             #expect(provider.addresses == ["t1", "t2", "t3"])
             await rig.pass(.seconds(6), step: .milliseconds(500))
-            await provider.waitForSent(4)
+            await rig.pass(untilSent: 4, by: provider)
         }
     }
 
@@ -143,7 +143,7 @@ struct RetryTests {
             await rig.outbox.parked.wait(for: 1)
             try await rig.expect([.known(.retry)], of: [push(1)])
             await rig.pass(.seconds(5), step: .milliseconds(500))
-            await provider.waitForSent(3)
+            await rig.pass(untilSent: 3, by: provider)
             #expect(provider.sent.map(\.attempt) == [0, 0, 1])
             await rig.pass(.seconds(6), step: .milliseconds(500))
             await rig.pass(until: rig.outbox.ended, reaches: 2)
@@ -166,7 +166,7 @@ struct RetryTests {
             await rig.outbox.parked.wait(for: 1)
             // The lane asks the store, and hears: not for ten minutes.
             await rig.pass(.milliseconds(500))
-            await rig.outbox.claims.wait(for: 1)
+            await rig.pass(until: rig.outbox.claims, reaches: 1)
             try await rig.owe((2...40).map { push($0) })
             await rig.pass(.seconds(3))
             await rig.pass(until: rig.outbox.ended, reaches: 39)

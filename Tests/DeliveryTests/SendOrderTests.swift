@@ -126,7 +126,7 @@ struct SendOrderTests {
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         try await Rig.run(depot, .of(provider), limits: limits) { rig in
             await rig.pass(.milliseconds(100))
-            await rig.outbox.claims.wait(for: 1)
+            await rig.pass(until: rig.outbox.claims, reaches: 1)
             provider.grant(1)
             await rig.pass(.seconds(3))
             await rig.pass(until: rig.outbox.ended, reaches: 600)

@@ -108,7 +108,7 @@ struct ThrottleTests {
             try await rig.owe([push(9_999, .urgent)])
             let calls = provider.sent.count
             await rig.pass(.milliseconds(300))
-            await provider.waitForSent(calls + 2)
+            await rig.pass(untilSent: calls + 2, by: provider)
             // One may have been on its way when the call came.
             #expect(provider.addresses[calls..<calls + 2].contains("t9999"))
             isBack.withLock { $0 = true }

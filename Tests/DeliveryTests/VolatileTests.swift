@@ -294,7 +294,7 @@ struct VolatileStopTests {
             await provider.waitForSent(1)
             await rig.stop()
             await rig.pass(.seconds(2))
-            await provider.waitForSent(2)
+            await rig.pass(untilSent: 2, by: provider)
             // Until now the core cannot have ended.
             gate.add()
         }

@@ -92,6 +92,11 @@ struct Rig: Sendable {
         }
     }
 
+    /// Lets time pass until that many requests have been sent.
+    func pass(untilSent count: Int, by provider: ScriptedProvider) async {
+        await pass(until: provider.requests, reaches: count)
+    }
+
     /// Takes pushes in and answers with their first outcomes.
     func admit(
         _ pushes: [Push], within deadline: Duration = .seconds(3), changes: [Change] = []

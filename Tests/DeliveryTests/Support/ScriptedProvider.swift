@@ -20,7 +20,7 @@ final class ScriptedProvider: DirectProvider {
     let lane: LaneName
     private let state: Mutex<State>
     private let reservations = Watch()
-    private let requests = Watch()
+    let requests = Watch()
     private let answer: @Sendable (OwedPush) async -> Answer
 
     /// `slots`: requests that may be under way at once.
