@@ -149,6 +149,8 @@ struct MarmotFloodTests {
                     Self.wraps, ["instance": instance, "outcome": "repeated"], reaches: 4 * 100 - 4)
                 try await running.until(
                     Self.wraps, ["instance": instance, "outcome": "taken"], reaches: 4)
+                // Apple's are sent beside Google's.
+                while stage.apns.deliveries().count < devices.count { try await nextLook() }
                 try await running.owesNothing(instance)
                 #expect(stage.apns.deliveries().map(\.token).sorted() == devices.sorted())
             }
@@ -199,7 +201,7 @@ struct MarmotFloodTests {
 }
 
 extension RunningRelay {
-    /// Returns when a last wake, which comes behind all others, has been sent.
+    /// Returns when a last wake has been sent. It comes behind all others; some may still be worked on.
     func owesNothing(_ instance: String) async throws {
         let sender = try MarmotSender(self, instance)
         let google = try MarmotSender.google()
