@@ -110,9 +110,7 @@ extension PostgresCore {
         if state != nil {
             journal.note("vacuum not paced: the table is another role's", level: .warning)
         } else if sight.threshold == sight.table.threshold {
-            journal.note(
-                "dead rows stay: a snapshot, a slot or a transaction is kept open", [.rows: sight.dead],
-                level: .warning)
+            journal.note("dead rows stay behind a vacuum", [.rows: sight.dead], level: .warning)
         }
         return true
     }
