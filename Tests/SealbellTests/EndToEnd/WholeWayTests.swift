@@ -91,16 +91,27 @@ struct WholeWayTests {
         try await RelayStage.with { stage in
             try await stage.run { relay in
                 let server = try await relay.server()
-                let phone = try await relay.phone(.apns, of: server)
-                let other = try await relay.phone(.fcm, of: server)
-                #expect(try await server.notify(.test(time: 1), [phone, other], relay).dead.isEmpty)
-                stage.apns.unregister(phone.token, since: World.live.now())
-                stage.fcm.register(other.token, as: FCMDevice(project: "acme", isLive: false))
-                let both = Set([phone, other].map(\.group.tokenID.text))
-                let answer = try await server.notify(.test(time: 2), [phone, other], relay)
-                #expect(Set(answer.dead) == both && answer.apple == 0 && answer.android == 0)
+                var (phones, both): ([TestPhone], Set<String>) = ([], [])
+                // An answer tells what is known after three seconds; on a machine that has no time for us that
+                // may be less, and then other phones are asked for.
+                for attempt in 1...5 {
+                    let phone = try await relay.phone(.apns, of: server)
+                    let other = try await relay.phone(.fcm, of: server)
+                    phones = [phone, other]
+                    #expect(try await server.notify(.test(time: 1), phones, relay).dead.isEmpty)
+                    stage.apns.unregister(phone.token, since: World.live.now())
+                    stage.fcm.register(other.token, as: FCMDevice(project: "acme", isLive: false))
+                    both = Set(phones.map(\.group.tokenID.text))
+                    let answer = try await server.notify(.test(time: 2), phones, relay)
+                    try await relay.drained()
+                    #expect(both.isSuperset(of: answer.dead))
+                    let sent = (answer.apple ?? 0) + (answer.android ?? 0)
+                    #expect(answer.dead.count + Int(sent) <= 2)
+                    if Set(answer.dead) == both { break }
+                    #expect(attempt < 5, "never within three seconds")
+                }
                 let asked = stage.apns.counters.received + stage.fcm.counters.received
-                let again = try await server.notify(.test(time: 3), [phone, other], relay)
+                let again = try await server.notify(.test(time: 3), phones, relay)
                 #expect(Set(again.dead) == both)
                 #expect(stage.apns.counters.received + stage.fcm.counters.received == asked)
                 try await relay.drained()
