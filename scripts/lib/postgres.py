@@ -9,8 +9,10 @@ import tempfile
 
 from servers import NotServing, free_port, running
 
-# What an operator of a machine of this size would set; the rest is Debian's default.
-SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "4GB", "listen_addresses": ""}
+MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+# What an operator of a machine of this size would set: a quarter of its memory, as the server's manual advises;
+# the rest is Debian's default.
+SETTINGS = {"shared_buffers": f"{MEMORY // 4 >> 20}MB", "max_wal_size": "4GB", "listen_addresses": ""}
 
 
 def programs():
