@@ -83,6 +83,7 @@ struct ConversationTests {
             #expect(first.json["apple_successfully_sent_count"]?.int64 == 0)
             let second = await bench.notify([id])
             #expect(second.json["delete_token_ids"]?[0]?.string == id.text)
+            await relay.services.sends(atLeast: 1)
             #expect(relay.services.sends.count == 1)
             // The same blob again changes nothing; one made a second later revives.
             _ = try await bench.register("ab12", timestamp: Self.now.seconds)
@@ -90,6 +91,7 @@ struct ConversationTests {
             _ = try await bench.register("ab12", timestamp: Self.now.seconds + 1)
             // Another ciphertext, since the same one would be a repeat of the push that was refused.
             _ = await bench.notify(raw: RelayBench.body([RelayBench.item(id.text, data: "QUJE")]))
+            await relay.services.sends(atLeast: 2)
             #expect(relay.services.sends.count == 2)
         }
     }

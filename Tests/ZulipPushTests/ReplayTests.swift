@@ -30,6 +30,7 @@ struct ReplayTests {
             #expect(answers.map(\.status) == [200, 200])
             #expect(answers[0].json["apple_successfully_sent_count"]?.int64 == 1)
             #expect(answers[0].json == answers[1].json)
+            await relay.services.sends(atLeast: 1)
             #expect(relay.services.sends.count == 1)
         }
     }
@@ -52,6 +53,7 @@ struct ReplayTests {
                 let again = await bench.notify(raw: body(id, "QUJD"))
                 #expect(again.status == 200 && again.json == first.json)
             }
+            await relay.services.sends(atLeast: 1)
             #expect(relay.services.sends.count == 1)
             #expect(relay.store.repeats == 3)
         }
@@ -65,8 +67,10 @@ struct ReplayTests {
             let call = body(id, "QUJD", "QUJD")
             let first = await bench.notify(raw: call)
             #expect(first.json["apple_successfully_sent_count"]?.int64 == 2)
+            await relay.services.sends(atLeast: 2)
             #expect(relay.services.sends.count == 2)
             #expect(await bench.notify(raw: call).json == first.json)
+            await relay.services.sends(atLeast: 2)
             #expect(relay.services.sends.count == 2)
         }
     }
@@ -83,11 +87,14 @@ struct ReplayTests {
                 "ab12", timestamp: bench.now.seconds, realm: Self.otherRealm, by: Self.other)
             _ = await bench.notify(raw: body(id, "QUJD"))
             _ = await bench.notify(raw: body(id, "QUJE"))
+            await relay.services.sends(atLeast: 2)
             #expect(relay.services.sends.count == 2)
             _ = await bench.notify(raw: body(second, "QUJD"))
+            await relay.services.sends(atLeast: 3)
             #expect(relay.services.sends.count == 3)
             let elsewhere = RelayBench.body([RelayBench.item(id.text)], realm: Self.otherRealm)
             _ = await bench.notify(raw: elsewhere, by: Self.other)
+            await relay.services.sends(atLeast: 4)
             #expect(relay.services.sends.count == 4)
             #expect(relay.store.repeats == 0)
         }
@@ -101,9 +108,11 @@ struct ReplayTests {
             _ = await bench.notify(raw: body(id, "QUJD"))
             relay.advance(by: .seconds(599))
             _ = await bench.notify(raw: body(id, "QUJD"))
+            await relay.services.sends(atLeast: 1)
             #expect(relay.services.sends.count == 1)
             relay.advance(by: .seconds(1))
             _ = await bench.notify(raw: body(id, "QUJD"))
+            await relay.services.sends(atLeast: 2)
             #expect(relay.services.sends.count == 2)
         }
     }
