@@ -42,6 +42,8 @@ struct ChaosTests {
         #expect(verdict(kind: .fcm, [("", 900), ("", 1300)]).hasPassed)
         let before = verdict([("a", 800), ("a", 900)])
         #expect(before.doubledWithoutCause == 1 && !before.hasPassed)
+        let told = "apns again after 100 ms, kill before none, kill behind 200 to 400"
+        #expect(before.example == told && excused.example == nil)
         #expect(!verdict([("a", 1300), ("a", 1400)]).hasPassed, "both behind the kill")
         #expect(!verdict([("a", -2500), ("a", 1300)]).hasPassed, "long settled when the kill came")
         #expect(!verdict([("a", 900), ("a", 1100)]).hasPassed, "the old relay's own, before it was gone")

@@ -80,6 +80,8 @@ struct ChaosVerdict: Sendable {
     var doubledUnderTwoNames = 0
     /// Doubles with no kill between the two arrivals, or one sent long before it.
     var doubledWithoutCause = 0
+    /// One of the doubles without cause, for who looks for the reason.
+    var example: String?
     /// The longest time between an arrival and the kill that explains its double.
     var oldestDouble = Duration.zero
 
@@ -107,10 +109,25 @@ struct ChaosVerdict: Sendable {
                 kill.began.since(first) <= ChaosPlan.inFlightSpan
             else {
                 doubledWithoutCause += 1
+                example = example ?? Self.tell(first, second, item.kind, kills)
                 return
             }
             oldestDouble = max(oldestDouble, kill.began.since(first))
         }
+    }
+
+    /// When both came, beside the kills before and behind the first of them.
+    private static func tell(
+        _ first: UnixTime, _ second: UnixTime, _ kind: ProviderKind, _ kills: [ChaosLedger.Kill]
+    ) -> String {
+        func ahead(_ kill: ChaosLedger.Kill?) -> String {
+            guard let kill else { return "none" }
+            return "\(kill.began.since(first).wholeMilliseconds) to "
+                + "\(kill.ended.since(first).wholeMilliseconds)"
+        }
+        return "\(kind) again after \(second.since(first).wholeMilliseconds) ms, kill before "
+            + "\(ahead(kills.last { $0.ended < first })), kill behind "
+            + ahead(kills.first { $0.ended >= first })
     }
 
     var hasPassed: Bool { lost == 0 && doubledUnderTwoNames == 0 && doubledWithoutCause == 0 }

@@ -27,6 +27,7 @@ enum ChaosReport {
         report.add("doubled", verdict.doubled)
         report.add("doubled_under_two_names", verdict.doubledUnderTwoNames)
         report.add("doubled_without_cause", verdict.doubledWithoutCause)
+        if let example = verdict.example { report.add("example", .text(example)) }
         report.add("oldest_double_milliseconds", Int(verdict.oldestDouble.inMilliseconds))
         report.add("arrived_unpromised", verdict.unpromised)
         report.add("registrations_lost_in_answers", ledger.answersWithDeadDevices)
