@@ -125,9 +125,13 @@ final class ChaosService: Sendable {
 
     /// Waits until everything that a dead relay had sent has been read, so that what arrives later is its
     /// successor's.
+    ///
+    /// - Throws: `BenchError(.processFault)` when it is not read in the time that a start may take: what came
+    ///   later would be counted as the successor's.
     func untilQuiet(_ trial: ChaosTrial) async throws {
-        let until = trial.world.instant() + .seconds(5)
-        while openConnections > 0, trial.world.instant() < until {
+        let until = trial.world.instant() + ChaosPlan.startSpan
+        while openConnections > 0 {
+            guard trial.world.instant() < until else { throw BenchError(.processFault) }
             try await trial.pause(milliseconds: 1)
         }
     }
