@@ -47,11 +47,19 @@ func briskLimits(_ change: (inout IngressLimits) -> Void = { _ in }) -> IngressL
     return limits
 }
 
+/// For tests that are of no deadline: a machine that stands still for ten seconds is no slow client.
+func patientLimits() -> IngressLimits {
+    briskLimits {
+        $0.head = .seconds(60)
+        $0.bodyGrace = .seconds(60)
+    }
+}
+
 /// Runs a listener over the faces on a free port, gives it to `body`, and stops it gracefully.
 ///
 /// - Parameter load: told of every change of the listener's load.
 func withListener<Result: Sendable>(
-    _ faces: [any HTTPFace] = [ProbeFace()], limits: IngressLimits = briskLimits(), tls: TLSFiles? = nil,
+    _ faces: [any HTTPFace] = [ProbeFace()], limits: IngressLimits = patientLimits(), tls: TLSFiles? = nil,
     proxies: TrustedProxies = TrustedProxies(), metrics: any MetricsFactory = NOOPMetricsHandler.instance,
     world: World = .live, load: Signal = Signal(), _ body: (HTTPListener, Int) async throws -> Result
 ) async throws -> Result {
