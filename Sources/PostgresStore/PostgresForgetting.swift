@@ -57,7 +57,7 @@ extension PostgresCore {
     }
 
     /// How long this session waits for locks.
-    func wait(_ span: Duration, _ session: PostgresSession) throws(PostgresFault) {
+    private func wait(_ span: Duration, _ session: PostgresSession) throws(PostgresFault) {
         try session.run(
             [
                 Query(PostgresSQL.configure) { query in

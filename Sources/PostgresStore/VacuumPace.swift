@@ -50,7 +50,7 @@ struct VacuumPace {
 }
 
 /// Tables from which every push removes a row.
-enum PacedTable: String, Sendable, CaseIterable {
+enum PacedTable: String, Sendable {
     case outbox, marks
 
     /// Dead rows behind which the server vacuums it: the schema's third step.
@@ -97,15 +97,18 @@ extension PostgresCore {
     private func set(
         _ threshold: Int, _ sight: VacuumPace.Sight, _ session: PostgresSession
     ) throws(PostgresFault) -> Bool {
-        try wait(limits.forgetPatience, session)
+        // One transaction with the change: whatever comes of it, the session waits for locks as before.
+        let patience = Query(PostgresSQL.configureOnce) { query in
+            query.add(texts: ["lock_timeout"])
+            query.add(texts: [String(limits.forgetPatience.wholeMilliseconds)])
+        }
         var state: SQLState?
         do {
             let statement = PostgresUpkeepSQL.vacuum(sight.table, from: threshold)
-            try session.run([Query(statement)], commits: false)
+            try session.run([patience, Query(statement)], commits: false)
         } catch .refused(let refusal) where ["55P03", "57014", "42501"].contains(refusal.text) {
             state = refusal
         }
-        try wait(limits.lockTimeout, session)
         if let state, state.text != "42501" { return false }
         if state != nil {
             journal.note("vacuum not paced: the table is another role's", level: .warning)
