@@ -12,6 +12,10 @@ final class DeliveryCore: Sendable {
         /// Lanes that a reload replaced and that still send what is volatile.
         var leaving: [any LaneDoor] = []
         var stamps: [LaneName: Int] = [:]
+        /// Lanes that are made now give back what is durable, as all others do (``Reclaim``).
+        var handsBack = false
+        /// The lanes have been stopped, and no more are made.
+        var isStopping = false
         var overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?]
     }
 
@@ -58,6 +62,15 @@ final class DeliveryCore: Sendable {
 
     /// Every lane that needs the tick.
     var ticking: [any LaneDoor] { table.withLock { Array($0.lanes.values) + $0.leaving } }
+
+    /// Every lane gives back what is durable, or none does any more, with those that are made from now on.
+    func handBack(_ handsBack: Bool) {
+        let lanes = table.withLock { table in
+            table.handsBack = handsBack
+            return Array(table.lanes.values) + table.leaving
+        }
+        for lane in lanes { lane.handBack(handsBack) }
+    }
 
     /// A lane has ended.
     func left(_ lane: any LaneDoor) { table.withLock { $0.leaving.removeAll { $0 === lane } } }

@@ -9,7 +9,7 @@ import Synchronization
 package final class DeliveryService: Service {
     /// A lane and what stands behind it.
     package struct Route: Sendable {
-        let make: @Sendable (DeliveryCore) -> LaneDoors
+        let make: @Sendable (DeliveryCore, _ handsBack: Bool) -> LaneDoors
         let name: LaneName
         let credential: Credential
         let stamp: Int
@@ -22,7 +22,9 @@ package final class DeliveryService: Service {
             name = provider.lane
             self.credential = credential
             self.stamp = stamp
-            make = { LaneDoors(Lane(provider: provider, credential: credential, core: $0)) }
+            make = {
+                LaneDoors(Lane(provider: provider, credential: credential, core: $0, handsBack: $1))
+            }
         }
 
         /// The same for a provider that is direct: its lane takes volatile pushes too.
@@ -30,7 +32,9 @@ package final class DeliveryService: Service {
             name = provider.lane
             self.credential = credential
             self.stamp = stamp
-            make = { LaneDoors(Lane(direct: provider, credential: credential, core: $0)) }
+            make = {
+                LaneDoors(Lane(direct: provider, credential: credential, core: $0, handsBack: $1))
+            }
         }
     }
 
@@ -51,6 +55,8 @@ package final class DeliveryService: Service {
     }
 
     private let core: DeliveryCore
+    /// Rung when the lanes' counts are to be set right.
+    private let recountDue = Bell()
     private let starts: AsyncStream<any LaneDoor>
     private let startLane: AsyncStream<any LaneDoor>.Continuation
     /// For roles whose pushes the store keeps.
@@ -73,10 +79,11 @@ package final class DeliveryService: Service {
     }
 
     /// Puts a new plan in force: new lanes start, lanes no longer named stop and leave their pushes to the
-    /// store, lanes named again with the same stamp keep running.
+    /// store, lanes named again with the same stamp keep running. After a stop it does nothing.
     package func adopt(_ plan: Plan) {
         typealias Fresh = (lane: any LaneDoor, credential: Credential)
         let (fresh, gone) = core.table.withLock { table -> ([Fresh], [any LaneDoor]) in
+            guard !table.isStopping else { return ([], []) }
             var lanes: [LaneName: any LaneDoor] = [:]
             var volatileLanes: [LaneName: any VolatileLaneDoor] = [:]
             var fresh: [Fresh] = []
@@ -86,7 +93,7 @@ package final class DeliveryService: Service {
                     volatileLanes[route.name] = table.volatileLanes[route.name]
                     continue
                 }
-                let doors = route.make(core)
+                let doors = route.make(core, table.handsBack)
                 lanes[route.name] = doors.lane
                 volatileLanes[route.name] = doors.volatile
                 fresh.append((doors.lane, route.credential))
@@ -95,13 +102,15 @@ package final class DeliveryService: Service {
             table = DeliveryCore.Table(
                 apps: plan.apps, lanes: lanes, volatileLanes: volatileLanes, leaving: table.leaving + gone,
                 stamps: Dictionary(plan.routes.map { ($0.name, $0.stamp) }, uniquingKeysWith: { $1 }),
-                overrides: plan.overrides)
+                handsBack: table.handsBack, overrides: plan.overrides)
             return (fresh, gone)
         }
         for lane in gone { lane.stop() }
-        for (lane, credential) in fresh {
-            credential.join(lane)
-            startLane.yield(lane)
+        for (lane, credential) in fresh { credential.join(lane) }
+        core.table.withLock { table in
+            // A stop has met the new lanes in the table; one that it has not met yet, it meets running.
+            guard !table.isStopping else { return }
+            for (lane, _) in fresh { startLane.yield(lane) }
         }
     }
 
@@ -137,6 +146,7 @@ package final class DeliveryService: Service {
             group.addTask { await self.core.lease.run { self.core.membership.beat() } }
             group.addTask { await self.core.membership.run() }
             group.addTask { await self.tickLoop() }
+            group.addTask { await self.recountLoop() }
             group.addTask { await self.sweepLoop() }
             group.addTask { await self.core.reclaimLoop() }
             await self.runLanes()
@@ -160,7 +170,11 @@ package final class DeliveryService: Service {
                 }
             }
         } onCancelOrGracefulShutdown: {
-            for lane in self.core.table.withLock({ Array($0.lanes.values) }) { lane.stop() }
+            let lanes = self.core.table.withLock { table in
+                table.isStopping = true
+                return Array(table.lanes.values)
+            }
+            for lane in lanes { lane.stop() }
             self.startLane.finish()
         }
     }
@@ -202,16 +216,21 @@ package final class DeliveryService: Service {
             core.firstAttempts.tick(core.world.instant())
             for lane in core.ticking { lane.tick(seconds: seconds) }
             ticks += 1
-            // What a stopped lane gave back is found by the lane that took its place.
-            if ticks % core.limits.recountTicks == 0 { await recount() }
+            if ticks % core.limits.recountTicks == 0 { recountDue.ring() }
         }
     }
 
-    private func recount() async {
-        do throws(StoreError) {
-            correctLanes(try await core.outbox.load())
-        } catch {
-            core.journal.note("outbox not counted", [.code: ErrorCode(error)], level: .warning)
+    /// Beside the tick, which waits for nothing: replies and retries hang on it. What a stopped lane gave
+    /// back is found by the lane that took its place.
+    private func recountLoop() async {
+        while !Task.isCancelled {
+            await recountDue.wait()
+            guard !Task.isCancelled else { return }
+            do throws(StoreError) {
+                correctLanes(try await core.outbox.load())
+            } catch {
+                core.journal.note("outbox not counted", [.code: ErrorCode(error)], level: .warning)
+            }
         }
     }
 

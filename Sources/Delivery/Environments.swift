@@ -59,8 +59,9 @@ extension DeliveryCore {
         do {
             guard try await registry.find([key]).first.flatMap({ $0 }) == nil else { return .nothing }
         } catch {
+            // The sandbox is asked for nothing at worst. To believe production alone would cost the push and
+            // its registration, if the address is the sandbox's.
             journal.note("environment unknown", [.lane: lane, .code: ErrorCode(error)], level: .warning)
-            return .nothing
         }
         let other = LaneName(app: lane.app, service: .apns, environment: .sandbox)
         return self.lane(other).map { .goesOn($0) } ?? .nothing

@@ -14,28 +14,32 @@ final class Lane<P: Provider>: LaneDoor {
     private let refill = Bell()
     private let stopped = Bell()
     private let drained = Bell()
-    /// Pushes that have left the queue, until the settler has what became of them.
-    private let underWay = Atomic<Int>(0)
     private let meter: LaneMeter
     /// Leave to lease volatile pushes; `nil` for a provider that is not direct.
     private let leave: DirectLeave?
 
-    convenience init(provider: P, credential: Credential, core: DeliveryCore) {
-        self.init(provider, nil, credential, core)
+    /// - Parameter handsBack: it is made while ``Reclaim`` is under way.
+    convenience init(provider: P, credential: Credential, core: DeliveryCore, handsBack: Bool) {
+        self.init(provider, nil, credential, core, handsBack)
     }
 
-    convenience init(direct provider: P, credential: Credential, core: DeliveryCore) where P: DirectProvider {
-        self.init(provider, DirectLeave(of: provider), credential, core)
+    convenience init(
+        direct provider: P, credential: Credential, core: DeliveryCore, handsBack: Bool
+    ) where P: DirectProvider {
+        self.init(provider, DirectLeave(of: provider), credential, core, handsBack)
     }
 
-    private init(_ provider: P, _ leave: DirectLeave?, _ credential: Credential, _ core: DeliveryCore) {
+    private init(
+        _ provider: P, _ leave: DirectLeave?, _ credential: Credential, _ core: DeliveryCore,
+        _ handsBack: Bool
+    ) {
         name = provider.lane
         self.provider = provider
         self.leave = leave
         self.core = core
         self.credential = credential
         meter = LaneMeter(provider.lane)
-        state = Mutex(LaneState(limits: core.limits))
+        state = Mutex(LaneState(limits: core.limits, handsBack: handsBack))
     }
 
     func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool {
@@ -119,7 +123,7 @@ final class Lane<P: Provider>: LaneDoor {
         }
     }
 
-    var isSending: Bool { underWay.load(ordering: .acquiring) > 0 }
+    var isSending: Bool { state.withLock(\.isSendingDurable) }
 
     /// Sends until stopped; then what is volatile, for a bounded while; then waits for what is under way
     /// (each request has its own deadline), and leaves the rest to the store.
@@ -172,17 +176,11 @@ final class Lane<P: Provider>: LaneDoor {
             }
             // The slot first, the push after: a call that comes while we wait for a stream still goes first.
             guard let slot = try? await provider.reserve() else { return }  // Thrown only by cancellation.
-            // Before it leaves the queue, so that at every moment it is counted here or stands there.
-            underWay.add(1, ordering: .acquiringAndReleasing)
             guard let leased = next() else {
-                underWay.subtract(1, ordering: .acquiringAndReleasing)
                 slot.release()
                 continue
             }
-            sends.addTask {
-                await self.send(leased.entry, leased.lease, on: slot)
-                self.underWay.subtract(1, ordering: .acquiringAndReleasing)
-            }
+            sends.addTask { await self.send(leased.entry, leased.lease, on: slot) }
         }
     }
 
@@ -235,11 +233,12 @@ final class Lane<P: Provider>: LaneDoor {
         case .goesOn(let other):
             core.observer.attempted?(
                 Attempt(entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
-            state.withLock { $0.noteAnswer(of: entry) }
             var moved = entry
             moved.push.lane = other.name
             moved.isMoved = true
+            // There before it is gone here: at every moment one of both lanes counts it (``Reclaim``).
             other.admit([moved], parked: 0)
+            state.withLock { $0.noteAnswer(of: entry) }
         }
     }
 

@@ -19,7 +19,7 @@ protocol LaneDoor: AnyObject, Sendable {
     func stop()
     /// Gives all that is durable back to the store, and takes none from it until told otherwise.
     func handBack(_ handsBack: Bool)
-    /// Whether a push is under way whose settlement the settler has not got yet.
+    /// Whether a durable push is under way whose settlement the settler has not got yet.
     var isSending: Bool { get }
     /// Sends one message beside the queue, whatever halts the lane. It is not owed, nothing is settled, and
     /// no registration is blamed.

@@ -50,7 +50,7 @@ struct LaneState: Sendable {
     var inFlight = 0
     var isStopping = false
     /// All that is durable goes back to the store, and none comes from it (``Reclaim``).
-    var handsBack = false
+    var handsBack: Bool
     /// Nothing durable stays in memory.
     var keepsNothing: Bool { isStopping || handsBack }
     var lastFault: Reason?
@@ -62,7 +62,8 @@ struct LaneState: Sendable {
     let longestWait: Duration
     private let tickSpan: Duration
 
-    init(limits: DeliveryLimits) {
+    init(limits: DeliveryLimits, handsBack: Bool = false) {
+        self.handsBack = handsBack
         claimRows = limits.claimRows
         longestWait = max(limits.retryAfterCap, limits.backoffCap)
         tickSpan = limits.tick
@@ -72,6 +73,8 @@ struct LaneState: Sendable {
         breaker = Breaker(answers: limits.breakerAnswers, addresses: limits.breakerAddresses)
     }
 
+    /// Whether a durable push has left the queue whose settlement the settler has not got yet.
+    var isSendingDurable: Bool { inFlight > volatileInFlight }
     var isHalted: Bool { breaker.state != .open }
     var backlog: Int { queue.count + parked }
 

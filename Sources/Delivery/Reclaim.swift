@@ -61,10 +61,10 @@ extension DeliveryCore {
     func reclaimLoop() async {
         while await reclaim.due() {
             journal.note("store answer lost", level: .warning)
-            for lane in ticking { lane.handBack(true) }
+            handBack(true)
             guard await isEmptied() else { return }
             guard let count = await parkAll() else { return }
-            for lane in ticking { lane.handBack(false) }
+            handBack(false)
             reclaim.finish()
             journal.note("took back owed pushes", [.count: count])
         }
@@ -73,8 +73,14 @@ extension DeliveryCore {
     /// Waits until no durable push is in memory, under way, or about to be; each request has its deadline,
     /// and a store that is out ends the lease. False when cancelled.
     private func isEmptied() async -> Bool {
+        // By then every request has met its deadline: what waits longer, waits for the store.
+        var sayAt: ContinuousClock.Instant? = world.instant() + limits.requestDeadline * 2
         // In this order: what leaves the one stands in the next.
         while reclaim.holders > 0 || ticking.contains(where: \.isSending) || settler.backlog > 0 {
+            if let moment = sayAt, moment <= world.instant() {
+                sayAt = nil
+                journal.note("owed pushes wait to be taken back", [.rows: settler.backlog], level: .error)
+            }
             do { try await world.sleep(world.instant() + limits.tick) } catch { return false }
         }
         return true

@@ -2,6 +2,7 @@ import AtRest
 @testable import Delivery
 import PushModel
 import PushTesting
+import Synchronization
 import Testing
 
 @Suite("Learning an address's environment", .timeLimit(.minutes(5)))
@@ -71,6 +72,36 @@ struct LearningTests {
             await rig.pass(until: rig.outbox.ended, reaches: 2)
             #expect(production.addresses == ["phone", "phone"])
             #expect(sandbox.sent.isEmpty)
+        }
+    }
+
+    @Test(
+        "A look-up that fails after production's refusal costs neither the push nor its registration",
+        arguments: EngineKind.allCases)
+    func unknownMeanwhile(_ kind: EngineKind) async throws {
+        let registry = Mutex<GatedRegistry?>(nil)
+        let production = ScriptedProvider(Names.apns) { _ in
+            registry.withLock { $0 }?.fail(.unavailable)
+            return .badDeviceToken
+        }
+        let sandbox = ScriptedProvider(Names.sandbox) { _ in .accepted }
+        try await Rig.run(Depot(kind), plan(production, sandbox)) { rig in
+            registry.withLock { $0 = rig.registry }
+            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let touched = rig.clock.now - .seconds(60)
+            _ = try await rig.store.apply([
+                .put(Record(key: key, touchedAt: touched, body: Secret([1])), if: .any)
+            ])
+            let alone = push(1, bundle: "org.acme", address: "phone", record: key, touchedAt: touched)
+            try await rig.expect([.accepted], of: [alone])
+            #expect(sandbox.sent.map(\.id) == production.sent.map(\.id))
+            await rig.outbox.ended.wait(for: 1)
+            let record = try await rig.store.find([key])[0]
+            #expect(record?.state == .live)
+            // What the sandbox accepted is remembered.
+            rig.registry.fail(nil)
+            try await rig.expect([.accepted], of: [push(2, bundle: "org.acme", address: "phone")])
+            #expect(production.sent.count == 1)
         }
     }
 

@@ -1,7 +1,10 @@
 import AtRest
 import Delivery
+import Logging
 import PushModel
 import PushTesting
+import ServiceLifecycle
+import Synchronization
 import Testing
 
 @Suite("Reloads", .timeLimit(.minutes(5)))
@@ -79,6 +82,44 @@ struct ReloadTests {
         }
         #expect(sent.text.count == 400)
         #expect(Set(sent.text).count == 400)
+    }
+
+    @Test("A reload in the moment of a stop leaves no lane that nobody stops")
+    func besideStop() async throws {
+        let depot = Depot()
+        let credential = Credential()
+        let reload = Mutex<(@Sendable () -> Void)?>(nil)
+        var world = depot.world
+        world.instant = { [clock = depot.clock] in
+            // A lane that is being stopped asks for the time.
+            reload.withLock { hook in
+                defer { hook = nil }
+                return hook
+            }?()
+            return clock.instant
+        }
+        let store = try await depot.open(world)
+        let service = DeliveryService(
+            outbox: store, registry: store,
+            plan: .of([(ScriptedProvider(Names.fcm) { _ in .accepted }, credential)]), world: world,
+            journal: LogSpy().journal)
+        let group = ServiceGroup(
+            services: [service], gracefulShutdownSignals: [], logger: Logger(label: "test"))
+        let hasEnded = Watch()
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask {
+                try await group.run()
+                hasEnded.add()
+            }
+            await depot.clock.sleepers(atLeast: 3)
+            let late = ScriptedProvider(Names.fcm) { _ in .accepted }
+            reload.withLock { $0 = { service.adopt(.of([(late, credential)], stamp: 1)) } }
+            await group.triggerGracefulShutdown()
+            await hasEnded.wait(for: 1)
+            #expect(hasEnded.count == 1, "a lane was left running")
+            tasks.cancelAll()
+            try await tasks.waitForAll()
+        }
     }
 
     @Test("A removed lane's pushes wait in the store until there is a lane again")

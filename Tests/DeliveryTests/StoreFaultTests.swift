@@ -2,6 +2,7 @@ import AtRest
 import Delivery
 import PushModel
 import PushTesting
+import Synchronization
 import Testing
 
 @Suite("When the store fails", .timeLimit(.minutes(5)))
@@ -54,6 +55,28 @@ struct StoreFaultTests {
             await rig.pass(until: rig.outbox.ended, reaches: 50)
             try await rig.expectRows(0)
             #expect(provider.sent.count == 50)
+        }
+    }
+
+    @Test("While the store is asked what it owes and does not answer, replies and retries keep their time")
+    func hangs() async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 2) { push in
+            push.address == "t1" && push.attempt == 0 ? .busy(.seconds(2)) : .accepted
+        }
+        let silent = ScriptedProvider(Names.apns, slots: 0) { _ in .accepted }
+        let gate = Watch()
+        try await Rig.run(Depot(), .of(provider, silent)) { rig in
+            rig.outbox.countGate.withLock { $0 = gate }
+            let asked = rig.outbox.counts.count
+            await rig.pass(until: rig.outbox.counts, reaches: asked + 1)
+            try await rig.expect([.known(.retry)], of: [push(1)])
+            async let late = rig.admit([push(2, bundle: "org.acme")])
+            await silent.waitForReservation()
+            await rig.pass(.seconds(4))
+            await rig.pass(until: rig.outbox.ended, reaches: 1)
+            #expect(provider.addresses == ["t1", "t1"])
+            #expect(try await late == [.pending])
+            gate.add()
         }
     }
 

@@ -73,6 +73,64 @@ struct UncertainTests {
         }
     }
 
+    @Test("Volatile pushes that are under way meanwhile keep nothing back")
+    func besideVolatile() async throws {
+        let gate = Watch()
+        let provider = ScriptedProvider(Names.fcm, slots: 2) { push in
+            if push.custody == .volatile { await gate.wait(for: 1) }
+            return .accepted
+        }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            rig.admitVolatile([1])
+            await provider.waitForSent(1)
+            rig.outbox.set { $0.lostAccepts = 1 }
+            await #expect(throws: (any Error).self) { try await rig.owe([push(2)]) }
+            try await rig.owe([push(3)])
+            await rig.pass(until: rig.outbox.ended, reaches: 2)
+            #expect(provider.addresses.sorted() == ["t1", "t2", "t3"])
+            #expect(rig.service.volatileOwed == 1)
+            gate.add()
+            await rig.passUntilNothingOwed()
+        }
+    }
+
+    @Test("A lane that a reload makes meanwhile keeps nothing in memory either: nothing is sent twice")
+    func besideReload() async throws {
+        let answer = Watch()
+        let production = ScriptedProvider(Names.apns) { _ in
+            await answer.wait(for: 1)
+            return .badDeviceToken
+        }
+        let sandbox = ScriptedProvider(Names.sandbox, slots: 0) { _ in .accepted }
+        let before = ScriptedProvider(Names.sandbox, slots: 0) { _ in .accepted }
+        let credential = Credential()
+        let plan = DeliveryService.Plan.of(
+            [(production, credential), (before, credential)], environment: .learn)
+        try await Rig.run(Depot(), plan) { rig in
+            try await rig.owe([push(1, bundle: "org.acme")])
+            await production.waitForSent(1)
+            rig.outbox.set { $0.lostAccepts = 1 }
+            await #expect(throws: (any Error).self) { try await rig.owe([push(2, bundle: "org.acme")]) }
+            // Everything is to be given back; one push is under way and waited for.
+            await rig.clock.sleepers(atLeast: 4)
+            let idle = ScriptedProvider(Names.apns, slots: 0) { _ in .accepted }
+            rig.service.adopt(
+                .of([(idle, credential), (sandbox, credential)], environment: .learn, stamp: 1))
+            // It goes on in the new lane of the sandbox, while all rows are being taken back; then lanes ask
+            // for theirs.
+            let claims = rig.outbox.claims.count
+            answer.add()
+            await rig.pass(until: rig.outbox.claims, reaches: claims + 1)
+            await rig.pass(.seconds(2))
+            idle.grant(2)
+            sandbox.grant(2)
+            await rig.pass(until: rig.outbox.ended, reaches: 2)
+            await rig.pass(.seconds(2))
+            #expect(idle.addresses + sandbox.addresses == ["t2", "t1"])
+            try await rig.expectRows(0)
+        }
+    }
+
     @Test("A store that is out in the midst of it is asked again")
     func outMeanwhile() async throws {
         let provider = ScriptedProvider(Names.fcm) { _ in .accepted }

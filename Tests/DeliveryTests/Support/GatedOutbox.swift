@@ -33,6 +33,10 @@ final class GatedOutbox: Outbox {
     /// What is asked at each look.
     let looking = Mutex<(@Sendable () -> Void)?>(nil)
     let refusals = Watch()
+    /// How often the store was asked what it owes.
+    let counts = Watch()
+    /// Whoever asks what the store owes waits for it, while there is one.
+    let countGate = Mutex<Watch?>(nil)
 
     init(_ inner: any Outbox, trace: Trace) {
         self.inner = inner
@@ -139,5 +143,9 @@ final class GatedOutbox: Outbox {
         return try await inner.reclaim(limit: limit)
     }
 
-    func load() async throws(StoreError) -> OutboxLoad { try await inner.load() }
+    func load() async throws(StoreError) -> OutboxLoad {
+        counts.add()
+        await countGate.withLock(\.self)?.wait(for: 1)
+        return try await inner.load()
+    }
 }

@@ -14,6 +14,7 @@ struct Rig: Sendable {
     let clock: ManualClock
     let store: SealedStore
     let outbox: GatedOutbox
+    let registry: GatedRegistry
     let service: DeliveryService
     let journal: LogSpy
     let events: Trace
@@ -36,12 +37,13 @@ struct Rig: Sendable {
         let world = clock.world(seed: depot.world.random())
         let store = try await depot.open(world)
         let outbox = GatedOutbox(store, trace: trace)
+        let registry = GatedRegistry(store)
         let journal = LogSpy()
         let events = Trace()
         let custodyEnded = Watch()
         let attempts = Attempts()
         let service = DeliveryService(
-            outbox: outbox, registry: store, plan: plan, limits: limits, world: world,
+            outbox: outbox, registry: registry, plan: plan, limits: limits, world: world,
             journal: journal.journal,
             observer: DeliveryObserver(
                 laneHalted: { lane, cause, _ in events.add("\(lane) halted \(cause)") },
@@ -50,8 +52,8 @@ struct Rig: Sendable {
         let group = ServiceGroup(
             services: [service], gracefulShutdownSignals: [], logger: Logger(label: "test"))
         let rig = Rig(
-            depot: depot, clock: clock, store: store, outbox: outbox, service: service, journal: journal,
-            events: events, attempts: attempts,
+            depot: depot, clock: clock, store: store, outbox: outbox, registry: registry, service: service,
+            journal: journal, events: events, attempts: attempts,
             custodyEnded: custodyEnded, stopping: group)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
