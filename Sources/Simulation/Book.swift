@@ -211,6 +211,9 @@ final class Book: Sendable {
         }
     }
 
+    /// A call that may have rung already need not be sent again.
+    func givenUp(_ number: Int) { state.withLock { $0.pages[number]?.ended = true } }
+
     /// The push service refused it for good.
     func refused(_ number: Int) { state.withLock { $0.pages[number]?.ended = true } }
 

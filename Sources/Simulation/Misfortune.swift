@@ -12,8 +12,9 @@ extension Stage {
     }
 
     private func strike() async {
-        let process = processes[scheduler.random(in: 0...processes.count - 1)]
-        switch scheduler.random(in: 0...19) {
+        // Misfortunes seldom come alone.
+        let process = processes[scheduler.chance(40) ? 0 : scheduler.random(in: 0...processes.count - 1)]
+        switch scheduler.random(in: 0...20) {
         case 0, 1: await crash(process)
         case 2:
             process.hold()
@@ -30,13 +31,10 @@ extension Stage {
         case 8, 9, 10: await strikeService()
         case 11: await restart(process)
         case 12, 13: await reload(process)
-        case 14: await hang(process)
-        case 15:
-            process.trouble { $0.fails = scheduler.random(in: 3...30) }
-            await scheduler.pause(.seconds(2) ... .seconds(30))
-            process.trouble { $0.fails = 0 }
-        case 16: await spoil(process)
-        case 17:
+        case 14, 15: await hang(process)
+        case 16, 17: await fail(process)
+        case 18: await spoil(process)
+        case 19:
             process.setToken(false)
             await scheduler.pause(.seconds(10) ... .seconds(80))
             process.setToken(true)
@@ -147,11 +145,11 @@ extension Stage {
             return
         }
         database.crash()
-        await scheduler.pause(.milliseconds(100) ... .seconds(25))
-        if scheduler.chance(30) {
+        await scheduler.pause(.milliseconds(100) ... .seconds(scheduler.chance(50) ? 4 : 25))
+        if scheduler.chance(60) {
             // The server that takes over has a clock of its own.
             book.noteWrongClock()
-            database.failOver(skew: scheduler.random(in: .seconds(-15) ... .seconds(15)))
+            database.failOver(skew: .seconds(scheduler.chance(50) ? 15 : -15))
         }
         database.start()
     }
@@ -163,6 +161,7 @@ extension Stage {
             let all = EngineLink.Kind.allCases
             kinds.insert(all[scheduler.random(in: 0...all.count - 1)])
         }
+        if scheduler.chance(50) { kinds.insert(.load) }
         if scheduler.chance(30) { kinds = Set(EngineLink.Kind.allCases) }
         let span = scheduler.random(in: .seconds(2) ... .seconds(25))
         let until = scheduler.elapsed + span
@@ -170,7 +169,33 @@ extension Stage {
             trouble.hanging = kinds
             trouble.hangsUntil = until
         }
-        await scheduler.pause(span...span)
+        await withDiscardingTaskGroup { group in
+            for _ in 0..<scheduler.random(in: 0...4) {
+                group.addTask {
+                    await scheduler.pause(.zero...span)
+                    await peers.notify(
+                        1, isUrgent: false, custody: .seconds(86_400), waits: true, at: process.number)
+                }
+            }
+            if scheduler.chance(40) {
+                var mood = SimulatedPushService.Mood()
+                mood.silent = scheduler.random(in: 30...100)
+                service.turn(mood)
+            }
+            await scheduler.pause(span...span)
+        }
+        service.turn(nil)
+    }
+
+    /// Calls fail now and then, and were made or were not; often beside a reload.
+    private func fail(_ process: SimulatedProcess) async {
+        process.trouble { $0.fails = scheduler.random(in: 3...30) }
+        for _ in 0..<scheduler.random(in: 0...5) {
+            await scheduler.pause(.zero ... .seconds(5))
+            process.reload()
+        }
+        await scheduler.pause(.seconds(2) ... .seconds(15))
+        process.trouble { $0.fails = 0 }
     }
 
     /// Rows that do not open, beside a store that fails now and then.

@@ -171,8 +171,10 @@ final class SimulatedProvider: DirectProvider {
         case .unprocessed:
             return Answer(.retry(after: nil), .notReached, sentAt: sentAt, fate: .unprocessed)
         case .unknown:
+            if push.pushClass == .urgent { book.givenUp(number) }
             return Answer(.retry(after: nil), .connectionLost, sentAt: sentAt, fate: .unknown)
         case .silence:
+            if push.pushClass == .urgent { book.givenUp(number) }
             return Answer(.retry(after: nil), .deadlineExceeded, sentAt: sentAt, fate: .unknown)
         }
     }

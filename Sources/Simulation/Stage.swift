@@ -96,7 +96,8 @@ struct Stage: Sendable {
     /// Many at once, of one push service.
     private func crowd(_ sizes: ClosedRange<Int>, within span: Duration) async {
         await scheduler.pause(.zero...span)
-        let (service, process) = (scheduler.random(in: 0...1), peers.someProcess)
+        let service = scheduler.random(in: 0...1)
+        let process = scheduler.chance(50) ? 0 : peers.someProcess
         await withDiscardingTaskGroup { group in
             group.addTask {
                 await peers.notify(

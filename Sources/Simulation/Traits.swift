@@ -47,6 +47,10 @@ struct Traits: Sendable {
         if scheduler.chance(20) { madeUp = scheduler.chance(50) ? MadeUp.byService : MadeUp.byUs }
         if scheduler.chance(10) { poisoned = scheduler.random(in: 0...devices - 1) }
         isQuietAfterwards = scheduler.chance(8)
+        if scheduler.chance(15) {
+            // Often slower than a reply may wait.
+            mood.latency = .milliseconds(100) ... .seconds(scheduler.random(in: 1...2))
+        }
         drawBacklog(scheduler)
     }
 
@@ -66,7 +70,10 @@ struct Traits: Sendable {
             mood.window = scheduler.random(in: 1...3)
             mood.latency = .milliseconds(20) ... .milliseconds(80)
             burst = 150...300
-        case 13...50: burst = 30...150
+        case 13...60:
+            mood.window = scheduler.random(in: 2...16)
+            mood.latency = .milliseconds(20) ... .milliseconds(scheduler.random(in: 50...500))
+            burst = 40...150
         default: break
         }
     }
@@ -75,5 +82,17 @@ struct Traits: Sendable {
     var patience: Duration {
         // A poisoned push halts the lanes at each probe that meets it.
         .seconds(poisoned == nil ? 240 : 1_200)
+    }
+
+    /// In a few words, for whoever reads a failing seed.
+    var words: String {
+        var words: [String] = []
+        if learns { words.append("learns") }
+        if volatileStreams > 0 { words.append("volatile") }
+        if let madeUp { words.append(madeUp == MadeUp.byUs ? "malformed" : "made-up") }
+        if poisoned != nil { words.append("poisoned") }
+        if let burst { words.append("burst of \(burst.lowerBound)") }
+        if isQuietAfterwards { words.append("quiet") }
+        return words.isEmpty ? "plain" : words.joined(separator: ", ")
     }
 }

@@ -58,6 +58,8 @@ package struct Trial: Sendable {
         package let seed: UInt64
         package let engine: EngineKind
         package let processes: Int
+        /// What the seed is like.
+        package let traits: String
         package let violations: [Violation]
         /// For each law that was broken, what happened to the first push of these.
         package let stories: [Violation.Law: [String]]
@@ -100,7 +102,7 @@ package struct Trial: Sendable {
         stage.clear()
         let trace = scheduler.trace
         return Report(
-            seed: seed, engine: kind, processes: count, violations: book.violations,
+            seed: seed, engine: kind, processes: count, traits: traits.words, violations: book.violations,
             stories: Dictionary(
                 book.violations.map { ($0.law, book.story(of: $0.number)) },
                 uniquingKeysWith: { first, _ in first }),

@@ -63,7 +63,7 @@ struct Simulate: ParsableCommand {
             simulated += report.simulated
             if verbose {
                 say(
-                    "seed \(seed) \(report.engine.rawValue) processes \(report.processes)",
+                    "seed \(seed) \(report.engine.rawValue) (\(report.traits)) processes \(report.processes)",
                     "owed \(report.owed)",
                     "doubled \(report.doubled) seconds \(report.simulated.components.seconds)",
                     "jobs \(report.jobs) digest \(String(report.digest, radix: 16))")
