@@ -57,7 +57,9 @@ extension DeliveryCore {
         }
         guard answer.reason == .badDeviceToken, lane.environment == .production else { return .nothing }
         do {
-            guard try await registry.find([key]).first.flatMap({ $0 }) == nil else { return .nothing }
+            // Learned while this push was under way, an address may be the sandbox's all the same.
+            let known = try await registry.find([key]).first.flatMap { $0 }.flatMap(Environments.read)
+            guard known != .production else { return .nothing }
         } catch {
             // The sandbox is asked for nothing at worst. To believe production alone would cost the push and
             // its registration, if the address is the sandbox's.

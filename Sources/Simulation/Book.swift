@@ -53,6 +53,7 @@ final class Book: Sendable {
         var dead: Set<Int> = []
         var violations: [Violation] = []
         var doubled = 0
+        var standing: [String] = []
         var marksMayGo = false
         var clocksAreWrong = false
     }
@@ -64,15 +65,19 @@ final class Book: Sendable {
 
     fileprivate let state = Mutex(State())
     fileprivate let scheduler: Scheduler
-    fileprivate let limits: DeliveryLimits
+    fileprivate let traits: Traits
 
-    init(_ scheduler: Scheduler, limits: DeliveryLimits) {
+    init(_ scheduler: Scheduler, _ traits: Traits) {
         self.scheduler = scheduler
-        self.limits = limits
+        self.traits = traits
     }
 
     /// What happened to a push, line by line.
     func story(of number: Int) -> [String] { state.withLock { $0.pages[number]?.story ?? [] } }
+
+    /// What happened to a device's registration.
+    func story(ofDevice device: Int) -> [String] { story(of: -1 - device) }
+    func tell(device: Int, _ line: @autoclosure () -> String) { tell(-1 - device, line()) }
 
     func tell(_ number: Int, _ line: @autoclosure () -> String) {
         let at = scheduler.elapsed
@@ -84,6 +89,11 @@ final class Book: Sendable {
     }
 
     var violations: [Violation] { state.withLock(\.violations) }
+    /// What is still owed at the end, a line for each, and by whom.
+    var standing: [String] {
+        get { state.withLock(\.standing) }
+        set { state.withLock { $0.standing = newValue } }
+    }
     /// Pushes that devices saw twice, each by a fate that was unknown.
     var doubled: Int { state.withLock(\.doubled) }
     var owed: Int { state.withLock { $0.pages.values.count(where: \.isOwed) } }
@@ -142,6 +152,7 @@ final class Book: Sendable {
     }
 
     func registered(_ number: Int, version: UInt64) {
+        tell(device: number, "the device hears of version \(version)")
         state.withLock { $0.registrations[number] = max($0.registrations[number] ?? 0, version) }
     }
 
@@ -170,7 +181,8 @@ final class Book: Sendable {
         state.withLock { state in
             state.numbers[push.id] = number
             let overtaken =
-                state.clocksAreWrong ? [] : state.paces.left(push, by: life, at: at, limits, isOwn)
+                state.clocksAreWrong
+                ? [] : state.paces.left(push, by: life, at: at, scheduler.now, traits.limits, isOwn)
             for row in overtaken {
                 state.violations.append(Violation(law: .urgentOvertaken, number: row))
             }
@@ -304,12 +316,13 @@ extension Book {
 
     /// An urgent push stands in the store and is due.
     func waits(_ push: OwedPush) {
-        guard push.pushClass == .urgent else { return }
+        // One that halts its lane whenever it leaves is better last.
+        guard push.pushClass == .urgent, Peers.read(push.message)?.device != traits.poisoned else { return }
         let at = scheduler.elapsed
         state.withLock { state in
             let number = state.numbers[push.id] ?? 0
             state.paces.urgent[push.id] = Paces.Urgent(
-                number: number, row: push.row, lane: push.lane, due: at)
+                number: number, row: push.row, lane: push.lane, custodyEnds: push.custodyEnds, due: at)
         }
     }
 

@@ -12,6 +12,7 @@ struct Paces {
         let number: Int
         let row: Int64
         let lane: LaneName
+        let custodyEnds: UnixTime
         var due: Duration
         var overtaken = 0
     }
@@ -53,11 +54,12 @@ struct Paces {
 
     /// Urgent pushes that more than a quarter of a lane's memory went before.
     mutating func left(
-        _ push: OwedPush, by life: Book.Life, at: Duration, _ limits: DeliveryLimits, _ isOwn: (Int64) -> Bool
+        _ push: OwedPush, by life: Book.Life, at: Duration, _ now: UnixTime, _ limits: DeliveryLimits,
+        _ isOwn: (Int64) -> Bool
     ) -> [Int] {
         if push.pushClass == .urgent {
-            urgent[push.id] = Urgent(
-                number: urgent[push.id]?.number ?? 0, row: push.row, lane: push.lane, due: .seconds(1 << 40))
+            // Until it is put off, and stands in the store again.
+            urgent[push.id]?.due = .seconds(1 << 40)
             return []
         }
         guard !urgent.isEmpty, troubles[life.process].map({ at - $0 > .seconds(15) }) ?? true else {
@@ -65,7 +67,7 @@ struct Paces {
         }
         var found: [Int] = []
         for (id, one) in urgent
-        where one.lane == push.lane && one.due + Self.grace <= at && isOwn(one.row) {
+        where one.lane == push.lane && one.due + Self.grace <= at && one.custodyEnds > now && isOwn(one.row) {
             urgent[id]?.overtaken += 1
             if one.overtaken == max(24, limits.lanePushes / 4) { found.append(one.number) }
         }

@@ -161,7 +161,11 @@ final class SimulatedProcess: Sendable {
         return lanes
     }
 
-    var someLane: LaneName { lanes[around.scheduler.random(in: 0...lanes.count - 1)] }
+    /// A lane that a configuration may come to do without: an app that learns has both of Apple's.
+    var someLane: LaneName? {
+        let lanes = around.traits.learns ? lanes.filter { $0.service == .fcm } : lanes
+        return lanes[around.scheduler.random(in: 0...lanes.count - 1)]
+    }
 
     // MARK: Living
 

@@ -106,6 +106,7 @@ final class SimulatedPushService: Sendable {
                 : .answered(.misconfigured(.target), .senderIdMismatch)
         }
         if isAPNs, environment(of: device) != push.lane.environment {
+            book.tell(device: device, "refused in \(push.lane.environment), push \(number)")
             return .answered(.unregistered(since: nil), .badDeviceToken)
         }
         if let since = gone.withLock({ $0[device] }) {

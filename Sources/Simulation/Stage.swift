@@ -167,10 +167,9 @@ struct Stage: Sendable {
             isDrained = await rows() == 0
         }
         if isFound { return }
-        if !isDrained, !isBroken {
-            for line in database?.shared.standing ?? [] { book.tell(0, line) }
-            for process in processes { book.tell(0, process.description) }
-            book.record(.notDrained)
+        if !isDrained {
+            book.standing = (database?.shared.standing ?? []) + processes.map(\.description)
+            if !isBroken { book.record(.notDrained) }
         }
         await checkRegistrations()
         if isDrained, traits.isQuietAfterwards { await quiet() }

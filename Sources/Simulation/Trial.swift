@@ -63,6 +63,8 @@ package struct Trial: Sendable {
         package let violations: [Violation]
         /// For each law that was broken, what happened to the first push of these.
         package let stories: [Violation.Law: [String]]
+        /// What was still owed at the end, and by whom.
+        package let standing: [String]
         package let owed: Int
         package let doubled: Int
         package let simulated: Duration
@@ -89,7 +91,7 @@ package struct Trial: Sendable {
         let count = kind == .sqlite ? 1 : scheduler.random(in: 2...4)
         let devices = scheduler.random(in: 2...8)
         let traits = Traits(scheduler, devices: devices)
-        let book = Book(scheduler, limits: traits.limits)
+        let book = Book(scheduler, traits)
         let calm = scheduler.machine()
         let isOver = Mutex(false)
         let stage = Stage(scheduler, book, kind, processes: count, devices: devices, traits, sabotage)
@@ -104,9 +106,15 @@ package struct Trial: Sendable {
         return Report(
             seed: seed, engine: kind, processes: count, traits: traits.words, violations: book.violations,
             stories: Dictionary(
-                book.violations.map { ($0.law, book.story(of: $0.number)) },
+                book.violations.map {
+                    (
+                        $0.law,
+                        $0.law == .registrationLost
+                            ? book.story(ofDevice: $0.number) : book.story(of: $0.number)
+                    )
+                },
                 uniquingKeysWith: { first, _ in first }),
-            owed: book.owed,
+            standing: book.standing, owed: book.owed,
             doubled: book.doubled, simulated: scheduler.elapsed, jobs: trace.jobs, digest: trace.digest)
     }
 }

@@ -90,6 +90,7 @@ struct Simulate: ParsableCommand {
             guard verbose else { continue }
             for line in report.stories[law] ?? [] { say("    \(line)") }
         }
+        if verbose { for line in report.standing { say("    \(line)") } }
     }
 
     private func say(_ words: String...) {

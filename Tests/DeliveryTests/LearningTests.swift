@@ -105,6 +105,39 @@ struct LearningTests {
         }
     }
 
+    @Test(
+        "Two pushes to a new address of the sandbox cost no registration, when the second one's refusal comes late",
+        arguments: EngineKind.allCases)
+    func learnedMeanwhile(_ kind: EngineKind) async throws {
+        let late = Watch()
+        let production = ScriptedProvider(Names.apns, slots: 2) { push in
+            if push.pushClass != .urgent { await late.wait(for: 1) }
+            return .badDeviceToken
+        }
+        let sandbox = ScriptedProvider(Names.sandbox) { _ in .accepted }
+        try await Rig.run(Depot(kind), plan(production, sandbox)) { rig in
+            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let touched = rig.clock.now - .seconds(60)
+            _ = try await rig.store.apply([
+                .put(Record(key: key, touchedAt: touched, body: Secret([1])), if: .any)
+            ])
+            for (number, pushClass) in [(1, PushClass.normal), (2, .urgent)] {
+                try await rig.owe([
+                    push(
+                        number, pushClass, bundle: "org.acme", address: "phone", record: key,
+                        touchedAt: touched)
+                ])
+                await production.waitForSent(number)
+            }
+            // The second has gone on to the sandbox, and the store knows where the address belongs.
+            await rig.outbox.ended.wait(for: 1)
+            late.add()
+            await rig.outbox.ended.wait(for: 2)
+            #expect(sandbox.sent.count == 2)
+            #expect(try await rig.store.find([key])[0]?.state == .live)
+        }
+    }
+
     @Test("Refused by both, an address is unregistered")
     func bothRefuse() async throws {
         let depot = Depot()
