@@ -139,13 +139,14 @@ package final class DeliveryService: Service {
     }
 
     package func run() async throws {
+        // From the first moment on, for replies hang on it, and a store may take its time for what comes next.
+        async let _: Void = tickLoop()
         try await core.lease.renew()
         await core.membership.renew()
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.core.settler.run { self.core.lane($0)?.landed($1) } }
             group.addTask { await self.core.lease.run { self.core.membership.beat() } }
             group.addTask { await self.core.membership.run() }
-            group.addTask { await self.tickLoop() }
             group.addTask { await self.recountLoop() }
             group.addTask { await self.sweepLoop() }
             group.addTask { await self.core.reclaimLoop() }
