@@ -24,7 +24,7 @@ struct Paces {
     private static let mostUnheard = 500
     private static let minute = Duration.seconds(60)
     /// So long a push may be due before anybody looks for it.
-    private static let grace = Duration.seconds(3)
+    private static let grace = Duration.milliseconds(1_500)
 
     /// The last attempts of each push.
     private var attempts: [Int: [Duration]] = [:]
@@ -52,7 +52,7 @@ struct Paces {
         urgent[id]?.due = due
     }
 
-    /// Urgent pushes that more than a quarter of a lane's memory went before.
+    /// Urgent pushes that more than an eighth of a lane's memory went before.
     mutating func left(
         _ push: OwedPush, by life: Book.Life, at: Duration, _ now: UnixTime, _ limits: DeliveryLimits,
         _ isOwn: (Int64) -> Bool
@@ -62,14 +62,14 @@ struct Paces {
             urgent[push.id]?.due = .seconds(1 << 40)
             return []
         }
-        guard !urgent.isEmpty, troubles[life.process].map({ at - $0 > .seconds(15) }) ?? true else {
+        guard !urgent.isEmpty, troubles[life.process].map({ at - $0 > .seconds(6) }) ?? true else {
             return []
         }
         var found: [Int] = []
         for (id, one) in urgent
         where one.lane == push.lane && one.due + Self.grace <= at && one.custodyEnds > now && isOwn(one.row) {
             urgent[id]?.overtaken += 1
-            if one.overtaken == max(24, limits.lanePushes / 4) { found.append(one.number) }
+            if one.overtaken == max(24, limits.lanePushes / 8) { found.append(one.number) }
         }
         return found.sorted()
     }

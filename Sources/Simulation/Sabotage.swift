@@ -37,6 +37,7 @@ final class Saboteur: Sendable {
         if planted.contains(.waitsForVolatile) {
             found.mayReclaim = { self.state.withLock { $0.volatileUnderWay == 0 } }
         }
+        if planted.contains(.countsLocalRefusals) { found.estranges = { self.estranged($0) } }
         if planted.contains(.waitsForRoom) {
             found.mayClaim = { lane in
                 (self.snapshot().first { $0.lane == lane }?.inMemory ?? 0) * 2 <= self.lanePushes
@@ -48,6 +49,7 @@ final class Saboteur: Sendable {
     func ofProvider(_ store: SealedStore) -> SimulatedProvider.Sabotage {
         var found = SimulatedProvider.Sabotage()
         found.waitsAfterIdle = planted.contains(.blamesIdle)
+        found.insists = planted.contains(.forgetsAttempts)
         found.before = { push in
             if push.custody == .volatile { self.state.withLock { $0.volatileUnderWay += 1 } }
             if self.planted.contains(.settlesFirst), push.custody == .durable {
@@ -61,7 +63,7 @@ final class Saboteur: Sendable {
                 if push.custody == .volatile { state.volatileUnderWay -= 1 }
                 if answer.outcome == .misconfigured(.credential) { state.halting[push.lane] = answer }
             }
-            return self.changed(answer)
+            return self.changed(answer, of: push)
         }
         return found
     }
@@ -74,7 +76,25 @@ final class Saboteur: Sendable {
         return state.withLock { $0.halting[push.lane] }
     }
 
-    private func changed(_ answer: Answer) -> Answer { answer }
+    private func changed(_ answer: Answer, of push: OwedPush) -> Answer {
+        guard planted.contains(.countsLocalRefusals), Self.isRefusedByUs(push) else { return answer }
+        return Answer(answer.outcome, answer.reason, sentAt: answer.sentAt, fate: .answered)
+    }
+
+    private static func isRefusedByUs(_ push: OwedPush) -> Bool {
+        Peers.read(push.message).map { $0.device >= Traits.MadeUp.byUs } ?? false
+    }
+
+    /// A push as if it were of another origin than any.
+    private func estranged(_ push: OwedPush) -> OwedPush {
+        guard Self.isRefusedByUs(push) else { return push }
+        let origin = Digest16(high: scheduler.random(), low: scheduler.random())
+        return OwedPush(
+            id: push.id, row: push.row, lane: push.lane, pushClass: push.pushClass, origin: origin,
+            record: push.record, touchedAt: push.touchedAt, notBefore: push.notBefore,
+            custodyEnds: push.custodyEnds, attempt: push.attempt, epoch: push.epoch, mark: push.mark,
+            instance: push.instance, message: push.message)
+    }
 
     func world(_ world: World, _ link: EngineLink) -> World {
         guard planted.contains(.tickAwaitsStore) else { return world }
@@ -91,6 +111,36 @@ final class Saboteur: Sendable {
 }
 
 extension Trial.Sabotage {
+    /// All, by the words that the tool knows them by.
+    package static let byName: [String: Trial.Sabotage] = [
+        "settles-first": .settlesFirst, "marks-apart": .marksApart, "long-lease": .longLease,
+        "sync-off": .syncOff, "claims-others": .claimsOthers, "loses-claims": .losesClaims,
+        "guesses-environment": .guessesEnvironment, "reclaims-beside-reload": .reclaimsBesideReload,
+        "trusts-clocks": .trustsClocks, "waits-for-volatile": .waitsForVolatile,
+        "counts-local-refusals": .countsLocalRefusals, "probes-with-one": .probesWithOne,
+        "waits-for-room": .waitsForRoom, "forgets-attempts": .forgetsAttempts,
+        "tick-awaits-store": .tickAwaitsStore, "blames-idle": .blamesIdle
+    ]
+
+    /// What finds it: another law that is broken beside is no proof that this one would be seen.
+    package var laws: Set<Violation.Law> {
+        switch self {
+        case .settlesFirst, .claimsOthers, .reclaimsBesideReload, .longLease:
+            [.sentByStranger, .sentAtOnce, .sentAfterAnswer, .sentAfterSettling]
+        case .marksApart: [.twoNames]
+        case .syncOff: [.lost, .registrationLost]
+        case .guessesEnvironment: [.lost, .registrationLost]
+        case .trustsClocks: [.lost, .registrationLost, .custodyEndedEarly]
+        case .losesClaims, .waitsForVolatile, .probesWithOne: [.starved, .notDrained]
+        case .countsLocalRefusals: [.haltedByOne]
+        case .waitsForRoom: [.urgentOvertaken]
+        case .forgetsAttempts: [.tooManyAttempts]
+        case .tickAwaitsStore: [.lateReply]
+        case .blamesIdle: [.urgentLate]
+        default: Set(Violation.Law.allCases)
+        }
+    }
+
     var ofEngine: EngineLink.Sabotage {
         var found: EngineLink.Sabotage = []
         if contains(.marksApart) { found.insert(.marksApart) }

@@ -27,6 +27,8 @@ final class SimulatedProvider: DirectProvider {
         var after: (@Sendable (OwedPush, Answer) -> Answer)?
         /// A connection that was closed while idle counts as one that failed.
         var waitsAfterIdle = false
+        /// What no service has looked at is sent again and again, and the lane hears of one attempt.
+        var insists = false
     }
 
     let lane: LaneName
@@ -104,9 +106,11 @@ final class SimulatedProvider: DirectProvider {
         let closings = service.timesClosed
         let wait = state.withLock { state -> Duration? in
             guard state.connection.map({ $0 < closings && state.underWay <= 1 }) ?? true else { return nil }
-            defer { state.connection = closings }
-            guard sabotage.waitsAfterIdle, state.connection != nil else { return .zero }
-            state.failures += 1
+            let ended = closings - (state.connection ?? closings)
+            state.connection = closings
+            // Such a client opens another at once, and that one is closed without an answer too.
+            guard sabotage.waitsAfterIdle, ended > 0 else { return .zero }
+            state.failures += ended
             return min(.seconds(60), .seconds(1) * (1 << min(state.failures - 1, 6)))
         }
         guard let wait else { return }
@@ -128,7 +132,13 @@ final class SimulatedProvider: DirectProvider {
         defer { giveBack() }
         let push = leased.push
         if let answer = await sabotage.before?(push) { return answer }
-        let answer = await sendNow(leased)
+        var answer = await sendNow(leased)
+        while sabotage.insists, !Task.isCancelled, answer.fate == .unprocessed,
+            world.instant() < leased.sendBefore
+        {
+            await scheduler.pause(.milliseconds(100) ... .seconds(1))
+            answer = await sendNow(leased)
+        }
         return sabotage.after?(push, answer) ?? answer
     }
 

@@ -105,7 +105,7 @@ struct Stage: Sendable {
                     at: process
                 ) { one(of: service, near: $0) }
             }
-            for _ in 0..<scheduler.random(in: 0...4) {
+            for _ in 0..<scheduler.random(in: 2...8) {
                 group.addTask {
                     await scheduler.pause(.zero ... .seconds(10))
                     await peers.notify(
@@ -148,7 +148,9 @@ struct Stage: Sendable {
     private static let patience = Duration.seconds(1_800)
 
     /// With something broken on purpose the first finding is enough.
-    private var isFound: Bool { !sabotage.isEmpty && !book.violations.isEmpty }
+    private var isFound: Bool {
+        !sabotage.isEmpty && book.violations.contains { sabotage.laws.contains($0.law) }
+    }
 
     private func calm() async {
         service.turn(nil)
@@ -220,8 +222,10 @@ struct Stage: Sendable {
         // Lanes that were halted have probed by then.
         await scheduler.pause(.seconds(130) ... .seconds(150))
         for _ in 0..<scheduler.random(in: 2...8) {
-            await scheduler.pause(.seconds(1) ... .seconds(20))
-            service.closeIdle()
+            for _ in 0..<scheduler.random(in: 1...6) {
+                await scheduler.pause(.seconds(1) ... .seconds(20))
+                service.closeIdle()
+            }
             let number = await peers.notify(
                 1, isUrgent: true, custody: .seconds(86_400), waits: true, isOnce: true)
             await scheduler.pause(.seconds(2) ... .seconds(2))

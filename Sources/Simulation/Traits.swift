@@ -61,16 +61,18 @@ struct Traits: Sendable {
             limits = DeliveryLimits()
             limits.tick = .milliseconds(500)
             burst = 700...1_500
-        case 2...12:
-            // A long memory, and a service that takes it a push at a time.
-            limits.lanePushes = 128
-            limits.claimRows = 40
-            limits.sweepRows = 30
+        case 2...16:
+            // A long memory, and a service that takes it a push at a time, and puts some off.
+            limits.lanePushes = 192
+            limits.claimRows = 50
+            limits.sweepRows = 40
             limits.settleBacklog = 1_024
             mood.window = scheduler.random(in: 1...3)
             mood.latency = .milliseconds(20) ... .milliseconds(80)
-            burst = 150...300
-        case 13...60:
+            mood.busy = 35
+            mood.asking = 100
+            burst = 250...400
+        case 17...60:
             mood.window = scheduler.random(in: 2...16)
             mood.latency = .milliseconds(20) ... .milliseconds(scheduler.random(in: 50...500))
             burst = 40...150

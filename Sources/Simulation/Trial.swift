@@ -38,17 +38,6 @@ package struct Trial: Sendable {
         package static let tickAwaitsStore = Sabotage(rawValue: 1 << 14)
         /// A connection that was closed while idle counts as one that failed.
         package static let blamesIdle = Sabotage(rawValue: 1 << 15)
-
-        /// All, by the words that the tool knows them by.
-        package static let byName: [String: Sabotage] = [
-            "settles-first": .settlesFirst, "marks-apart": .marksApart, "long-lease": .longLease,
-            "sync-off": .syncOff, "claims-others": .claimsOthers, "loses-claims": .losesClaims,
-            "guesses-environment": .guessesEnvironment, "reclaims-beside-reload": .reclaimsBesideReload,
-            "trusts-clocks": .trustsClocks, "waits-for-volatile": .waitsForVolatile,
-            "counts-local-refusals": .countsLocalRefusals, "probes-with-one": .probesWithOne,
-            "waits-for-room": .waitsForRoom, "forgets-attempts": .forgetsAttempts,
-            "tick-awaits-store": .tickAwaitsStore, "blames-idle": .blamesIdle
-        ]
     }
 
     package enum EngineKind: String, Sendable, CaseIterable { case memory, sqlite }

@@ -28,6 +28,8 @@ final class WatchedStore: Sendable {
         var knowsOnFault = false
         /// Asked before each claim, and whether it may bring anything.
         var mayClaim: @Sendable (LaneName) -> Bool = { _ in true }
+        /// Changes pushes on their way to the lanes.
+        var estranges: @Sendable (OwedPush) -> OwedPush = { $0 }
         /// Whether rows may be taken back now.
         var mayReclaim: @Sendable () -> Bool = { true }
     }
@@ -58,7 +60,10 @@ extension WatchedStore: Outbox {
             case .repeated(let id, _): book.wrote(number, id)
             }
         }
-        return accepted
+        return .committed(
+            admissions.map { admission in
+                if case .owed(let push) = admission { .owed(faults.estranges(push)) } else { admission }
+            })
     }
 
     func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool] {
@@ -67,7 +72,7 @@ extension WatchedStore: Outbox {
 
     func claim(_ lane: LaneName, due: UnixTime, limit: Int) async throws(StoreError) -> [OwedPush] {
         guard faults.mayClaim(lane) else { return [] }
-        return try await store.claim(lane, due: due, limit: limit)
+        return try await store.claim(lane, due: due, limit: limit).map(faults.estranges)
     }
 
     func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? { try await store.nextDue(lane) }
