@@ -139,7 +139,7 @@ package final class DeliveryService: Service {
     }
 
     package func run() async throws {
-        // From the first moment on, for replies hang on it, and a store may take its time for what comes next.
+        // From the first moment on: replies hang on it, and the first renewal may take a store its time.
         async let _: Void = tickLoop()
         try await core.lease.renew()
         await core.membership.renew()
