@@ -47,8 +47,9 @@ struct Doors {
         }
     }
 
+    /// - Parameter sockets: those that listen for it already; none: its address is taken.
     func listener(
-        _ listener: ListenerConfiguration, _ faces: [ConfiguredName: Face]
+        _ listener: ListenerConfiguration, _ faces: [ConfiguredName: Face], on sockets: [CInt] = []
     ) throws(CommandFailure) -> HTTPListener {
         let router = try router(listener, faces)
         var limits = IngressLimits()
@@ -56,7 +57,7 @@ struct Doors {
         do throws(IngressError) {
             return try HTTPListener(
                 listener.name, at: .init(host: listener.bind.host, port: listener.bind.port),
-                tls: Self.files(listener),
+                inherited: sockets, tls: Self.files(listener),
                 proxies: TrustedProxies(listener.trustedProxies), router: router, limits: limits,
                 group: group,
                 world: world, journal: journal, metrics: metrics)

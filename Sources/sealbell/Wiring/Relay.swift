@@ -43,6 +43,8 @@ final class Relay: Sendable {
         var synchronous: Synchronous = .full
         /// Addresses that a peer's URL may reach although they are not public: for tests and the sandbox.
         var web = WebOptions()
+        /// Sockets that listen already, of each listener.
+        var sockets: [ConfiguredName: [CInt]] = [:]
         /// Stands between the sealed store and its engine: for tests that watch what is asked of it.
         var engine: @Sendable (any Engine) -> any Engine = { $0 }
     }
@@ -112,7 +114,9 @@ final class Relay: Sendable {
         let doors = doors(configuration)
         let faces = try doors.faces()
         var listeners: [HTTPListener] = []
-        for listener in configuration.listeners { listeners.append(try doors.listener(listener, faces)) }
+        for listener in configuration.listeners { 
+            listeners.append(try doors.listener(listener, faces, on: around.sockets[listener.name] ?? []))
+        }
         self.listeners = listeners
         let plans = try nostr.plans(configuration)
         nostr.adopt(plans)
