@@ -2,32 +2,6 @@ import Delivery
 import PushModel
 import Synchronization
 
-/// What a relay did wrong.
-package struct Violation: Sendable, Hashable, CustomStringConvertible {
-    package enum Law: String, Sendable, CaseIterable {
-        /// An accepted push ended without an outcome.
-        case lost = "an accepted push was lost"
-        /// It was sent by a process that had seen its last answer.
-        case sentAfterAnswer = "a push was sent again by the process that had its answer"
-        /// It was sent after the store had said that it was settled.
-        case sentAfterSettling = "a push was sent after it was settled"
-        /// It was processed while the store held it as another's, or not at all.
-        case sentByStranger = "a push was sent by a process that did not own it any more"
-        /// One notification, offered again within ten minutes, was delivered under two ids.
-        case twoNames = "a repeat was delivered as another push"
-        case registrationLost = "a registration was lost"
-        case falseReply = "a reply named an outcome that no push service gave"
-        case notDrained = "a healthy relay did not send what it owed"
-        case stuck = "the relay stood still"
-    }
-
-    package let law: Law
-    /// The push's or registration's number in the run.
-    package let number: Int
-
-    package var description: String { "\(law.rawValue) (number \(number))" }
-}
-
 /// Who did what to which push: kept by what stands outside the relay, judged by the law.
 ///
 /// Every accepted push ends in exactly one outcome, is sent at most once unless its fate was unknown, and no
@@ -41,26 +15,37 @@ final class Book: Sendable {
         var description: String { "process \(process).\(life)" }
     }
 
-    private struct Answered: Hashable {
+    fileprivate struct Answered: Hashable {
         let life: Life
         let id: PushID
     }
 
-    private struct Page {
+    fileprivate struct Page {
         var custodyEnds = UnixTime.distantFuture
+        var origin = ""
+        /// Its address is made up, and the provider itself sees that.
+        var isRefusedByUs = false
+        /// The store has it, as far as the relay has heard.
+        var isWritten = false
+        var isTried = false
         /// The peer was told that it is owed.
         var isOwed = false
         var owedAt = UnixTime.distantPast
         /// Lives that had an answer after which nothing more is to be sent, and to which of its names.
         var answered: Set<Answered> = []
+        /// Requests that have left and have not come back.
+        var underWay: Set<Answered> = []
         var accepted: [(id: PushID, at: UnixTime)] = []
         var ended = false
         /// What happened to it, for whoever reads a failing seed.
         var story: [String] = []
     }
 
-    private struct State {
+    fileprivate struct State {
         var pages: [Int: Page] = [:]
+        var paces = Paces()
+        /// Rows that do not open: nobody can send them.
+        var spoilt: Set<PushID> = []
         var numbers: [PushID: Int] = [:]
         /// The ids whose settling the store confirmed, for good.
         var settled: Set<PushID> = []
@@ -69,6 +54,7 @@ final class Book: Sendable {
         var violations: [Violation] = []
         var doubled = 0
         var marksMayGo = false
+        var clocksAreWrong = false
     }
 
     /// How long a repeat is one (DESIGN §2.7).
@@ -76,10 +62,14 @@ final class Book: Sendable {
     /// Lines of one story: enough for the longest back-off of a run.
     private static let storyLines = 200
 
-    private let state = Mutex(State())
-    private let scheduler: Scheduler
+    fileprivate let state = Mutex(State())
+    fileprivate let scheduler: Scheduler
+    fileprivate let limits: DeliveryLimits
 
-    init(_ scheduler: Scheduler) { self.scheduler = scheduler }
+    init(_ scheduler: Scheduler, limits: DeliveryLimits) {
+        self.scheduler = scheduler
+        self.limits = limits
+    }
 
     /// What happened to a push, line by line.
     func story(of number: Int) -> [String] { state.withLock { $0.pages[number]?.story ?? [] } }
@@ -105,12 +95,33 @@ final class Book: Sendable {
     /// The clock by which marks age has jumped: repeats are not looked at any more.
     func marksMayGo() { state.withLock { $0.marksMayGo = true } }
 
+    /// A clock was wrong: what waits for a moment may have to wait for long, from now on.
+    func noteWrongClock() { state.withLock { $0.clocksAreWrong = true } }
+    var clocksWereWrong: Bool { state.withLock(\.clocksAreWrong) }
+
     // MARK: Peers
 
-    func offered(_ number: Int, custodyEnds: UnixTime) {
-        tell(number, "offered")
-        state.withLock { $0.pages[number, default: Page()].custodyEnds = custodyEnds }
+    func offered(_ number: Int, _ push: Push, by origin: String) {
+        tell(number, "offered by \(origin) for device \(Peers.read(push.message)?.device ?? -1)")
+        state.withLock { state in
+            state.pages[number, default: Page()].custodyEnds = push.custodyEnds
+            state.pages[number, default: Page()].origin = origin
+            state.pages[number, default: Page()].isRefusedByUs =
+                Peers.read(push.message).map { $0.device >= Traits.MadeUp.byUs } ?? false
+        }
     }
+
+    /// The relay heard that the store has it under that name.
+    func wrote(_ number: Int, _ id: PushID) {
+        state.withLock { state in
+            state.numbers[id] = number
+            state.pages[number, default: Page()].isWritten = true
+        }
+    }
+
+    /// A row does not open any more.
+    func spoil(_ id: PushID) { state.withLock { _ = $0.spoilt.insert(id) } }
+    func isSpoilt(_ id: PushID) -> Bool { state.withLock { $0.spoilt.contains(id) } }
 
     /// The peer heard that the relay owes it.
     func owes(_ number: Int, now: UnixTime) {
@@ -148,17 +159,38 @@ final class Book: Sendable {
     // MARK: The way out
 
     /// The bytes leave.
-    func sending(_ push: OwedPush, _ number: Int, by life: Life) {
+    ///
+    /// - Parameter isOwn: whether the sender owns a row.
+    func sending(_ push: OwedPush, _ number: Int, by life: Life, isOwn: (Int64) -> Bool) {
         tell(
-            number, "sent by \(life) as row \(push.row) epoch \(push.epoch) attempt \(push.attempt)")
+            number,
+            "sent by \(life) in \(push.lane.environment) as row \(push.row) epoch \(push.epoch)"
+                + " attempt \(push.attempt)")
+        let at = scheduler.elapsed
         state.withLock { state in
             state.numbers[push.id] = number
+            let overtaken =
+                state.clocksAreWrong ? [] : state.paces.left(push, by: life, at: at, limits, isOwn)
+            for row in overtaken {
+                state.violations.append(Violation(law: .urgentOvertaken, number: row))
+            }
             if state.settled.contains(push.id) {
                 state.violations.append(Violation(law: .sentAfterSettling, number: number))
             }
-            if state.pages[number]?.answered.contains(Answered(life: life, id: push.id)) ?? false {
+            let name = Answered(life: life, id: push.id)
+            if !state.pages[number, default: Page()].underWay.insert(name).inserted {
+                state.violations.append(Violation(law: .sentAtOnce, number: number))
+            }
+            if state.pages[number]?.answered.contains(name) ?? false {
                 state.violations.append(Violation(law: .sentAfterAnswer, number: number))
             }
+        }
+    }
+
+    /// Something came back, be it no answer.
+    func returned(_ number: Int, _ id: PushID, to life: Life) {
+        state.withLock { state in
+            _ = state.pages[number]?.underWay.remove(Answered(life: life, id: id))
         }
     }
 
@@ -179,6 +211,9 @@ final class Book: Sendable {
         }
     }
 
+    /// A call that may have rung already need not be sent again.
+    func givenUp(_ number: Int) { state.withLock { $0.pages[number]?.ended = true } }
+
     /// The push service refused it for good.
     func refused(_ number: Int) { state.withLock { $0.pages[number]?.ended = true } }
 
@@ -189,25 +224,121 @@ final class Book: Sendable {
     }
 
     /// The store confirmed a step.
-    func settled(_ step: StoredSettlement) {
-        if let number = state.withLock({ $0.numbers[step.id] }) {
-            tell(number, "row \(step.row) epoch \(step.epoch): \(step.step)")
+    ///
+    /// - Parameter now: by the clock of the process.
+    func settled(_ step: StoredSettlement, now: UnixTime) {
+        let number = state.withLock { $0.numbers[step.id] }
+        if let number { tell(number, "row \(step.row) epoch \(step.epoch): \(step.step)") }
+        let (trueNow, at) = (scheduler.now, scheduler.elapsed)
+        state.withLock { state in
+            switch step.step {
+            case .retry(let notBefore, _, _, parked: true):
+                state.paces.waits(step.id, row: step.row, from: at + notBefore.since(now))
+            case .park, .retry: break
+            case .settle, .withdraw:
+                state.settled.insert(step.id)
+                state.paces.urgent[step.id] = nil
+                guard let number, let page = state.pages[number], !page.ended,
+                    page.custodyEnds > trueNow + Self.skew, !state.spoilt.contains(step.id)
+                else { return }
+                state.violations.append(Violation(law: .custodyEndedEarly, number: number))
+            }
         }
-        guard step.step == .settle || step.step == .withdraw else { return }
-        state.withLock { _ = $0.settled.insert(step.id) }
     }
+
+    /// How far ahead a clock may be that ends custody: it does so by so much too early.
+    static let skew = Duration.seconds(3_600)
 
     // MARK: The end
 
     /// Judges what is owed, when the store owes nothing any more.
-    ///
-    /// - Parameter skew: how far a machine's clock was ahead at most: by such a clock custody ended earlier.
-    func close(at now: UnixTime, skew: Duration) {
+    func close(at now: UnixTime) {
         state.withLock { state in
+            let spoilt = Set(state.spoilt.compactMap { state.numbers[$0] })
             for (number, page) in state.pages.sorted(by: { $0.key < $1.key })
-            where page.isOwed && !page.ended && page.custodyEnds > now + skew {
+            where page.isOwed && page.isWritten && !page.ended && page.custodyEnds > now + Self.skew
+                && !spoilt.contains(number)
+            {
                 state.violations.append(Violation(law: .lost, number: number))
             }
+        }
+    }
+
+    /// What is owed and nobody has tried to send.
+    func untried(at now: UnixTime) -> [Int] {
+        state.withLock { state in
+            let spoilt = Set(state.spoilt.compactMap { state.numbers[$0] })
+            return state.pages.filter { number, page in
+                page.isOwed && page.isWritten && !page.ended && !page.isTried && page.custodyEnds > now
+                    && !spoilt.contains(number)
+            }.keys.sorted()
+        }
+    }
+
+    func isOwed(_ number: Int) -> Bool {
+        state.withLock { state in state.pages[number].map { $0.isOwed && $0.isWritten } ?? false }
+    }
+
+    /// Whether a push was tried.
+    func isTried(_ number: Int) -> Bool { state.withLock { $0.pages[number]?.isTried ?? false } }
+}
+
+// MARK: Pace
+
+extension Book {
+    /// A provider was asked to send it.
+    func tries(_ number: Int, in lane: LaneName, by life: Life) {
+        let at = scheduler.elapsed
+        state.withLock { state in
+            state.pages[number, default: Page()].isTried = true
+            if state.paces.tries(number, in: Paces.Way(lane: lane, life: life), at: at) {
+                state.violations.append(Violation(law: .tooManyAttempts, number: number))
+            }
+        }
+    }
+
+    /// A push service answered this lane.
+    func heard(in lane: LaneName, by life: Life) {
+        state.withLock { $0.paces.unheard[Paces.Way(lane: lane, life: life)] = [] }
+    }
+
+    /// An urgent push stands in the store and is due.
+    func waits(_ push: OwedPush) {
+        guard push.pushClass == .urgent else { return }
+        let at = scheduler.elapsed
+        state.withLock { state in
+            let number = state.numbers[push.id] ?? 0
+            state.paces.urgent[push.id] = Paces.Urgent(
+                number: number, row: push.row, lane: push.lane, due: at)
+        }
+    }
+
+    /// Whoever asks this store is not answered in time.
+    func troubled(_ process: Int) {
+        let at = scheduler.elapsed
+        state.withLock { $0.paces.troubles[process] = at }
+    }
+
+    /// What the relay made of an answer, in the order of its breaker.
+    func judged(_ attempt: Attempt, by life: Life) {
+        let way = Paces.Way(lane: attempt.lane, life: life)
+        state.withLock { state in
+            if attempt.outcome == .accepted { return state.paces.blamed[way] = [] }
+            guard let number = state.numbers[attempt.id], let page = state.pages[number],
+                !page.isRefusedByUs
+            else { return }
+            switch attempt.reason {
+            case .badDeviceToken, .senderIdMismatch: state.paces.blamed[way, default: []].insert(page.origin)
+            default: break
+            }
+        }
+    }
+
+    /// A lane stops for the sake of its targets.
+    func halted(_ lane: LaneName, by life: Life) {
+        state.withLock { state in
+            let origins = state.paces.blamed[Paces.Way(lane: lane, life: life)] ?? []
+            if origins.count < 2 { state.violations.append(Violation(law: .haltedByOne, number: 0)) }
         }
     }
 }

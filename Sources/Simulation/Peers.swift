@@ -41,6 +41,9 @@ final class Peers: Sendable {
 
     static func key(_ device: Int) -> RecordKey { RecordKey(space, Secret("device-\(device)".utf8)) }
 
+    /// Registrations stay as long as those of a real protocol.
+    private static let recordLife = Duration.seconds(60 * 86_400)
+
     // MARK: One conversation each
 
     /// A device registers, and asks again until it hears that it did.
@@ -49,7 +52,7 @@ final class Peers: Sendable {
         let record = Record(
             key: Self.key(device), owner: RecordKey(Self.space, Secret("owner-\(device % 3)".utf8)),
             address: RecordKey(Self.space, Secret("address-\(device)".utf8)), version: version,
-            touchedAt: now, body: Secret("body of \(device)".utf8))
+            touchedAt: now, expiresAt: now + Self.recordLife, body: Secret("body of \(device)".utf8))
         for _ in 0..<4 {
             let applied = await ask { process in
                 // Out: asked again.
@@ -64,31 +67,39 @@ final class Peers: Sendable {
         }
     }
 
-    /// An origin notifies one to three devices in one request, each with a number of its own.
-    func notify(_ group: Int, isUrgent: Bool, custody: Duration, waits: Bool) async {
+    /// An origin notifies devices in one request, each with a number of its own.
+    ///
+    /// - Parameters:
+    ///   - isOnce: it does not ask again.
+    ///   - place: which process is asked; `nil`: some.
+    ///   - origin: `nil`: one of three.
+    ///   - device: made of a number at random.
+    /// - Returns: the first one's number.
+    @discardableResult
+    func notify(
+        _ group: Int, isUrgent: Bool, custody: Duration, waits: Bool, isOnce: Bool = false,
+        at place: Int? = nil, by origin: String? = nil, device: (@Sendable (Int) -> Int)? = nil
+    ) async -> Int {
         let first = next.withLock { next in
             defer { next += group }
             return next
         }
         let numbers = Array(first..<first + group)
         let ends = scheduler.now + custody
-        let pushes = numbers.map { number in
-            push(number, device: scheduler.random(in: 0...devices - 1), isUrgent, ends)
+        let pushes = numbers.map { number -> Push in
+            let some = scheduler.random(in: 0...devices - 1)
+            let name = origin ?? "origin-\(number % 3)"
+            let push = push(number, device: device?(some) ?? some, isUrgent, ends, by: name)
+            book.offered(number, push, by: name)
+            return push
         }
-        for number in numbers { book.offered(number, custodyEnds: ends) }
-        for _ in 0..<scheduler.random(in: 1...4) {
+        for _ in 0..<(isOnce ? 1 : scheduler.random(in: 1...4)) {
             let plan: ReplyPlan<[FirstOutcome]> =
-                waits ? .afterFirstAttempt(deadline: .seconds(2)) { $0 } : .now([])
+                waits ? .afterFirstAttempt(deadline: Self.deadline) { $0 } : .now([])
             let verdict = Verdict<[FirstOutcome], Fault>(
                 pushes: pushes, reply: plan, refusal: { _ in Fault() })
-            let outcomes = await ask { process -> [FirstOutcome]? in
-                guard let service = process.service else { return nil }
-                do {
-                    return try await service.intake.admit(verdict, instance: SimulatedProcess.instance)
-                } catch {
-                    // Overloaded: the origin asks again.
-                    return nil
-                }
+            let outcomes = await ask(at: place) { process in
+                await self.admit(verdict, by: process, first)
             }
             if let outcomes, let outcomes {
                 for number in numbers { book.owes(number, now: scheduler.now) }
@@ -96,34 +107,83 @@ final class Peers: Sendable {
                     book.replied(accepted: number)
                 }
                 // Sometimes the answer is lost on the way, and the origin asks once more.
-                guard scheduler.chance(10) else { return }
+                guard scheduler.chance(10) else { return first }
             }
-            guard scheduler.now < ends else { return }
+            guard scheduler.now < ends else { return first }
             await scheduler.pause(.milliseconds(50) ... .seconds(3))
         }
+        return first
     }
 
-    private func push(_ number: Int, device: Int, _ isUrgent: Bool, _ ends: UnixTime) -> Push {
+    /// How long a reply waits for first attempts.
+    private static let deadline = Duration.seconds(2)
+
+    private func admit(
+        _ verdict: Verdict<[FirstOutcome], Fault>, by process: SimulatedProcess, _ number: Int
+    ) async -> [FirstOutcome]? {
+        guard let service = process.service else { return nil }
+        let call = Call()
+        let holds = process.holds
+        let outcomes = await Call.$current.withValue(call) { () -> [FirstOutcome]? in
+            // Overloaded: the origin asks again.
+            try? await service.intake.admit(verdict, instance: SimulatedProcess.instance)
+        }
+        // Deadlines are seen at a tick.
+        if let since = call.committedAt, process.holds == holds,
+            scheduler.elapsed - since > Self.deadline + process.tick * 2 + .milliseconds(200)
+        {
+            book.record(.lateReply, number)
+        }
+        return outcomes
+    }
+
+    private func push(
+        _ number: Int, device: Int, _ isUrgent: Bool, _ ends: UnixTime, by origin: String
+    ) -> Push {
+        Push(
+            message: Self.message(number, device: device), pushClass: isUrgent ? .urgent : .normal,
+            origin: Secret(origin.utf8), record: Self.key(device),
+            touchedAt: .distantPast, custodyEnds: ends, repeatIdentity: Secret("notification-\(number)".utf8))
+    }
+
+    private static func message(_ number: Int, device: Int) -> ProviderMessage {
         let address = Secret("\(device)".utf8)
         let body = Secret("\(number)".utf8)
-        let message: ProviderMessage =
-            device % 2 == 0
+        return device % 2 == 0
             ? .fcm(FCMMessage(address: address, priority: .high, data: body))
             : .apns(
                 APNsMessage(
                     token: address, bundle: SimulatedProcess.bundle, pushType: .alert, priority: 10,
                     payload: body))
-        return Push(
-            message: message, pushClass: isUrgent ? .urgent : .normal,
-            origin: Secret("origin-\(number % 3)".utf8), record: Self.key(device),
-            touchedAt: .distantPast, custodyEnds: ends, repeatIdentity: Secret("notification-\(number)".utf8))
     }
 
+    /// Numbers from here on are of pushes that nobody owes when a process ends.
+    private static let volatileNumber = 1 << 40
+
+    /// Volatile pushes that overlap each other, to the first process.
+    func volatileStream(until isOver: @escaping @Sendable () -> Bool) async {
+        while !isOver() {
+            let message = Self.message(Self.volatileNumber, device: scheduler.random(in: 0...devices - 1))
+            let ends = scheduler.now + .seconds(600)
+            _ = await ask(at: 0) { process in
+                process.service?.volatileIntake.admit(
+                    VolatileVerdict(pushes: [
+                        VolatilePush(message: message, pushClass: .normal, custodyEnds: ends)
+                    ]), instance: SimulatedProcess.instance)
+            }
+            await scheduler.pause(.milliseconds(100) ... .milliseconds(400))
+        }
+    }
+
+    var someProcess: Int { scheduler.random(in: 0...processes.count - 1) }
+
     /// Asks some process; `nil` when nothing came back in time, or its machine died.
+    ///
+    /// - Parameter place: which; `nil`: whichever it comes to.
     func ask<Value: Sendable>(
-        _ body: @escaping @Sendable (SimulatedProcess) async -> Value
+        at place: Int? = nil, _ body: @escaping @Sendable (SimulatedProcess) async -> Value
     ) async -> Value? {
-        let process = processes[scheduler.random(in: 0...processes.count - 1)]
+        let process = processes[place ?? someProcess]
         guard let machine = process.machine else { return nil }
         let reply = Reply<Value>()
         return await withUnsafeContinuation { (continuation: UnsafeContinuation<Value?, Never>) in

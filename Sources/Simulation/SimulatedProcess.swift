@@ -20,6 +20,7 @@ final class SimulatedProcess: Sendable {
         let service: SimulatedPushService
         let keys: AtRestKeys
         let store: StoreKind
+        let traits: Traits
         let sabotage: Trial.Sabotage
     }
 
@@ -38,6 +39,15 @@ final class SimulatedProcess: Sendable {
         var group: ServiceGroup?
         /// How far the machine's wall clock is from the true one.
         var skew: Duration = .zero
+        /// How often the machine has stood still.
+        var holds = 0
+        var hasToken = true
+        /// Raised for lanes that are to be replaced.
+        var stamps: [LaneName: Int] = [:]
+        /// Lanes that the configuration does not name now.
+        var missing: Set<LaneName> = []
+        /// The plan of this life, as the configuration stands.
+        var plan: (@Sendable () -> DeliveryService.Plan)?
     }
 
     let number: Int
@@ -53,6 +63,8 @@ final class SimulatedProcess: Sendable {
     var store: SealedStore? { state.withLock(\.store) }
     var service: DeliveryService? { state.withLock(\.service) }
     var isUp: Bool { machine != nil }
+    var holds: Int { state.withLock(\.holds) }
+    var tick: Duration { around.traits.limits.tick }
 
     var description: String {
         state.withLock { state in
@@ -85,6 +97,7 @@ final class SimulatedProcess: Sendable {
                 state.service = nil
                 state.link = nil
                 state.group = nil
+                state.plan = nil
             }
             return state.machine
         }
@@ -93,14 +106,62 @@ final class SimulatedProcess: Sendable {
     }
 
     /// SIGSTOP and SIGCONT.
-    func hold() { machine?.hold() }
+    func hold() {
+        state.withLock { $0.holds += 1 }
+        machine?.hold()
+    }
     func goOn() { machine?.goOn() }
 
-    func cut(_ isCut: Bool) { state.withLock(\.link)?.cut(isCut) }
+    func trouble(_ change: (inout EngineLink.Trouble) -> Void) { state.withLock(\.link)?.trouble(change) }
     func skew(_ span: Duration) { state.withLock { $0.skew = span } }
+    func setToken(_ hasToken: Bool) { state.withLock { $0.hasToken = hasToken } }
 
     /// SIGTERM.
     func stop() async { await state.withLock(\.group)?.triggerGracefulShutdown() }
+
+    /// SIGHUP, with another configuration: some lanes have new credentials.
+    ///
+    /// - Parameter missing: lanes that it does not name.
+    func reload(without missing: Set<LaneName> = []) {
+        let scheduler = around.scheduler
+        let changed = lanes.filter { _ in scheduler.chance(60) }
+        state.withLock { state in
+            for lane in changed { state.stamps[lane, default: 0] += 1 }
+            state.missing = missing
+        }
+        machine?.begin {
+            let (service, plan, link) = self.state.withLock { ($0.service, $0.plan, $0.link) }
+            if let service, let plan { service.adopt(plan()) }
+            guard self.around.sabotage.contains(.reclaimsBesideReload) else { return }
+            await scheduler.pause(.zero ... .seconds(1))
+            // A failure leaves the rows, and then nothing is broken.
+            _ = try? await link?.reclaim(limit: 1_000)
+        }
+    }
+
+    /// Nothing is wrong any more.
+    func mend() {
+        trouble { $0 = EngineLink.Trouble() }
+        skew(.zero)
+        setToken(true)
+        goOn()
+        if !isUp { start() }
+        if !state.withLock(\.missing).isEmpty { reload() }
+    }
+
+    /// One app, with both push services.
+    private var lanes: [LaneName] {
+        var lanes = [
+            LaneName(app: Self.app, service: .apns, environment: .production),
+            LaneName(app: Self.app, service: .fcm, environment: .production)
+        ]
+        if around.traits.learns {
+            lanes.append(LaneName(app: Self.app, service: .apns, environment: .sandbox))
+        }
+        return lanes
+    }
+
+    var someLane: LaneName { lanes[around.scheduler.random(in: 0...lanes.count - 1)] }
 
     // MARK: Living
 
@@ -126,11 +187,12 @@ final class SimulatedProcess: Sendable {
                 case .file(let file): engine = try file.open(owner: owner, world: world)
                 }
                 let link = EngineLink(
-                    engine, scheduler, database: database, book: around.book,
-                    sabotage: around.sabotage.ofEngine)
+                    engine, scheduler, database: database, book: around.book, process: number,
+                    clock: world.now, sabotage: around.sabotage.ofEngine)
                 state.withLock { $0.link = link }
                 let store = try await SealedStore(engine: link, keys: around.keys, world: world)
-                return await serve(store, owner, Book.Life(process: number, life: life), machine, database)
+                return await serve(
+                    store, link, owner, Book.Life(process: number, life: life), machine, database)
             } catch {
                 if case .file(let file) = around.store { file.abandon() }
                 await scheduler.pause(.seconds(1) ... .seconds(2))
@@ -139,20 +201,28 @@ final class SimulatedProcess: Sendable {
     }
 
     private func serve(
-        _ store: SealedStore, _ owner: OwnerID, _ life: Book.Life, _ machine: SimulatedExecutor,
-        _ database: SimulatedDatabase?
+        _ store: SealedStore, _ link: EngineLink, _ owner: OwnerID, _ life: Book.Life,
+        _ machine: SimulatedExecutor, _ database: SimulatedDatabase?
     ) async {
-        let world = world()
-        let plan = plan(store, owner, life, machine, database, world)
+        let saboteur = Saboteur(around.sabotage, around.scheduler, around.traits.limits) {
+            self.service?.snapshot() ?? []
+        }
+        let world = saboteur.world(world(), link)
+        let watched = WatchedStore(store, around.book, around.scheduler, saboteur.ofStore())
+        let make = Lanes(
+            owner: owner, life: life, machine: machine, database: database, world: world,
+            credential: Credential(), sabotage: saboteur.ofProvider(store))
+        let plan = { @Sendable in self.plan(make) }
         let service = DeliveryService(
-            outbox: store, registry: store,
-            plan: plan, limits: Self.limits, world: world, journal: .silent)
+            outbox: watched, registry: watched, plan: plan(), limits: around.traits.limits, world: world,
+            journal: .silent, observer: observer(of: life))
         let group = ServiceGroup(
             services: [service], gracefulShutdownSignals: [], logger: Self.silence)
         state.withLock { state in
             state.store = store
             state.service = service
             state.group = group
+            state.plan = plan
         }
         do {
             try await group.run()
@@ -176,52 +246,45 @@ final class SimulatedProcess: Sendable {
         }
     }
 
-    /// One app with both push services.
-    private func plan(
-        _ store: SealedStore, _ owner: OwnerID, _ life: Book.Life, _ machine: SimulatedExecutor,
-        _ database: SimulatedDatabase?, _ world: World
-    ) -> DeliveryService.Plan {
-        let credential = Credential()
-        var before: (@Sendable (OwedPush) async -> Void)?
-        if around.sabotage.contains(.settlesFirst) {
-            before = { push in
-                // A failure leaves the row, and then nothing is broken.
-                _ = try? await store.settle([Settlement(push, .settle, first: .accepted)], feedback: [])
-            }
-        }
-        let routes = [ProviderKind.apns, .fcm].map { kind -> DeliveryService.Route in
-            let lane = LaneName(app: Self.app, service: kind, environment: .production)
+    /// What a life's lanes are made of.
+    private struct Lanes: Sendable {
+        let owner: OwnerID
+        let life: Book.Life
+        let machine: SimulatedExecutor
+        let database: SimulatedDatabase?
+        let world: World
+        let credential: Credential
+        let sabotage: SimulatedProvider.Sabotage
+    }
+
+    private func plan(_ made: Lanes) -> DeliveryService.Plan {
+        let routes = lanes.compactMap { lane -> DeliveryService.Route? in
+            let (isMissing, stamp) = state.withLock { ($0.missing.contains(lane), $0.stamps[lane] ?? 0) }
+            guard !isMissing else { return nil }
             let provider = SimulatedProvider(
-                lane, machine, life: life, owner: owner, world: world, service: around.service,
-                database: database, book: around.book,
-                before: before)
-            return DeliveryService.Route(provider, credential: credential)
+                lane, made.machine, life: made.life, owner: made.owner, world: made.world,
+                service: around.service, database: made.database, book: around.book,
+                hasToken: { self.state.withLock(\.hasToken) }, sabotage: made.sabotage)
+            return DeliveryService.Route(provider, credential: made.credential, stamp: stamp)
         }
         let apps = AppDirectory([
             AppDirectory.Instance(
                 name: Self.instance,
                 apps: [
                     AppDirectory.App(
-                        name: Self.app, bundles: .listed([Self.bundle]), environment: .fixed(.production),
-                        hasFCM: true)
+                        name: Self.app, bundles: .listed([Self.bundle]),
+                        environment: around.traits.learns ? .learn : .fixed(.production), hasFCM: true)
                 ], fcmApp: Self.app)
         ])
         return DeliveryService.Plan(apps: apps, routes: routes, overrides: [:])
     }
 
-    private static let silence = Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() }
+    private func observer(of life: Book.Life) -> DeliveryObserver {
+        let book = around.book
+        return DeliveryObserver(
+            laneHalted: { lane, cause, _ in if cause == .targets { book.halted(lane, by: life) } },
+            laneResumed: { _ in }, attempted: { book.judged($0, by: life) })
+    }
 
-    /// Small, so that a short run meets the bounds; the tick is coarse, so that a long one is cheap.
-    private static let limits: DeliveryLimits = {
-        var limits = DeliveryLimits()
-        limits.lanePushes = 12
-        limits.claimRows = 8
-        limits.tick = .milliseconds(500)
-        limits.recountTicks = 10
-        limits.backoffCap = .seconds(20)
-        limits.settleBatch = 16
-        limits.settleBacklog = 64
-        limits.sweepRows = 10
-        return limits
-    }()
+    private static let silence = Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() }
 }

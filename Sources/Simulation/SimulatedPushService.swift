@@ -16,6 +16,10 @@ final class SimulatedPushService: Sendable {
         /// Requests of one process that may be under way at once.
         var window = 16
         var latency = Duration.milliseconds(1) ... .milliseconds(40)
+        /// Of those refused for now, percent that are told when to come again.
+        var asking = 0
+        /// Percent whose credential is refused.
+        var refusing = 0
 
         static let good = Mood()
     }
@@ -23,18 +27,38 @@ final class SimulatedPushService: Sendable {
     let machine: SimulatedExecutor
     private let scheduler: Scheduler
     private let book: Book
-    private let mood = Mutex(Mood())
+    private let mood: Mutex<Mood>
+    private let goodMood: Mood
     /// Devices that are gone, since when.
     private let gone = Mutex<[Int: UnixTime]>([:])
+    private let poisoned: Mutex<Int?>
+    private let learns: Bool
+    /// How often connections without a request were closed.
+    private let closings = Mutex(0)
 
-    init(_ scheduler: Scheduler, book: Book) {
+    init(_ scheduler: Scheduler, book: Book, traits: Traits) {
         self.scheduler = scheduler
         self.book = book
         machine = scheduler.machine()
+        goodMood = traits.mood
+        mood = Mutex(traits.mood)
+        poisoned = Mutex(traits.poisoned)
+        learns = traits.learns
     }
 
-    func turn(_ new: Mood) { mood.withLock { $0 = new } }
+    /// - Parameter new: `nil`: as on good days.
+    func turn(_ new: Mood?) { mood.withLock { $0 = new ?? goodMood } }
     var window: Int { mood.withLock(\.window) }
+
+    /// No device is poisoned any more.
+    func heal() { poisoned.withLock { $0 = nil } }
+
+    /// Which of Apple's environments a device is in.
+    func environment(of device: Int) -> Environment { learns && device % 4 == 3 ? .sandbox : .production }
+
+    /// Closes connections on which nothing is under way, without a word.
+    func closeIdle() { closings.withLock { $0 += 1 } }
+    var timesClosed: Int { closings.withLock(\.self) }
 
     func remove(device: Int) { gone.withLock { $0[device] = $0[device] ?? scheduler.now } }
 
@@ -52,7 +76,7 @@ final class SimulatedPushService: Sendable {
     /// - Parameter arrives: called when the service takes the request up.
     func process(_ push: OwedPush, _ number: Int, device: Int, arrives: () -> Void) async -> Fate {
         let mood = mood.withLock(\.self)
-        await scheduler.pause(mood.latency)
+        await scheduler.pause(push.custody == .volatile ? Self.slow : mood.latency)
         if scheduler.chance(mood.unprocessed) { return .unprocessed }
         let isSilent = scheduler.chance(mood.silent)
         if isSilent, scheduler.chance(50) { return .silence }
@@ -66,149 +90,35 @@ final class SimulatedPushService: Sendable {
     }
 
     private func judge(_ push: OwedPush, _ number: Int, _ device: Int, _ mood: Mood) -> Fate {
-        if scheduler.chance(mood.busy) { return .answered(.retry(after: nil), .serviceUnavailable) }
-        if let since = gone.withLock({ $0[device] }) {
-            book.unregistered(device)
+        if scheduler.chance(mood.busy) {
+            let after =
+                scheduler.chance(mood.asking) ? scheduler.random(in: .seconds(1) ... .seconds(20)) : nil
+            return .answered(.retry(after: after), .serviceUnavailable)
+        }
+        if scheduler.chance(mood.refusing) || poisoned.withLock({ $0 == device }) {
+            return .answered(.misconfigured(.credential), .invalidProviderToken)
+        }
+        let isAPNs = push.lane.service == .apns
+        if device >= Traits.MadeUp.byService {
             book.refused(number)
+            return isAPNs
+                ? .answered(.unregistered(since: nil), .badDeviceToken)
+                : .answered(.misconfigured(.target), .senderIdMismatch)
+        }
+        if isAPNs, environment(of: device) != push.lane.environment {
+            return .answered(.unregistered(since: nil), .badDeviceToken)
+        }
+        if let since = gone.withLock({ $0[device] }) {
+            if push.custody == .durable {
+                book.unregistered(device)
+                book.refused(number)
+            }
             return .answered(.unregistered(since: since), .unregisteredAPNs)
         }
-        book.accepted(number, push.id, at: scheduler.now)
+        if push.custody == .durable { book.accepted(number, push.id, at: scheduler.now) }
         return .answered(.accepted, .ok)
     }
-}
 
-/// One process's way to the push service, for one lane.
-final class SimulatedProvider: DirectProvider {
-    struct Slot: SendSlot {
-        fileprivate let provider: SimulatedProvider
-        func release() { provider.giveBack() }
-    }
-
-    private struct State {
-        var underWay = 0
-        var waiters: [(number: Int, continuation: UnsafeContinuation<Bool, Never>)] = []
-        var nextWaiter = 0
-    }
-
-    let lane: LaneName
-    let executor: (any TaskExecutor)?
-    private let life: Book.Life
-    private let owner: OwnerID
-    private let world: World
-    private let scheduler: Scheduler
-    private let service: SimulatedPushService
-    private let database: SimulatedDatabase?
-    private let book: Book
-    /// Breaks the relay on purpose: told of each push before it is sent.
-    private let before: (@Sendable (OwedPush) async -> Void)?
-    private let state = Mutex(State())
-
-    init(
-        _ lane: LaneName, _ machine: SimulatedExecutor, life: Book.Life, owner: OwnerID, world: World,
-        service: SimulatedPushService, database: SimulatedDatabase?, book: Book,
-        before: (@Sendable (OwedPush) async -> Void)?
-    ) {
-        self.lane = lane
-        executor = machine
-        self.life = life
-        self.owner = owner
-        self.world = world
-        scheduler = machine.scheduler
-        self.service = service
-        self.database = database
-        self.book = book
-        self.before = before
-    }
-
-    /// Cancelled: that is its end.
-    func run() async throws { try await world.sleep(world.instant() + .seconds(1_000_000)) }
-
-    func reserve() async throws(CancellationError) -> Slot {
-        let number = state.withLock { state in
-            state.nextWaiter += 1
-            return state.nextWaiter
-        }
-        let isGranted = await withTaskCancellationHandler {
-            await withUnsafeContinuation { (continuation: UnsafeContinuation<Bool, Never>) in
-                let now = state.withLock { state -> Bool? in
-                    if Task.isCancelled { return false }
-                    if state.underWay < service.window {
-                        state.underWay += 1
-                        return true
-                    }
-                    state.waiters.append((number, continuation))
-                    return nil
-                }
-                if let now { continuation.resume(returning: now) }
-            }
-        } onCancel: {
-            let waiter = state.withLock { state -> UnsafeContinuation<Bool, Never>? in
-                guard let place = state.waiters.firstIndex(where: { $0.number == number }) else { return nil }
-                return state.waiters.remove(at: place).continuation
-            }
-            waiter?.resume(returning: false)
-        }
-        guard isGranted else { throw CancellationError() }
-        return Slot(provider: self)
-    }
-
-    fileprivate func giveBack() {
-        let next = state.withLock { state -> UnsafeContinuation<Bool, Never>? in
-            guard state.underWay <= service.window, !state.waiters.isEmpty else {
-                state.underWay -= 1
-                return nil
-            }
-            return state.waiters.removeFirst().continuation
-        }
-        next?.resume(returning: true)
-    }
-
-    func send(_ leased: LeasedPush, on slot: Slot) async -> Answer {
-        defer { giveBack() }
-        let push = leased.push
-        await before?(push)
-        // A request waits in buffers for a moment, as on the way to a socket.
-        await scheduler.pause(.zero ... .milliseconds(3))
-        let sentAt = world.now()
-        guard world.instant() <= leased.sendBefore else {
-            return Answer(.retry(after: nil), .leaseRanOut, sentAt: sentAt, fate: .unprocessed)
-        }
-        guard let (number, device) = Peers.read(push.message) else {
-            return Answer(.rejected, .badPath, sentAt: sentAt)
-        }
-        book.sending(push, number, by: life)
-        let fate = await fate(of: push, number, device)
-        switch fate {
-        case .answered(let outcome, let reason):
-            switch outcome {
-            case .retry: break
-            default: book.answered(number, push.id, to: life)
-            }
-            return Answer(outcome, reason, sentAt: sentAt)
-        case .unprocessed:
-            return Answer(.retry(after: nil), .notReached, sentAt: sentAt, fate: .unprocessed)
-        case .unknown:
-            return Answer(.retry(after: nil), .connectionLost, sentAt: sentAt, fate: .unknown)
-        case .silence:
-            return Answer(.retry(after: nil), .deadlineExceeded, sentAt: sentAt, fate: .unknown)
-        }
-    }
-
-    /// The service acts whatever becomes of who asked; its answer reaches a process that lives.
-    private func fate(of push: OwedPush, _ number: Int, _ device: Int) async -> SimulatedPushService.Fate {
-        let fate = await withTaskExecutorPreference(service.machine) {
-            await service.process(push, number, device: device) { self.checkOwner(of: push, number) }
-        }
-        // The request's own deadline.
-        if case .silence = fate { await scheduler.pause(.seconds(9) ... .seconds(10)) }
-        return fate
-    }
-
-    private func checkOwner(of push: OwedPush, _ number: Int) {
-        guard let database else { return }
-        let holder = database.shared.holder(ofRow: push.row)
-        if holder?.id != push.id || holder?.owner != owner || holder?.epoch != push.epoch {
-            book.record(.sentByStranger, number)
-        }
-    }
+    /// Volatile pushes are dealt with so slowly that they overlap.
+    private static let slow = Duration.milliseconds(200) ... .seconds(1)
 }

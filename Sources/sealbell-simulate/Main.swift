@@ -23,8 +23,11 @@ struct Simulate: ParsableCommand {
     @Option(help: "memory or sqlite; without it as each seed has it.")
     var engine: String?
 
-    @Option(help: "Break the relay on purpose: settles-first, marks-apart, long-lease or sync-off.")
+    @Option(help: "Break the relay on purpose: settles-first, or another of those that 0023 tells of.")
     var sabotage: String?
+
+    @Flag(help: "With --sabotage: go on after the first seed that finds it, and count those that do.")
+    var all = false
 
     @Flag(help: "Print each seed's figures.")
     var verbose = false
@@ -32,13 +35,11 @@ struct Simulate: ParsableCommand {
     func run() throws {
         try fixHashing()
         let planted = try sabotage.map { word -> Trial.Sabotage in
-            switch word {
-            case "settles-first": .settlesFirst
-            case "marks-apart": .marksApart
-            case "long-lease": .longLease
-            case "sync-off": .syncOff
-            default: throw ValidationError("--sabotage is settles-first, marks-apart, long-lease or sync-off")
+            guard let planted = Trial.Sabotage.byName[word] else {
+                let words = Trial.Sabotage.byName.keys.sorted().joined(separator: ", ")
+                throw ValidationError("--sabotage is one of: \(words)")
             }
+            return planted
         }
         let kind = try engine.map { word -> Trial.EngineKind in
             guard let kind = Trial.EngineKind(rawValue: word) else {
@@ -51,34 +52,44 @@ struct Simulate: ParsableCommand {
             say("seed \(first) did not run the same way twice: something beside the seed decides")
             throw ExitCode.failure
         }
-        var (failed, owed, doubled, jobs) = (0, 0, 0, 0)
+        var (seeds, failed, owed, doubled, jobs) = (0, 0, 0, 0, 0)
         var simulated = Duration.zero
         for seed in first..<first + count {
             let report = Trial(seed: seed, engine: kind, sabotage: planted ?? []).run()
+            seeds += 1
             owed += report.owed
             doubled += report.doubled
             jobs += report.jobs
             simulated += report.simulated
             if verbose {
                 say(
-                    "seed \(seed) \(report.engine.rawValue) processes \(report.processes)",
+                    "seed \(seed) \(report.engine.rawValue) (\(report.traits)) processes \(report.processes)",
                     "owed \(report.owed)",
                     "doubled \(report.doubled) seconds \(report.simulated.components.seconds)",
                     "jobs \(report.jobs) digest \(String(report.digest, radix: 16))")
             }
             if !report.violations.isEmpty { failed += 1 }
-            if sabotage != nil, !verbose { continue }
-            for violation in Set(report.violations).sorted(by: { "\($0)" < "\($1)" }) {
-                say("seed \(seed) (\(report.engine.rawValue)): \(violation)")
-            }
-            if verbose { for line in report.story { say("    \(line)") } }
+            if sabotage == nil || verbose || failed == 1 && !report.violations.isEmpty { tell(report) }
+            if sabotage != nil, failed > 0, !all { break }
         }
         let hours = Double(simulated.components.seconds) / 3_600
         say(
-            "seeds \(count) failed \(failed) pushes \(owed) doubled \(doubled)",
+            "seeds \(seeds) failed \(failed) pushes \(owed) doubled \(doubled)",
             "hours \((hours * 10).rounded() / 10) jobs \(jobs)")
         // With a planted fault it is the other way round: that nothing was found is the failure.
         if (failed > 0) == (sabotage == nil) { throw ExitCode.failure }
+    }
+
+    /// One line for each law that was broken.
+    private func tell(_ report: Trial.Report) {
+        let broken = Dictionary(grouping: Set(report.violations), by: \.law)
+        for (law, violations) in broken.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            let first = violations.map(\.number).min() ?? 0
+            let more = violations.count > 1 ? ", of \(violations.count)" : ""
+            say("seed \(report.seed) (\(report.engine.rawValue)): \(law.rawValue) (number \(first)\(more))")
+            guard verbose else { continue }
+            for line in report.stories[law] ?? [] { say("    \(line)") }
+        }
     }
 
     private func say(_ words: String...) {

@@ -21,7 +21,7 @@ struct SimulationTests {
         var owed = 0
         for seed in UInt64(1)...6 {
             let report = await Self.run(Trial(seed: seed, engine: engine))
-            #expect(report.violations.isEmpty, "seed \(seed): \(report.story)")
+            #expect(report.violations.isEmpty, "seed \(seed): \(report.stories)")
             owed += report.owed
         }
         #expect(owed > 50)
@@ -31,6 +31,6 @@ struct SimulationTests {
     func settlesFirst(_ engine: Trial.EngineKind) async {
         let report = await Self.run(Trial(seed: 1, engine: engine, sabotage: .settlesFirst))
         #expect(report.violations.contains { $0.law == .sentAfterSettling })
-        #expect(!report.story.isEmpty)
+        #expect(!report.stories.isEmpty)
     }
 }

@@ -1,0 +1,74 @@
+import Delivery
+import PushModel
+
+/// How often, and in which order, pushes leave.
+struct Paces {
+    struct Way: Hashable {
+        let lane: LaneName
+        let life: Book.Life
+    }
+
+    struct Urgent {
+        let number: Int
+        let row: Int64
+        let lane: LaneName
+        var due: Duration
+        var overtaken = 0
+    }
+
+    /// Attempts of one push in a minute: more than any back-off makes, with takings-over between.
+    private static let mostOfOne = 40
+    /// Attempts of one lane in a minute without a word of its service: what goes out before a lane is slowed
+    /// (``DeliveryLimits/throttleRefusals``), one a tick then, and as much again.
+    private static let mostUnheard = 500
+    private static let minute = Duration.seconds(60)
+    /// So long a push may be due before anybody looks for it.
+    private static let grace = Duration.seconds(3)
+
+    /// The last attempts of each push.
+    private var attempts: [Int: [Duration]] = [:]
+    var unheard: [Way: [Duration]] = [:]
+    /// Origins whose targets were blamed since the last acceptance.
+    var blamed: [Way: Set<String>] = [:]
+    /// Urgent pushes that stand in the store only.
+    var urgent: [PushID: Urgent] = [:]
+    /// When each process last had to wait for its store.
+    var troubles: [Int: Duration] = [:]
+
+    /// True when there are too many.
+    mutating func tries(_ number: Int, in way: Way, at: Duration) -> Bool {
+        let isOften = Self.note(at, in: &attempts[number, default: []], most: Self.mostOfOne)
+        return Self.note(at, in: &unheard[way, default: []], most: Self.mostUnheard) || isOften
+    }
+
+    private static func note(_ at: Duration, in times: inout [Duration], most: Int) -> Bool {
+        if times.count > most { times.removeFirst(times.count - most) }
+        times.append(at)
+        return times.count > most && at - times[0] < minute
+    }
+
+    mutating func waits(_ id: PushID, row: Int64, from due: Duration) {
+        urgent[id]?.due = due
+    }
+
+    /// Urgent pushes that more than a quarter of a lane's memory went before.
+    mutating func left(
+        _ push: OwedPush, by life: Book.Life, at: Duration, _ limits: DeliveryLimits, _ isOwn: (Int64) -> Bool
+    ) -> [Int] {
+        if push.pushClass == .urgent {
+            urgent[push.id] = Urgent(
+                number: urgent[push.id]?.number ?? 0, row: push.row, lane: push.lane, due: .seconds(1 << 40))
+            return []
+        }
+        guard !urgent.isEmpty, troubles[life.process].map({ at - $0 > .seconds(15) }) ?? true else {
+            return []
+        }
+        var found: [Int] = []
+        for (id, one) in urgent
+        where one.lane == push.lane && one.due + Self.grace <= at && isOwn(one.row) {
+            urgent[id]?.overtaken += 1
+            if one.overtaken == max(24, limits.lanePushes / 4) { found.append(one.number) }
+        }
+        return found.sorted()
+    }
+}
