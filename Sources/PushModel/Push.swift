@@ -114,6 +114,9 @@ package struct APNsMessage: Sendable {
         }
     }
 
+    /// Whether it is for PushKit, by its type or by the topic that the client named.
+    package var isVoIP: Bool { pushType == .voip || topic.hasSuffix(APNsPushType.voip.topicSuffix) }
+
     /// The bundle id of the app whose credentials send this: a topic that was named whole may have a push
     /// type's suffix, which no configured bundle has.
     package var app: String {

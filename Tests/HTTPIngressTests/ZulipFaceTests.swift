@@ -177,7 +177,9 @@ struct ZulipFaceTests {
         }
         let wrongMethod = await bench.ask(.analyticsStatus, [], by: [right])
         #expect(wrongMethod.status == 405)
-        #expect(Self.field(wrongMethod, "allow") == "GET")
+        #expect(Self.field(wrongMethod, "allow") == "GET, HEAD")
+        let head = await bench.ask(.analyticsStatus, [], by: [right], method: .head)
+        #expect(head.status == 200)
     }
 
     @Test("Beyond an origin's pushes a minute it gets 429 with when to come back, and then is let in")
@@ -273,9 +275,12 @@ struct ZulipFaceTests {
         let bench = try await Bench()
         #expect(await bench.signUp(Self.server, host: "chat.example.org").status == 200)
         #expect(bench.seen.all.map(\.text) == ["zulip.server-signed-up"])
-        let legacy = await bench.ask(.legacyNotify, Array("{}".utf8), by: [Self.basic(Self.server)])
+        let legacy = await bench.ask(.legacyTest, Array("{}".utf8), by: [Self.basic(Self.server)])
         #expect(legacy.status == 400)
         #expect(bench.seen.all.map(\.text) == ["zulip.server-signed-up", "zulip.legacy-call"])
+        let answered = await bench.ask(.legacyNotify, Array("{}".utf8), by: [Self.basic(Self.server)])
+        #expect(answered.status == 200)
+        #expect(bench.seen.all.last?.text == "zulip.legacy-answered")
         let unknown = await bench.face.respond(to: HTTPInbound(.post, path: "/api/v1/remotes/x"))
         #expect(unknown.status == 404)
         #expect(try Self.json(unknown)["result"]?.string == "error")

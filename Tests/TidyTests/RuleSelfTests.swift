@@ -3,6 +3,35 @@ import Testing
 /// Every rule is shown a sample that breaks it, and one that does not.
 @Suite("Tidy rules can fail")
 struct RuleSelfTests {
+    @Test("Fields are found, computed ones are not, and a case of the same name is no reading")
+    func fields() {
+        let text = """
+            struct A: Sendable {
+                enum B: Hashable {
+                    case voip
+                }
+                var one: Int
+                let two: [String: Int]
+                var three: Int = 3
+                var four: Int { 4 }
+                struct C {
+                    var five: B?
+                }
+                func six() {
+                    let seven: Int = 7
+                }
+            }
+            """
+        let found = Fields.stored(SwiftText(path: "Sources/x/A.swift", text: text))
+        #expect(found.map { "\($0.type).\($0.name)" } == ["A.one", "A.two", "A.three", "C.five"])
+        for read in ["app.voip", "app?.voip ", "apps[0].voip)", "$0.voip", "map(\\.voip)", "a().voip"] {
+            #expect(Fields.reads(read, "voip"), "\(read)")
+        }
+        for other in [".voip", "== .voip", "(.voip", "a.voipX", "voip: 1", "avoip", ""] {
+            #expect(!Fields.reads(other, "voip"), "\(other)")
+        }
+    }
+
     private func file(_ text: String, at path: String = "Sources/ZulipPush/Sample.swift") -> SwiftText {
         SwiftText(path: path, text: text)
     }

@@ -44,6 +44,19 @@ struct TidyTests {
         #expect(declared.symmetricDifference(documented).sorted() == [])
     }
 
+    @Test("Every field of the configuration is read where something is done with it")
+    func configurationFields() throws {
+        let room = "Sources/sealbell/Configuration/"
+        let page = try #require(try Tree.sources().first { $0.path == room + "RelayConfiguration.swift" })
+        let fields = Fields.stored(page)
+        #expect(fields.count > 60, "the fields were not found")
+        let outside = try Tree.texts(below: "Sources/sealbell", endings: ["swift"]).filter {
+            !$0.path.hasPrefix(room)
+        }.map(\.text).joined(separator: "\n")
+        let unread = fields.filter { !Fields.reads(outside, $0.name) }.map { "\($0.type).\($0.name)" }
+        #expect(unread.isEmpty, "read, checked, and never used: \(unread)")
+    }
+
     @Test("No unfinished words and no paths of one machine")
     func words() throws {
         let texts =

@@ -7,6 +7,7 @@ import Primitives
 import PushModel
 import PushTesting
 import Synchronization
+import Testing
 import WireFormats
 import ZulipPush
 
@@ -42,7 +43,8 @@ final class TestRelay: Sendable {
     /// - Parameter rows: bound of the outbox.
     init(
         now: UnixTime, pairs: [X25519KeyPair], admission: ZulipAdmission = .open, web: (any WebFetch)? = nil,
-        mailDomains: (any MailDomains)? = nil, seed: UInt64 = 1, rows: Int = 10_000
+        mailDomains: (any MailDomains)? = nil, fallbacks: FallbackAlerts = FallbackAlerts([:]),
+        seed: UInt64 = 1, rows: Int = 10_000
     ) async throws {
         let clock = WallClock(now)
         self.clock = clock
@@ -60,7 +62,7 @@ final class TestRelay: Sendable {
         services = StubServices(now: world.now)
         relay = ZulipRelay(
             instance: Self.instance, bouncerKeys: BouncerKeys(pairs), admission: admission, registry: store,
-            web: web, mailDomains: mailDomains, world: world)
+            web: web, mailDomains: mailDomains, fallbacks: fallbacks, world: world)
         let directory = AppDirectory([
             AppDirectory.Instance(
                 name: Self.instance,
@@ -85,6 +87,12 @@ final class TestRelay: Sendable {
 
     /// What stands under a name now.
     func record(_ key: RecordKey) async throws -> Record? { try await store.find([key])[0] }
+
+    /// Under what a device of a realm stands, by whoever has the realm now.
+    func deviceKey(_ realm: UUIDText, _ token: TokenID) async throws -> RecordKey {
+        let known = try #require(try await record(keys.realm(realm)).flatMap { ZulipRealm(body: $0.body) })
+        return keys.device(known.tenancy, token)
+    }
 
     /// Revisions of all devices' records: unchanged when nothing was written.
     func deviceRevisions() async throws -> [UInt64] {

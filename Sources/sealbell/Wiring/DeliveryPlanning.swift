@@ -38,7 +38,7 @@ struct DeliveryPlanning {
                     AppDirectory.App(
                         name: app.name, bundles: app.apns.map { .listed(Set($0.bundles)) },
                         environment: app.apns.map { Self.policy($0.environment) } ?? .fixed(.production),
-                        hasFCM: app.fcm != nil)
+                        hasFCM: app.fcm != nil, takesVoIP: app.apns?.voip ?? false)
                 }
                 return AppDirectory.Instance(name: instance.name, apps: apps, fcmApp: instance.fcmApp)
             })
