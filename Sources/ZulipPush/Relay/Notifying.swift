@@ -52,7 +52,7 @@ extension ZulipRelay {
         let (known, awaited) = (counts, sent)
         return Verdict(
             pushes: pushes,
-            reply: .afterFirstAttempt(deadline: ZulipLimits.replyDeadline) { outcomes in
+            reply: .afterFirstAttempt(deadline: replyDeadline) { outcomes in
                 .notified(Self.count(outcomes, awaited, known))
             },
             notes: notes, quota: realm.server.quota)

@@ -31,6 +31,7 @@ package struct ZulipRelay: RelayRole {
     let admission: ZulipAdmission
     let web: (any WebFetch)?
     let mailDomains: (any MailDomains)?
+    let replyDeadline: Duration
     let world: World
     let memory = RealmMemory()
 
@@ -38,7 +39,8 @@ package struct ZulipRelay: RelayRole {
     /// - Parameter mailDomains: `nil`: contact addresses are checked by their syntax only.
     package init(
         instance: ConfiguredName, bouncerKeys: BouncerKeys, admission: ZulipAdmission, registry: any Registry,
-        web: (any WebFetch)?, mailDomains: (any MailDomains)? = nil, world: World
+        web: (any WebFetch)?, mailDomains: (any MailDomains)? = nil,
+        replyDeadline: Duration = ZulipLimits.replyDeadline, world: World
     ) {
         keys = ZulipKeys(instance)
         self.bouncerKeys = bouncerKeys
@@ -46,6 +48,7 @@ package struct ZulipRelay: RelayRole {
         self.registry = registry
         self.web = web
         self.mailDomains = mailDomains
+        self.replyDeadline = replyDeadline
         self.world = world
     }
 

@@ -15,6 +15,7 @@ struct Doors {
     let world: World
     let journal: Journal
     let metrics: any MetricsFactory
+    let spans: RelaySpans
     /// The admin listener's face.
     let admin: @Sendable (ListenerConfiguration) throws(CommandFailure) -> any HTTPFace
 
@@ -51,7 +52,7 @@ struct Doors {
         _ listener: ListenerConfiguration, _ faces: [ConfiguredName: Face]
     ) throws(CommandFailure) -> HTTPListener {
         let router = try router(listener, faces)
-        var limits = IngressLimits()
+        var limits = spans.ingress
         limits.connections = configuration.limits.connections
         do throws(IngressError) {
             return try HTTPListener(
@@ -88,7 +89,7 @@ struct Doors {
             }
         let relay = ZulipRelay(
             instance: instance.name, bouncerKeys: keys, admission: admission, registry: registry, web: web,
-            world: world)
+            replyDeadline: spans.zulipReply, world: world)
         let notes = NoteMeter(instance.name, metrics)
         let membership = delivery.membership
         let face = ZulipFace(
