@@ -2,7 +2,7 @@ import HTTPIngress
 import Testing
 
 /// `//api` is `/api` where a route says so, and nowhere else.
-@Suite("Paths with more than one leading slash", .timeLimit(.minutes(5)))
+@Suite("Paths with more than one leading slash", .timeLimit(.minutes(30)))
 struct LeadingSlashTests {
     private static let open = ProbeFace(
         "open",

@@ -4,7 +4,7 @@ import WireFormats
 import ZulipPush
 
 /// What a leftover row of the plaintext protocol makes an origin ask (fact sheet §5.7).
-@Suite("Zulip legacy calls", .timeLimit(.minutes(5)))
+@Suite("Zulip legacy calls", .timeLimit(.minutes(30)))
 struct LegacyTests {
     private func ask(_ bench: RelayBench, _ path: ZulipPath, _ body: String, _ key: String = RelayBench.key)
         async -> TestAnswer

@@ -60,7 +60,7 @@ extension ZulipRelay {
         let (known, awaited) = (counts, sent)
         return Verdict(
             pushes: pushes, changes: endings,
-            reply: .afterFirstAttempt(deadline: ZulipLimits.replyDeadline) { outcomes in
+            reply: .afterFirstAttempt(deadline: replyDeadline) { outcomes in
                 .notified(Self.count(outcomes, awaited, known))
             },
             notes: notes, quota: server.quota)

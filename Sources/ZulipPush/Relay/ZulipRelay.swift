@@ -33,6 +33,7 @@ package struct ZulipRelay: RelayRole {
     let web: (any WebFetch)?
     let mailDomains: (any MailDomains)?
     let fallbacks: FallbackAlerts
+    let replyDeadline: Duration
     let world: World
     let memory = RealmMemory()
 
@@ -42,7 +43,8 @@ package struct ZulipRelay: RelayRole {
     package init(
         instance: ConfiguredName, bouncerKeys: BouncerKeys, admission: ZulipAdmission, registry: any Registry,
         web: (any WebFetch)?, mailDomains: (any MailDomains)? = nil,
-        fallbacks: FallbackAlerts = FallbackAlerts([:]), world: World
+        fallbacks: FallbackAlerts = FallbackAlerts([:]), replyDeadline: Duration = ZulipLimits.replyDeadline,
+        world: World
     ) {
         keys = ZulipKeys(instance)
         self.bouncerKeys = bouncerKeys
@@ -51,6 +53,7 @@ package struct ZulipRelay: RelayRole {
         self.web = web
         self.mailDomains = mailDomains
         self.fallbacks = fallbacks
+        self.replyDeadline = replyDeadline
         self.world = world
     }
 

@@ -16,6 +16,7 @@ struct Doors {
     let world: World
     let journal: Journal
     let metrics: any MetricsFactory
+    let spans: RelaySpans
     /// Asked where an instance has `mx_lookup`.
     var mailExchanges = MailExchangeResolver.system
     /// The admin listener's face.
@@ -64,7 +65,7 @@ struct Doors {
         _ listener: ListenerConfiguration, _ faces: [ConfiguredName: Face], on sockets: [CInt] = []
     ) throws(CommandFailure) -> HTTPListener {
         let router = try router(listener, faces)
-        var limits = IngressLimits()
+        var limits = spans.ingress
         limits.connections = configuration.limits.connections
         do throws(IngressError) {
             return try HTTPListener(
@@ -102,7 +103,7 @@ struct Doors {
         let relay = ZulipRelay(
             instance: instance.name, bouncerKeys: keys, admission: admission, registry: registry, web: web,
             mailDomains: zulip.mxLookup ? MailExchanges(resolver: mailExchanges) : nil,
-            fallbacks: fallbacks(instance), world: world)
+            fallbacks: fallbacks(instance), replyDeadline: spans.zulipReply, world: world)
         let notes = NoteMeter(instance.name, metrics)
         let membership = delivery.membership
         let face = ZulipFace(

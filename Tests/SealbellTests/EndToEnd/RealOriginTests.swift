@@ -7,7 +7,7 @@ import ZulipPush
 @testable import sealbell
 
 /// What servers of 12.x send that the protocol's own description does not show, over real sockets.
-@Suite("A real Zulip server's habits", .timeLimit(.minutes(5)))
+@Suite("A real Zulip server's habits", .timeLimit(.minutes(30)))
 struct RealOriginTests {
     private func authorization(_ server: TestServer) -> [(name: String, value: Secret)] {
         server.origin.analyticsStatus().headers.filter { $0.name == "Authorization" }
