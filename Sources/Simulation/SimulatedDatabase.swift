@@ -195,8 +195,12 @@ extension EngineLink {
         return done
     }
 
-    func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
-        try await call { (engine) throws(StoreError) in try await engine.claim(lane, due: due, limit: limit) }
+    func claim(
+        _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
+    ) async throws(StoreError) -> [StoredPush] {
+        try await call { (engine) throws(StoreError) in
+            try await engine.claim(lane, due: due, limit: limit, classes: classes)
+        }
     }
 
     func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? {

@@ -182,16 +182,27 @@ final class SimulatedProvider: DirectProvider {
         case .answered(let outcome, let reason):
             switch outcome {
             case .retry: break
+            // Older than the registration: it goes on.
+            case .unregistered(let since?) where since < push.touchedAt: break
             default: book.answered(number, push.id, to: life)
             }
             return Answer(outcome, reason, sentAt: sentAt)
         case .unprocessed:
             return Answer(.retry(after: nil), .notReached, sentAt: sentAt, fate: .unprocessed)
         case .unknown:
+            spend(push, number)
             return Answer(.retry(after: nil), .connectionLost, sentAt: sentAt, fate: .unknown)
         case .silence:
+            spend(push, number)
             return Answer(.retry(after: nil), .deadlineExceeded, sentAt: sentAt, fate: .unknown)
         }
+    }
+
+    /// A call may have rung: who sent it must not send it again, and owes it no more.
+    private func spend(_ push: OwedPush, _ number: Int) {
+        guard push.pushClass == .urgent else { return }
+        book.refused(number)
+        book.answered(number, push.id, to: life)
     }
 
     /// The service acts whatever becomes of who asked; its answer reaches a process that lives.
