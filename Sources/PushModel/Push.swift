@@ -12,6 +12,15 @@ package enum Environment: String, Sendable, Hashable, CaseIterable {
 package enum PushClass: UInt8, Sendable, Hashable, CaseIterable, Comparable {
     case urgent = 0, normal = 1, background = 2
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+    /// The next more urgent one, if there is one.
+    package init?(above other: PushClass) {
+        switch other {
+        case .urgent: return nil
+        case .normal: self = .urgent
+        case .background: self = .normal
+        }
+    }
 }
 
 /// How long a relay owes what it accepted: until the outcome, or until the process ends.

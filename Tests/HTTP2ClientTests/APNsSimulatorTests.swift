@@ -147,11 +147,16 @@ struct APNsSimulatorTests {
         let answers = try await stage.running { stage in
             [
                 try await stage.send(stage.push(1, token: "00ff")),
-                try await stage.send(stage.push(2, token: "00ee"))
+                try await stage.send(stage.push(2, token: "00ee")),
+                try await stage.send(stage.push(3, token: "no-hex"))
             ]
         }
         #expect(answers[0].outcome == .unregistered(since: since) && answers[0].reason == .unregisteredAPNs)
         #expect(answers[1].outcome == .unregistered(since: nil) && answers[1].reason == .badDeviceToken)
+        // The same word, but nobody was asked.
+        #expect(answers[2].outcome == .unregistered(since: nil) && answers[2].reason == .badDeviceToken)
+        #expect(answers.map(\.fate) == [.answered, .answered, .local])
+        #expect(stage.provider.pool.snapshot().requests == 2)
     }
 
     @Test(

@@ -120,6 +120,17 @@ struct FCMSimulatorTests {
         #expect(answers[3].outcome == .retry(after: .seconds(17)))
     }
 
+    @Test("What Google would refuse without doubt is refused here, and says so")
+    func refusedHere() async throws {
+        let stage = try await FCMStage()
+        let answer = try await stage.running { stage in
+            try await stage.send(data: "{\"k\":\"\(String(repeating: "v", count: 8_192))\"}")
+        }
+        #expect(answer.outcome == .rejected && answer.fate == .local)
+        #expect(stage.simulator.counters.received == 0)
+        #expect(stage.provider.pool.snapshot().requests == 0)
+    }
+
     @Test("Without a token nothing is sent: the push is owed, and the fault is ours to mend")
     func noToken() async throws {
         let stage = try await FCMStage()

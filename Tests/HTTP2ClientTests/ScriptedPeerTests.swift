@@ -350,6 +350,69 @@ struct ScriptedPeerTests {
         try await peer.close()
     }
 
+    @Test("A body that waited for window does not leave after its lease: the stream is cancelled")
+    func leaseRanOutWaiting() async throws {
+        let began = Noted<RawConnection?>(nil)
+        var script = RawPeer.Script()
+        script.began = { connection, _ in began.change { $0 = connection } }
+        let peer = try await RawPeer(script)
+        let clock = Mutex(Duration.zero)
+        var world = World.live
+        world.instant = { .now + clock.withLock(\.self) }
+        let client = try Client(port: peer.port, options: options { _ in }, world: world)
+        let answer = try await client.running { client in
+            async let answer = client.pool.request(
+                client.request(body: [UInt8](repeating: 0x61, count: 70_000)),
+                on: try await client.pool.reserve(), sendBefore: .now + .seconds(30))
+            // All that the window holds has come, and the rest is held back when the lease ends.
+            _ = await peer.until { $0.dataBytes == 65_535 }
+            clock.withLock { $0 += .seconds(31) }
+            began.value?.later(.zero) { connection in
+                for stream in [0, 1] as [Int32] {
+                    connection.send(
+                        RawFrame(
+                            kind: RawFrame.Kind.windowUpdate, stream: stream, payload: RawFrame.word(100_000))
+                    )
+                }
+            }
+            return try await answer
+        }
+        #expect(answer.cause == .leaseRanOut && answer.fate == .unprocessed)
+        _ = await peer.until { !$0.resets.isEmpty }
+        #expect(peer.seen.resets.map(\.payload) == [RawFrame.word(8)])
+        #expect(peer.seen.bodies.isEmpty && peer.seen.dataBytes == 65_535)
+        try await peer.close()
+    }
+
+    @Test("Connections that the peer closes for being idle cost the next request no wait")
+    func idleClose() async throws {
+        var script = RawPeer.Script()
+        script.requested = { connection, stream, _, _ in
+            connection.answer(stream)
+            connection.later(.milliseconds(20)) { $0.close() }
+        }
+        let peer = try await RawPeer(script)
+        // Whoever waits here waits for longer than the test lasts.
+        let client = try Client(
+            port: peer.port,
+            options: options {
+                $0.backoffBase = .seconds(3_600)
+                $0.backoffCap = .seconds(3_600)
+            })
+        let (answers, opened) = try await client.running { client in
+            var answers: [HTTP2Answer] = []
+            for number in 1...5 {
+                answers.append(try await client.send(client.request(id: number)))
+                // The pool sees it go; nobody wants another meanwhile.
+                while client.pool.snapshot().closed < number, !Task.isCancelled { await Task.yield() }
+            }
+            return (answers, client.pool.snapshot().opened)
+        }
+        #expect(answers.allSatisfy { $0.status == 200 })
+        #expect(opened == 5)
+        try await peer.close()
+    }
+
     @Test("A cancelled reservation and an unused slot leak no stream")
     func cancelledReservation() async throws {
         var script = RawPeer.Script()

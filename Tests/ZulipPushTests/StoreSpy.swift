@@ -81,8 +81,10 @@ final class StoreSpy: Registry, Outbox {
     func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16 {
         base.digest(ofOrigin: origin, at: instance)
     }
-    func claim(_ lane: LaneName, due: UnixTime, limit: Int) async throws(StoreError) -> [OwedPush] {
-        try await base.claim(lane, due: due, limit: limit)
+    func claim(
+        _ lane: LaneName, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
+    ) async throws(StoreError) -> [OwedPush] {
+        try await base.claim(lane, due: due, limit: limit, classes: classes)
     }
     func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? { try await base.nextDue(lane) }
     func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int] {

@@ -48,6 +48,8 @@ struct Rig: Sendable {
             observer: DeliveryObserver(
                 laneHalted: { lane, cause, _ in events.add("\(lane) halted \(cause)") },
                 laneResumed: { lane in events.add("\(lane) resumed") },
+                laneUnanswered: { lane, reason in events.add("\(lane) unanswered \(reason.rawValue)") },
+                laneAnswered: { lane in events.add("\(lane) answered") },
                 custodyEnds: { _, count in custodyEnded.add(count) }, attempted: { attempts.add($0) }))
         let group = ServiceGroup(
             services: [service], gracefulShutdownSignals: [], logger: Logger(label: "test"))
