@@ -3,7 +3,7 @@ SHELL := /bin/bash
 N ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check bench chaos powercut cluster canaries interop fuzz simulate doc sbom clean
+.PHONY: help run build test check bench chaos powercut restarts cluster canaries interop fuzz simulate doc sbom clean
 
 help:
 	@echo 'make run        build (release), start the sandbox relay, send one notification, serve until Ctrl-C'
@@ -12,6 +12,7 @@ help:
 	@echo 'make bench      measure the sender and the whole relay beside h2load'
 	@echo 'make chaos      kill the relay 200 times under load and count what was lost (N=1000 for more)'
 	@echo 'make powercut   lose what was not synced, 100 times, and count what was lost (N=20 for less)'
+	@echo 'make restarts   restart the relay 200 times under load and count the calls that went unanswered (N=… for more)'
 	@echo 'make cluster    three relays on one PostgreSQL: kills, crashes, failover, cuts, a silent push service (SCENARIO=… for some)'
 	@echo 'make canaries   plant a value in every field, and search log, pages, files and memory for it'
 	@echo 'make interop    run foreign peers against us, one row each'
@@ -41,6 +42,9 @@ chaos:
 
 powercut:
 	@scripts/task powercut N=$(or $(N),100)
+
+restarts:
+	@scripts/task restarts N=$(or $(N),200)
 
 # What scripts/cluster/run takes is taken from here too.
 cluster:

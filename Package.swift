@@ -49,6 +49,8 @@ let foundations: [Target] = [
     .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
     .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
     .systemLibrary(name: "CSecp256k1", pkgConfig: "libsecp256k1", providers: [.apt(["libsecp256k1-dev"])]),
+    // The C library's own resolver.
+    .systemLibrary(name: "CResolver"),
     .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
     library("PushModel"),
     library("Primitives", ["PushModel", "CSodium", "CSecp256k1", crypto]),
@@ -80,7 +82,10 @@ let rooms: [Target] = [
         ]),
     library(
         "WebClient",
-        ["PushModel", "WireFormats", "CWiping", httpClient, nioCore, nioSSL, nioHTTP1, nioPosix]),
+        [
+            "PushModel", "WireFormats", "CWiping", "CResolver", httpClient, nioCore, nioSSL, nioHTTP1,
+            nioPosix
+        ]),
     library("APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
     library("FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto, cryptoExtras]),
     library("MemoryStore", ["PushModel"]),
@@ -170,7 +175,8 @@ let suites: [Target] = [
     tests(
         "SimulatorsTests",
         [
-            "PushModel", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Simulators", "CNghttp2",
+            "PushModel", "PushTesting", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Simulators",
+            "CNghttp2",
             nioCore,
             nioPosix, nioSSL, nioHTTP1
         ]),
@@ -192,7 +198,7 @@ let suites: [Target] = [
         [
             "sealbell", "PushModel", "Primitives", "PushTesting", "Simulators", "WireFormats", "ZulipPush",
             "SQLiteStore", "MemoryStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
-            "MarmotPush",
+            "MarmotPush", "HTTPIngress", "HTTP2Client",
             "NostrIngress", "WebSocket", lifecycle,
             logging, metrics, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
         ]),

@@ -10,7 +10,8 @@ let zulipTargets: [String: Body] = [
             "/api/v1/remotes/server/register", "/api/v1/remotes/server/deactivate",
             "/api/v1/remotes/server/register/transfer",
             "/api/v1/remotes/server/register/verify_challenge", "/api/v1/remotes/server/analytics",
-            "/api/v1/remotes/push/e2ee/register", "/api/v1/remotes/push/e2ee/notify"
+            "/api/v1/remotes/push/e2ee/register", "/api/v1/remotes/push/e2ee/notify",
+            "//api/v1/remotes/push/notify"
         ]
         guard let first = bytes.first else { return }
         let body = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
@@ -24,11 +25,32 @@ let zulipTargets: [String: Body] = [
     },
     "zulip-notify": { bytes in
         guard let request = try? NotifyRequest(parsing: bytes) else { return }
-        for item in request.items {
+        let asked = value(bytes)?["push_requests"]
+        for (index, item) in request.items.enumerated() {
             precondition(item.payload.count >= item.ciphertext.upperBound)
-            // What goes to Apple or Google is JSON whatever came in.
-            precondition((try? item.payload.reveal { try JSONValue.parse($0) }) != nil)
+            // What goes to Apple or Google is JSON whatever came in, and what goes to Apple is what was asked.
+            guard let sent = item.payload.reveal(value) else { preconditionFailure("a payload is JSON") }
+            guard case .apns = item.target else { continue }
+            let aps = asked?[index]?["payload"]?["aps"]
+            precondition(item.hasDefaultAps == (aps == nil))
+            precondition(aps == nil || sent["aps"] == aps)
+            precondition(sent.object?.count == 3)
         }
+    },
+    "zulip-legacy-notify": { bytes in
+        guard let request = try? LegacyNotifyRequest(parsing: bytes) else { return }
+        // What came goes back: the answer is JSON, and its tokens are those of the call.
+        let answer = ZulipReply.legacyDeleted(request).body()
+        guard let told = withBytes(answer, value)?["deleted_devices"] else {
+            preconditionFailure("an answer is JSON")
+        }
+        let asked = value(bytes)
+        var count = 0
+        for list in ["android_devices", "apple_devices"] {
+            precondition(told[list] == asked?[list] ?? .array([]))
+            count += told[list]?.array?.count ?? 0
+        }
+        precondition(count == request.count)
     },
     "zulip-registration": { bytes in
         guard let plain = try? RegistrationPlaintext(parsing: Secret(copying: bytes)) else { return }
@@ -65,6 +87,11 @@ let zulipTargets: [String: Body] = [
         precondition(key.base64 == Secret(copying: bytes), "one spelling for one key")
     }
 ]
+
+/// As deep as a call may be.
+private func value(_ bytes: UnsafeRawBufferPointer) -> JSONValue? {
+    try? JSONValue.parse(bytes, limitBytes: 16 << 20, depthLimit: ZulipLimits.jsonDepth)
+}
 
 private let relayPair = pair(3)
 private let otherPair = pair(4)

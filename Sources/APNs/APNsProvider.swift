@@ -51,7 +51,7 @@ package struct APNsProvider: DirectProvider {
     package func send(_ leased: LeasedPush, on slot: HTTP2Slot) async -> Answer {
         guard case .apns(let message) = leased.push.message else {
             slot.release()
-            return Answer(.rejected, .unknown, sentAt: world.now(), fate: .unprocessed)
+            return Answer(.rejected, .unknown, sentAt: world.now(), fate: .local)
         }
         let token = await credential.token()
         let request: HTTP2Request
@@ -61,7 +61,7 @@ package struct APNsProvider: DirectProvider {
         } catch {
             slot.release()
             let (outcome, reason) = error.judged
-            return Answer(outcome, reason, sentAt: world.now())
+            return Answer(outcome, reason, sentAt: world.now(), fate: .local)
         }
         let answer = await pool.request(request, on: slot, sendBefore: leased.sendBefore)
         guard answer.cause == .answered else { return answer.unanswered }

@@ -100,9 +100,9 @@ extension SealedStore: Outbox {
     /// A row that does not open is settled, so that it cannot come again, and said in the journal. One that
     /// was sealed with another key goes back to the store: the key file may still get it.
     package func claim(
-        _ lane: LaneName, due: UnixTime, limit: Int
+        _ lane: LaneName, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
     ) async throws(StoreError) -> [OwedPush] {
-        let rows = try await engine.claim(lane.description, due: due, limit: limit)
+        let rows = try await engine.claim(lane.description, due: due, limit: limit, classes: classes)
         var pushes: [OwedPush] = []
         pushes.reserveCapacity(rows.count)
         var broken: [StoredSettlement] = []

@@ -27,15 +27,19 @@ package struct AppDirectory: Sendable {
         package let bundles: BundleSet?
         package let environment: EnvironmentPolicy
         package let hasFCM: Bool
+        /// Whether it has PushKit, so that a VoIP push may go out in its name.
+        package let takesVoIP: Bool
 
         /// `bundles` is `nil` for an app without APNs credentials.
         package init(
-            name: ConfiguredName, bundles: BundleSet?, environment: EnvironmentPolicy, hasFCM: Bool
+            name: ConfiguredName, bundles: BundleSet?, environment: EnvironmentPolicy, hasFCM: Bool,
+            takesVoIP: Bool = true
         ) {
             self.name = name
             self.bundles = bundles
             self.environment = environment
             self.hasFCM = hasFCM
+            self.takesVoIP = takesVoIP
         }
     }
 
@@ -70,7 +74,8 @@ package struct AppDirectory: Sendable {
         learners = Set(instances.flatMap(\.apps).filter { $0.environment == .learn }.map(\.name))
     }
 
-    /// `nil` when no app of the instance serves the target: the push is dropped and counted.
+    /// `nil` when no app of the instance serves the target, or its app takes no such push: it is dropped and
+    /// counted.
     func route(_ message: ProviderMessage, of instance: ConfiguredName) -> Route? {
         guard let instance = instances[instance] else { return nil }
         switch message {
@@ -78,6 +83,8 @@ package struct AppDirectory: Sendable {
             guard let app = instance.app(for: message.bundle) ?? instance.app(for: message.app) else {
                 return nil
             }
+            // Apple answers a VoIP push to an app without PushKit as a fault of the topic, again for each.
+            guard app.takesVoIP || !message.isVoIP else { return nil }
             switch app.environment {
             case .fixed(let environment):
                 return .lane(LaneName(app: app.name, service: .apns, environment: environment))

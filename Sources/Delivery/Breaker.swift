@@ -3,25 +3,45 @@ package import PushModel
 /// Whether a lane may send (DESIGN §2.5). A value: answers in, state out.
 ///
 /// Two things halt a lane: a fault of its credential, at once and for every lane of that credential; and
-/// target faults, only when its last answers hold enough *distinct* addresses with them and no acceptance,
-/// since a topic or a token that a client chose must never stop an app.
+/// target faults, only when its last answers hold enough *distinct* addresses with them, from enough origins,
+/// and no acceptance, since a topic or a token that a client chose must never stop an app.
 package struct Breaker: Sendable {
     package enum State: Sendable, Hashable { case open, halted(Cause) }
     package enum Cause: Sendable, Hashable { case credential, targets }
 
-    package enum Change: Sendable, Hashable { case none, halted(Cause), resumed }
+    package enum Change: Sendable, Hashable {
+        case none, halted(Cause)
+        /// A push was accepted.
+        case resumed
+        /// Another origin came: what halted the lane is no reason any more.
+        case reopened
+    }
+
+    private struct Fault: Sendable {
+        let address: Int
+        let origin: Digest16
+    }
 
     package private(set) var state: State = .open
     /// From the halt until the next acceptance no registration is expired for target reasons.
     package private(set) var sparesRegistrations = false
-    private var recent: [Int?] = []
+    private var recent: [Fault?] = []
     private var next = 0
+    private var origins: RecentOrigins
     private let answers: Int
     private let addresses: Int
+    private let witnesses: Int
 
-    package init(answers: Int, addresses: Int) {
+    /// - Parameters:
+    ///   - answers: how far it looks back.
+    ///   - addresses: distinct ones with target faults that halt.
+    ///   - witnesses: origins that these come from, where the app has as many.
+    ///   - memory: how long an origin counts as one that the app has.
+    package init(answers: Int, addresses: Int, witnesses: Int, memory: Duration) {
         self.answers = answers
         self.addresses = addresses
+        self.witnesses = witnesses
+        origins = RecentOrigins(most: witnesses, span: memory)
     }
 
     /// Reasons that blame the target. They count before a protocol's override.
@@ -34,12 +54,19 @@ package struct Breaker: Sendable {
         }
     }
 
-    /// - Parameter address: any number that is the same for the same address and differs for others.
-    package mutating func note(_ answer: Answer, address: Int) -> Change {
+    /// - Parameters:
+    ///   - address: any number that is the same for the same address and differs for others.
+    ///   - origin: `nil` when it can be no witness.
+    package mutating func note(
+        _ answer: Answer, address: Int, origin: Digest16?, at now: ContinuousClock.Instant
+    ) -> Change {
         if answer.outcome == .misconfigured(.credential) {
             defer { state = .halted(.credential) }
             return state == .halted(.credential) ? .none : .halted(.credential)
         }
+        // What was refused here, or never answered, is no word of the service.
+        guard answer.fate == .answered else { return .none }
+        if let origin { origins.note(origin, at: now) }
         if answer.outcome == .accepted {
             recent.removeAll(keepingCapacity: true)
             next = 0
@@ -47,26 +74,46 @@ package struct Breaker: Sendable {
             defer { state = .open }
             return state == .open ? .none : .resumed
         }
-        guard answer.fate == .answered else { return .none }
         let isFault = Self.isTargetFault(answer)
-        remember(isFault ? address : nil)
-        guard isFault, state == .open, Set(recent.compactMap(\.self)).count >= addresses else { return .none }
+        remember(isFault ? origin.map { Fault(address: address, origin: $0) } : nil)
+        guard isFault, state == .open, hasEnoughAddresses, hasEnoughWitnesses(now) else { return .none }
         state = .halted(.targets)
         sparesRegistrations = true
         return .halted(.targets)
     }
+
+    /// An origin has a push in this lane: the app has it, whatever becomes of the push.
+    package mutating func heard(of origin: Digest16, at now: ContinuousClock.Instant) -> Change {
+        origins.note(origin, at: now)
+        guard state == .halted(.targets), !hasEnoughWitnesses(now) else { return .none }
+        state = .open
+        return .reopened
+    }
+
+    /// Whether the next target fault could halt the lane: then whoever asks should first say which origins
+    /// wait in it.
+    package var isNearHalt: Bool { state == .open && recent.count + 1 >= addresses }
 
     /// Another lane of the same credential met its fault.
     package mutating func haltForCredential() { if state == .open { state = .halted(.credential) } }
     /// Another lane of the same credential was accepted again.
     package mutating func resumeFromCredential() { if state == .halted(.credential) { state = .open } }
 
+    private var hasEnoughAddresses: Bool {
+        Set(recent.compactMap { $0?.address }).count >= addresses
+    }
+
+    private func hasEnoughWitnesses(_ now: ContinuousClock.Instant) -> Bool {
+        let seen = Set(recent.compactMap { $0?.origin }).count
+        return seen >= min(witnesses, origins.count(at: now))
+    }
+
     /// The answers since the last acceptance, at most as many as the breaker looks back over.
-    private mutating func remember(_ address: Int?) {
+    private mutating func remember(_ fault: Fault?) {
         if recent.count < answers {
-            recent.append(address)
+            recent.append(fault)
         } else {
-            recent[next] = address
+            recent[next] = fault
             next = (next + 1) % answers
         }
     }

@@ -89,6 +89,16 @@ final class DeliveryCore: Sendable {
         observer.laneHalted(lane, cause, reason)
     }
 
+    func laneUnanswered(_ lane: LaneName, _ reason: Reason) {
+        journal.note("lane unanswered", [.lane: lane, .reason: reason], level: .error)
+        observer.laneUnanswered(lane, reason)
+    }
+
+    func laneAnswered(_ lane: LaneName) {
+        journal.note("lane answered again", [.lane: lane])
+        observer.laneAnswered(lane)
+    }
+
     func laneResumed(_ lane: LaneName) {
         journal.note("lane resumed", [.lane: lane])
         observer.laneResumed(lane)

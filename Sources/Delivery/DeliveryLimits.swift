@@ -51,6 +51,23 @@ package struct DeliveryLimits: Sendable {
     /// divided by relays: each sees a part of the answers, and fewer addresses would halt quiet lanes.
     package var breakerAnswers = 100
     package var breakerAddresses = 20
+    /// Origins that these addresses must belong to, where the app has as many: nobody halts a lane of others.
+    package var breakerWitnesses = 3
+    /// How long an origin that was heard of in a lane counts as one that the app has. Longer, and an app
+    /// whose other origins are silent at night would lose registrations that a halt should spare.
+    package var originsRemembered: Duration = .seconds(3_600)
+    /// Answers in a row that no push service gave, before a lane tries one push at a time: more than a few
+    /// requests of one connection, and a fraction of what a minute may cost.
+    package var silentAnswers = 20
+    /// The wait between such tries: its first ceiling, of the order of a new connection,
+    package var silentBase: Duration = .milliseconds(100)
+    /// and its last. A service does not notice a dozen requests a minute, and a call that comes when it is
+    /// back waits no longer than this.
+    package var silentCap: Duration = .seconds(5)
+    /// With something to send and without a word of the service for so long, an operator is told.
+    package var unansweredAfter: Duration = .seconds(60)
+    /// Attempts at a push whose 410 is older than its registration: about half a minute by their back-off.
+    package var renewedAttempts = 5
     /// Rows moved by one take-over or one end of custody: short commits let urgent ones pass between.
     package var sweepRows = 1_000
     /// Volatile pushes of all lanes together, which have no store to wait in: as many as the deployed server

@@ -6,6 +6,11 @@ package struct DeliveryObserver: Sendable {
     package var laneHalted: @Sendable (LaneName, Breaker.Cause, Reason) -> Void
     package var laneResumed: @Sendable (LaneName) -> Void
 
+    /// A lane has had something to send for a while, and no word of the push service; and has one again, or
+    /// owes nothing any more.
+    package var laneUnanswered: @Sendable (LaneName, Reason) -> Void
+    package var laneAnswered: @Sendable (LaneName) -> Void
+
     /// Pushes that a lane never sent, for their custody had ended.
     package var custodyEnds: @Sendable (LaneName, Int) -> Void
 
@@ -16,11 +21,15 @@ package struct DeliveryObserver: Sendable {
     package init(
         laneHalted: @escaping @Sendable (LaneName, Breaker.Cause, Reason) -> Void,
         laneResumed: @escaping @Sendable (LaneName) -> Void,
+        laneUnanswered: @escaping @Sendable (LaneName, Reason) -> Void = { _, _ in },
+        laneAnswered: @escaping @Sendable (LaneName) -> Void = { _ in },
         custodyEnds: @escaping @Sendable (LaneName, Int) -> Void = { _, _ in },
         attempted: (@Sendable (Attempt) -> Void)? = nil
     ) {
         self.laneHalted = laneHalted
         self.laneResumed = laneResumed
+        self.laneUnanswered = laneUnanswered
+        self.laneAnswered = laneAnswered
         self.custodyEnds = custodyEnds
         self.attempted = attempted
     }
@@ -44,6 +53,12 @@ package struct DeliveryObserver: Sendable {
     /// Volatile pushes that had no room, or that a stop had no time for.
     func volatileDropped(_ lane: LaneName, _ count: Int) {
         Counter(label: "sealbell_volatile_dropped_total", dimensions: [("lane", lane.description)])
+            .increment(by: count)
+    }
+
+    /// Calls of unknown fate, which are not sent again.
+    func callsSpent(_ lane: LaneName, _ count: Int) {
+        Counter(label: "sealbell_calls_unknown_total", dimensions: [("lane", lane.description)])
             .increment(by: count)
     }
 

@@ -42,6 +42,24 @@ struct Fifo<Element: Sendable>: Sendable {
         return items.removeLast()
     }
 
+    /// Linear: the first that fits.
+    func first(where condition: (Element) -> Bool) -> Element? {
+        for index in head..<items.count {
+            if let element = items[index], condition(element) { return element }
+        }
+        return nil
+    }
+
+    /// Linear: takes the first that fits out.
+    mutating func removeFirst(where condition: (Element) -> Bool) -> Element? {
+        for index in head..<items.count {
+            guard let element = items[index], condition(element) else { continue }
+            items.remove(at: index)
+            return element
+        }
+        return nil
+    }
+
     /// Linear; what stays is moved only when something goes.
     mutating func remove(where condition: (Element) -> Bool) -> [Element] {
         var removed: [Element] = []

@@ -191,7 +191,7 @@ package struct Intake: Sendable {
 
     private func handOver(_ taken: Taken) {
         defer { if taken.isHeld { core.reclaim.end() } }
-        var entries: [LaneName: (lane: any LaneDoor, held: [LaneQueue.Entry], parked: Int)] = [:]
+        var entries: [LaneName: (lane: any LaneDoor, held: [LaneQueue.Entry], parked: [PushClass])] = [:]
         for (route, admission) in taken.pushes {
             guard let routed = route.lane, let admission else { continue }
             // A reload may have replaced the lane while the commit was made.
@@ -199,9 +199,9 @@ package struct Intake: Sendable {
             switch admission {
             case .repeated: core.observer.repeated(lane.name)
             case .owed(let push):
-                var here = entries[lane.name] ?? (lane, [], 0)
+                var here = entries[lane.name] ?? (lane, [], [])
                 if route.parked {
-                    here.parked += 1
+                    here.parked.append(push.pushClass)
                 } else {
                     here.held.append(
                         LaneQueue.Entry(

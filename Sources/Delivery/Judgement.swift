@@ -10,13 +10,16 @@ struct Judgement: Sendable {
     var first: OutcomeKind?
     /// Another attempt would come too late.
     var custodyEnds = false
+    /// A call that may have rung already is not sent again.
+    var isSpentCall = false
 
     /// - Parameter outcome: the answer's outcome after the protocol's override.
     /// - Parameter spares: the lane meets so many target faults that no registration may be blamed.
+    /// - Parameter unreached: how often in a row no service had looked at the push before.
     static func of(
         _ push: OwedPush, answer: Answer, outcome: Outcome, spares: Bool, now: UnixTime,
         limits: DeliveryLimits,
-        random: UInt64
+        random: UInt64, unreached: Int = 0
     ) -> Judgement {
         switch outcome {
         case .accepted: return Judgement(step: .settle, first: .accepted)
@@ -26,29 +29,49 @@ struct Judgement: Sendable {
             // Nobody's push is lost to our own fault: it waits where it is until the credential works again.
             return Judgement(step: nil, first: .misconfigured)
         case .unregistered(let since):
-            if spares, Breaker.isTargetFault(answer) {
+            if spares, answer.fate == .answered, Breaker.isTargetFault(answer) {
                 return Judgement(step: .settle, first: .misconfigured)
             }
             let dead = since ?? answer.sentAt
-            // Renewed after the service knew it dead: the registration lives, and so does the push.
-            if since != nil, push.touchedAt > dead { return Judgement(step: .settle, first: .rejected) }
+            // Renewed after the service knew it dead: the registration lives, and so does the push, until it
+            // turns out that the service does not hear of the renewal.
+            if since != nil, push.touchedAt > dead {
+                guard push.attempt + 1 < limits.renewedAttempts else {
+                    return Judgement(step: .settle, first: .rejected)
+                }
+                return again(push, answer, after: nil, now: now, limits, random, unreached)
+            }
             var judged = Judgement(step: .settle, first: .unregistered)
             if let record = push.record {
                 judged.feedback = [.expireStored(record, at: now, notTouchedAfter: dead)]
             }
             return judged
         case .retry(let after):
-            let backoff = Backoff(
-                base: limits.backoffBase, cap: limits.backoffCap, floorCap: limits.retryAfterCap)
-            // A push that was never processed has not been attempted; it goes again without a longer wait.
-            let attempt = answer.fate == .unprocessed ? push.attempt : push.attempt + 1
-            let delay = backoff.delay(afterAttempt: max(attempt, 1), asked: after, random: random)
-            let notBefore = now + delay
-            guard notBefore < push.custodyEnds else {
-                return Judgement(step: .settle, first: .retry, custodyEnds: true)
+            // A phone must not ring twice for one call (push-services §2.6); urgent are calls alone.
+            if answer.fate == .unknown, push.pushClass == .urgent {
+                return Judgement(step: .settle, first: .retry, isSpentCall: true)
             }
-            return retry(push, attempt: attempt, at: notBefore, now: now, first: .retry, limits: limits)
+            return again(push, answer, after: after, now: now, limits, random, unreached)
         }
+    }
+
+    private static func again(
+        _ push: OwedPush, _ answer: Answer, after: Duration?, now: UnixTime, _ limits: DeliveryLimits,
+        _ random: UInt64, _ unreached: Int
+    ) -> Judgement {
+        // A push that was never processed has not been attempted. Its wait grows all the same, for a peer may
+        // refuse this one alone, but not so far that it would leave memory.
+        let isAttempt = answer.fate != .unprocessed
+        let attempt = isAttempt ? push.attempt + 1 : push.attempt
+        let backoff = Backoff(
+            base: limits.backoffBase, cap: isAttempt ? limits.backoffCap : limits.keepRetryWithin,
+            floorCap: limits.retryAfterCap)
+        let step = isAttempt ? attempt : max(attempt, unreached + 1)
+        let notBefore = now + backoff.delay(afterAttempt: step, asked: after, random: random)
+        guard notBefore < push.custodyEnds else {
+            return Judgement(step: .settle, first: .retry, custodyEnds: true)
+        }
+        return retry(push, attempt: attempt, at: notBefore, now: now, first: .retry, limits: limits)
     }
 
     private static func retry(

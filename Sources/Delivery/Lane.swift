@@ -48,20 +48,22 @@ final class Lane<P: Provider>: LaneDoor {
 
     func expectedWait() -> Duration? { state.withLock { $0.expectedWait() } }
 
-    func admit(_ entries: [LaneQueue.Entry], parked: Int) {
+    func admit(_ entries: [LaneQueue.Entry], parked: [PushClass]) {
         let (now, instant) = (core.world.now(), core.world.instant())
         change { state in
-            state.noteParked(parked, due: now)
+            for pushClass in parked { state.noteParked(pushClass, due: now) }
             state.heed(now, instant)
-            return state.admit(entries, now: now)
+            return state.admit(entries, now: now, instant: instant)
         }
     }
 
     func tick(seconds: Double) {
         let (now, instant) = (core.world.now(), core.world.instant())
         let isLeased = core.lease.grant() != nil
+        let isCongested = core.settler.isCongested
         let snapshot = change { state in
-            let actions = state.tick(now: now, instant: instant, seconds: seconds, isLeased: isLeased)
+            let actions = state.tick(
+                now: now, instant: instant, seconds: seconds, isLeased: isLeased, isCongested: isCongested)
             return ((state.queue.count + state.shelf.count, state.parked, state.isStopping), actions)
         }
         meter.backlog(inMemory: snapshot.0, parked: snapshot.1)
@@ -70,10 +72,13 @@ final class Lane<P: Provider>: LaneDoor {
 
     func correct(parked: Int) { state.withLock { $0.correct(parked: parked) } }
 
-    func landed(_ due: UnixTime) { state.withLock { $0.noteParked(1, due: due) } }
+    func landed(_ pushClass: PushClass, due: UnixTime) {
+        state.withLock { $0.noteParked(pushClass, due: due) }
+    }
 
     func setCredential(fault: Reason?) {
-        let probe = core.world.instant() + core.limits.probeEvery
+        let instant = core.world.instant()
+        let probe = instant + core.limits.probeEvery
         let changed = state.withLock { state in
             let before = state.breaker.state
             if fault != nil {
@@ -82,7 +87,7 @@ final class Lane<P: Provider>: LaneDoor {
             } else {
                 state.breaker.resumeFromCredential()
                 // A lane that its own target faults halted goes on probing.
-                if !state.isHalted { state.nextProbe = nil }
+                if !state.isHalted { state.goOn(instant) }
             }
             return state.breaker.state != before
         }
@@ -102,7 +107,7 @@ final class Lane<P: Provider>: LaneDoor {
             return LaneSnapshot(
                 lane: name, isHalted: cause != nil, haltedFor: cause, reason: state.lastFault,
                 inMemory: state.queue.count + state.shelf.count, parked: state.parked,
-                inFlight: state.inFlight, figures: figures)
+                inFlight: state.inFlight, isUnanswered: state.reach.isUnanswered, figures: figures)
         }
     }
 
@@ -237,7 +242,7 @@ final class Lane<P: Provider>: LaneDoor {
             moved.push.lane = other.name
             moved.isMoved = true
             // There before it is gone here: at every moment one of both lanes counts it (``Reclaim``).
-            other.admit([moved], parked: 0)
+            other.admit([moved], parked: [])
             state.withLock { $0.noteAnswer(of: entry) }
         }
     }
@@ -257,23 +262,29 @@ final class Lane<P: Provider>: LaneDoor {
             state.heed(now, instant)
             let entry = state.wallClock.moved(entry)
             var actions = LaneState.Actions()
-            actions.breaker = state.judge(answer, of: entry.push, address: address)
+            actions.breaker = state.judge(answer, of: entry.push, address: address, at: instant)
+            if state.reach.note(answer, at: instant, random: random) { actions.reach = .over }
             if state.throttle.note(answer) { actions.pace = .slowed }
             actions.reason = answer.reason
             state.lastFault = answer.outcome == .accepted ? nil : answer.reason
             switch actions.breaker {
             case .halted: state.nextProbe = probe
-            case .resumed: state.nextProbe = nil
-            case .none: break
+            case .resumed: state.goOn(instant)
+            case .none, .reopened: break
             }
             var judged = Judgement.of(
                 entry.push, answer: answer, outcome: outcome, spares: state.breaker.sparesRegistrations,
                 now: now,
-                limits: core.limits, random: random)
+                limits: core.limits, random: random, unreached: entry.unreached)
             core.observer.attempted?(Attempt(entry.push, answer, outcome, .init(judged.step), at: now))
             let hasFeedback = !judged.feedback.isEmpty
             judged.feedback += learned
-            apply(judged, waitsForCommit: hasFeedback, to: entry, now: now, state: &state, &actions)
+            var again = entry
+            // What halts a lane may be this push alone: the first probe is another.
+            again.isProbe = entry.isProbe || actions.breaker != .none
+            again.unreached = answer.fate == .unprocessed ? entry.unreached + 1 : 0
+            apply(
+                judged, waitsForCommit: hasFeedback, to: again, now: now, instant, state: &state, &actions)
             actions.wakesSender = true
             return actions
         }
@@ -282,7 +293,7 @@ final class Lane<P: Provider>: LaneDoor {
     /// Carries a judgement into the lane's state, and lists what the loops must do.
     private func apply(
         _ judged: Judgement, waitsForCommit: Bool, to entry: LaneQueue.Entry, now: UnixTime,
-        state: inout LaneState, _ actions: inout LaneState.Actions
+        _ instant: ContinuousClock.Instant, state: inout LaneState, _ actions: inout LaneState.Actions
     ) {
         let first = entry.isFirst ? judged.first : nil
         if let first, !waitsForCommit { actions.first.append((entry.push.id, .known(first))) }
@@ -291,11 +302,12 @@ final class Lane<P: Provider>: LaneDoor {
         if entry.push.custody == .volatile { return state.apply(judged, toVolatile: again, now, &actions) }
         guard var step = judged.step else {
             again.unwritten = first ?? entry.unwritten
-            state.putBack(again, &actions)
+            state.putBack(again, now: now, &actions)
             return
         }
         again.unwritten = nil
         if judged.custodyEnds { actions.custodyEnded += 1 }
+        if judged.isSpentCall { actions.spentCalls += 1 }
         if case .retry(let notBefore, let attempt, let lane, _) = step, state.keepsNothing {
             step = .retry(notBefore: notBefore, attempt: attempt, lane: lane, parked: true)
         }
@@ -310,7 +322,7 @@ final class Lane<P: Provider>: LaneDoor {
         if case .retry(let notBefore, let attempt, _, parked: false) = step {
             again.push.notBefore = notBefore
             again.push.attempt = attempt
-            let admitted = state.admit([again], now: now)
+            let admitted = state.admit([again], now: now, instant: instant)
             actions.settle += admitted.settle
             actions.first += admitted.first
         }
@@ -347,7 +359,20 @@ final class Lane<P: Provider>: LaneDoor {
             core.laneResumed(name)
             meter.halted(false)
             credential.set(fault: nil)
+        case .reopened:
+            core.laneResumed(name)
+            meter.halted(false)
         }
+        switch actions.reach {
+        case .none: break
+        case .unanswered:
+            core.laneUnanswered(name, actions.reason)
+            meter.unanswered(true)
+        case .over:
+            core.laneAnswered(name)
+            meter.unanswered(false)
+        }
+        if actions.spentCalls > 0 { core.observer.callsSpent(name, actions.spentCalls) }
         switch actions.pace {
         case .none: break
         case .slowed:
@@ -367,35 +392,41 @@ final class Lane<P: Provider>: LaneDoor {
 
     private func refillLoop() async {
         while !isStopping, !Task.isCancelled {
-            let room = state.withLock { $0.beginClaim() }
-            guard let room else {
+            guard let claim = state.withLock({ $0.beginClaim() }) else {
                 await refill.wait()
                 continue
             }
-            await claim(room)
+            await self.claim(claim.room, claim.classes)
         }
     }
 
     /// Asks the store for what is due; when nothing is, asks again when something will be.
-    private func claim(_ room: Int) async {
+    private func claim(_ room: Int, _ classes: ClosedRange<PushClass>) async {
         let now = core.world.now()
         guard core.reclaim.begin() else {
-            return state.withLock { $0.endClaim(of: 0, next: now + core.limits.backoffBase, isLast: false) }
+            return state.withLock {
+                $0.endClaim(of: 0, next: now + core.limits.backoffBase, now: now, isLast: false)
+            }
         }
         defer { core.reclaim.end() }
         let term = core.lease.term
         var pushes: [OwedPush] = []
         // Unless the store says better: a failure is tried again after the first step of a back-off.
         var (next, isLast) = (now + core.limits.backoffBase, false)
+        // All that was due of these classes has been brought.
+        var seen: PushClass?
         do {
-            pushes = try await core.outbox.claim(name, due: now, limit: room)
+            pushes = try await core.outbox.claim(name, due: now, limit: room, classes: classes)
             if pushes.count == room {
                 next = now
+                seen = pushes.last.flatMap { PushClass(above: $0.pushClass) }
             } else if let due = try await core.outbox.nextDue(name) {
                 next = due
+                seen = classes == .urgent ... .background ? nil : classes.upperBound
                 if due.since(now) > state.withLock(\.longestWait) {
                     // Put off by a clock that has been set back since: all that waits is due.
-                    pushes += try await core.outbox.claim(name, due: due, limit: room - pushes.count)
+                    pushes += try await core.outbox.claim(
+                        name, due: due, limit: room - pushes.count, classes: classes)
                     next = now
                 }
             } else {
@@ -411,9 +442,10 @@ final class Lane<P: Provider>: LaneDoor {
         let entries = unknown.map {
             LaneQueue.Entry(push: $0, isFirst: $0.attempt == 0, environmentKnown: false, term: term)
         }
+        let instant = core.world.instant()
         change { state in
-            state.endClaim(of: pushes.count, next: next, isLast: isLast)
-            var actions = state.admit(entries, now: now)
+            state.endClaim(of: pushes.count, next: next, allSeen: seen, now: now, isLast: isLast)
+            var actions = state.admit(entries, now: now, instant: instant)
             // What came due while the store was asked need not wait for the next tick.
             state.refillIfLow(now: core.world.now(), &actions)
             return actions

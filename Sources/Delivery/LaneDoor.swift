@@ -6,10 +6,11 @@ protocol LaneDoor: AnyObject, Sendable {
     func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool
     /// `nil`: nobody should wait for a first attempt here.
     func expectedWait() -> Duration?
-    func admit(_ entries: [LaneQueue.Entry], parked: Int)
+    /// - Parameter parked: the classes of pushes for which memory had no room.
+    func admit(_ entries: [LaneQueue.Entry], parked: [PushClass])
     func tick(seconds: Double)
     /// The store now holds one more push of this lane as parked.
-    func landed(_ due: UnixTime)
+    func landed(_ pushClass: PushClass, due: UnixTime)
     /// The store's own count of this lane's parked pushes.
     func correct(parked: Int)
     /// The fault that halted the lane's credential; `nil` when it works again.
@@ -36,6 +37,8 @@ package struct LaneSnapshot: Sendable {
     package var inMemory: Int
     package var parked: Int
     package var inFlight: Int
+    /// For a while there has been something to send, and no word of the push service.
+    package var isUnanswered: Bool
     /// What the provider has counted.
     package var figures: [ProviderFigure] = []
 }

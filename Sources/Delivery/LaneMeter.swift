@@ -15,6 +15,7 @@ final class LaneMeter: Sendable {
     private let parked: Gauge
     private let isHalted: Gauge
     private let isSlowed: Gauge
+    private let isUnanswered: Gauge
 
     init(_ lane: LaneName) {
         self.lane = lane.description
@@ -25,6 +26,8 @@ final class LaneMeter: Sendable {
         isHalted.record(0)
         isSlowed = Gauge(label: "sealbell_lane_slowed", dimensions: labels)
         isSlowed.record(0)
+        isUnanswered = Gauge(label: "sealbell_lane_unanswered", dimensions: labels)
+        isUnanswered.record(0)
     }
 
     /// Outcomes and reasons are enums, so the counters are bounded by their product.
@@ -50,6 +53,9 @@ final class LaneMeter: Sendable {
 
     /// Whether the service's refusals have slowed the lane to a few pushes a tick.
     func slowed(_ slowed: Bool) { isSlowed.record(slowed ? 1 : 0) }
+
+    /// Whether the service has not said a word for a while.
+    func unanswered(_ unanswered: Bool) { isUnanswered.record(unanswered ? 1 : 0) }
 
     func halted(_ halted: Bool) { isHalted.record(halted ? 1 : 0) }
 }

@@ -17,6 +17,10 @@ package struct LaneQueue: Sendable {
         package var isMoved = false
         /// The lease's term in which the store was asked for it: in a later one the row may be another's.
         package var term: Int
+        /// It left while the lane was halted, to find out whether it still is.
+        var isProbe = false
+        /// Answers in a row before which no service had looked at it.
+        var unreached = 0
         /// How far its times were moved with the wall clock (`LaneState.heed`).
         var clockShift = Duration.zero
 
@@ -39,7 +43,13 @@ package struct LaneQueue: Sendable {
     package let limit: Int
     private var rounds = [LaneRound(), LaneRound(), LaneRound()]
     private var sleeping = SleepHeap()
+    /// Probes that came back, the longest ago first: the turn of all others comes before theirs.
+    private var bench = Fifo<Entry>()
     package private(set) var count = 0
+    /// Of each class, wherever they stand.
+    private var held = [0, 0, 0]
+    /// The class after the one whose turn it was, while turns are taken one by one.
+    private var turn = 0
     /// No custody of what is held ends before then.
     private var custodyHolds = UnixTime.distantFuture
 
@@ -47,6 +57,14 @@ package struct LaneQueue: Sendable {
 
     package var isEmpty: Bool { count == 0 }
     package var readyCount: Int { count - sleeping.count }
+    /// How many are held of that class and of more urgent ones.
+    package func count(upTo lowest: PushClass) -> Int {
+        switch lowest {
+        case .urgent: held[0]
+        case .normal: held[0] + held[1]
+        case .background: count
+        }
+    }
     /// Whether `take` would give something after `wake`.
     package func hasDue(_ now: UnixTime) -> Bool { readyCount > 0 || nextDue.map { $0 <= now } ?? false }
     /// When the next sleeping retry is due.
@@ -55,6 +73,7 @@ package struct LaneQueue: Sendable {
     /// Whether a push of that class and origin would be held now. The answer may age; `admit` decides.
     package func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool {
         count < limit || fullest(yieldingTo: pushClass, origin: origin) != nil || sleeperYields(to: pushClass)
+            || bench.first(where: { $0.push.pushClass > pushClass }) != nil
     }
 
     /// A retry that sleeps waits in the store as well as here. Any late one will do, so the last of the heap.
@@ -70,7 +89,7 @@ package struct LaneQueue: Sendable {
             return .held
         }
         guard let displaced = displace(for: entry, now: now) else { return .parked(entry) }
-        count -= 1
+        uncount(displaced)
         insert(entry, now: now)
         return .displaced(displaced)
     }
@@ -79,26 +98,81 @@ package struct LaneQueue: Sendable {
         if let level = fullest(yieldingTo: entry.push.pushClass, origin: entry.push.origin) {
             return rounds[level].removeNewestOfFullest()
         }
-        guard entry.push.notBefore <= now, sleeperYields(to: entry.push.pushClass) else { return nil }
-        return sleeping.removeLast()
+        if entry.push.notBefore <= now, sleeperYields(to: entry.push.pushClass) {
+            return sleeping.removeLast()
+        }
+        return bench.removeFirst { $0.push.pushClass > entry.push.pushClass }
     }
 
     /// Puts back what was taken, at the front of its origin's row; it was counted before, so there is room.
     package mutating func putBack(_ entry: Entry) {
-        count += 1
-        custodyHolds = min(custodyHolds, entry.push.custodyEnds)
+        note(entry)
         rounds[Int(entry.push.pushClass.rawValue)].putBack(entry)
+    }
+
+    /// Puts a probe back behind all others, until they have had their turn.
+    package mutating func setAside(_ entry: Entry) {
+        note(entry)
+        bench.append(entry)
+    }
+
+    /// Puts the probes that came back in front, in the order in which they left.
+    package mutating func endTurns() {
+        while let entry = bench.popLast() { rounds[Int(entry.push.pushClass.rawValue)].putBack(entry) }
     }
 
     /// The next entry to send.
     package mutating func take() -> Entry? {
         for level in rounds.indices {
             if let entry = rounds[level].take() {
-                count -= 1
+                uncount(entry)
                 return entry
             }
         }
-        return nil
+        return takeFromBench()
+    }
+
+    /// The next of those that are tried one by one: of each class in turn, so that what the first of them
+    /// meets does not hide what the others would.
+    package mutating func takeTurn() -> Entry? {
+        for step in rounds.indices {
+            let level = (turn + step) % rounds.count
+            if let entry = rounds[level].take() {
+                turn = (level + 1) % rounds.count
+                uncount(entry)
+                return entry
+            }
+        }
+        return takeFromBench()
+    }
+
+    private mutating func takeFromBench() -> Entry? {
+        guard let entry = bench.popFirst() else { return nil }
+        uncount(entry)
+        return entry
+    }
+
+    private mutating func note(_ entry: Entry) {
+        count += 1
+        held[Int(entry.push.pushClass.rawValue)] += 1
+        custodyHolds = min(custodyHolds, entry.push.custodyEnds)
+    }
+
+    private mutating func uncount(_ entry: Entry) {
+        count -= 1
+        held[Int(entry.push.pushClass.rawValue)] -= 1
+    }
+
+    /// Some origins that have a durable push here, at most so many.
+    package func origins(atMost most: Int) -> [Digest16] {
+        var found: [Digest16] = []
+        for round in rounds {
+            for origin in round.durableOrigins(atMost: most) where !found.contains(origin) {
+                found.append(origin)
+                if found.count == most { return found }
+            }
+        }
+        return found
     }
 
     /// Moves retries that are due into the rounds.
@@ -118,7 +192,8 @@ package struct LaneQueue: Sendable {
     package mutating func remove(where condition: (Entry) -> Bool) -> [Entry] {
         var removed = sleeping.remove(where: condition)
         for level in rounds.indices { removed += rounds[level].remove(where: condition) }
-        count -= removed.count
+        removed += bench.remove(where: condition)
+        for entry in removed { uncount(entry) }
         return removed
     }
 
@@ -137,8 +212,7 @@ package struct LaneQueue: Sendable {
     }
 
     private mutating func insert(_ entry: Entry, now: UnixTime) {
-        count += 1
-        custodyHolds = min(custodyHolds, entry.push.custodyEnds)
+        note(entry)
         if entry.push.notBefore > now {
             sleeping.insert(entry)
         } else {

@@ -33,6 +33,15 @@ struct LaneRound: Sendable {
 
     func count(of origin: Digest16) -> Int { places[origin].map { rows[$0].entries.count } ?? 0 }
 
+    /// Some origins whose next push is durable, at most so many.
+    func durableOrigins(atMost most: Int) -> [Digest16] {
+        var found: [Digest16] = []
+        for row in rows where found.count < most {
+            if row.entries.first?.push.custody == .durable { found.append(row.origin) }
+        }
+        return found
+    }
+
     mutating func append(_ entry: LaneQueue.Entry) {
         let place = place(for: entry.push.origin)
         rows[place].entries.append(entry)

@@ -60,9 +60,15 @@ extension LaneState {
 
     /// An address that anybody can make up must not halt a lane that others send by: target faults of
     /// volatile pushes do not count. They blame no registration either, for there is none.
-    mutating func judge(_ answer: Answer, of push: OwedPush, address: Int) -> Breaker.Change {
-        if push.custody == .volatile, Breaker.isTargetFault(answer) { return .none }
-        return breaker.note(answer, address: address)
+    mutating func judge(
+        _ answer: Answer, of push: OwedPush, address: Int, at instant: ContinuousClock.Instant
+    ) -> Breaker.Change {
+        if Breaker.isTargetFault(answer) {
+            if push.custody == .volatile { return .none }
+            if breaker.isNearHalt { nameWaitingOrigins(instant) }
+        }
+        return breaker.note(
+            answer, address: address, origin: push.custody == .durable ? push.origin : nil, at: instant)
     }
 
     /// What an answer means for a volatile push: there is no row to settle.
@@ -70,7 +76,7 @@ extension LaneState {
         _ judged: Judgement, toVolatile entry: LaneQueue.Entry, _ now: UnixTime, _ actions: inout Actions
     ) {
         switch judged.step {
-        case nil: putBack(entry, &actions)
+        case nil: putBack(entry, now: now, &actions)
         case .retry(let notBefore, let attempt, _, let parked)?:
             var again = entry
             // While a stop drains, a retry that is further off would be none.
@@ -84,6 +90,7 @@ extension LaneState {
         case .settle?, .withdraw?, .park?:
             actions.volatileEnded += 1
             if judged.custodyEnds { actions.custodyEnded += 1 }
+            if judged.isSpentCall { actions.spentCalls += 1 }
         }
     }
 
@@ -113,6 +120,7 @@ extension LaneState {
     mutating func finish() -> Actions {
         isOver = true
         var actions = dropMemory()
+        if reach.end() { actions.reach = .over }
         let left = queue.remove { _ in true }.count + shelf.remove { _ in true }.count
         if left > 0 { drop(left, &actions) }
         return actions

@@ -14,9 +14,12 @@ struct LaneState: Sendable {
         var first: [(PushID, FirstOutcome)] = []
         var breaker = Breaker.Change.none
         var pace = PaceChange.none
+        var reach = Reach.News.none
         var reason = Reason.ok
         /// Pushes whose custody ended unsent.
         var custodyEnded = 0
+        /// Calls that may have rung, and are not sent again.
+        var spentCalls = 0
         /// Volatile pushes that nobody owes any more.
         var volatileEnded = 0
         /// Those of them that were given up, for want of room or of time.
@@ -37,16 +40,25 @@ struct LaneState: Sendable {
     var isOver = false
     var breaker: Breaker
     var throttle: Throttle
+    var reach: Reach
     /// Parked rows in the store, as far as this process knows.
     var parked = 0
-    /// Not before then is the store asked again for parked pushes.
-    var claimNotBefore: UnixTime = .distantPast
+    /// Not before then is the store asked again for parked pushes of each class.
+    var claimNotBefore: [UnixTime] = [.distantPast, .distantPast, .distantPast]
     var isClaiming = false
+    /// What the claim asks for that is called for, or under way.
+    private var claimClasses = PushClass.urgent ... .background
+    /// The class at which the next claim of a halted lane begins.
+    private var claimTurn = 0
+    /// Once a tick the store may be asked although memory is more than half full.
+    private var mayClaimAhead = false
     /// Rows that were parked since the claim under way began.
     private var parkedSinceClaim = 0
     /// The lease's term that the queue was filled in.
     var term = 0
     var nextProbe: ContinuousClock.Instant?
+    /// When the probes that came back stand in their places again.
+    private var turnsEnd: ContinuousClock.Instant?
     var inFlight = 0
     var isStopping = false
     /// All that is durable goes back to the store, and none comes from it (``Reclaim``).
@@ -61,16 +73,27 @@ struct LaneState: Sendable {
     /// No back-off and no push service puts a push off for longer.
     let longestWait: Duration
     private let tickSpan: Duration
+    /// Between questions to the store that may have been too early.
+    private let retryClaim: Duration
+    /// How long probes that came back wait for others when the lane goes on.
+    private let probesWait: Duration
+    private let witnesses: Int
 
     init(limits: DeliveryLimits, handsBack: Bool = false) {
         self.handsBack = handsBack
         claimRows = limits.claimRows
         longestWait = max(limits.retryAfterCap, limits.backoffCap)
         tickSpan = limits.tick
+        retryClaim = limits.backoffBase
+        probesWait = limits.backoffBase
+        witnesses = limits.breakerWitnesses
+        reach = Reach(limits: limits)
         throttle = Throttle(refusals: limits.throttleRefusals, open: limits.lanePushes)
         queue = LaneQueue(limit: limits.lanePushes)
         shelf = LaneQueue(limit: limits.volatilePushes)
-        breaker = Breaker(answers: limits.breakerAnswers, addresses: limits.breakerAddresses)
+        breaker = Breaker(
+            answers: limits.breakerAnswers, addresses: limits.breakerAddresses,
+            witnesses: limits.breakerWitnesses, memory: limits.originsRemembered)
     }
 
     /// Whether a durable push has left the queue whose settlement the settler has not got yet.
@@ -91,8 +114,11 @@ struct LaneState: Sendable {
     }
 
     /// Takes pushes in. What finds no room goes back to the store, which has it already.
-    mutating func admit(_ entries: [LaneQueue.Entry], now: UnixTime) -> Actions {
+    mutating func admit(
+        _ entries: [LaneQueue.Entry], now: UnixTime, instant: ContinuousClock.Instant
+    ) -> Actions {
         var actions = Actions()
+        if breaker.state == .halted(.targets) { hear(of: entries, at: instant, &actions) }
         // Hardly ever: most machines' clocks are never set.
         let entries = wallClock.shift == .zero ? entries : entries.map(wallClock.stamped)
         guard !keepsNothing else {
@@ -112,36 +138,46 @@ struct LaneState: Sendable {
         return actions
     }
 
-    /// Pushes that the store holds as parked, the first of them due then.
-    mutating func noteParked(_ count: Int, due: UnixTime) {
-        guard count > 0 else { return }
-        parked += count
-        parkedSinceClaim += count
-        claimNotBefore = min(claimNotBefore, due)
+    /// A push that the store holds as parked, due then.
+    mutating func noteParked(_ pushClass: PushClass, due: UnixTime) {
+        parked += 1
+        parkedSinceClaim += 1
+        let level = Int(pushClass.rawValue)
+        claimNotBefore[level] = min(claimNotBefore[level], due)
     }
 
     /// The store's own count.
     mutating func correct(parked count: Int) {
         // More than we know of came by another way: from a dead process, or from a lane before this one.
-        if count > parked { claimNotBefore = .distantPast }
+        if count > parked { for level in claimNotBefore.indices { claimNotBefore[level] = .distantPast } }
         parked = count
     }
 
-    /// How many pushes a claim may bring now; `nil` unless one was called for.
-    mutating func beginClaim() -> Int? {
+    /// How many pushes a claim may bring now, and of which classes; `nil` unless one was called for.
+    mutating func beginClaim() -> (room: Int, classes: ClosedRange<PushClass>)? {
         guard isClaiming else { return nil }
         parkedSinceClaim = 0
-        claimNotBefore = .distantFuture
-        return min(max(queue.limit - queue.count, 1), claimRows)
+        for level in claimClasses.levels { claimNotBefore[level] = .distantFuture }
+        let room = queue.limit - queue.count(upTo: claimClasses.upperBound)
+        return (min(max(room, 1), claimRows), claimClasses)
     }
 
-    /// - Parameter next: when the store may be asked again.
+    /// - Parameter next: when the store may be asked again for the classes that were asked for.
+    /// - Parameter seen: of this class and the more urgent ones all that was due has been brought.
     /// - Parameter isLast: nothing is parked beside what was claimed and what came meanwhile. What we do not
     ///   know to be gone is asked for once more.
-    mutating func endClaim(of count: Int, next: UnixTime, isLast: Bool) {
+    mutating func endClaim(
+        of count: Int, next: UnixTime, allSeen seen: PushClass? = nil, now: UnixTime, isLast: Bool
+    ) {
         isClaiming = false
         parked = isLast ? parkedSinceClaim : max(parked - count, 1)
-        claimNotBefore = min(claimNotBefore, next)
+        // When the next of a class is due the store does not say; where it may be any moment it is asked
+        // again soon.
+        for level in claimClasses.levels {
+            let isSeen = seen.map { level <= Int($0.rawValue) } ?? false
+            let due = isSeen && next <= now ? now + retryClaim : next
+            claimNotBefore[level] = min(claimNotBefore[level], due)
+        }
     }
 
     /// The next push to send, if the lane may send; custody that has ended is settled on the way.
@@ -159,7 +195,8 @@ struct LaneState: Sendable {
         }
         queue.wake(now: now, within: longestWait)
         unshelve(now: now)
-        while let entry = queue.take() {
+        let goesOneByOne = isHalted || reach.isSilent
+        while var entry = goesOneByOne ? queue.takeTurn() : queue.take() {
             guard entry.term == term || entry.push.custody == .volatile else {
                 // Asked for, or sent, in an earlier term, and here only now.
                 park(entry, &actions)
@@ -172,6 +209,8 @@ struct LaneState: Sendable {
             inFlight += 1
             if entry.push.custody == .volatile { volatileInFlight += 1 }
             throttle.sent()
+            reach.sent(at: instant)
+            entry.isProbe = isHalted
             if isLeased { refillIfLow(now: now, &actions) }
             return (entry, actions)
         }
@@ -188,7 +227,7 @@ struct LaneState: Sendable {
 
     /// A lane that stops sends no more than what is volatile: all else has left its queue.
     private func mayTake(_ instant: ContinuousClock.Instant) -> Bool {
-        guard throttle.maySend else { return false }
+        guard throttle.maySend, isHalted || reach.mayTry(instant) else { return false }
         return !isStopping || drainUntil.map { instant < $0 } ?? false
     }
 
@@ -196,7 +235,8 @@ struct LaneState: Sendable {
     ///
     /// - Parameter isLeased: false gives all memory back, for by now the rows may be another's.
     mutating func tick(
-        now: UnixTime, instant: ContinuousClock.Instant, seconds: Double, isLeased: Bool
+        now: UnixTime, instant: ContinuousClock.Instant, seconds: Double, isLeased: Bool,
+        isCongested: Bool = false
     ) -> Actions {
         // Only while something waits does the lane show how fast it is; else the rate is that of what came.
         let present = Double(answersInTick) / seconds
@@ -210,8 +250,15 @@ struct LaneState: Sendable {
         for entry in queue.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
         for entry in shelf.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
         unshelve(now: now)
+        if let end = turnsEnd, end <= instant, !isHalted {
+            queue.endTurns()
+            turnsEnd = nil
+        }
+        mayClaimAhead = true
         if isLeased { refillIfLow(now: now, &actions) }
         actions.wakesSender = hasWork(now: now, instant: instant)
+        actions.reach = reach.tick(work(isHeldUp: !isLeased || isCongested), at: instant)
+        actions.reason = lastFault ?? .notReached
         return actions
     }
 
@@ -228,17 +275,78 @@ struct LaneState: Sendable {
     }
 
     /// A moment further off than anything waits was named by a clock that has been set back since.
-    private func isClaimDue(_ now: UnixTime) -> Bool {
-        now >= claimNotBefore || claimNotBefore.since(now) > longestWait
+    private func isClaimDue(_ level: Int, _ now: UnixTime) -> Bool {
+        now >= claimNotBefore[level] || claimNotBefore[level].since(now) > longestWait
     }
 
+    /// Asks the store when memory is half empty: of everything or, as far as it is full of what is less
+    /// urgent, of what goes before that.
     mutating func refillIfLow(now: UnixTime, _ actions: inout Actions) {
-        guard !isClaiming, !keepsNothing, parked > 0, isClaimDue(now), queue.count * 2 <= queue.limit
-        else {
-            return
-        }
+        guard !isClaiming, !keepsNothing, parked > 0, let classes = classesToClaim(now) else { return }
         isClaiming = true
+        claimClasses = classes
         actions.wakesRefill = true
+    }
+
+    private mutating func classesToClaim(_ now: UnixTime) -> ClosedRange<PushClass>? {
+        if queue.count * 2 <= queue.limit {
+            return claimNotBefore.indices.contains { isClaimDue($0, now) } ? .urgent ... .background : nil
+        }
+        guard mayClaimAhead else { return nil }
+        // A halted lane's turns come to all that is parked, one by one and of each class.
+        if isHalted, queue.count < queue.limit {
+            for step in PushClass.allCases.indices {
+                let first = PushClass.allCases[(claimTurn + step) % PushClass.allCases.count]
+                let classes = first ... .background
+                guard classes.levels.contains(where: { isClaimDue($0, now) }) else { continue }
+                (mayClaimAhead, claimTurn) = (false, Int(first.rawValue) + 1)
+                return classes
+            }
+            return nil
+        }
+        return claimAhead(downTo: .normal, now) ?? claimAhead(downTo: .urgent, now)
+    }
+
+    private mutating func claimAhead(downTo lowest: PushClass, _ now: UnixTime) -> ClosedRange<PushClass>? {
+        let classes = PushClass.urgent...lowest
+        guard queue.count(upTo: lowest) * 2 <= queue.limit,
+            classes.levels.contains(where: { isClaimDue($0, now) })
+        else { return nil }
+        mayClaimAhead = false
+        return classes
+    }
+
+    /// What the tick can tell of the lane's work.
+    ///
+    /// - Parameter isHeldUp: by our own store.
+    private func work(isHeldUp: Bool) -> Reach.Work {
+        if queue.isEmpty && shelf.isEmpty && parked == 0 && inFlight == 0 { return .none }
+        if isHeldUp || isHalted || isStopping || handsBack { return .heldUp }
+        return queue.readyCount > 0 || inFlight > 0 ? .present : .waits
+    }
+
+    /// The lane may send everything again. Probes that came back go last, or after a while: if one of them
+    /// was what halted the lane, the others have gone until it does so again.
+    mutating func goOn(_ instant: ContinuousClock.Instant) {
+        nextProbe = nil
+        turnsEnd = instant + probesWait
+    }
+
+    /// A halt for which one or two origins spoke does not outlast the coming of another.
+    private mutating func hear(
+        of entries: [LaneQueue.Entry], at instant: ContinuousClock.Instant, _ actions: inout Actions
+    ) {
+        for entry in entries where entry.push.custody == .durable && breaker.state == .halted(.targets) {
+            guard breaker.heard(of: entry.push.origin, at: instant) == .reopened else { continue }
+            actions.breaker = .reopened
+            goOn(instant)
+        }
+    }
+
+    /// Tells the breaker whose pushes wait here, before it judges by those that were answered.
+    mutating func nameWaitingOrigins(_ instant: ContinuousClock.Instant) {
+        // Open, it changes nothing by that.
+        for origin in queue.origins(atMost: witnesses) { _ = breaker.heard(of: origin, at: instant) }
     }
 
     /// Gives a push back to the store. It counts as parked once the store has said so (`noteParked`).
@@ -252,12 +360,26 @@ struct LaneState: Sendable {
         actions.settle.append(Settler.Item(settlement: Settlement(push, step, first: entry.unwritten)))
     }
 
-    /// Back to its place at the front, or to the store when others have filled the room meanwhile.
-    mutating func putBack(_ entry: LaneQueue.Entry, _ actions: inout Actions) {
-        if keepsNothing && entry.push.custody == .durable || isStopping || queue.count >= queue.limit {
+    /// Back to its place at the front, or to the store when others have filled the room meanwhile. A probe
+    /// goes behind all that wait, be it here or in the store: the next one is another's turn.
+    mutating func putBack(_ entry: LaneQueue.Entry, now: UnixTime, _ actions: inout Actions) {
+        let goesLast = entry.isProbe && isHalted
+        let isFull = queue.count >= queue.limit
+        if keepsNothing && entry.push.custody == .durable || isStopping || isFull && !goesLast {
+            park(entry, &actions)
+        } else if !goesLast {
+            queue.putBack(entry)
+        } else if entry.push.custody == .durable && (isFull || parked > 0) {
+            var last = entry
+            last.push.notBefore = now
+            let step = Settlement.Step.retry(
+                notBefore: now, attempt: last.push.attempt, lane: last.push.lane, parked: true)
+            actions.settle.append(
+                Settler.Item(settlement: Settlement(last.push, step, first: last.unwritten)))
+        } else if isFull {
             park(entry, &actions)
         } else {
-            queue.putBack(entry)
+            queue.setAside(entry)
         }
     }
 
@@ -271,4 +393,9 @@ struct LaneState: Sendable {
         let first = entry.isFirst ? reason : entry.unwritten
         actions.settle.append(Settler.Item(settlement: Settlement(entry.push, .settle, first: first)))
     }
+}
+
+extension ClosedRange<PushClass> {
+    /// As indices of what is kept for each class.
+    fileprivate var levels: ClosedRange<Int> { Int(lowerBound.rawValue)...Int(upperBound.rawValue) }
 }

@@ -108,7 +108,7 @@ final class Settler: Sendable {
     /// Settles until closed, in a cancelled task too: answers are owed to their pushes.
     ///
     /// - Parameter landed: told of each push that the store now holds as parked.
-    func run(landed: (LaneName, UnixTime) -> Void) async {
+    func run(landed: (LaneName, PushClass, UnixTime) -> Void) async {
         var failures = 0
         while true {
             let batch = state.withLock { Array($0.items.prefix(limits.settleBatch)) }
@@ -124,7 +124,9 @@ final class Settler: Sendable {
                 takeOut(batch, ours)
                 for (item, isOurs) in zip(batch, ours) {
                     item.committed?()
-                    if isOurs, let (lane, due) = item.settlement.parks { landed(lane, due) }
+                    if isOurs, let (lane, due) = item.settlement.parks {
+                        landed(lane, item.settlement.push.pushClass, due)
+                    }
                 }
             } catch {
                 failures += 1

@@ -18,7 +18,7 @@ protocol VolatileLaneDoor: AnyObject, Sendable {
 }
 
 extension Lane: VolatileLaneDoor where P: DirectProvider {
-    func admit(_ entries: [VolatileEntry]) { admit(entries.map(\.entry), parked: 0) }
+    func admit(_ entries: [VolatileEntry]) { admit(entries.map(\.entry), parked: []) }
 }
 
 extension VolatileLaneDoor {

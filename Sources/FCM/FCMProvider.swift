@@ -53,7 +53,7 @@ package struct FCMProvider: DirectProvider {
     package func send(_ leased: LeasedPush, on slot: HTTP2Slot) async -> Answer {
         guard case .fcm(let message) = leased.push.message else {
             slot.release()
-            return Answer(.rejected, .unknown, sentAt: world.now(), fate: .unprocessed)
+            return Answer(.rejected, .unknown, sentAt: world.now(), fate: .local)
         }
         let token: FCMToken
         do {
@@ -68,7 +68,7 @@ package struct FCMProvider: DirectProvider {
         } catch {
             slot.release()
             let (outcome, reason) = error.judged
-            return Answer(outcome, reason, sentAt: world.now())
+            return Answer(outcome, reason, sentAt: world.now(), fate: .local)
         }
         let answer = await pool.request(request, on: slot, sendBefore: leased.sendBefore)
         guard answer.cause == .answered else { return answer.unanswered }

@@ -45,6 +45,8 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     var drainToTell = false
     var turning = false
     var turnAgain = false
+    /// Batches so far.
+    var turns: UInt64 = 0
     var ticker: RepeatedTask?
 
     /// Enough for a few dozen frames, so that a burst is one TLS write.
@@ -176,11 +178,25 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
         drain()
     }
 
-    /// `nil`: answered or given up meanwhile. The rest is then withheld, never cut short by an END_STREAM
-    /// that would make half a body look whole.
-    func readBody(of slot: HTTP2Slot, into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, last: Bool)?
-    {
-        guard let body = slot.call?.request.body else { return nil }
+    /// What of a body goes out next.
+    enum BodyPiece {
+        case bytes(count: Int, last: Bool)
+        /// Answered or given up meanwhile. The rest is withheld, never cut short by an END_STREAM that would
+        /// make half a body look whole.
+        case withheld
+        /// It waited for the peer's window, and its lease ended meanwhile: the stream is cancelled.
+        case cancelled
+    }
+
+    func readBody(of slot: HTTP2Slot, into buffer: UnsafeMutableRawBufferPointer) -> BodyPiece {
+        guard let call = slot.call else { return .withheld }
+        // In the turn of its submission the lease has just been looked at: nearly always.
+        if slot.turn != turns, world.instant() >= call.sendBefore {
+            finish(slot, .leaseRanOut, .unprocessed)
+            reset(slot)
+            return .cancelled
+        }
+        let body = call.request.body
         let count = min(buffer.count, body.count - slot.bodyOffset)
         body.reveal { bytes in
             buffer.copyMemory(
@@ -189,7 +205,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
         slot.bodyOffset += count
         unsentBytes -= count
         slot.bodySent = slot.bodyOffset == body.count
-        return (count, slot.bodySent)
+        return .bytes(count: count, last: slot.bodySent)
     }
 
     func received(_ bytes: UnsafeBufferPointer<UInt8>, on slot: HTTP2Slot) {
@@ -233,6 +249,7 @@ extension HTTP2Connection {
         turning = true
         repeat {
             turnAgain = false
+            turns &+= 1
             takeInbox()
             submitPending()
             write()
@@ -266,6 +283,7 @@ extension HTTP2Connection {
             }
             guard let call = slot.call else { preconditionFailure("a slot in the queue has its call") }
             slot.sentAt = wall
+            slot.turn = turns
             guard now < call.sendBefore else {
                 pending.removeFirst()
                 endUnsubmitted(slot, .leaseRanOut)

@@ -85,12 +85,13 @@ extension HTTP2Connection {
             defer { inbox.slots = [] }
             return inbox.slots
         }
+        let isIdle = pending.isEmpty && queued.isEmpty && inFlight.allSatisfy { $0.call == nil }
         for slot in inFlight { finish(slot, .connectionLost, slot.bodySent ? .unknown : .unprocessed) }
         for slot in Array(pending) + queued { endUnsubmitted(slot, .connectionLost) }
         inFlight.removeAll()
         pending.removeAll()
         session = nil
-        pool.ended(tag, proved: state.proved, because: code)
+        pool.ended(tag, proved: state.proved, idle: isIdle, because: code)
         for (continuation, answer) in finished { continuation.resume(returning: answer) }
         finished.removeAll()
     }

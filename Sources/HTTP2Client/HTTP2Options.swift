@@ -25,6 +25,9 @@ package struct HTTP2Options: Sendable {
     /// Everything has been full for so long before another connection is opened: a full loopback peer frees a
     /// stream within a millisecond, and a handshake costs more than that.
     package var growAfter: Duration = .milliseconds(25)
+    /// A connection that stood for so long without a good answer, and ends with nothing under way, was closed
+    /// for being idle and has not failed: peers close so after some ten seconds or more.
+    package var restAfter: Duration = .seconds(5)
     /// First wait before connecting again after a connection that gave no good answer; doubles, with full
     /// jitter, up to the cap (push-services §9).
     package var backoffBase: Duration = .seconds(1)

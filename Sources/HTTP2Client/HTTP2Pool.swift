@@ -131,7 +131,7 @@ extension HTTP2Pool {
     private func enqueue(
         _ waiter: Waiter, ahead: Bool, until: ContinuousClock.Instant?, id: borrowing Mutex<UInt64>
     ) {
-        enum Step { case slot(HTTP2Connection), refused, queued(first: Bool) }
+        enum Step { case slot(HTTP2Connection), refused, queued(first: Bool, wakes: Bool) }
         let now = world.instant()
         let step = state.withLock { state -> Step in
             if state.stopping || Task.isCancelled { return .refused }
@@ -139,13 +139,13 @@ extension HTTP2Pool {
             let first = state.waitingCount == 0
             let number = state.wait(waiter, ahead: ahead, until: until, now: now)
             id.withLock { $0 = number }
-            return .queued(first: first)
+            return .queued(first: first, wakes: state.rests)
         }
         switch step {
         case .slot(let link): waiter.resume(returning: HTTP2Slot(on: link))
         case .refused: waiter.resume(returning: nil)
-        case .queued(let first):
-            if first { lookLater(options.growAfter) }
+        case .queued(let first, let wakes):
+            if wakes { look() } else if first { lookLater(options.growAfter) }
             if let until { lookLater(until - now) }
         }
     }
@@ -195,9 +195,12 @@ extension HTTP2Pool {
     /// A connection's first good answer.
     func proved() { state.withLock { $0.proved() } }
 
-    func ended(_ tag: HTTP2ConnectionTag, proved: Bool, because code: HTTP2Error.Code?) {
+    /// - Parameter idle: no request was under way.
+    func ended(_ tag: HTTP2ConnectionTag, proved: Bool, idle: Bool, because code: HTTP2Error.Code?) {
         let (now, random) = (world.instant(), world.random())
-        state.withLock { $0.ended(tag.number, proved: proved, now: now, random: random) }
+        state.withLock {
+            $0.ended(tag.number, proved: proved, idle: idle && code == nil, now: now, random: random)
+        }
         if let code {
             counters.failed.increment()
             note(code)

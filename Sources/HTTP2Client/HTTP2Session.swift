@@ -91,9 +91,14 @@ final class HTTP2Session {
             let piece = owner.readBody(
                 of: Unmanaged<HTTP2Slot>.fromOpaque(slot).takeUnretainedValue(),
                 into: UnsafeMutableRawBufferPointer(start: buffer, count: length))
-            guard let piece else { return Int(NGHTTP2_ERR_DEFERRED.rawValue) }
-            if piece.last { flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
-            return piece.count
+            switch piece {
+            case .withheld: return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+            // The stream's RST_STREAM is queued already; this only takes its DATA back.
+            case .cancelled: return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+            case .bytes(let count, let last):
+                if last { flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue }
+                return count
+            }
         }
         let stream = nghttp2_submit_request(raw, nil, fields, count, &provider, reference)
         guard stream > 0 else { return false }

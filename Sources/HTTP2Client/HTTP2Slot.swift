@@ -27,6 +27,8 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
     var streamID: Int32 = 0
     /// Whether the header fields were handed to the session's output: the peer may have seen the request.
     var written = false
+    /// The connection's turn in which it was handed to the session, its lease checked.
+    var turn: UInt64 = 0
     var bodyOffset = 0
     /// Whether the last byte of the body was handed over: only then can the peer have acted on it.
     var bodySent = false

@@ -24,6 +24,8 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         var usualBodyBytes = 1024
         var writable = true
         var idleSince: ContinuousClock.Instant
+        /// When it began to take requests.
+        var readySince: ContinuousClock.Instant?
 
         var hasRoom: Bool {
             guard phase == .ready, inUse < limit, writable else { return false }
@@ -62,6 +64,8 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
     /// Connections in a row that ended without a good answer.
     private(set) var failures = 0
     private var openNotBefore: ContinuousClock.Instant?
+    /// The peer closed the last connection for want of requests: the next is opened when somebody has one.
+    private(set) var rests = false
     private(set) var running = false
     private(set) var stopping = false
 
@@ -117,6 +121,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         entries[index].link = link
         entries[index].phase = .ready
         entries[index].idleSince = now
+        entries[index].readySince = now
         return take(report, at: index, now: now)
     }
 
@@ -148,9 +153,19 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
 
     /// A connection ended or never stood. `proved`: it gave a good answer in its life; only one that did not
     /// makes the next wait, so that a refused credential or a full peer meets no storm of connections.
-    mutating func ended(_ tag: Int, proved: Bool, now: ContinuousClock.Instant, random: UInt64) {
+    ///
+    /// - Parameter idle: it ended without a fault and with no request under way. If it had served, or stood
+    ///   for a while, nothing has failed, and the next one is opened on demand and at once.
+    mutating func ended(
+        _ tag: Int, proved: Bool, idle: Bool = false, now: ContinuousClock.Instant, random: UInt64
+    ) {
         guard let index = index(of: tag) else { return }
-        entries.remove(at: index)
+        let stood = entries.remove(at: index).readySince.map { now - $0 >= options.restAfter } ?? false
+        if idle, proved || stood {
+            (failures, openNotBefore) = (0, nil)
+            rests = true
+            return
+        }
         guard !proved else { return }
         let doublings = min(failures, 20)
         failures += 1
@@ -174,6 +189,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
             }
             let tag = nextTag
             nextTag += 1
+            rests = false
             entries.append(Entry(tag: tag, idleSince: now))
             plan.open.append(tag)
             if fullSince != nil { fullSince = now }
@@ -202,7 +218,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
             }
         }
         guard entries.count < 4 * options.maximumConnections else { return nil }
-        if standing + connecting == 0 { return now }
+        if standing + connecting == 0 { return rests && waiting.isEmpty ? nil : now }
         guard let fullSince, standing + connecting < options.maximumConnections,
             connecting < max(1, standing), standing > 0
         else { return nil }

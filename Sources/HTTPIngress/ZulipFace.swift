@@ -34,9 +34,16 @@ package struct ZulipFace: HTTPFace {
     }
 
     package var routes: [HTTPRoute] {
-        ZulipPath.allCases.map { HTTPRoute(.exact($0.rawValue), bodyLimitBytes: $0.bodyLimitBytes) }
+        ZulipPath.allCases.map {
+            HTTPRoute(
+                .exact($0.rawValue), bodyLimitBytes: $0.bodyLimitBytes, takesLeadingSlashes: true)
+        }
             // What lies beside them gets this protocol's 404, not the server's.
-            + [HTTPRoute(.prefix("/api/v1/remotes/"), bodyLimitBytes: ZulipLimits.formBodyBytes)]
+            + [
+                HTTPRoute(
+                    .prefix("/api/v1/remotes/"), bodyLimitBytes: ZulipLimits.formBodyBytes,
+                    takesLeadingSlashes: true)
+            ]
     }
 
     package func respond(to inbound: HTTPInbound) async -> HTTPOutbound {

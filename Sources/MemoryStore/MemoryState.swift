@@ -275,10 +275,11 @@ struct MemoryState {
     }
 
     mutating func claim(
-        _ lane: String, _ due: UnixTime, _ limit: Int, _ owner: OwnerID, _ clock: UnixTime
+        _ lane: String, _ due: UnixTime, _ limit: Int, _ classes: ClosedRange<PushClass>, _ owner: OwnerID,
+        _ clock: UnixTime
     ) -> [StoredPush] {
         var taken: [StoredPush] = []
-        for pushClass in PushClass.allCases where taken.count < limit {
+        for pushClass in PushClass.allCases where classes.contains(pushClass) && taken.count < limit {
             let name = ParkedName(lane: lane, pushClass: pushClass)
             guard var waiting = parked.removeValue(forKey: name) else { continue }
             // Ends: each round takes rows out, or is the last. A row that was put off and brought back to the

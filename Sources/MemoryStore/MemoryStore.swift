@@ -103,9 +103,9 @@ package final class MemoryStore: Engine {
     }
 
     package func claim(
-        _ lane: String, due: UnixTime, limit: Int
+        _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
     ) async throws(StoreError) -> [StoredPush] {
-        shared.state.withLock { $0.claim(lane, due, limit, owner, clock()) }
+        shared.state.withLock { $0.claim(lane, due, limit, classes, owner, clock()) }
     }
 
     package func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? {

@@ -4,12 +4,12 @@ import PushModel
 extension PostgresCore {
     /// By class, then round robin over origins, in one transaction.
     func claim(
-        _ lane: String, due: UnixTime, limit: Int, _ session: PostgresSession
+        _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>, _ session: PostgresSession
     ) throws(PostgresFault) -> [StoredPush] {
         let taken = try session.transaction { session throws(PostgresFault) -> [StoredPush] in
             var taken: [StoredPush] = []
             var opening = [Query(PostgresSQL.begin)]
-            for pushClass in PushClass.allCases where taken.count < limit {
+            for pushClass in PushClass.allCases where classes.contains(pushClass) && taken.count < limit {
                 taken += try claim(
                     Cursor(lane: lane, pushClass: pushClass), due: due, limit: limit - taken.count, session,
                     &opening)

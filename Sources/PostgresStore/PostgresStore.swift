@@ -314,9 +314,11 @@ extension PostgresStore {
         return try outcome.get()
     }
 
-    package func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
+    package func claim(
+        _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
+    ) async throws(StoreError) -> [StoredPush] {
         try await core.single(.bulk) { [core] session throws(PostgresFault) in
-            try core.claim(lane, due: due, limit: limit, session)
+            try core.claim(lane, due: due, limit: limit, classes: classes, session)
         }
     }
 

@@ -141,8 +141,10 @@ package protocol Engine: Sendable {
         _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> [Bool]
     /// Parked pushes of this owner, and perhaps of dead ones before they are taken over; a living owner keeps
-    /// its own.
-    func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush]
+    /// its own. By class, the most urgent first, and none but these.
+    func claim(
+        _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
+    ) async throws(StoreError) -> [StoredPush]
     /// The earliest moment at which `claim` has something.
     func nextDue(_ lane: String) async throws(StoreError) -> UnixTime?
     /// Removes at most `limit` pushes whose custody has ended, of those that this owner has parked and of
@@ -175,6 +177,13 @@ package protocol Engine: Sendable {
     func setting(_ name: String) async throws(StoreError) -> [UInt8]?
     /// Writes a named value if there is none yet; the value that stands afterwards.
     func settle(setting name: String, to value: [UInt8]) async throws(StoreError) -> [UInt8]
+}
+
+extension Engine {
+    /// Of all classes.
+    package func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
+        try await claim(lane, due: due, limit: limit, classes: .urgent ... .background)
+    }
 }
 
 /// What an operator may ask an engine about single owed pushes, beside the ways of ``Engine``.

@@ -113,10 +113,19 @@ package struct Answer: Sendable {
     package var reason: Reason
     /// When the request left, by the wall clock: an answer without a time counts as of then.
     package var sentAt: UnixTime
-    /// Whether the service may have processed the request although no answer came.
+    /// Whether the service answered and, if not, whether it may have processed the request all the same.
     package var fate: Fate
 
-    package enum Fate: Sendable, Hashable { case answered, unprocessed, unknown }
+    package enum Fate: Sendable, Hashable {
+        /// These are the service's own words.
+        case answered
+        /// No service has looked at the request.
+        case unprocessed
+        /// It may have been processed, or not.
+        case unknown
+        /// Refused here, without asking anybody: it says something of the push and nothing of the service.
+        case local
+    }
 
     package init(_ outcome: Outcome, _ reason: Reason, sentAt: UnixTime, fate: Fate = .answered) {
         self.outcome = outcome

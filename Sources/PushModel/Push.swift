@@ -12,6 +12,15 @@ package enum Environment: String, Sendable, Hashable, CaseIterable {
 package enum PushClass: UInt8, Sendable, Hashable, CaseIterable, Comparable {
     case urgent = 0, normal = 1, background = 2
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+
+    /// The next more urgent one, if there is one.
+    package init?(above other: PushClass) {
+        switch other {
+        case .urgent: return nil
+        case .normal: self = .urgent
+        case .background: self = .normal
+        }
+    }
 }
 
 /// How long a relay owes what it accepted: until the outcome, or until the process ends.
@@ -113,6 +122,9 @@ package struct APNsMessage: Sendable {
         case .asNamed: bundle
         }
     }
+
+    /// Whether it is for PushKit, by its type or by the topic that the client named.
+    package var isVoIP: Bool { pushType == .voip || topic.hasSuffix(APNsPushType.voip.topicSuffix) }
 
     /// The bundle id of the app whose credentials send this: a topic that was named whole may have a push
     /// type's suffix, which no configured bundle has.

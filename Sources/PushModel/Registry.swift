@@ -183,7 +183,9 @@ package protocol Outbox: Sendable {
     /// no longer ours at that epoch.
     func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool]
     /// Takes parked pushes of a lane that are due into memory: by class, then round robin over origins.
-    func claim(_ lane: LaneName, due: UnixTime, limit: Int) async throws(StoreError) -> [OwedPush]
+    func claim(
+        _ lane: LaneName, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
+    ) async throws(StoreError) -> [OwedPush]
     /// The earliest `notBefore` of a lane's parked pushes that are ours or a dead process's.
     func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime?
     /// Removes at most `limit` parked pushes whose custody has ended; how many of each lane.
@@ -203,4 +205,11 @@ package protocol Outbox: Sendable {
     /// everything back, after an answer of the store was lost.
     func reclaim(limit: Int) async throws(StoreError) -> Int
     func load() async throws(StoreError) -> OutboxLoad
+}
+
+extension Outbox {
+    /// Of all classes.
+    package func claim(_ lane: LaneName, due: UnixTime, limit: Int) async throws(StoreError) -> [OwedPush] {
+        try await claim(lane, due: due, limit: limit, classes: .urgent ... .background)
+    }
 }

@@ -40,8 +40,10 @@ extension ForwardingEngine {
         try await base.settle(steps, feedback: feedback, now: now)
     }
 
-    package func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
-        try await base.claim(lane, due: due, limit: limit)
+    package func claim(
+        _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
+    ) async throws(StoreError) -> [StoredPush] {
+        try await base.claim(lane, due: due, limit: limit, classes: classes)
     }
 
     package func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? {

@@ -6,6 +6,7 @@ extension EngineConformance {
             ConformanceCase("an accepted push is owed until settled, once", settling),
             ConformanceCase("a retry waits parked until it is due", retrying),
             ConformanceCase("claim goes by class, then round robin over origins", turns),
+            ConformanceCase("a claim for calls leaves what is below them", classes),
             ConformanceCase(
                 "what a dead process owed is taken over, and its word no longer counts", takeover),
             ConformanceCase("a claim voids what was said of the push before", claimVoids),
@@ -79,6 +80,27 @@ extension EngineConformance {
             total += more.count
         }
         try expect(total == pushes.count, "each is claimed once")
+    }
+
+    private static func classes(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let pushes = [
+            Samples.push(1, rig, pushClass: .background, origin: 1, parked: true),
+            Samples.push(2, rig, pushClass: .normal, origin: 1, parked: true),
+            Samples.push(3, rig, pushClass: .urgent, origin: 2, parked: true),
+            Samples.push(4, rig, pushClass: .normal, origin: 2, parked: true)
+        ]
+        _ = try await Samples.accept(pushes, engine, rig)
+        let now = rig.clock.now
+        let calls = try await engine.claim(Samples.lane, due: now, limit: 5, classes: .urgent ... .urgent)
+        try expect(calls.map(\.id) == [pushes[2].id], "the call, and nothing below it")
+        let none = try await engine.claim(Samples.lane, due: now, limit: 5, classes: .urgent ... .urgent)
+        try expect(none.isEmpty, "there is no other")
+        let messages = try await engine.claim(Samples.lane, due: now, limit: 5, classes: .urgent ... .normal)
+        try expect(Set(messages.map(\.id)) == [pushes[1].id, pushes[3].id], "the messages, of both origins")
+        try expect(try await engine.load().lanes[Samples.lane] == 1, "one is still parked")
+        let rest = try await engine.claim(Samples.lane, due: now, limit: 5)
+        try expect(rest.map(\.id) == [pushes[0].id], "and the rest is there for whoever asks for all")
     }
 
     private static func takeover(_ rig: EngineRig) async throws {

@@ -26,9 +26,11 @@ extension SQLiteWriter {
     static let inMemory = "SELECT seq, lane FROM outbox WHERE owner = ? AND parked = 0 LIMIT ?"
 
     /// Parked pushes of a lane that are due: by class, then round robin over origins, oldest first.
-    func claim(_ lane: String, due: UnixTime, limit: Int, _ db: Database) throws -> [StoredPush] {
+    func claim(
+        _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>, _ db: Database
+    ) throws -> [StoredPush] {
         var claimed: [StoredPush] = []
-        for level in PushClass.allCases where claimed.count < limit {
+        for level in PushClass.allCases where classes.contains(level) && claimed.count < limit {
             claimed += try claim(lane, level, due: due, limit: limit - claimed.count, db)
         }
         for index in claimed.indices {

@@ -204,8 +204,10 @@ extension SQLiteStore {
         }
     }
 
-    package func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
-        try await queue.submit(.bulk) { try $0.claim(lane, due: due, limit: limit, $1) }
+    package func claim(
+        _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
+    ) async throws(StoreError) -> [StoredPush] {
+        try await queue.submit(.bulk) { try $0.claim(lane, due: due, limit: limit, classes: classes, $1) }
     }
 
     package func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? {

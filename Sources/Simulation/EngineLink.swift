@@ -205,17 +205,19 @@ extension EngineLink {
         return done
     }
 
-    func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
+    func claim(
+        _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
+    ) async throws(StoreError) -> [StoredPush] {
         var rows: [StoredPush] = []
         if sabotage.contains(.claimsOthers), let ghost {
             rows = try await call(.claim) { (_) throws(StoreError) in
-                try await ghost.claim(lane, due: due, limit: limit)
+                try await ghost.claim(lane, due: due, limit: limit, classes: classes)
             }
         }
         let left = limit - rows.count
         if left > 0 {
             rows += try await call(.claim) { (engine) throws(StoreError) in
-                try await engine.claim(lane, due: due, limit: left)
+                try await engine.claim(lane, due: due, limit: left, classes: classes)
             }
         }
         let handled = rows.map(handled)

@@ -159,7 +159,7 @@ final class SimulatedProvider: DirectProvider {
         }
         if device >= Traits.MadeUp.byUs {
             book.refused(number)
-            return Answer(.unregistered(since: nil), .badDeviceToken, sentAt: sentAt)
+            return Answer(.unregistered(since: nil), .badDeviceToken, sentAt: sentAt, fate: .local)
         }
         if push.custody == .durable {
             book.sending(push, number, by: life) {
@@ -174,6 +174,8 @@ final class SimulatedProvider: DirectProvider {
             state.withLock { $0.failures = 0 }
             switch outcome {
             case .retry, .misconfigured(.credential): break
+            // Older than the registration: it goes on.
+            case .unregistered(let since?) where since < push.touchedAt: break
             case .unregistered where lane.environment == .production && reason == .badDeviceToken: break
             default: if push.custody == .durable { book.answered(number, push.id, to: life) }
             }

@@ -70,9 +70,11 @@ extension WatchedStore: Outbox {
         try await store.settle(settlements, feedback: feedback)
     }
 
-    func claim(_ lane: LaneName, due: UnixTime, limit: Int) async throws(StoreError) -> [OwedPush] {
+    func claim(
+        _ lane: LaneName, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
+    ) async throws(StoreError) -> [OwedPush] {
         guard faults.mayClaim(lane) else { return [] }
-        return try await store.claim(lane, due: due, limit: limit).map(faults.estranges)
+        return try await store.claim(lane, due: due, limit: limit, classes: classes).map(faults.estranges)
     }
 
     func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? { try await store.nextDue(lane) }

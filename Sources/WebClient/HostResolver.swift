@@ -1,7 +1,6 @@
 import CWiping
 import NIOPosix
 package import PushModel
-import Synchronization
 
 #if canImport(Darwin)
 import Darwin
@@ -20,7 +19,7 @@ package struct SystemResolver: HostResolver {
     package init() {}
 
     package func resolve(_ host: String) async throws(WebError) -> [IPAddress] {
-        let answer = Answer()
+        let answer = FirstAnswer<[IPAddress]>()
         let addresses = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 answer.wait(continuation)
@@ -71,32 +70,6 @@ package struct SystemResolver: HostResolver {
                 high: UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: start, as: UInt64.self)),
                 low: UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: start + 8, as: UInt64.self)))
         default: return nil
-        }
-    }
-
-    /// Resumes the waiting caller once, whoever comes first: the look-up or a cancellation.
-    private final class Answer: Sendable {
-        private struct State {
-            var waiter: CheckedContinuation<[IPAddress], Never>?
-            var given: [IPAddress]?
-        }
-        private let state = Mutex(State())
-
-        func wait(_ waiter: CheckedContinuation<[IPAddress], Never>) {
-            let given = state.withLock { state -> [IPAddress]? in
-                if state.given == nil { state.waiter = waiter }
-                return state.given
-            }
-            if let given { waiter.resume(returning: given) }
-        }
-
-        func give(_ addresses: [IPAddress]) {
-            let waiter = state.withLock { state -> CheckedContinuation<[IPAddress], Never>? in
-                defer { state.waiter = nil }
-                if state.given == nil { state.given = addresses }
-                return state.waiter
-            }
-            waiter?.resume(returning: addresses)
         }
     }
 }

@@ -12,7 +12,8 @@ public struct ZulipError: PushError {
             missingParameter
         case wrongType, tooManyRequests, payloadTooLarge, rateLimited, overloaded
         // Sign-up
-        case wrongLength, invalidUUID, invalidHostname, invalidMail, mailDomainRefused, keyOfOtherServer
+        case wrongLength, invalidUUID, invalidHostname, invalidMail, mailDomainRefused, mailDomainUnknown
+        case keyOfOtherServer
         case serverIsDeactivated, hostnameTaken, notAdmitted, unknownHostname, noChallenge, challengeFailed
         // Realms
         case unknownRealm, realmOfOtherServer, realmRegisteredElsewhere
@@ -46,13 +47,14 @@ public struct ZulipError: PushError {
     public var blame: Blame {
         switch code {
         case .overloaded: .ourselves
+        case .mailDomainUnknown: .operator
         default: .peer
         }
     }
 
     public var retry: RetryAdvice {
         switch code {
-        case .overloaded, .rateLimited, .challengeFailed: .later
+        case .overloaded, .rateLimited, .challengeFailed, .mailDomainUnknown: .later
         default: .never
         }
     }
@@ -86,6 +88,7 @@ public struct ZulipError: PushError {
         case .invalidHostname: "The hostname is not valid: it is a host with at most a port."
         case .invalidMail: "Enter a valid email address."
         case .mailDomainRefused: "The domain of the email address does not take mail."
+        case .mailDomainUnknown: "The domain of the email address could not be looked up; try again later."
         case .keyOfOtherServer: "Zulip server auth failure: key does not match role"
         case .hostnameTaken: "A server with this hostname already exists"
         case .notAdmitted: "This relay does not admit this hostname. Ask whoever runs it."

@@ -2,6 +2,9 @@
 public enum ZulipLimits {
     /// Items of one notify call (§9). A real origin sends one user's devices at a time.
     public static let requestsPerCall = 1_000
+    /// Tokens of each kind in one legacy notify call (§5.7): as many as the sealed call has items, and more
+    /// phones than one user has.
+    public static let legacyTokens = 1_000
     /// Body of a notify call: 1,000 items of the largest size that a push service takes.
     public static let notifyBodyBytes = 4 << 20
     /// Body of an analytics call: deployed servers upload up to 10,000 rows of each of three kinds at once,
@@ -44,6 +47,9 @@ public enum ZulipLimits {
     public static let realmsPerServer = 5_000
     /// An invitation admits one sign-up of a host within so long (DESIGN §5).
     public static let invitationLife = Duration.seconds(7 * 86_400)
+    /// How long a rotated key stays good where the new one is not used (§5.2): the deployed `--rotate-key`
+    /// uploads once more with the old key before it writes the new one down.
+    public static let oldKeyLife = Duration.seconds(600)
     /// A transfer must be finished within so long.
     public static let challengeLife = Duration.seconds(600)
     /// What a host may answer to the verification request, and how long it may take.

@@ -5,26 +5,38 @@ import Testing
 @Suite("A lane's breaker")
 struct BreakerTests {
     let sent = UnixTime(seconds: 5)
-    var breaker = Breaker(answers: 100, addresses: 20)
+    var breaker = Breaker(answers: 100, addresses: 20, witnesses: 3, memory: .seconds(3_600))
+    private let start = ContinuousClock.now
 
-    private func answer(_ outcome: Outcome, _ reason: Reason) -> Answer {
-        Answer(outcome, reason, sentAt: sent)
+    private mutating func note(
+        _ outcome: Outcome, _ reason: Reason, address: Int, origin: UInt64? = 1, after span: Duration = .zero,
+        fate: Answer.Fate = .answered
+    ) -> Breaker.Change {
+        breaker.note(
+            Answer(outcome, reason, sentAt: sent, fate: fate), address: address,
+            origin: origin.map { Digest16(high: 0, low: $0) }, at: start + span)
+    }
+
+    private mutating func fault(_ address: Int, origin: UInt64? = 1, after span: Duration = .zero)
+        -> Breaker.Change
+    {
+        note(.unregistered(since: nil), .badDeviceToken, address: address, origin: origin, after: span)
     }
 
     @Test("A fault of the credential halts at once, and an acceptance resumes")
     mutating func credential() {
         #expect(
-            breaker.note(answer(.misconfigured(.credential), .invalidProviderToken), address: 1)
+            note(.misconfigured(.credential), .invalidProviderToken, address: 1)
                 == .halted(.credential))
-        #expect(breaker.note(answer(.misconfigured(.credential), .invalidProviderToken), address: 1) == .none)
-        #expect(breaker.note(answer(.accepted, .ok), address: 2) == .resumed)
+        #expect(note(.misconfigured(.credential), .invalidProviderToken, address: 1) == .none)
+        #expect(note(.accepted, .ok, address: 2) == .resumed)
         #expect(breaker.state == .open)
     }
 
     @Test("One address with a bad topic, a thousand times, never halts a lane")
     mutating func oneAddress() {
         for _ in 0..<1_000 {
-            #expect(breaker.note(answer(.misconfigured(.target), .topicDisallowed), address: 7) == .none)
+            #expect(note(.misconfigured(.target), .topicDisallowed, address: 7) == .none)
         }
         #expect(breaker.state == .open)
         #expect(!breaker.sparesRegistrations)
@@ -34,41 +46,98 @@ struct BreakerTests {
     mutating func twentyAddresses() {
         for address in 0..<19 {
             #expect(
-                breaker.note(answer(.unregistered(since: nil), .badDeviceToken), address: address) == .none)
+                note(.unregistered(since: nil), .badDeviceToken, address: address) == .none)
         }
         #expect(!breaker.sparesRegistrations)
         #expect(
-            breaker.note(answer(.unregistered(since: nil), .badDeviceToken), address: 19) == .halted(.targets)
+            note(.unregistered(since: nil), .badDeviceToken, address: 19) == .halted(.targets)
         )
         #expect(breaker.sparesRegistrations)
-        #expect(breaker.note(answer(.accepted, .ok), address: 1) == .resumed)
+        #expect(note(.accepted, .ok, address: 1) == .resumed)
         #expect(!breaker.sparesRegistrations)
     }
 
     @Test("An acceptance among them starts the count anew")
     mutating func acceptanceBetween() {
         for address in 0..<19 {
-            _ = breaker.note(answer(.misconfigured(.target), .badTopic), address: address)
+            _ = note(.misconfigured(.target), .badTopic, address: address)
         }
-        #expect(breaker.note(answer(.accepted, .ok), address: 50) == .none)
-        #expect(breaker.note(answer(.misconfigured(.target), .badTopic), address: 19) == .none)
+        #expect(note(.accepted, .ok, address: 50) == .none)
+        #expect(note(.misconfigured(.target), .badTopic, address: 19) == .none)
         #expect(breaker.state == .open)
     }
 
     @Test("Only the last hundred answers count")
     mutating func window() {
         for address in 0..<19 {
-            _ = breaker.note(answer(.misconfigured(.target), .badTopic), address: address)
+            _ = note(.misconfigured(.target), .badTopic, address: address)
         }
-        for _ in 0..<100 { _ = breaker.note(answer(.retry(after: nil), .serviceUnavailable), address: 500) }
-        #expect(breaker.note(answer(.misconfigured(.target), .badTopic), address: 19) == .none)
+        for _ in 0..<100 { _ = note(.retry(after: nil), .serviceUnavailable, address: 500) }
+        #expect(note(.misconfigured(.target), .badTopic, address: 19) == .none)
         #expect(breaker.state == .open)
+    }
+
+    @Test("What was refused here counts for nothing, however many addresses it is")
+    mutating func local() {
+        for address in 0..<200 {
+            let change = note(.unregistered(since: nil), .badDeviceToken, address: address, fate: .local)
+            #expect(change == .none)
+        }
+        #expect(!breaker.sparesRegistrations)
+    }
+
+    @Test("As many origins must witness as the app has, and no more than three", arguments: 1...5)
+    mutating func witnesses(_ origins: UInt64) {
+        for origin in 1...origins {
+            _ = note(.accepted, .ok, address: 1_000, origin: origin)
+        }
+        for address in 0..<50 {
+            let change = fault(address, origin: 1)
+            #expect(change == (origins == 1 && address == 19 ? .halted(.targets) : .none))
+        }
+        guard origins > 1 else { return }
+        let second = fault(50, origin: 2)
+        #expect(second == (origins == 2 ? .halted(.targets) : .none))
+        guard origins > 2 else { return }
+        let third = fault(51, origin: 3)
+        #expect(third == .halted(.targets))
+    }
+
+    @Test("An origin that has not been heard of for an hour is none that the app has")
+    mutating func memory() {
+        _ = note(.accepted, .ok, address: 1_000, origin: 2)
+        for address in 0..<30 { #expect(fault(address, after: .seconds(3_599)) == .none) }
+        #expect(fault(30, after: .seconds(3_600)) == .halted(.targets))
+    }
+
+    @Test("An origin that comes ends a halt without its witness, twice at most, and spares registrations")
+    mutating func reopened() {
+        func origin(_ number: UInt64) -> Digest16 { Digest16(high: 0, low: number) }
+        for address in 0..<20 { _ = fault(address) }
+        #expect(breaker.state == .halted(.targets))
+        #expect(breaker.heard(of: origin(1), at: start) == .none)
+        #expect(breaker.heard(of: origin(2), at: start) == .reopened)
+        #expect(breaker.state == .open && breaker.sparesRegistrations)
+        #expect(fault(20) == .none)
+        #expect(fault(21, origin: 2) == .halted(.targets))
+        #expect(breaker.heard(of: origin(3), at: start) == .reopened)
+        #expect(fault(22, origin: 3) == .halted(.targets))
+        #expect(breaker.heard(of: origin(4), at: start) == .none)
+        #expect(note(.accepted, .ok, address: 1) == .resumed)
+        #expect(!breaker.sparesRegistrations)
+    }
+
+    @Test("Whoever can be no witness is no origin that must be one")
+    mutating func volatile() {
+        for address in 0..<19 { _ = fault(address) }
+        _ = note(.retry(after: nil), .serviceUnavailable, address: 1, origin: nil)
+        #expect(fault(19) == .halted(.targets))
     }
 
     @Test("A true 410 blames its address and nothing else")
     mutating func unregistered() {
         for address in 0..<200 {
-            let change = breaker.note(answer(.unregistered(since: sent), .unregisteredAPNs), address: address)
+            let change = note(.unregistered(since: sent), .unregisteredAPNs, address: address)
             #expect(change == .none)
         }
     }

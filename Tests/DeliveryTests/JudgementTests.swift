@@ -11,11 +11,11 @@ struct JudgementTests {
     private func judge(
         _ push: OwedPush, _ outcome: Outcome, _ reason: Reason, spares: Bool = false,
         fate: Answer.Fate = .answered,
-        random: UInt64 = .max
+        random: UInt64 = .max, unreached: Int = 0
     ) -> Judgement {
         Judgement.of(
             push, answer: Answer(outcome, reason, sentAt: sent, fate: fate), outcome: outcome, spares: spares,
-            now: now, limits: limits, random: random)
+            now: now, limits: limits, random: random, unreached: unreached)
     }
 
     private func expiry(_ judged: Judgement) -> UnixTime? {
@@ -55,14 +55,56 @@ struct JudgementTests {
         #expect(expiry(judged) == UnixTime(seconds: 9_000))
     }
 
-    @Test("A 410 from before the registration was renewed expires nothing")
+    @Test("A 410 from before the registration was renewed expires nothing, and is tried again a few times")
     func renewed() {
+        for attempt in 0..<5 {
+            let judged = judge(
+                samplePush(1, touchedAt: UnixTime(seconds: 9_500), attempt: attempt),
+                .unregistered(since: UnixTime(seconds: 9_000)),
+                .unregisteredAPNs)
+            #expect(judged.feedback.isEmpty)
+            #expect(judged.first == (attempt < 4 ? .retry : .rejected))
+            guard attempt < 4 else {
+                #expect(judged.step == .settle)
+                continue
+            }
+            let wait = Duration.milliseconds((1_000 << attempt) - 1)
+            let isParked = wait > limits.keepRetryWithin
+            #expect(
+                judged.step
+                    == .retry(notBefore: now + wait, attempt: attempt + 1, lane: sampleLane, parked: isParked)
+            )
+        }
+    }
+
+    @Test("What was refused here blames its registration, whatever a lane meets")
+    func local() {
         let judged = judge(
-            samplePush(1, touchedAt: UnixTime(seconds: 9_500)),
-            .unregistered(since: UnixTime(seconds: 9_000)),
-            .unregisteredAPNs)
-        #expect(judged.feedback.isEmpty)
-        #expect(judged.first == .rejected)
+            samplePush(1), .unregistered(since: nil), .badDeviceToken, spares: true, fate: .local)
+        #expect(judged.first == .unregistered && expiry(judged) == sent)
+    }
+
+    @Test("A call whose fate is unknown has ended; one that nobody looked at, and a message, have not")
+    func calls() {
+        let call = samplePush(1, pushClass: .urgent)
+        for reason in [Reason.deadlineExceeded, .connectionLost] {
+            let judged = judge(call, .retry(after: nil), reason, fate: .unknown)
+            #expect(judged.step == .settle && judged.first == .retry && judged.isSpentCall)
+            #expect(judge(samplePush(2), .retry(after: nil), reason, fate: .unknown).step != .settle)
+        }
+        #expect(judge(call, .retry(after: nil), .notReached, fate: .unprocessed).step != .settle)
+        #expect(judge(call, .retry(after: nil), .serviceUnavailable).step != .settle)
+    }
+
+    @Test("A push that nobody looks at waits longer each time, but not so long that it leaves memory")
+    func unreached() {
+        for (unreached, wait) in [(0, 999), (1, 1_999), (2, 3_999), (3, 4_999), (1_000, 4_999)] {
+            let judged = judge(
+                samplePush(1), .retry(after: nil), .notReached, fate: .unprocessed, unreached: unreached)
+            let notBefore = now + .milliseconds(wait)
+            #expect(
+                judged.step == .retry(notBefore: notBefore, attempt: 0, lane: sampleLane, parked: false))
+        }
     }
 
     @Test("An answer without a time counts as of the moment the request was sent")

@@ -208,6 +208,56 @@ struct LaneQueueTests {
         #expect(Set(rest) == Set((1...500).filter { $0 % 3 != 0 }.map(Int64.init)))
         #expect(queue.count == 0)
     }
+
+    @Test("What is held is counted by class, wherever it stands and however it goes")
+    func countsByClass() {
+        var queue = LaneQueue(limit: 6)
+        let now = UnixTime(seconds: 100)
+        func counts() -> [Int] { PushClass.allCases.map { queue.count(upTo: $0) } }
+        for number in 1...2 { _ = queue.admit(entry(samplePush(number, pushClass: .background)), now: now) }
+        _ = queue.admit(entry(samplePush(3, notBefore: now + .seconds(5))), now: now)
+        _ = queue.admit(entry(samplePush(4)), now: now)
+        #expect(counts() == [0, 2, 4])
+        queue.setAside(entry(samplePush(5, pushClass: .background)))
+        _ = queue.admit(entry(samplePush(6, pushClass: .urgent)), now: now)
+        #expect(counts() == [1, 3, 6])
+        // The last of the background goes.
+        _ = queue.admit(entry(samplePush(7, pushClass: .urgent)), now: now)
+        #expect(counts() == [2, 4, 6])
+        _ = queue.take()
+        #expect(counts() == [1, 3, 5])
+        _ = queue.remove { $0.push.pushClass == .background }
+        #expect(counts() == [1, 3, 3])
+        _ = queue.remove { _ in true }
+        #expect(counts() == [0, 0, 0])
+    }
+
+    @Test("A full queue makes room for a call out of probes that came back, when nothing else yields")
+    func benchYields() {
+        var queue = LaneQueue(limit: 2)
+        let now = UnixTime(seconds: 100)
+        for number in 1...2 { queue.setAside(entry(samplePush(number))) }
+        #expect(queue.wouldHold(.urgent, origin: Digest16(high: 0, low: 1)))
+        #expect(!queue.wouldHold(.normal, origin: Digest16(high: 0, low: 1)))
+        guard case .displaced(let gone) = queue.admit(entry(samplePush(3, pushClass: .urgent)), now: now)
+        else {
+            Issue.record("the call has no room")
+            return
+        }
+        #expect(gone.push.id == samplePush(1).id && queue.count == 2)
+    }
+
+    @Test("Probes that came back have their turn when all others had it, and go first at the end")
+    func bench() {
+        var queue = LaneQueue(limit: 8)
+        let now = UnixTime(seconds: 100)
+        for number in 3...4 { _ = queue.admit(entry(samplePush(number)), now: now) }
+        for number in 1...2 { queue.setAside(entry(samplePush(number))) }
+        var ended = queue
+        #expect((0..<5).map { _ in queue.takeTurn()?.push.row } == [3, 4, 1, 2, nil])
+        ended.endTurns()
+        #expect((0..<5).map { _ in ended.take()?.push.row } == [1, 2, 3, 4, nil])
+    }
 }
 
 /// A small generator for shuffles in tests (SplitMix64).

@@ -5,7 +5,7 @@ import PushTesting
 import Synchronization
 import Testing
 
-@Suite("Learning an address's environment", .timeLimit(.minutes(5)))
+@Suite("Learning an address's environment", .timeLimit(.minutes(30)))
 struct LearningTests {
     private func plan(_ production: ScriptedProvider, _ sandbox: ScriptedProvider) -> DeliveryService.Plan {
         .of(production, sandbox, environment: .learn)

@@ -7,7 +7,7 @@ import ServiceLifecycle
 import Synchronization
 import Testing
 
-@Suite("Reloads", .timeLimit(.minutes(5)))
+@Suite("Reloads", .timeLimit(.minutes(30)))
 struct ReloadTests {
     @Test("A lane that is replaced loses no push and doubles none", arguments: EngineKind.allCases)
     func replaced(_ kind: EngineKind) async throws {

@@ -22,6 +22,34 @@ struct RouteTests {
         return directory.route(.apns(message), of: Self.instance)
     }
 
+    @Test(
+        "An app without PushKit has no way for VoIP pushes, by type or by topic, and every other push has one"
+    )
+    func voip() {
+        for takes in [true, false] {
+            let app = AppDirectory.App(
+                name: Self.app, bundles: .listed(["org.acme.chat"]), environment: .fixed(.production),
+                hasFCM: true, takesVoIP: takes)
+            let directory = AppDirectory([
+                AppDirectory.Instance(name: Self.instance, apps: [app], fcmApp: Self.app)
+            ])
+            func hasRoute(_ bundle: String, _ form: APNsMessage.TopicForm, _ type: APNsPushType) -> Bool {
+                let message = APNsMessage(
+                    token: Secret("ab".utf8), bundle: bundle, topicForm: form, pushType: type, priority: 10,
+                    payload: Secret("{}".utf8))
+                return directory.route(.apns(message), of: Self.instance) != nil
+            }
+            #expect(hasRoute("org.acme.chat", .suffixedByType, .voip) == takes)
+            #expect(hasRoute("org.acme.chat", .asNamed, .voip) == takes)
+            #expect(hasRoute("org.acme.chat.voip", .asNamed, .voip) == takes)
+            #expect(hasRoute("org.acme.chat.voip", .asNamed, .alert) == takes)
+            #expect(hasRoute("org.acme.chat", .asNamed, .alert))
+            #expect(hasRoute("org.acme.chat.voip-ptt", .asNamed, .pushtotalk))
+            let google = FCMMessage(address: Secret("t".utf8), priority: .high, data: Secret("{}".utf8))
+            #expect(directory.route(.fcm(google), of: Self.instance) != nil)
+        }
+    }
+
     @Test("A topic that was named whole finds its app with and without a push type's suffix")
     func namedTopics() {
         let lane = AppDirectory.Route.lane(

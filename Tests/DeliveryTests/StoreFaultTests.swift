@@ -5,7 +5,7 @@ import PushTesting
 import Synchronization
 import Testing
 
-@Suite("When the store fails", .timeLimit(.minutes(5)))
+@Suite("When the store fails", .timeLimit(.minutes(30)))
 struct StoreFaultTests {
     @Test(
         "A full outbox refuses the whole call, says when to come again, and writes nothing",

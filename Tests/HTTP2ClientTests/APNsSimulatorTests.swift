@@ -84,7 +84,7 @@ private struct Stage: Sendable {
     }
 }
 
-@Suite("The sender against the APNs simulator", .timeLimit(.minutes(5)))
+@Suite("The sender against the APNs simulator", .timeLimit(.minutes(30)))
 struct APNsSimulatorTests {
     @Test("GOAWAY after every 1,000 requests over 20,000 sends, limits moving underneath: 0 lost, 0 doubled")
     func law() async throws {
@@ -100,6 +100,7 @@ struct APNsSimulatorTests {
                     // one lets few through, and what it refuses comes again.
                     let limits: [UInt32] = [1000, 7, 100, 1, 300, 30]
                     var (turn, next) = (0, 0)
+                    // Bound: cancelled with the group, once all have been sent.
                     for await delivery in flow where delivery.number >= next {
                         let limit = limits[turn % limits.count]
                         stage.simulator.turnConnections { $0.streams = limit }
@@ -146,11 +147,16 @@ struct APNsSimulatorTests {
         let answers = try await stage.running { stage in
             [
                 try await stage.send(stage.push(1, token: "00ff")),
-                try await stage.send(stage.push(2, token: "00ee"))
+                try await stage.send(stage.push(2, token: "00ee")),
+                try await stage.send(stage.push(3, token: "no-hex"))
             ]
         }
         #expect(answers[0].outcome == .unregistered(since: since) && answers[0].reason == .unregisteredAPNs)
         #expect(answers[1].outcome == .unregistered(since: nil) && answers[1].reason == .badDeviceToken)
+        // The same word, but nobody was asked.
+        #expect(answers[2].outcome == .unregistered(since: nil) && answers[2].reason == .badDeviceToken)
+        #expect(answers.map(\.fate) == [.answered, .answered, .local])
+        #expect(stage.provider.pool.snapshot().requests == 2)
     }
 
     @Test(
@@ -196,6 +202,7 @@ struct APNsSimulatorTests {
                 group.addTask {
                     // Each time that another 400 were accepted, so that load and kills keep step.
                     var round = 1
+                    // Bound: cancelled with the group, once all have been sent.
                     for await delivery in flow where delivery.number >= round * 400 && round <= 10 {
                         stage.simulator.killConnections()
                         round += 1

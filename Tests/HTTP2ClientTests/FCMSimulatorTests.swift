@@ -60,7 +60,7 @@ private struct FCMStage: Sendable {
     }
 }
 
-@Suite("The sender against the FCM simulator", .timeLimit(.minutes(5)))
+@Suite("The sender against the FCM simulator", .timeLimit(.minutes(30)))
 struct FCMSimulatorTests {
     @Test("A token is fetched once, and pushes to tokens and installation ids are accepted")
     func accepted() async throws {
@@ -118,6 +118,17 @@ struct FCMSimulatorTests {
         )
         #expect(OutcomeKind(answers[2].outcome) == .retry)
         #expect(answers[3].outcome == .retry(after: .seconds(17)))
+    }
+
+    @Test("What Google would refuse without doubt is refused here, and says so")
+    func refusedHere() async throws {
+        let stage = try await FCMStage()
+        let answer = try await stage.running { stage in
+            try await stage.send(data: "{\"k\":\"\(String(repeating: "v", count: 8_192))\"}")
+        }
+        #expect(answer.outcome == .rejected && answer.fate == .local)
+        #expect(stage.simulator.counters.received == 0)
+        #expect(stage.provider.pool.snapshot().requests == 0)
     }
 
     @Test("Without a token nothing is sent: the push is owed, and the fault is ours to mend")

@@ -131,6 +131,51 @@ struct PoolStateTests {
         #expect(state.plan(now: now).open.count == 1)
     }
 
+    @Test("A connection that is closed for being idle has not failed: the next is opened on demand, at once")
+    func idle() {
+        var state = standing([5])
+        for round in 0..<10 {
+            // It serves, and its peer closes it; or nobody has asked for it, and its peer closes it later.
+            let now = start + .seconds(round * 100)
+            let tag = round + 1
+            if round % 2 == 0 { state.proved() }
+            let ends = now + (round % 2 == 0 ? .seconds(1) : options().restAfter)
+            state.ended(tag, proved: round % 2 == 0, idle: true, now: ends, random: .max)
+            #expect(state.plan(now: ends + .seconds(50)).open.isEmpty, "nobody wants one")
+            let waiter = state.wait(1, ahead: false, until: nil, now: ends + .seconds(50))
+            #expect(state.plan(now: ends + .seconds(50)).open == [tag + 1], "round \(round)")
+            _ = state.cancel(waiter)
+            _ = state.ready(tag + 1, Link(), report(limit: 5), now: now + .seconds(100))
+        }
+    }
+
+    @Test("Closed again and again right after it stood, idle or not, a connection waits longer and longer")
+    func closedAtOnce() {
+        var state = State(options: options())
+        state.start()
+        var now = start
+        for round in 0..<8 {
+            let open = state.plan(now: now).open
+            #expect(open.count == 1)
+            _ = state.ready(open.first ?? 0, Link(), report(limit: 5), now: now)
+            now += .milliseconds(100)
+            state.ended(open.first ?? 0, proved: false, idle: true, now: now, random: .max)
+            _ = state.wait(1, ahead: false, until: nil, now: now)
+            let wait = min(Duration.seconds(60), .seconds(1 << round))
+            #expect(state.plan(now: now + wait * 0.99).open.isEmpty)
+            now += wait
+        }
+    }
+
+    @Test("A connection that took requests with it is followed at once if it had served, and fails if not")
+    func lost() {
+        for proved in [true, false] {
+            var state = standing([5])
+            state.ended(1, proved: proved, idle: false, now: start + .seconds(60), random: .max)
+            #expect(state.plan(now: start + .seconds(60)).open.isEmpty == !proved)
+        }
+    }
+
     @Test("The wait is jittered over the whole span")
     func jitter() {
         var state = State(options: options())

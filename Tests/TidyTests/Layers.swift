@@ -4,7 +4,8 @@ enum Layers {
     /// engines, 3 transports and what stands beside the relay, 4 the executable.
     static let level: [String: Int] = [
         "PushModel": 0,
-        "CNghttp2": 1, "CPostgres": 1, "CSodium": 1, "CWiping": 1, "CSecp256k1": 1, "WebSocket": 1,
+        "CNghttp2": 1, "CPostgres": 1, "CSodium": 1, "CWiping": 1, "CSecp256k1": 1, "CResolver": 1,
+        "WebSocket": 1,
         "Primitives": 1,
         "WireFormats": 1, "AtRest": 1, "EventLoops": 1,
         "HTTP2Client": 1,
@@ -40,7 +41,9 @@ enum Layers {
         "HTTP2Client": nio.union([
             "PushModel", "WireFormats", "EventLoops", "CNghttp2", "Foundation"
         ]),
-        "WebClient": nio.union(["PushModel", "WireFormats", "CWiping", "AsyncHTTPClient", "Foundation"]),
+        "WebClient": nio.union([
+            "PushModel", "WireFormats", "CWiping", "CResolver", "AsyncHTTPClient", "Foundation"
+        ]),
         "APNs": nio.union(["PushModel", "WireFormats", "HTTP2Client", "Crypto", "Foundation"]),
         "FCM": nio.union([
             "PushModel", "WireFormats", "HTTP2Client", "Crypto", "CryptoExtras", "Foundation"

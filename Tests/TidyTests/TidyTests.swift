@@ -1,13 +1,24 @@
 import Testing
 
 /// House rules, read off the source tree.
-@Suite("Tidy", .timeLimit(.minutes(2)))
+@Suite("Tidy", .timeLimit(.minutes(30)))
 struct TidyTests {
     @Test("Lengths, imports, banned calls, swallowed errors and safety lines")
     func rulesOfOneFile() throws {
         let files = try Tree.sources()
         #expect(files.count > 20, "the source tree was not found")
         let found = files.flatMap(Rules.all)
+        #expect(found.isEmpty, "\(list(found))")
+    }
+
+    @Test("Tests neither wait without an end that says why nor lean on being scheduled in time")
+    func waits() throws {
+        let files = try Tree.texts(below: "Tests", endings: ["swift"]).filter {
+            // The rules' own samples stand in this folder.
+            !$0.path.hasPrefix("Tests/TidyTests/")
+        }.map { SwiftText(path: $0.path, text: $0.text) }
+        #expect(files.count > 100, "the tests were not found")
+        let found = files.flatMap(WaitRules.all)
         #expect(found.isEmpty, "\(list(found))")
     }
 
@@ -42,6 +53,19 @@ struct TidyTests {
             })
         #expect(declared.count > 20, "the metrics were not found")
         #expect(declared.symmetricDifference(documented).sorted() == [])
+    }
+
+    @Test("Every field of the configuration is read where something is done with it")
+    func configurationFields() throws {
+        let room = "Sources/sealbell/Configuration/"
+        let page = try #require(try Tree.sources().first { $0.path == room + "RelayConfiguration.swift" })
+        let fields = Fields.stored(page)
+        #expect(fields.count > 60, "the fields were not found")
+        let outside = try Tree.texts(below: "Sources/sealbell", endings: ["swift"]).filter {
+            !$0.path.hasPrefix(room)
+        }.map(\.text).joined(separator: "\n")
+        let unread = fields.filter { !Fields.reads(outside, $0.name) }.map { "\($0.type).\($0.name)" }
+        #expect(unread.isEmpty, "read, checked, and never used: \(unread)")
     }
 
     @Test("No unfinished words and no paths of one machine")

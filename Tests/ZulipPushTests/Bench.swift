@@ -7,6 +7,7 @@ import Primitives
 import PushModel
 import PushTesting
 import Synchronization
+import Testing
 import WireFormats
 import ZulipPush
 
@@ -42,7 +43,8 @@ final class TestRelay: Sendable {
     /// - Parameter rows: bound of the outbox.
     init(
         now: UnixTime, pairs: [X25519KeyPair], admission: ZulipAdmission = .open, web: (any WebFetch)? = nil,
-        mailDomains: (any MailDomains)? = nil, seed: UInt64 = 1, rows: Int = 10_000
+        mailDomains: (any MailDomains)? = nil, fallbacks: FallbackAlerts = FallbackAlerts([:]),
+        seed: UInt64 = 1, rows: Int = 10_000
     ) async throws {
         let clock = WallClock(now)
         self.clock = clock
@@ -50,6 +52,7 @@ final class TestRelay: Sendable {
         let instant = ContinuousClock.now
         let world = World(
             now: { clock.now.withLock { $0 } }, instant: { instant },
+            // Bound: the span that the code under test asks for.
             sleep: { try await Task.sleep(for: instant.duration(to: $0), clock: .continuous) },
             random: { random.withLock { $0.next() } })
         self.world = world
@@ -60,7 +63,7 @@ final class TestRelay: Sendable {
         services = StubServices(now: world.now)
         relay = ZulipRelay(
             instance: Self.instance, bouncerKeys: BouncerKeys(pairs), admission: admission, registry: store,
-            web: web, mailDomains: mailDomains, world: world)
+            web: web, mailDomains: mailDomains, fallbacks: fallbacks, world: world)
         let directory = AppDirectory([
             AppDirectory.Instance(
                 name: Self.instance,
@@ -85,6 +88,12 @@ final class TestRelay: Sendable {
 
     /// What stands under a name now.
     func record(_ key: RecordKey) async throws -> Record? { try await store.find([key])[0] }
+
+    /// Under what a device of a realm stands, by whoever has the realm now.
+    func deviceKey(_ realm: UUIDText, _ token: TokenID) async throws -> RecordKey {
+        let known = try #require(try await record(keys.realm(realm)).flatMap { ZulipRealm(body: $0.body) })
+        return keys.device(known.tenancy, token)
+    }
 
     /// Revisions of all devices' records: unchanged when nothing was written.
     func deviceRevisions() async throws -> [UInt64] {
@@ -168,68 +177,39 @@ final class StubServices: Sendable {
         var upstream: [String: Upstream] = [:]
         var sends: [JSONValue] = []
         var isHeld = false
-        var held: [CheckedContinuation<Void, Never>] = []
-        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
-    private let state = Mutex(State())
+    private let state = Noted(State())
     private let now: @Sendable () -> UnixTime
 
     init(now: @escaping @Sendable () -> UnixTime) { self.now = now }
 
     /// What was sent, as vectors write it.
-    var sends: [JSONValue] { state.withLock(\.sends) }
+    var sends: [JSONValue] { state.value.sends }
     /// `nil`: accepted, as at first.
     func answer(_ token: String, with upstream: Upstream?) {
-        state.withLock { $0.upstream[token] = upstream }
+        state.change { $0.upstream[token] = upstream }
     }
     func provider(_ kind: ProviderKind) -> StubProvider { StubProvider(kind, self) }
 
     /// From now on requests arrive and are not answered before ``release()``.
-    func hold() { state.withLock { $0.isHeld = true } }
-
-    func release() {
-        let held = state.withLock { state in
-            state.isHeld = false
-            defer { state.held = [] }
-            return state.held
-        }
-        for continuation in held { continuation.resume() }
-    }
+    func hold() { state.change { $0.isHeld = true } }
+    func release() { state.change { $0.isHeld = false } }
 
     /// Returns once so many requests have arrived.
-    func sends(atLeast count: Int) async {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                if state.sends.count >= count { return true }
-                state.watchers.append((count, continuation))
-                return false
-            }
-            if isThere { continuation.resume() }
-        }
+    func sends(atLeast count: Int, file: String = #fileID, line: Int = #line) async {
+        await state.until(for: "request \(count)", file: file, line: line) { $0.sends.count >= count }
     }
 
     private func arrive(_ seen: JSONValue) async {
-        let watchers = state.withLock { state in
-            state.sends.append(seen)
-            let count = state.sends.count
-            defer { state.watchers.removeAll { $0.count <= count } }
-            return state.watchers.filter { $0.count <= count }
-        }
-        for watcher in watchers { watcher.continuation.resume() }
-        await withCheckedContinuation { continuation in
-            let isHeld = state.withLock { state in
-                if state.isHeld { state.held.append(continuation) }
-                return state.isHeld
-            }
-            if !isHeld { continuation.resume() }
-        }
+        state.change { $0.sends.append(seen) }
+        await state.until(for: "a release of what is held") { !$0.isHeld }
     }
 
     fileprivate func send(_ push: OwedPush) async -> Answer {
         let token = push.message.address.reveal { String(decoding: $0, as: UTF8.self) }
         await arrive(Self.describe(push.message, token))
-        let upstream = state.withLock { $0.upstream[token] }
+        let upstream = state.value.upstream[token]
         let now = now()
         guard let upstream else { return Answer(.accepted, .ok, sentAt: now) }
         switch push.message.kind {

@@ -3,7 +3,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@Suite("Forgetting a server")
+@Suite("Forgetting a server", .timeLimit(.minutes(30)))
 struct ForgettingTests {
     private func servers(_ bench: RelayBench) -> ZulipServers {
         var world = World.live
@@ -30,7 +30,8 @@ struct ForgettingTests {
         let id = try #require(UUIDText(RelayBench.server))
         let realm = try #require(UUIDText(RelayBench.realm))
         let keys = bench.relay.keys
-        let names = [keys.server(id), keys.realm(realm)] + ids.map { keys.device(realm, $0) }
+        let tenancy = ZulipTenancy(realm, of: id, .byServer)
+        let names = [keys.server(id), keys.realm(realm)] + ids.map { keys.device(tenancy, $0) }
         #expect(try await bench.relay.store.find(names).allSatisfy { $0 != nil })
         let forgotten = try await servers(bench).forget(id, perCommit: perCommit)
         var expected = ZulipForgotten()
@@ -56,7 +57,8 @@ struct ForgettingTests {
         let keys = bench.relay.keys
         #expect(try await servers(bench).forgetDevice(realm, ids[0]) == 1)
         #expect(try await servers(bench).forgetDevice(realm, ids[0]) == 0)
-        let left = try await bench.relay.store.find(ids.map { keys.device(realm, $0) })
+        let tenancy = ZulipTenancy(realm, of: try #require(UUIDText(RelayBench.server)), .byServer)
+        let left = try await bench.relay.store.find(ids.map { keys.device(tenancy, $0) })
         #expect(left[0] == nil && left[1] != nil)
     }
 }

@@ -16,12 +16,14 @@ struct RelayBench: Sendable {
 
     init(
         now: UnixTime = UnixTime(seconds: 1_800_000_000), admission: ZulipAdmission = .open,
-        web: (any WebFetch)? = nil, mailDomains: (any MailDomains)? = nil, rows: Int = 10_000
+        web: (any WebFetch)? = nil, mailDomains: (any MailDomains)? = nil,
+        fallbacks: FallbackAlerts = FallbackAlerts([:]), rows: Int = 10_000
     ) async throws {
         self.now = now
         pair = try X25519KeyPair(privateKey: Secret((0..<32).map { UInt8($0) }))
         relay = try await TestRelay(
-            now: now, pairs: [pair], admission: admission, web: web, mailDomains: mailDomains, rows: rows)
+            now: now, pairs: [pair], admission: admission, web: web, mailDomains: mailDomains,
+            fallbacks: fallbacks, rows: rows)
         guard admission == .open, mailDomains == nil else { return }
         try #require(await signUp(Self.server, host: "chat.example.org").status == 200)
         try #require(await reportRealm(Self.realm, by: Self.server).status == 200)
@@ -48,11 +50,26 @@ struct RelayBench: Sendable {
 
     /// Registers an APNs token for `realm`.
     func register(
-        _ token: String, timestamp: Int64, realm: String = RelayBench.realm,
-        by server: String = RelayBench.server
+        _ token: String, timestamp: Int64, appID: String = "org.example.app",
+        realm: String = RelayBench.realm, by server: String = RelayBench.server, key: String = RelayBench.key
     ) async throws -> TokenID {
-        let plain = RegistrationPlaintext(
-            kind: .apns, token: Secret(token.utf8), timestamp: timestamp, appID: "org.example.app")
+        try await register(
+            RegistrationPlaintext(
+                kind: .apns, token: Secret(token.utf8), timestamp: timestamp, appID: appID),
+            token, realm, Self.basic(server, key))
+    }
+
+    /// Registers an FCM token for the bench's own realm.
+    func register(fcm token: String, timestamp: Int64) async throws -> TokenID {
+        try await register(
+            RegistrationPlaintext(kind: .fcm, token: Secret(token.utf8), timestamp: timestamp, appID: nil),
+            token, Self.realm, Self.basic(Self.server))
+    }
+
+    private func register(
+        _ plain: RegistrationPlaintext, _ token: String, _ realm: String, _ authorization: String
+    ) async throws -> TokenID {
+        let timestamp = plain.timestamp
         let ephemeral = try X25519KeyPair(privateKey: Secret(SHA256.hash(Array("\(token)\(timestamp)".utf8))))
         let sealed = try RegistrationBox.seal(plain, to: pair.publicKey, ephemeral: ephemeral)
         let id = TokenID(token: Secret(token.utf8))
@@ -62,7 +79,7 @@ struct RelayBench: Sendable {
                 ("realm_uuid", realm), ("token_id", id.text),
                 ("encrypted_push_registration", sealed.reveal { String(decoding: $0, as: UTF8.self) }),
                 ("bouncer_public_key", Base64.text(pair.publicKey))
-            ], authorization: Self.basic(server))
+            ], authorization: authorization)
         try #require(answer.status == 200)
         return id
     }

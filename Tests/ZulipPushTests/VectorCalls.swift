@@ -23,7 +23,7 @@ extension VectorRunner {
         let id = try #require(fields.last { $0.0 == "token_id" }.flatMap { TokenID($0.1) })
         let text = try #require(fields.last { $0.0 == "realm_uuid" }).1
         let realm = try #require(UUIDText(text.lowercased()))
-        guard let record = try await relay.record(relay.keys.device(realm, id)),
+        guard let record = try await relay.record(relay.deviceKey(realm, id)),
             let registration = ZulipRegistration(body: record.body)
         else { return false }
         return registration.kind.rawValue == expected["token_kind"]?.string
@@ -65,7 +65,7 @@ extension VectorRunner {
             guard let token = device["token"]?.string,
                 let realm = UUIDText(device["realm"]?.string ?? world.realm),
                 let record = try await relay.record(
-                    relay.keys.device(realm, TokenID(token: Secret(token.utf8))))
+                    relay.deviceKey(realm, TokenID(token: Secret(token.utf8))))
             else { return false }
             let isListed = listed.contains(TokenID(token: Secret(token.utf8)).text)
             let wasExpired = device["expired"]?.bool == true

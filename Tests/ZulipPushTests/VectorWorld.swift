@@ -87,7 +87,7 @@ struct VectorWorld: Sendable {
             ], authorization: owner.authorization)
         try #require(answer.status == 200)
         if device["expired"]?.bool == true {
-            let key = relay.keys.device(try #require(UUIDText(realm)), id)
+            let key = try await relay.deviceKey(try #require(UUIDText(realm)), id)
             try #require(try await relay.store.apply([.expire(key, at: now, if: .any)]) == .committed)
         }
     }

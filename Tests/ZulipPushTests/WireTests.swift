@@ -411,20 +411,29 @@ struct WireTests {
         #expect(ZulipServer(body: bounded.body)?.quota == 0)
         bounded.quota = 70_000
         #expect(ZulipServer(body: bounded.body)?.quota == 70_000)
+        var rotated = bounded
+        rotated.oldKeyEnds = UnixTime(seconds: 1_800_000_000)
+        #expect(ZulipServer(body: rotated.body)?.oldKeyEnds == rotated.oldKeyEnds)
+        #expect(ZulipServer(body: rotated.body)?.quota == 70_000)
+        rotated.quota = nil
+        #expect(ZulipServer(body: rotated.body)?.quota == nil)
+        let old = ZulipRealm(id: realm.id, server: server.id, isLocallyDeleted: true, naming: .byRealm)
+        #expect(ZulipRealm(body: old.body) == old && old != realm && old.tenancy != realm.tenancy)
         let registration = try #require(ZulipRegistration(body: phone.body))
         #expect(registration.kind == .apns && registration.token == phone.token)
         #expect(registration.appID == phone.appID)
         let readers: [(Secret, (Secret) -> Bool)] = [
             (server.body, { ZulipServer(body: $0) != nil }),
-            (bounded.body, { ZulipServer(body: $0) != nil }), (realm.body, { ZulipRealm(body: $0) != nil }),
-            (phone.body, { ZulipRegistration(body: $0) != nil })
+            (bounded.body, { ZulipServer(body: $0) != nil }),
+            (rotated.body, { ZulipServer(body: $0) != nil }), (realm.body, { ZulipRealm(body: $0) != nil }),
+            (old.body, { ZulipRealm(body: $0) != nil }), (phone.body, { ZulipRegistration(body: $0) != nil })
         ]
         for (body, reads) in readers {
             let bytes = body.reveal { Array($0) }
             #expect(reads(body))
             for length in 0..<bytes.count { #expect(!reads(Secret(bytes[..<length])), "length \(length)") }
             #expect(!reads(Secret(bytes + [0])))
-            #expect(!reads(Secret([bytes[0] + 1] + bytes.dropFirst())))
+            #expect(!reads(Secret([bytes[0] + 3] + bytes.dropFirst())))
         }
     }
 }

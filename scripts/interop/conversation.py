@@ -133,7 +133,8 @@ class Talk:
             (server.notify([mixed]), 400, "an item of the other kind", "BAD_REQUEST"),
             (server.notify([good, broken]), 400, "one malformed item", "BAD_REQUEST"),
             (server.notify([good], realm=server.id), 403, "a realm of nobody", "MISSING_REMOTE_REALM"),
-            (self.door.ask("POST", "push/notify", auth=server.auth, body=b"{}"), 400, "the legacy path", "BAD_REQUEST"),
+            (self.door.ask("POST", "push/register", auth=server.auth, form={"token": "x"}), 400, "the legacy path",
+             "BAD_REQUEST"),
             (self.door.ask("POST", "push/e2ee/notify", body=b"{}"), 401, "no credentials", "UNAUTHORIZED"),
             (self.door.ask("POST", "push/e2ee/notify", auth=(server.id, "x" * 64), body=b"{}"), 401, "a wrong key",
              "UNAUTHORIZED"),
@@ -188,6 +189,10 @@ class Talk:
         server = self.server
         old, new = server.key, secrets.token_hex(32)
         self.step(server.sign_up(new_org_key=new), 200, "a new key")
+        self.step(server.notify([]), 200, "the old key until the new one is used")
+        server.key = new
+        self.step(server.notify([]), 200, "the new key")
+        server.key = old
         self.step(server.notify([]), 401, "the old key", "UNAUTHORIZED")
         server.key = new
         self.step(self.door.ask("POST", "server/deactivate", auth=server.auth, body=b"{}"), 200, "deactivate")

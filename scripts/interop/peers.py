@@ -30,6 +30,9 @@ def later(module_name, titles):
 
 ROWS += later("conversation", ["Python as device and origin", "nginx as the guide's proxy",
                                "Caddy as the guide's proxy"])
+ROWS += later("zulip_habits", [
+    "12.x: " + habit for habit in ("a sound in aps", "a leftover legacy row", "--rotate-key", "a slash too many",
+                                   "set up anew", "a wrong method", "dead and back in one second")])
 ROWS += later("curls", ["curl as client"])
 ROWS += operators.ROWS + nostr.ROWS + marmot.ROWS
 

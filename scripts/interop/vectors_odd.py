@@ -429,8 +429,8 @@ class Odd:
             return {"token_id": token_id(device["token"]), "http_headers": {"apns_priority": priority, "apns_push_type": kind},
                     "payload": {"push_key_id": key, "encrypted_data": data, **payload}}
 
-        def fcm(device, priority="high", data=data[1], key=7):
-            return {"token_id": token_id(device["token"]), "fcm_priority": priority, "payload": {"push_key_id": key, "encrypted_data": data}}
+        def fcm(device, priority="high", data=data[1], key=7, **payload):
+            return {"token_id": token_id(device["token"]), "fcm_priority": priority, "payload": {"push_key_id": key, "encrypted_data": data, **payload}}
 
         def sent(device, item):
             payload = item["payload"]
@@ -467,11 +467,16 @@ class Odd:
             one(f"data_{n}", apns(ios, data=text))
         one("key_id_0", fcm(phone, key=0), phone)
         one("key_id_0_at_apple", apns(ios, key=0))
-        for name, aps in (("empty", {}), ("numbers", {"badge": 0, "content-available": 1, "x": -1, "y": 2**53}), ("text_map", {"alert": {"title": "\"\\\u0000\u2028😀", "body": ""}, "e": {}}), ("unicode_name", {"ż": 1})):
-            one("aps_" + name, apns(ios, aps=aps))
-        for name, aps in (("null", None), ("list", [1]), ("text", "x"), ("fraction", {"a": 1.5}), ("whole_fraction", {"a": 1.0}), ("bool", {"a": True}), ("null_member", {"a": None}), ("list_member", {"a": [1]}),
-                          ("number_in_map", {"alert": {"a": 1}}), ("map_in_map", {"alert": {"a": {}}})):
+        # Any object reaches Apple as it stands.
+        for name, aps in (("empty", {}), ("numbers", {"badge": 0, "content-available": 1, "x": -1, "y": 2**53}), ("text_map", {"alert": {"title": "\"\\\u0000\u2028😀", "body": ""}, "e": {}}), ("unicode_name", {"ż": 1}),
+                          ("sound_as_12x_sends", {**APS, "sound": "default"}), ("removal_as_12x_sends", {"mutable-content": 1}), ("fraction", {"a": 1.5}), ("whole_fraction", {"a": 1.0}), ("bool", {"a": True, "b": False}),
+                          ("null_member", {"a": None}), ("list_member", {"a": [1, "b", None, {}, []]}), ("number_in_map", {"alert": {"a": 1}}), ("map_in_map", {"alert": {"a": {}}}), ("own_names", {"aps": {}, "push_key_id": "x"}),
+                          ("nested_20", json.loads('{"a":' * 19 + "{}" + "}" * 19)), ("largest", {"a": "x" * (4096 - len(compact({"push_key_id": 7, "encrypted_data": data[0], "aps": {"a": ""}})))})):
+            one("aps_" + name, apns(ios, aps=aps, data=data[0]))
+        for name, aps in (("null", None), ("list", [1]), ("text", "x"), ("number", 1), ("flag", True)):
             case("aps_" + name, [ios], [apns(ios, aps=aps)], expect=BAD, required=False)
+        case("aps_too_large", [ios], [apns(ios, aps={"a": "x" * 4096})], expect=BAD, required=False)
+        one("aps_is_nothing_to_google", fcm(phone, aps=[1]), phone)
         both = {**apns(ios), "fcm_priority": "high"}
         one("apple_when_both_are_there", both)
         # JSON.

@@ -4,6 +4,9 @@ package import PushModel
 package enum Alert: Sendable, Hashable {
     /// The lane sends nothing but probes; the reason is the push service's literal word.
     case laneHalted(LaneName, Reason)
+    /// The lane has had something to send for a while, and no word of the push service; the reason is what
+    /// became of the last push.
+    case laneUnanswered(LaneName, Reason)
     /// The outbox holds at least that share of its bound.
     case outboxFilling(percent: Int)
     /// The store refuses writes; peers hear 503.
@@ -22,7 +25,7 @@ package enum Alert: Sendable, Hashable {
     /// How often it is told again while it lasts.
     var reminder: Duration {
         switch self {
-        case .laneHalted, .outboxFilling, .storeFailing: .seconds(3600)
+        case .laneHalted, .laneUnanswered, .outboxFilling, .storeFailing: .seconds(3600)
         // Nothing is lost meanwhile, and who renews by hand does so by day.
         case .certificateExpiring, .keyBesideDatabase: .seconds(86_400)
         }
@@ -30,6 +33,7 @@ package enum Alert: Sendable, Hashable {
 
     package enum Kind: String, Sendable, Hashable, CaseIterable {
         case laneHalted = "lane_halted"
+        case laneUnanswered = "lane_unanswered"
         case outboxFilling = "outbox_filling"
         case storeFailing = "store_failing"
         case certificateExpiring = "certificate_expiring"
@@ -48,6 +52,7 @@ package enum Alert: Sendable, Hashable {
     package var subject: Subject {
         switch self {
         case .laneHalted(let lane, _): Subject(kind: .laneHalted, name: lane.description)
+        case .laneUnanswered(let lane, _): Subject(kind: .laneUnanswered, name: lane.description)
         case .outboxFilling: Subject(kind: .outboxFilling, name: "")
         case .storeFailing: Subject(kind: .storeFailing, name: "")
         case .certificateExpiring(let listener, _): Subject(kind: .certificateExpiring, name: listener.text)
@@ -61,6 +66,9 @@ package enum Alert: Sendable, Hashable {
         case .laneHalted(let lane, let reason):
             "The lane \(lane) is halted (\(reason.rawValue)): check the app's credential, topic and "
                 + "environment."
+        case .laneUnanswered(let lane, let reason):
+            "The push service of the lane \(lane) does not answer (\(reason.rawValue)): check the network, "
+                + "the proxy and, for FCM, the way to Google's token service."
         case .outboxFilling(let percent):
             "The outbox is \(percent) % full: see which lane does not empty, or raise its bound."
         case .storeFailing(let code):

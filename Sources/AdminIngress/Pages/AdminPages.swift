@@ -120,7 +120,7 @@ enum AdminPages {
             <meta name="viewport" content="width=device-width"><meta http-equiv="refresh" content="5">
             <style>body{font:16px sans-serif;margin:2em}table{border-collapse:collapse}
             td,th{padding:.3em 1em;border-bottom:1px solid #ccc;text-align:left}
-            td.n{text-align:right}.halted,.ended{color:#b00}</style></head><body>
+            td.n{text-align:right}.halted,.unanswered,.ended{color:#b00}</style></head><body>
             <h1>Sealbell \(escaped(report.version.text))</h1>
             <p>Up for \(span(now.since(report.startedAt).components.seconds)); \(origins); \(owed).</p>
             \(alerts(report))<h2>Lanes</h2>

@@ -14,7 +14,9 @@ package struct HealthCheck: Sendable {
 
 /// One lane as an operator sees it: no address, no origin, counts alone.
 package struct LaneReport: Sendable, Hashable {
-    package enum State: String, Sendable, Hashable, CaseIterable { case open, halted, waiting }
+    package enum State: String, Sendable, Hashable, CaseIterable {
+        case open, halted, unanswered, waiting
+    }
 
     package var lane: LaneName
     package var state: State
@@ -22,7 +24,7 @@ package struct LaneReport: Sendable, Hashable {
     package var parked: Int
     /// Requests that wait for the push service's answer.
     package var inFlight: Int
-    /// Why it is halted, from the closed list of reasons.
+    /// Why it is halted or unanswered, from the closed list of reasons.
     package var reason: Reason?
 
     package init(

@@ -69,6 +69,13 @@ package final class CallConnection: @unchecked Sendable {
         return (try? await future.get()) ?? nil
     }
 
+    /// How the connection stands: whether it can be asked, and whether it was broken off.
+    func standing() async -> (hasEnded: Bool, wasReset: Bool) {
+        let future = channel.eventLoop.submit { (self.caller.hasEnded, self.caller.wasReset) }
+        // The event loop outlives every connection.
+        return (try? await future.get()) ?? (true, false)
+    }
+
     package func close() { channel.close(promise: nil) }
 
     private func answered(_ reply: HTTPReply?) {

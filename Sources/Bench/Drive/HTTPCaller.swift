@@ -1,3 +1,8 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
 import NIOCore
 
 /// One keep-alive connection that asks one thing at a time. Belongs to its event loop.
@@ -11,6 +16,8 @@ final class HTTPCaller: ChannelInboundHandler {
     private var inbox = ByteBuffer()
     private(set) var isBusy = false
     private(set) var hasEnded = false
+    /// The peer, or its system, broke the connection off.
+    private(set) var wasReset = false
     /// Whatever the owner wants to find again with the answer.
     var tag = -1
 
@@ -53,7 +60,10 @@ final class HTTPCaller: ChannelInboundHandler {
         answered(self, nil)
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if let fault = error as? IOError { wasReset = fault.errnoCode == ECONNRESET }
+        context.close(promise: nil)
+    }
 
     private func end() {
         hasEnded = true

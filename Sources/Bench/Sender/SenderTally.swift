@@ -33,7 +33,7 @@ final class SenderTally: Sendable {
             switch answer.fate {
             case .unknown: resentUnknown.wrappingAdd(1, ordering: .relaxed)
             case .unprocessed: resentUnprocessed.wrappingAdd(1, ordering: .relaxed)
-            case .answered: resentOnRequest.wrappingAdd(1, ordering: .relaxed)
+            case .answered, .local: resentOnRequest.wrappingAdd(1, ordering: .relaxed)
             }
             return true
         case .retry, .unregistered, .rejected, .misconfigured:

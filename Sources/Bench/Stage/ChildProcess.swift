@@ -31,9 +31,11 @@ package final class ChildProcess: @unchecked Sendable {
     ///   - executable: absolute path.
     ///   - environment: the whole environment of the program.
     ///   - log: file that takes its standard output and error; appended to.
+    ///   - socket: a listening socket that it is handed in the way of service managers, as `public`.
     /// - Throws: `.processFault`, `.fileFault`.
     package init(
-        _ executable: String, _ arguments: [String], environment: [String: String], log: String
+        _ executable: String, _ arguments: [String], environment: [String: String], log: String,
+        handing socket: CInt? = nil
     ) throws(BenchError) {
         let descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw BenchError(.fileFault) }
@@ -47,18 +49,25 @@ package final class ChildProcess: @unchecked Sendable {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         lifeline = FileHandle(fileDescriptor: ends[1], closeOnDealloc: true)
         let output = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        process.executableURL = URL(fileURLWithPath: executable)
-        process.arguments = arguments
+        process.executableURL = URL(fileURLWithPath: socket == nil ? executable : "/bin/sh")
+        process.arguments = socket == nil ? arguments : ["-c", Self.handOver, "sh", executable] + arguments
         process.environment = environment
         process.standardInput = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
         process.standardOutput = output
-        process.standardError = output
+        process.standardError =
+            socket.map { FileHandle(fileDescriptor: $0, closeOnDealloc: false) } ?? output
         process.terminationHandler = { [weak self] ended in
             let status = ended.terminationReason == .exit ? ended.terminationStatus : -ended.terminationStatus
             self?.ended(status)
         }
         do { try Self.unblocked { try process.run() } } catch { throw BenchError(.processFault) }
     }
+
+    /// No other descriptor than the first three reaches a child, and nobody knows its number before it runs.
+    private static let handOver = """
+        exec 3>&2 2>&1
+        LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=public exec "$@"
+        """
 
     /// A child inherits the mask of the thread that starts it, and a pool's threads block nearly every
     /// signal: a program that sets no mask of its own would then outlive its SIGTERM.

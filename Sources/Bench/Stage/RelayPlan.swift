@@ -58,6 +58,11 @@ package struct RelayPlan: Sendable {
     /// Added to the program's environment: `LD_PRELOAD` and its like.
     package var environment: [String: String] = [:]
 
+    /// 0: any free one, at each start another.
+    package var port = 0
+    /// A listening socket that each start is handed, in place of a port of its own.
+    package var socket: CInt?
+
     package init(executable: String, directory: String, apnsURL: String, authority: String, apnsKey: String) {
         self.executable = executable
         self.directory = directory
@@ -112,7 +117,7 @@ package struct RelayPlan: Sendable {
             state: \(stateDirectory)
             store: { url: "\(storeURL)", keys: \(keys)/storage.keys }
             listeners:
-              public: { bind: "127.0.0.1:0", serves: [\(Self.instance)] }
+              public: { bind: "127.0.0.1:\(port)", serves: [\(Self.instance)] }
             log: { level: warning, format: json }
             limits: { pushes_per_minute: 0 }
             apps:

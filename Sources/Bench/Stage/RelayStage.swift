@@ -88,7 +88,8 @@ package final class RelayStage: Sendable {
             environment[name] = ProcessInfo.processInfo.environment[name]
         }
         let started = try ChildProcess(
-            command[0], Array(command.dropFirst()), environment: environment, log: plan.logFile)
+            command[0], Array(command.dropFirst()), environment: environment, log: plan.logFile,
+            handing: plan.socket)
         child.withLock { $0 = started }
     }
 

@@ -14,11 +14,17 @@ package struct HTTPRoute: Sendable, Hashable {
     package var bodyLimitBytes: Int
     /// Comes back in ``HTTPInbound/tag``, so that a face need not compare paths again.
     package var tag: Int
+    /// Whether a path with further slashes in front of its first is this route's too, as `//api` is `/api` to
+    /// deployed servers. The face sees the path as it was sent.
+    package var takesLeadingSlashes: Bool
 
-    package init(_ pattern: Pattern, bodyLimitBytes: Int, tag: Int = 0) {
+    package init(
+        _ pattern: Pattern, bodyLimitBytes: Int, tag: Int = 0, takesLeadingSlashes: Bool = false
+    ) {
         self.pattern = pattern
         self.bodyLimitBytes = bodyLimitBytes
         self.tag = tag
+        self.takesLeadingSlashes = takesLeadingSlashes
     }
 }
 

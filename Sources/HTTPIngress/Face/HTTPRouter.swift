@@ -7,6 +7,7 @@ package struct HTTPRouter: Sendable {
         let face: Int
         let bodyLimitBytes: Int
         let tag: Int
+        let takesLeadingSlashes: Bool
     }
 
     package let faces: [any HTTPFace]
@@ -19,7 +20,9 @@ package struct HTTPRouter: Sendable {
         self.faces = faces
         for (index, face) in faces.enumerated() {
             for route in face.routes {
-                let target = Target(face: index, bodyLimitBytes: route.bodyLimitBytes, tag: route.tag)
+                let target = Target(
+                    face: index, bodyLimitBytes: route.bodyLimitBytes, tag: route.tag,
+                    takesLeadingSlashes: route.takesLeadingSlashes)
                 try add(route.pattern, target, of: face.name)
             }
         }
@@ -27,6 +30,13 @@ package struct HTTPRouter: Sendable {
     }
 
     func match(_ path: String) -> Target? {
+        if let target = lookUp(path) { return target }
+        // Once more with one leading slash, for the routes that say so alone.
+        guard path.utf8.starts(with: [0x2F, 0x2F]) else { return nil }
+        return lookUp("/" + path.drop { $0 == "/" }).flatMap { $0.takesLeadingSlashes ? $0 : nil }
+    }
+
+    private func lookUp(_ path: String) -> Target? {
         if let target = exact[path] { return target }
         for entry in prefixes where path.utf8.starts(with: entry.path.utf8) { return entry.target }
         return nil

@@ -28,6 +28,15 @@ package struct IngressLimits: Sendable {
     package var linger = Duration.seconds(2)
     /// From the end of accepting until the last connection is cut at a graceful stop.
     package var drain = Duration.seconds(15)
+    /// How long a kept connection may stay quiet at a stop: a request that comes within it is answered, with
+    /// word that it was the last. Those who wait for a successor in the socket's queue wait that much longer,
+    /// of the 15 s after which a Zulip server gives up.
+    package var lastChance = Duration.seconds(2)
+    /// Connections that may wait to be accepted, while a successor starts above all; the system's own bound
+    /// (`net.core.somaxconn`) is below it.
+    package static let backlog: Int32 = 65_535
+    /// How often the deadlines are looked at during a stop: a successor waits for each of them.
+    package var drainSweep = Duration.milliseconds(100)
     /// How often the deadlines above are looked at, hence their grain.
     package var sweep = Duration.seconds(1)
     /// Parts (heads, pieces, ends) of later requests that may wait behind the one being answered; a client

@@ -6,8 +6,10 @@ import PushModel
 
 /// One connection: requests one after the other, each answered before the next is looked at.
 ///
-/// Phases: `idle` → `reading` → `answering` → `flushing` → `idle`; a refused sender goes to `lingering`,
-/// where what it still sends is thrown away until it ends, or the bound does. Everything runs on the
+/// Phases: `idle` → `reading` → `answering` → `flushing` → `idle`; a connection that ends goes to `lingering`:
+/// our side is closed, and what the client still sends is thrown away until it ends too, or the bound does. A
+/// socket that is closed with bytes unread, or before bytes that are on their way, would be reset, and with it
+/// the answer that the client has not read yet. Everything runs on the
 /// connection's event loop.
 final class HTTPConnection: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
@@ -32,7 +34,7 @@ final class HTTPConnection: ChannelDuplexHandler {
     /// Parts of later requests, in order.
     private var waiting = CircularBuffer<HTTPServerRequestPart>()
     private var isReadHeld = false
-    /// The connection ends with the next answer: the listener stops, or too much is waiting.
+    /// The connection ends with the next answer, for too much is waiting behind it.
     private var endsNext = false
     /// What is wrong with the bytes behind the parts that wait.
     private var faultBehind: IngressRefusal?
@@ -97,8 +99,7 @@ final class HTTPConnection: ChannelDuplexHandler {
         switch event {
         case ChannelEvent.inputClosed: inputEnded()
         case TLSUserEvent.handshakeCompleted where phase == .idle:
-            isHeadBegun = false
-            deadline = core.world.instant() + core.limits.idle
+            rest()
         default: break
         }
     }
@@ -128,7 +129,7 @@ final class HTTPConnection: ChannelDuplexHandler {
     func sweep(at now: ContinuousClock.Instant) {
         guard now >= deadline else { return }
         switch phase {
-        case .idle where !isHeadBegun: close()
+        case .idle where !isHeadBegun: endOutput()
         case .idle, .reading: refuse(.slowSender)
         case .answering: refuse(.noAnswer)
         case .flushing, .lingering: close()
@@ -136,9 +137,11 @@ final class HTTPConnection: ChannelDuplexHandler {
         }
     }
 
-    /// The listener stops: a connection without a request ends now, any other with its answer.
+    /// The listener stops: every connection ends with its next answer, and one that is quiet when its last
+    /// chance has passed.
     func drain() {
-        if phase == .idle, !isHeadBegun { close() } else { endsNext = true }
+        guard phase == .idle, !isHeadBegun else { return }
+        deadline = min(deadline, core.world.instant() + core.limits.lastChance)
     }
 
     func close() {
@@ -213,8 +216,8 @@ final class HTTPConnection: ChannelDuplexHandler {
 
     /// Answers a request that was read to its end.
     private func finish(_ request: RequestAssembly, with answer: HTTPOutbound) {
-        let isNothingLeft = isInputOver && waiting.isEmpty && faultBehind == nil
-        let isOver = endsNext || isNothingLeft || core.isDraining
+        let isNothingLeft = waiting.isEmpty && faultBehind == nil && (isInputOver || core.isDraining)
+        let isOver = endsNext || isNothingLeft
         let closes = answer.closes || isOver || !request.head.keepsAlive
         dropRequest()
         request.entry?.count(
@@ -224,9 +227,19 @@ final class HTTPConnection: ChannelDuplexHandler {
         deadline = core.world.instant() + core.limits.answer
         let frame = AnswerFrame(
             isVersion10: request.head.isVersion10, isHeadOnly: request.head.verb == .head, closes: closes)
-        write(answer, frame) { connection in connection.close() }
+        write(answer, frame) { connection in connection.endOutput() }
         // A flush that emptied the socket's queue has gone on already, from the writability event.
         if phase == .flushing, !closes, context?.channel.isWritable == true { next() }
+    }
+
+    /// Ends our side behind all that was written; the client ends the other.
+    private func endOutput() {
+        guard !isInputOver, phase != .ended, let context else { return close() }
+        phase = .lingering
+        waiting.removeAll()
+        deadline = core.world.instant() + core.limits.linger
+        context.close(mode: .output, promise: nil)
+        resumeReading()
     }
 
     /// Answers what cannot be read on, and ends the connection without cutting the answer off.
@@ -261,13 +274,19 @@ final class HTTPConnection: ChannelDuplexHandler {
     /// Ready for the next request, which may have arrived already.
     private func next() {
         phase = .idle
-        isHeadBegun = false
-        deadline = core.world.instant() + core.limits.idle
+        rest()
         while phase == .idle || phase == .reading, !waiting.isEmpty { take(waiting.removeFirst()) }
         if phase == .idle || phase == .reading, let faultBehind { return refuse(faultBehind) }
-        if phase == .idle, endsNext || isInputOver { return close() }
+        if phase == .idle, endsNext || isInputOver { return endOutput() }
         if phase == .reading, isInputOver { return refuse(.malformed) }
         if phase == .idle || phase == .reading { resumeReading() }
+    }
+
+    /// Nothing of a request is here.
+    private func rest() {
+        isHeadBegun = false
+        let span = core.isDraining ? core.limits.lastChance : core.limits.idle
+        deadline = core.world.instant() + span
     }
 
     private func resumeReading() {

@@ -8,11 +8,21 @@ package import PushModel
 import ServiceLifecycle
 import Synchronization
 
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
 /// One named listener: an address, perhaps TLS, and the faces it serves.
 ///
-/// `open` takes the address, `run` answers until a graceful stop has finished what was asked, or until
-/// cancellation cuts everything. `install` and `reloadTLS` change what the next request and the next
-/// connection meet; nothing that stands is dropped.
+/// `open` takes the address, or sockets that listen already; `run` answers until a graceful stop has finished
+/// what was asked, or until cancellation cuts everything. `install` and `reloadTLS` change what the next
+/// request and the next connection meet; nothing that stands is dropped.
+///
+/// A stop ends in this order: no more is accepted; what was accepted is served, each connection to one more
+/// answer if it asks for one; then our ends are closed, and what the client still sends is read until it ends
+/// too. Sockets that were handed over stay open, and what waits in them waits for the next process.
 package final class HTTPListener: Service, Sendable {
     package struct Address: Sendable {
         package var host: String
@@ -27,11 +37,14 @@ package final class HTTPListener: Service, Sendable {
 
     private enum State {
         case closed
-        case open(any Channel, port: Int)
+        case open([any Channel], port: Int)
     }
 
     package let name: ConfiguredName
     private let address: Address
+    /// Listening sockets that another process holds too. Never closed here: this process's own descriptors of
+    /// them end with it.
+    private let inherited: [CInt]
     private let tls: Mutex<TLSFiles?>
     private let factory: any MetricsFactory
     private let journal: Journal
@@ -42,16 +55,18 @@ package final class HTTPListener: Service, Sendable {
     private let state = Mutex(State.closed)
     private let drainEnds = Mutex<ContinuousClock.Instant?>(nil)
 
+    /// - Parameter inherited: sockets that listen already, in place of the address.
     /// - Parameter loadChanged: called behind every change of `load`, on any thread.
     /// - Throws: `.tlsUnusable` when the files cannot be used.
     package init(
-        _ name: ConfiguredName, at address: Address, tls: TLSFiles? = nil,
+        _ name: ConfiguredName, at address: Address, inherited: [CInt] = [], tls: TLSFiles? = nil,
         proxies: TrustedProxies = TrustedProxies(),
         router: HTTPRouter, limits: IngressLimits = IngressLimits(), group: any EventLoopGroup, world: World,
         journal: Journal, metrics: any MetricsFactory, loadChanged: (@Sendable () -> Void)? = nil
     ) throws(IngressError) {
         self.name = name
         self.address = address
+        self.inherited = inherited
         self.tls = Mutex(tls)
         self.journal = journal
         self.group = group
@@ -71,6 +86,9 @@ package final class HTTPListener: Service, Sendable {
     package var load: (connections: Int, requests: Int, bytes: Int) {
         (core.openConnections, core.requestsInFlight, core.bufferedBytes)
     }
+
+    /// A stop has reached the connections.
+    package var isDraining: Bool { core.isDraining }
 
     /// Puts another router in force for every request whose head has not been read yet.
     ///
@@ -101,16 +119,31 @@ package final class HTTPListener: Service, Sendable {
     /// - Throws: `.bindFailed`.
     package func open() async throws(IngressError) -> Int {
         if case .open(_, let port) = state.withLock({ $0 }) { return port }
-        let bound: any Channel
+        var bound: [any Channel] = []
         do {
-            bound = try await bootstrap.bind(host: address.host, port: address.port).get()
+            if inherited.isEmpty {
+                bound.append(try await bootstrap.bind(host: address.host, port: address.port).get())
+            }
+            for descriptor in inherited { bound.append(try await adopt(descriptor)) }
         } catch {
+            for channel in bound { channel.close(promise: nil) }
             throw IngressError(.bindFailed, [name])
         }
-        let port = bound.localAddress?.port ?? address.port
+        let port = bound.first?.localAddress?.port ?? address.port
         state.withLock { $0 = .open(bound, port: port) }
         journal.note("listener opened", [.listener: name, .port: port])
         return port
+    }
+
+    /// Accepts from a socket that listens already, by a descriptor of our own: closing it leaves the socket
+    /// listening.
+    private func adopt(_ descriptor: CInt) async throws -> any Channel {
+        let own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        guard own >= 0 else { throw IngressError(.bindFailed, [name]) }
+        let channel = try await bootstrap.withBoundSocket(own).get()
+        // The library has asked for a queue of 128 connections, whatever it was before.
+        listen(descriptor, IngressLimits.backlog)
+        return channel
     }
 
     package func run() async throws {
@@ -164,7 +197,9 @@ package final class HTTPListener: Service, Sendable {
     private func sweepRegularly() async {
         while true {
             // The sleep ends early only by cancellation, which ends the sweeps.
-            do { try await core.world.sleep(core.world.instant() + core.limits.sweep) } catch { return }
+            let isStopping = drainEnds.withLock { $0 != nil }
+            let span = isStopping ? min(core.limits.drainSweep, core.limits.sweep) : core.limits.sweep
+            do { try await core.world.sleep(core.world.instant() + span) } catch { return }
             let now = core.world.instant()
             if let end = drainEnds.withLock({ $0 }), now >= end {
                 cutAll()
@@ -177,8 +212,33 @@ package final class HTTPListener: Service, Sendable {
     // MARK: Stopping
 
     private func beginDrain() {
-        drainEnds.withLock { if $0 == nil { $0 = core.world.instant() + core.limits.drain } }
-        if case .open(let channel, _) = state.withLock({ $0 }) { channel.close(mode: .all, promise: nil) }
+        let isFirst = drainEnds.withLock { end in
+            defer { end = end ?? core.world.instant() + core.limits.drain }
+            return end == nil
+        }
+        guard isFirst else { return }
+        guard case .open(let channels, _) = state.withLock({ $0 }) else { return drainConnections() }
+        let ended = channels.map { stopAccepting($0) }
+        EventLoopFuture.andAllComplete(ended, on: group.any()).whenComplete { _ in self.drainConnections() }
+    }
+
+    /// Ends accepting without losing a connection that was accepted a moment ago: it is on its way from the
+    /// socket's loop to its own, back, and there again, and a channel that is closed meanwhile closes it.
+    private func stopAccepting(_ channel: any Channel) -> EventLoopFuture<Void> {
+        let loop = channel.eventLoop
+        return channel.setOption(.autoRead, value: false)
+            .flatMap { self.turn(on: loop) }
+            .flatMap { loop.submit {} }
+            .flatMap { self.turn(on: loop) }
+            .flatMap { channel.close() }
+    }
+
+    /// Waits until every loop has done what it was given before.
+    private func turn(on loop: any EventLoop) -> EventLoopFuture<Void> {
+        .andAllComplete(registers.values.map { $0.loop.submit {} }, on: loop)
+    }
+
+    private func drainConnections() {
         core.beginDrain()
         for register in registers.values { register.visitAll { $0.drain() } }
     }
@@ -191,7 +251,7 @@ package final class HTTPListener: Service, Sendable {
 
     private var bootstrap: ServerBootstrap {
         ServerBootstrap(group: group)
-            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelOption(.backlog, value: IngressLimits.backlog)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.allowRemoteHalfClosure, value: true)

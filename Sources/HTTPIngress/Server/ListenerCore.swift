@@ -86,7 +86,7 @@ final class ListenerCore: Sendable {
         let count = connections.add(1, ordering: .relaxed).newValue
         metrics.connections.set(count)
         loadChanged?()
-        return count <= limits.connections && !isDraining
+        return count <= limits.connections
     }
 
     /// The last connection of a draining listener ends its consumers.

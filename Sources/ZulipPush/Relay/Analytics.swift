@@ -7,29 +7,67 @@ extension ZulipRelay {
         let credentials = try credentials(inbound)
         let reported = form.realms ?? []
         let found = try await find([serverKey(credentials)] + reported.map { keys.realm($0) })
-        let caller = try AuthorisedServer.authorise(credentials, found[0])
+        let caller = try await authorise(credentials, found[0])
         let now = world.now()
         var changes: [Change] = []
+        var foreign: [(realm: ZulipRealm, revision: UInt64)] = []
         for (id, record) in zip(reported, found.dropFirst()) {
-            let realm = ZulipRealm(id: id, server: caller.server.id, isLocallyDeleted: false)
             guard let record else {
+                let realm = ZulipRealm(id: id, server: caller.server.id, isLocallyDeleted: false)
                 changes.append(.put(realm.record(keys, now: now), if: .absent))
                 continue
             }
-            let known = ZulipRealm(body: record.body)
-            guard known?.server == caller.server.id else { throw ZulipError(.realmRegisteredElsewhere) }
-            if known != realm {
-                changes.append(.put(realm.record(keys, now: now), if: .revision(record.revision)))
+            guard var known = ZulipRealm(body: record.body) else {
+                throw ZulipError(.realmRegisteredElsewhere)
+            }
+            if known.server != caller.server.id {
+                foreign.append((known, record.revision))
+            } else if known.isLocallyDeleted {
+                known.isLocallyDeleted = false
+                changes.append(.put(known.record(keys, now: now), if: .revision(record.revision)))
             }
         }
+        changes += try await takeOver(foreign, by: caller.server.id, now)
         if form.realms != nil { changes += try await missing(Set(reported), of: caller.server.id, now) }
         if let server = advanced(caller.server, form) {
             changes.append(.put(server.record(keys, now: now), if: .revision(caller.revision)))
         }
+        changes += caller.endings(keys, now: now)
         return Verdict(
             changes: changes, reply: .now(.realms(reported)),
             // Somebody else's change came between: the server uploads again within the hour, or at once.
-            refusal: { _ in ZulipError(.overloaded) })
+            refusal: { _ in ZulipError(.overloaded) },
+            notes: foreign.isEmpty ? [] : [NoteCode("zulip.realm-taken-over")])
+    }
+
+    /// Realms that another server reported first. They are free as soon as that one has deactivated itself,
+    /// like its host name; what it registered there stays its own until ``ZulipServers/sweep()`` removes it.
+    ///
+    /// - Throws: `.realmRegisteredElsewhere` when the server of one of them is still there.
+    private func takeOver(
+        _ foreign: [(realm: ZulipRealm, revision: UInt64)], by taker: UUIDText, _ now: UnixTime
+    ) async throws(ZulipError) -> [Change] {
+        if foreign.isEmpty { return [] }
+        let holders = Array(Set(foreign.map(\.realm.server)))
+        let found = try await find(holders.map { keys.server($0) } + holders.map { keys.leaving($0) })
+        var changes: [Change] = []
+        for (index, holder) in holders.enumerated() {
+            // One that is not known at all was forgotten by whoever runs this relay.
+            if let record = found[index] {
+                guard ZulipServer(body: record.body)?.standing == .deactivated else {
+                    throw ZulipError(.realmRegisteredElsewhere)
+                }
+            }
+            if found[holders.count + index] == nil {
+                changes.append(.put(leaving(holder, now), if: .any))
+            }
+        }
+        for (old, revision) in foreign {
+            let new = ZulipRealm(id: old.id, server: taker, isLocallyDeleted: false)
+            changes.append(.put(new.record(keys, now: now), if: .revision(revision)))
+            changes.append(.put(old.vacancy(keys, now: now), if: .any))
+        }
+        return changes
     }
 
     /// The server's record with higher ids, or `nil` when nothing rose.

@@ -5,26 +5,37 @@ import WireFormats
 struct AuthorisedServer: Sendable {
     let server: ZulipServer
     let revision: UInt64
+    /// It showed the key of before, which is good for a while (§5.2).
+    let isByOldKey: Bool
 
-    fileprivate init(_ server: ZulipServer, revision: UInt64) {
+    fileprivate init(_ server: ZulipServer, revision: UInt64, isByOldKey: Bool) {
         self.server = server
         self.revision = revision
+        self.isByOldKey = isByOldKey
+    }
+
+    /// What follows from the key that was shown: where it is the new one, the old one ends.
+    func endings(_ keys: ZulipKeys, now: UnixTime) -> [Change] {
+        guard !isByOldKey, let end = server.oldKeyEnds, end > now else { return [] }
+        return [.delete(keys.oldKey(of: server.id, before: server.keyHash), if: .any)]
     }
 
     /// Compares what was shown with what is stored.
     ///
     /// - Parameter record: what stands under the id that was shown, if anything.
+    /// - Parameter oldKey: what stands under ``ZulipKeys/oldKey(of:before:)``, where it was looked up.
     /// - Throws: `.unknownServer`, `.wrongServerKey`, `.deactivatedServer` (§5.1).
-    static func authorise(_ credentials: ServerCredentials, _ record: Record?) throws(ZulipError)
-        -> AuthorisedServer
-    {
+    static func authorise(
+        _ credentials: ServerCredentials, _ record: Record?, oldKey: Record? = nil
+    ) throws(ZulipError) -> AuthorisedServer {
         // An unknown server costs the same comparison as a wrong key.
         let stored = record.flatMap { ZulipServer(body: $0.body) }
         let isRight = stored?.isKey(credentials.keyHash) ?? (credentials.keyHash == noHash)
         guard let record, let stored, credentials.id == stored.id else { throw ZulipError(.unknownServer) }
-        guard isRight else { throw ZulipError(.wrongServerKey) }
+        let isOld = oldKey.map { $0.body == credentials.keyHash } ?? false
+        guard isRight || isOld else { throw ZulipError(.wrongServerKey) }
         guard stored.standing == .active else { throw ZulipError(.deactivatedServer) }
-        return AuthorisedServer(stored, revision: record.revision)
+        return AuthorisedServer(stored, revision: record.revision, isByOldKey: !isRight)
     }
 
     private static let noHash = Secret(repeatElement(UInt8(0), count: 32))
@@ -32,8 +43,8 @@ struct AuthorisedServer: Sendable {
 
 /// A realm that the caller owns.
 struct AuthorisedRealm: Sendable {
-    let server: ZulipServer
-    let realm: UUIDText
+    let caller: AuthorisedServer
+    let realm: ZulipRealm
 
     /// - Throws: `.unknownRealm`, `.realmOfOtherServer` (§5.4 step 2).
     static func authorise(
@@ -43,11 +54,11 @@ struct AuthorisedRealm: Sendable {
             throw ZulipError(.unknownRealm)
         }
         guard stored.server == server.server.id else { throw ZulipError(.realmOfOtherServer) }
-        return AuthorisedRealm(server: server.server, realm: realm)
+        return AuthorisedRealm(caller: server, realm: stored)
     }
 
-    private init(server: ZulipServer, realm: UUIDText) {
-        self.server = server
+    private init(caller: AuthorisedServer, realm: ZulipRealm) {
+        self.caller = caller
         self.realm = realm
     }
 }

@@ -13,10 +13,11 @@ extension ZulipRelay {
         memory.forget(server.id)
         var changes: [Change] = [
             .put(server.remains.record(keys, now: now), if: .revision(caller.revision)),
-            .put(
-                Record(key: keys.leaving(server.id), touchedAt: now, body: Secret(server.id.bytes)),
-                if: .any)
+            .put(leaving(server.id, now), if: .any)
         ]
+        if server.oldKeyEnds != nil {
+            changes.append(.delete(keys.oldKey(of: server.id, before: server.keyHash), if: .any))
+        }
         if let host = ZulipHostname(Array(server.hostname.utf8)) {
             let found = try await find([keys.host(host)])
             // The name is free again: this relay's policy says who may take it (DESIGN §5).
@@ -28,6 +29,11 @@ extension ZulipRelay {
         return Verdict(
             changes: changes, reply: .now(.done(ignored: [])), refusal: { _ in ZulipError(.overloaded) },
             notes: [NoteCode("zulip.server-deactivated")])
+    }
+
+    /// That a server has left something behind.
+    func leaving(_ server: UUIDText, _ now: UnixTime) -> Record {
+        Record(key: keys.leaving(server), touchedAt: now, body: Secret(server.bytes))
     }
 }
 
@@ -46,13 +52,17 @@ extension ZulipServers {
         let now = world.now()
         for record in leaving where now.since(record.touchedAt) >= Self.grace {
             guard let server = UUIDText(bytes: record.body.reveal { Array($0) }) else { continue }
-            let realms = try await registry.page(.owner(keys.server(server)), after: 0, limit: 1)
-            if let realm = realms.first {
-                let devices = try await registry.forget(owner: realm.key, limit: Self.page)
+            // A realm, or what was left of one that another server has since.
+            let left = try await registry.page(.owner(keys.server(server)), after: 0, limit: 1).first
+            if let realm = left.flatMap({ ZulipRealm(body: $0.body) }) {
+                let owner = keys.devices(of: realm.tenancy)
+                let devices = try await registry.forget(owner: owner, limit: Self.page)
                 if devices > 0 { return devices }
             }
-            // Devices first, then their realm, then the note that there is something to do.
-            _ = try await registry.apply([.delete(realms.first?.key ?? record.key, if: .any)])
+            // Devices first, then their realm, then the note that there is something to do; each only as it
+            // was seen, for the realm may be another server's by now.
+            let done = left ?? record
+            _ = try await registry.apply([.delete(done.key, if: .revision(done.revision))])
             return 1
         }
         return 0

@@ -10,31 +10,37 @@ extension ZulipRelay {
     ) async throws(ZulipError) -> ZulipVerdict {
         var names = [serverKey(credentials), keys.realm(request.realm)]
         names.reserveCapacity(request.items.count + 2)
-        let isKnown = memory.knows(request.realm, of: credentials)
-        var found: [Record?] = []
-        if !isKnown {
-            found = try await find(names)
-            _ = try authorise(request.realm, credentials, found)
+        if let known = memory.tenancy(request.realm, of: credentials) {
+            for item in request.items { names.append(keys.device(known, item.tokenID)) }
+            let found = try await find(names)
+            // Who was known is judged by what is stored now, like everybody.
+            let realm = try await authorise(request.realm, credentials, found)
+            if realm.realm.naming == known.naming {
+                return try pushes(request.items, found[2...], names[2...], realm)
+            }
+            names.removeLast(request.items.count)
         }
-        for item in request.items { names.append(keys.device(request.realm, item.tokenID)) }
-        // Who was known is judged by what is stored now, like everybody.
-        found += try await find(isKnown ? names : Array(names[2...]))
-        return try pushes(
-            request.items, found, names, try authorise(request.realm, credentials, found))
+        let realm = try await authorise(request.realm, credentials, try await find(names))
+        let tenancy = realm.realm.tenancy
+        let devices = request.items.map { keys.device(tenancy, $0.tokenID) }
+        return try pushes(request.items, try await find(devices)[...], devices[...], realm)
     }
 
     private func pushes(
-        _ items: [NotifyItem], _ found: [Record?], _ names: [RecordKey], _ realm: AuthorisedRealm
+        _ items: [NotifyItem], _ found: ArraySlice<Record?>, _ names: ArraySlice<RecordKey>,
+        _ realm: AuthorisedRealm
     ) throws(ZulipError) -> ZulipVerdict {
         let now = world.now()
-        let origin = Secret(realm.server.id.bytes)
+        let server = realm.caller.server
+        let endings = realm.caller.endings(keys, now: now)
+        let origin = Secret(server.id.bytes)
         var counts = NotifyCounts()
         var pushes: [Push] = []
         var sent: [Sent] = []
         pushes.reserveCapacity(items.count)
         sent.reserveCapacity(items.count)
-        for (index, item) in items.enumerated() {
-            guard let record = found[index + 2], let registration = ZulipRegistration(body: record.body)
+        for (item, (record, name)) in zip(items, zip(found, names)) {
+            guard let record, let registration = ZulipRegistration(body: record.body)
             else {
                 counts.dead.append(item.tokenID)
                 continue
@@ -44,18 +50,20 @@ extension ZulipRelay {
                 counts.dead.append(item.tokenID)
                 continue
             }
-            pushes.append(push(item, registration, record, names[index + 2], origin, now))
+            pushes.append(try push(item, registration, record, name, origin, now))
             sent.append(Sent(tokenID: item.tokenID, kind: registration.kind))
         }
         let notes = counts.dead.isEmpty ? [] : [NoteCode("zulip.unknown-or-expired-token")]
-        if pushes.isEmpty { return Verdict(reply: .now(.notified(counts)), notes: notes) }
+        if pushes.isEmpty {
+            return Verdict(changes: endings, reply: .now(.notified(counts)), notes: notes)
+        }
         let (known, awaited) = (counts, sent)
         return Verdict(
-            pushes: pushes,
-            reply: .afterFirstAttempt(deadline: ZulipLimits.replyDeadline) { outcomes in
+            pushes: pushes, changes: endings,
+            reply: .afterFirstAttempt(deadline: replyDeadline) { outcomes in
                 .notified(Self.count(outcomes, awaited, known))
             },
-            notes: notes, quota: realm.server.quota)
+            notes: notes, quota: server.quota)
     }
 
     /// What the reply needs to know of one push.
@@ -87,15 +95,16 @@ extension ZulipRelay {
     private func push(
         _ item: NotifyItem, _ registration: ZulipRegistration, _ record: Record, _ name: RecordKey,
         _ origin: Secret, _ now: UnixTime
-    ) -> Push {
+    ) throws(ZulipError) -> Push {
         let message: ProviderMessage
         let pushClass: PushClass
         switch item.target {
         case .apns(let priority, let type):
-            message = .apns(
-                APNsMessage(
-                    token: registration.token, bundle: registration.appID ?? "", topicForm: .asNamed,
-                    pushType: type, priority: priority, payload: item.payload))
+            var sent = APNsMessage(
+                token: registration.token, bundle: registration.appID ?? "", topicForm: .asNamed,
+                pushType: type, priority: priority, payload: item.payload)
+            if item.hasDefaultAps { sent.payload = try item.payload(fallback: fallbacks.aps(for: sent)) }
+            message = .apns(sent)
             pushClass = Self.pushClass(priority, type)
         case .fcm(let priority):
             message = .fcm(FCMMessage(address: registration.token, priority: priority, data: item.payload))

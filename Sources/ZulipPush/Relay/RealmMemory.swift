@@ -15,14 +15,18 @@ final class RealmMemory: Sendable {
     private struct Owner {
         let server: UUIDText
         let keyHash: Secret
+        let tenancy: ZulipTenancy
     }
 
     private let owners = Mutex<[UUIDText: Owner]>([:])
 
-    /// Whether these credentials were good for this realm when they were last shown.
-    func knows(_ realm: UUIDText, of credentials: ServerCredentials) -> Bool {
-        guard let owner = owners.withLock({ $0[realm] }) else { return false }
-        return owner.keyHash == credentials.keyHash && owner.server == credentials.id
+    /// What the realm's devices were named by when these credentials were last good for it; `nil` when they
+    /// are not known to have been.
+    func tenancy(_ realm: UUIDText, of credentials: ServerCredentials) -> ZulipTenancy? {
+        guard let owner = owners.withLock({ $0[realm] }), owner.keyHash == credentials.keyHash,
+            owner.server == credentials.id
+        else { return nil }
+        return owner.tenancy
     }
 
     /// Forgets what a server has shown: its key is no longer good, or about to be.
@@ -31,11 +35,14 @@ final class RealmMemory: Sendable {
     }
 
     /// Remembers credentials that the store has confirmed.
-    func note(_ realm: UUIDText, of credentials: ServerCredentials) {
-        guard let server = credentials.id, !knows(realm, of: credentials) else { return }
+    func note(_ realm: ZulipRealm, of credentials: ServerCredentials) {
+        guard let server = credentials.id, tenancy(realm.id, of: credentials)?.naming != realm.naming else {
+            return
+        }
         owners.withLock { owners in
             if owners.count >= Self.limit { owners.removeAll(keepingCapacity: true) }
-            owners[realm] = Owner(server: server, keyHash: credentials.keyHash)
+            owners[realm.id] = Owner(
+                server: server, keyHash: credentials.keyHash, tenancy: realm.tenancy)
         }
     }
 }

@@ -10,15 +10,16 @@ extension ZulipRelay {
         -> ZulipVerdict
     {
         let found = try await find([serverKey(credentials), keys.realm(form.realm)])
-        let realm = try authorise(form.realm, credentials, found)
+        let realm = try await authorise(form.realm, credentials, found)
         guard let pair = bouncerKeys[form.bouncerKey] else { throw ZulipError(.unknownBouncerKey) }
         let plain = try RegistrationBox.open(form.sealed, with: pair)
         let tokenID = TokenID(token: plain.token)
         guard form.tokenID == tokenID else { throw ZulipError(.invalidRegistration) }
         let now = world.now()
         try checkAge(plain.timestamp, now)
-        let known = try await find([keys.device(form.realm, tokenID)])[0]
-        return verdict(plain, realm, tokenID, known, form, now)
+        let name = keys.device(realm.realm.tenancy, tokenID)
+        let known = try await find([name])[0]
+        return verdict(plain, realm, name, known, form, now)
     }
 
     /// Exactly 86,400 s pass, one more does not (§5.4 step 6). The future is bounded generously (§10).
@@ -31,24 +32,28 @@ extension ZulipRelay {
     }
 
     private func verdict(
-        _ plain: RegistrationPlaintext, _ realm: AuthorisedRealm, _ tokenID: TokenID, _ known: Record?,
+        _ plain: RegistrationPlaintext, _ realm: AuthorisedRealm, _ name: RecordKey, _ known: Record?,
         _ form: RegisterForm, _ now: UnixTime
     ) -> ZulipVerdict {
         let reply = ReplyPlan<ZulipReply>.now(.done(ignored: form.ignored))
+        let endings = realm.caller.endings(keys, now: now)
         // A refused token comes back to life only by a registration that was made after the refusal: the
-        // phone has been told a token again. An older one, or a replay, succeeds and changes nothing.
-        if case .expired(let at)? = known?.state, UnixTime(seconds: plain.timestamp) <= at {
-            return Verdict(reply: reply, notes: [NoteCode("zulip.registered-while-expired")])
+        // phone has been told a token again. An older one, or a replay, succeeds and changes nothing. The
+        // phone's time has whole seconds, so one of the refusal's own second may be later and counts as that;
+        // where it was not, the next push finds the token dead again.
+        if case .expired(let at)? = known?.state, plain.timestamp < at.seconds {
+            return Verdict(
+                changes: endings, reply: reply, notes: [NoteCode("zulip.registered-while-expired")])
         }
         let registration = ZulipRegistration(kind: plain.kind, token: plain.token, appID: plain.appID)
         // A repeat is written too: it is how the row knows that a client still exists.
         let record = Record(
-            key: keys.device(realm.realm, tokenID), owner: keys.realm(realm.realm),
+            key: name, owner: keys.devices(of: realm.realm.tenancy),
             address: keys.address(registration), touchedAt: now,
             expiresAt: now + ZulipLimits.registrationLife,
             body: registration.body)
         return Verdict(
-            changes: [.put(record, if: .any)], reply: reply,
+            changes: [.put(record, if: .any)] + endings, reply: reply,
             notes: [known == nil ? NoteCode("zulip.registered") : NoteCode("zulip.registered-again")])
     }
 }

@@ -4,15 +4,14 @@ import WireFormats
 /// Sign-up, change of contact, host or key (§5.2).
 extension ZulipRelay {
     func signUp(_ form: SignUpForm) async throws(ZulipError) -> ZulipVerdict {
-        if let mailDomains, await !mailDomains.takesMail(form.mail.domain) {
-            throw ZulipError(.mailDomainRefused)
-        }
         let found = try await find([
             keys.server(form.id), keys.host(form.hostname), keys.invitation(form.hostname)
         ])
         let holder = found[1].flatMap { UUIDText(bytes: $0.body.reveal { Array($0) }) }
         guard let record = found[0], let server = ZulipServer(body: record.body) else {
-            return try create(form, holder: holder, invitation: found[2])
+            let verdict = try create(form, holder: holder, invitation: found[2])
+            try await checkDomain(of: form.mail)
+            return verdict
         }
         guard server.isKey(form.keyHash) else {
             var error = ZulipError(.keyOfOtherServer)
@@ -20,7 +19,19 @@ extension ZulipRelay {
             throw error
         }
         guard server.standing == .active else { throw ZulipError(.serverIsDeactivated) }
-        return try update(server, record, form, holder: holder, invitation: found[2])
+        let verdict = try update(server, record, form, holder: holder, invitation: found[2])
+        if !(server.mail == form.mail.text) { try await checkDomain(of: form.mail) }
+        return verdict
+    }
+
+    /// Asked last, so that only who is let in can make this relay ask a name server.
+    private func checkDomain(of mail: ContactMail) async throws(ZulipError) {
+        guard let mailDomains else { return }
+        switch await mailDomains.takesMail(mail.domain) {
+        case true?: return
+        case false?: throw ZulipError(.mailDomainRefused)
+        case nil: throw ZulipError(.mailDomainUnknown)
+        }
     }
 
     private func create(
@@ -50,8 +61,20 @@ extension ZulipRelay {
         let now = world.now()
         server.mail = form.mail.text
         server.hostname = form.hostname.text
-        if let newKey = form.newKeyHash {
+        // Whoever changes a record shows the key that is current, and with that the one of before ends.
+        var keyChanges: [Change] = []
+        if known.oldKeyEnds != nil {
+            keyChanges.append(.delete(keys.oldKey(of: known.id, before: known.keyHash), if: .any))
+            server.oldKeyEnds = nil
+        }
+        if let newKey = form.newKeyHash, !(newKey == known.keyHash) {
+            let end = now + ZulipLimits.oldKeyLife
+            let old = Record(
+                key: keys.oldKey(of: known.id, before: newKey), touchedAt: now, expiresAt: end,
+                body: known.keyHash)
+            keyChanges.append(.put(old, if: .any))
             server.keyHash = newKey
+            server.oldKeyEnds = end
             memory.forget(server.id)
         }
         var changes: [Change] = []
@@ -67,6 +90,7 @@ extension ZulipRelay {
         }
         let hostChange = changes.isEmpty ? nil : 0
         changes.append(.put(server.record(keys, now: now), if: .revision(record.revision)))
+        changes += keyChanges
         return Verdict(
             changes: changes, reply: .now(.signedUp(created: false)),
             refusal: { ZulipError($0 == hostChange ? .hostnameTaken : .overloaded) },

@@ -33,13 +33,16 @@ extension ZulipRelay {
         }
         guard server.standing == .active else { throw ZulipError(.serverIsDeactivated) }
         let key = randomText()
+        let old = keys.oldKey(of: id, before: server.keyHash)
         memory.forget(id)
+        server.oldKeyEnds = nil
         server.keyHash = ServerCredentials.hash(key: key.reveal { Array($0) })
         return Verdict(
             changes: [
                 .put(server.record(keys, now: world.now()), if: .revision(record.revision)),
                 // Each secret serves once.
-                .delete(keys.challenge(form.hostname), if: .revision(challenge.revision))
+                .delete(keys.challenge(form.hostname), if: .revision(challenge.revision)),
+                .delete(old, if: .any)
             ],
             reply: .now(.credentials(id: id, key: key)), refusal: { _ in ZulipError(.overloaded) },
             notes: [NoteCode("zulip.host-transferred")])

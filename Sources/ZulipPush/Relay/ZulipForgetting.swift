@@ -36,7 +36,7 @@ extension ZulipServers {
             guard isDone else { continue }
             // A registration that was judged before the server was gone may have been written behind our
             // list.
-            for realm in realms { forgotten.devices += try await forgetDevices(of: realm.key, perCommit) }
+            forgotten.devices += try await forgetDevices(of: realms, perCommit)
             return forgotten
         }
         throw StoreError(.unavailable)
@@ -46,7 +46,9 @@ extension ZulipServers {
     ///
     /// - Returns: how many records went, 0 or 1.
     package func forgetDevice(_ realm: UUIDText, _ token: TokenID) async throws(StoreError) -> Int {
-        let key = keys.device(realm, token)
+        let found = try await registry.find([keys.realm(realm)])[0]
+        guard let known = found.flatMap({ ZulipRealm(body: $0.body) }) else { return 0 }
+        let key = keys.device(known.tenancy, token)
         guard try await registry.find([key])[0] != nil else { return 0 }
         _ = try await registry.apply([.delete(key, if: .any)])
         return 1
@@ -68,23 +70,25 @@ extension ZulipServers {
     ) async throws(StoreError) -> Bool {
         var devices: [RecordKey] = []
         for realm in realms {
-            devices += try await all(.owner(realm.key)).map(\.key)
-            guard !devices.isEmpty, devices.count + realms.count + 4 > perCommit else { continue }
+            devices += try await all(.owner(owner(ofDevices: realm))).map(\.key)
+            guard !devices.isEmpty, devices.count + realms.count + 5 > perCommit else { continue }
             // Nothing is added any more from here on.
             _ = try await set(suspended: true, server.id)
-            for realm in realms { forgotten.devices += try await forgetDevices(of: realm.key, perCommit) }
+            forgotten.devices += try await forgetDevices(of: realms, perCommit)
             return false
         }
         let hosts = try await hostChanges(server)
         // `Change` alone would be this type's own word for what came of one.
         var changes: [PushModel.Change] = [.delete(record.key, if: .revision(record.revision))]
         changes += hosts
-        for realm in realms { changes.append(.delete(realm.key, if: .any)) }
+        changes.append(.delete(keys.oldKey(of: server.id, before: server.keyHash), if: .any))
+        // As they were seen: another server may take a realm over once this one has deactivated itself.
+        for realm in realms { changes.append(.delete(realm.key, if: .revision(realm.revision))) }
         for device in devices { changes.append(.delete(device, if: .any)) }
         guard try await registry.apply(changes) == .committed else { return false }
         forgotten.servers += 1
         forgotten.hosts += hosts.isEmpty ? 0 : 1
-        forgotten.realms += realms.count
+        forgotten.realms += realms.count { $0.key.space == keys.realmSpace }
         forgotten.devices += devices.count
         return true
     }
@@ -95,6 +99,17 @@ extension ZulipServers {
             try await holder(of: server.hostname) == server.id
         else { return [] }
         return [keys.host(host), keys.challenge(host), keys.invitation(host)].map { .delete($0, if: .any) }
+    }
+
+    /// What a server's records of realms, its own and those that others took over, have their devices under.
+    private func owner(ofDevices realm: Record) -> RecordKey {
+        ZulipRealm(body: realm.body).map { keys.devices(of: $0.tenancy) } ?? realm.key
+    }
+
+    private func forgetDevices(of realms: [Record], _ perCommit: Int) async throws(StoreError) -> Int {
+        var count = 0
+        for realm in realms { count += try await forgetDevices(of: owner(ofDevices: realm), perCommit) }
+        return count
     }
 
     /// Expired ones too, in commits of so many.

@@ -10,6 +10,9 @@ package struct ZulipKeys: Sendable {
     private let challenges: Space
     private let invitations: Space
     private let leavers: Space
+    private let tenancies: Space
+    private let vacancies: Space
+    private let oldKeys: Space
 
     package init(_ instance: ConfiguredName) {
         servers = Space(instance, "server")
@@ -19,6 +22,9 @@ package struct ZulipKeys: Sendable {
         challenges = Space(instance, "challenge")
         invitations = Space(instance, "invitation")
         leavers = Space(instance, "leaving")
+        tenancies = Space(instance, "tenancy")
+        vacancies = Space(instance, "vacated")
+        oldKeys = Space(instance, "old-key")
     }
 
     package var serverSpace: Space { servers }
@@ -38,9 +44,26 @@ package struct ZulipKeys: Sendable {
         RecordKey(invitations, Secret(host.name.utf8))
     }
 
-    /// A device is one token of one realm: realm (16 bytes) ‖ token id (8 bytes).
-    package func device(_ realm: UUIDText, _ token: TokenID) -> RecordKey {
-        var words = (realm.high.bigEndian, realm.low.bigEndian, token.value.bigEndian)
+    /// What a deactivated server left of a realm that another one has since: its devices there.
+    package func vacated(_ realm: ZulipRealm) -> RecordKey {
+        RecordKey(vacancies, Secret(realm.id.bytes + realm.server.bytes))
+    }
+
+    /// The key of before, as long as it is good, by the key that took its place: server (16 bytes) ‖ hash of
+    /// the new key. So whoever shows the new one names exactly the key that ends with it.
+    package func oldKey(of server: UUIDText, before newKeyHash: Secret) -> RecordKey {
+        RecordKey(oldKeys, newKeyHash.reveal { Secret(server.bytes + $0) })
+    }
+
+    /// The owner of a tenancy's devices. No record stands under it; with ``ZulipRealm/Naming/byRealm`` it is
+    /// the realm's own name.
+    package func devices(of tenancy: ZulipTenancy) -> RecordKey {
+        RecordKey(tenancy.naming == .byRealm ? realms : tenancies, Secret(tenancy.id.bytes))
+    }
+
+    /// A device is one token of one tenancy: tenancy (16 bytes) ‖ token id (8 bytes).
+    package func device(_ tenancy: ZulipTenancy, _ token: TokenID) -> RecordKey {
+        var words = (tenancy.id.high.bigEndian, tenancy.id.low.bigEndian, token.value.bigEndian)
         return RecordKey(devices, withUnsafeBytes(of: &words) { Secret(copying: UnsafeRawBufferPointer($0)) })
     }
 

@@ -13,7 +13,8 @@ package enum ZulipAdmission: Sendable, Hashable {
 
 /// Says whether a mail domain has a mail exchanger. Asked only where the configuration wants it.
 package protocol MailDomains: Sendable {
-    func takesMail(_ domain: String) async -> Bool
+    /// - Returns: `nil` when it cannot be told now.
+    func takesMail(_ domain: String) async -> Bool?
 }
 
 /// The relay of this protocol, which Zulip calls the bouncer.
@@ -31,14 +32,19 @@ package struct ZulipRelay: RelayRole {
     let admission: ZulipAdmission
     let web: (any WebFetch)?
     let mailDomains: (any MailDomains)?
+    let fallbacks: FallbackAlerts
+    let replyDeadline: Duration
     let world: World
     let memory = RealmMemory()
 
     /// - Parameter web: for transfers of a host name; without it they are refused.
     /// - Parameter mailDomains: `nil`: contact addresses are checked by their syntax only.
+    /// - Parameter fallbacks: of apps that have words of their own.
     package init(
         instance: ConfiguredName, bouncerKeys: BouncerKeys, admission: ZulipAdmission, registry: any Registry,
-        web: (any WebFetch)?, mailDomains: (any MailDomains)? = nil, world: World
+        web: (any WebFetch)?, mailDomains: (any MailDomains)? = nil,
+        fallbacks: FallbackAlerts = FallbackAlerts([:]), replyDeadline: Duration = ZulipLimits.replyDeadline,
+        world: World
     ) {
         keys = ZulipKeys(instance)
         self.bouncerKeys = bouncerKeys
@@ -46,6 +52,8 @@ package struct ZulipRelay: RelayRole {
         self.registry = registry
         self.web = web
         self.mailDomains = mailDomains
+        self.fallbacks = fallbacks
+        self.replyDeadline = replyDeadline
         self.world = world
     }
 
@@ -72,8 +80,10 @@ package struct ZulipRelay: RelayRole {
         case .verifyChallenge(let form): return try await verifyChallenge(form)
         case .deactivate: return try await deactivate(try await authorise(inbound))
         case .analyticsStatus:
-            let server = try await authorise(inbound).server
+            let caller = try await authorise(inbound)
+            let server = caller.server
             return Verdict(
+                changes: caller.endings(keys, now: world.now()),
                 reply: .now(
                     .analyticsStatus(
                         realmCount: server.lastRealmCount, installationCount: server.lastInstallationCount,
@@ -81,10 +91,22 @@ package struct ZulipRelay: RelayRole {
         case .analytics(let form): return try await analytics(form, inbound)
         case .register(let form): return try await register(form, try credentials(inbound))
         case .notify(let request): return try await notify(request, try credentials(inbound))
+        case .legacyNotify(let tokens): return try await legacy(.legacyDeleted(tokens), inbound)
+        case .legacyUnregister: return try await legacy(.done(ignored: []), inbound)
         case .refused(let error):
             _ = try await authorise(inbound)
             throw error
         }
+    }
+
+    /// What a leftover row makes an origin ask (§5.7). Nothing is looked up but the caller.
+    private func legacy(
+        _ reply: ZulipReply, _ inbound: ZulipInbound
+    ) async throws(ZulipError) -> ZulipVerdict {
+        let caller = try await authorise(inbound)
+        return Verdict(
+            changes: caller.endings(keys, now: world.now()), reply: .now(reply),
+            notes: [NoteCode("zulip.legacy-answered")])
     }
 
     // MARK: shared steps
@@ -97,16 +119,33 @@ package struct ZulipRelay: RelayRole {
     func authorise(_ inbound: ZulipInbound) async throws(ZulipError) -> AuthorisedServer {
         let credentials = try credentials(inbound)
         let found = try await find([serverKey(credentials)])
-        return try AuthorisedServer.authorise(credentials, found[0])
+        return try await authorise(credentials, found[0])
+    }
+
+    /// Judges the caller by its record. Only where its key was rotated lately, and another one is shown, is
+    /// there a second look-up.
+    func authorise(
+        _ credentials: ServerCredentials, _ record: Record?
+    ) async throws(ZulipError) -> AuthorisedServer {
+        do throws(ZulipError) {
+            return try AuthorisedServer.authorise(credentials, record)
+        } catch {
+            guard error.code == .wrongServerKey, let record, let server = ZulipServer(body: record.body),
+                let end = server.oldKeyEnds, end > world.now()
+            else { throw error }
+            let oldKey = try await find([keys.oldKey(of: server.id, before: server.keyHash)])[0]
+            return try AuthorisedServer.authorise(credentials, record, oldKey: oldKey)
+        }
     }
 
     /// Judges the caller and the realm, whose records stand first in `found`.
     func authorise(
         _ realm: UUIDText, _ credentials: ServerCredentials, _ found: [Record?]
-    ) throws(ZulipError) -> AuthorisedRealm {
-        let caller = try AuthorisedServer.authorise(credentials, found[0])
+    ) async throws(ZulipError) -> AuthorisedRealm {
+        let caller = try await authorise(credentials, found[0])
         let owned = try AuthorisedRealm.authorise(realm, found[1], for: caller)
-        memory.note(realm, of: credentials)
+        // A key that ends within minutes is not worth remembering.
+        if !caller.isByOldKey { memory.note(owned.realm, of: credentials) }
         return owned
     }
 

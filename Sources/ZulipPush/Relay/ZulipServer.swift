@@ -24,6 +24,8 @@ package struct ZulipServer: Sendable {
     package var lastAuditLog: Int64 = 0
     /// Pushes a minute, where whoever runs this relay gave this server a quota of its own; 0: no limit.
     package var quota: Int?
+    /// Until when the key of before is good, if the new one is not used earlier (§5.2); `nil`: there is none.
+    package var oldKeyEnds: UnixTime?
 
     package init(id: UUIDText, keyHash: Secret, standing: Standing, hostname: String, mail: Secret) {
         self.id = id
@@ -51,11 +53,13 @@ package struct ZulipServer: Sendable {
 
     private static let format: UInt8 = 1
     private static let formatWithQuota: UInt8 = 2
+    private static let formatWithOldKey: UInt8 = 3
 
     /// Body of a record: format 1, id, key hash, standing, host name, mail, three ids; format 2 adds the
-    /// quota.
+    /// quota; format 3 the quota, -1 for none, and the old key's end in Unix milliseconds.
     package var body: Secret {
-        var writer = BodyWriter(format: quota == nil ? Self.format : Self.formatWithQuota)
+        let withoutOldKey = quota == nil ? Self.format : Self.formatWithQuota
+        var writer = BodyWriter(format: oldKeyEnds == nil ? withoutOldKey : Self.formatWithOldKey)
         writer.fixed(id.bytes)
         writer.fixed(keyHash)
         writer.byte(standing.rawValue)
@@ -64,7 +68,12 @@ package struct ZulipServer: Sendable {
         writer.int(lastRealmCount)
         writer.int(lastInstallationCount)
         writer.int(lastAuditLog)
-        if let quota { writer.int(Int64(quota)) }
+        if let oldKeyEnds {
+            writer.int(Int64(quota ?? -1))
+            writer.int(oldKeyEnds.milliseconds)
+        } else if let quota {
+            writer.int(Int64(quota))
+        }
         return writer.take()
     }
 
@@ -75,15 +84,25 @@ package struct ZulipServer: Sendable {
     }
 
     private static func read(_ bytes: UnsafeRawBufferPointer) -> ZulipServer? {
-        let hasQuota = bytes.first == formatWithQuota
-        guard var reader = BodyReader(bytes, format: hasQuota ? formatWithQuota : format),
+        guard let written = bytes.first, (format...formatWithOldKey).contains(written),
+            var reader = BodyReader(bytes, format: written),
             let id = reader.fixed(16).flatMap({ UUIDText(bytes: $0) }),
             let hash = reader.fixed(32), let standing = reader.byte().flatMap(Standing.init(rawValue:)),
             let host = reader.variable(), let mail = reader.variable(), let realmCount = reader.int(),
             let installationCount = reader.int(), let auditLog = reader.int()
         else { return nil }
-        let quota = hasQuota ? reader.int() : nil
-        guard reader.isAtEnd, hasQuota == (quota != nil), quota ?? 0 >= 0 else { return nil }
+        var quota: Int64?
+        var oldKeyEnds: Int64?
+        if written >= formatWithQuota {
+            let lowest: Int64 = written == formatWithOldKey ? -1 : 0
+            guard let bound = reader.int(), bound >= lowest else { return nil }
+            quota = bound < 0 ? nil : bound
+        }
+        if written == formatWithOldKey {
+            guard let end = reader.int() else { return nil }
+            oldKeyEnds = end
+        }
+        guard reader.isAtEnd else { return nil }
         var server = ZulipServer(
             id: id, keyHash: Secret(copying: hash), standing: standing,
             hostname: String(decoding: host, as: UTF8.self), mail: Secret(copying: mail))
@@ -91,53 +110,15 @@ package struct ZulipServer: Sendable {
         server.lastInstallationCount = installationCount
         server.lastAuditLog = auditLog
         server.quota = quota.map { Int($0) }
+        server.oldKeyEnds = oldKeyEnds.map { UnixTime(milliseconds: $0) }
         return server
     }
 
     /// The record to write.
     package func record(_ keys: ZulipKeys, now: UnixTime) -> Record {
-        Record(key: keys.server(id), touchedAt: now, body: body)
-    }
-}
-
-/// What the relay remembers of one realm: whose it is.
-package struct ZulipRealm: Sendable, Hashable {
-    package let id: UUIDText
-    package let server: UUIDText
-    /// The server no longer reports it. It keeps its devices.
-    package var isLocallyDeleted: Bool
-
-    package init(id: UUIDText, server: UUIDText, isLocallyDeleted: Bool) {
-        self.id = id
-        self.server = server
-        self.isLocallyDeleted = isLocallyDeleted
-    }
-
-    private static let format: UInt8 = 1
-
-    /// Format 1, realm, server, deleted (0 or 1).
-    package var body: Secret {
-        var writer = BodyWriter(format: Self.format)
-        writer.fixed(id.bytes)
-        writer.fixed(server.bytes)
-        writer.byte(isLocallyDeleted ? 1 : 0)
-        return writer.take()
-    }
-
-    package init?(body: Secret) {
-        let realm = body.reveal { bytes -> ZulipRealm? in
-            guard var reader = BodyReader(bytes, format: Self.format),
-                let id = reader.fixed(16).flatMap({ UUIDText(bytes: $0) }),
-                let server = reader.fixed(16).flatMap({ UUIDText(bytes: $0) }), let deleted = reader.byte(),
-                reader.isAtEnd
-            else { return nil }
-            return ZulipRealm(id: id, server: server, isLocallyDeleted: deleted == 1)
-        }
-        guard let realm else { return nil }
-        self = realm
-    }
-
-    package func record(_ keys: ZulipKeys, now: UnixTime) -> Record {
-        Record(key: keys.realm(id), owner: keys.server(server), touchedAt: now, body: body)
+        var current = self
+        // What is over is not written on.
+        if let oldKeyEnds, oldKeyEnds <= now { current.oldKeyEnds = nil }
+        return Record(key: keys.server(id), touchedAt: now, body: current.body)
     }
 }

@@ -14,6 +14,8 @@ struct NotifyItemParser {
         var pushKeyID: UInt32?
         var data: JSONStringSlice?
         var aps: UnsafeRawBufferPointer?
+        /// An `aps` that is no object: wrong for APNs, and one more member to ignore for FCM.
+        var hasForeignAps = false
     }
 
     mutating func read(_ reader: inout JSONReader) throws -> NotifyItem {
@@ -36,18 +38,19 @@ struct NotifyItemParser {
         guard let tokenID = members.tokenID, let target = members.apns ?? members.fcm, members.hasPayload,
             let pushKeyID = members.pushKeyID, let data = members.data
         else { throw ZulipError(.invalidRequest) }
-        return try item(tokenID, target, pushKeyID, data, members.aps)
+        return try item(tokenID, target, pushKeyID, data, members)
     }
 
     private mutating func item(
         _ tokenID: TokenID, _ target: NotifyItem.Target, _ pushKeyID: UInt32, _ data: JSONStringSlice,
-        _ aps: UnsafeRawBufferPointer?
+        _ members: Members
     ) throws -> NotifyItem {
         writer.beginObject()
         writer.key("push_key_id")
         let limit: Int
         switch target {
         case .apns(_, let type):
+            guard !members.hasForeignAps else { throw ZulipError(.invalidRequest) }
             writer.int(Int64(pushKeyID))
             limit = type.bodyLimitBytes
         case .fcm:
@@ -61,12 +64,13 @@ struct NotifyItemParser {
         let end = writer.bytes.count - 1
         if case .apns = target {
             writer.key("aps")
-            if let aps { writer.raw(aps) } else { writer.raw(Self.defaultAps) }
+            if let aps = members.aps { writer.raw(aps) } else { writer.raw(NotifyItem.defaultAps) }
         }
         writer.endObject()
         guard writer.bytes.count <= limit else { throw ZulipError(.payloadTooLarge) }
         return NotifyItem(
-            tokenID: tokenID, target: target, payload: writer.takeSecret(), ciphertext: start..<end)
+            tokenID: tokenID, target: target, payload: writer.takeSecret(), ciphertext: start..<end,
+            hasDefaultAps: target.kind == .apns && members.aps == nil)
     }
 
     /// Copies the ciphertext when it is canonical base64.
@@ -110,6 +114,7 @@ struct NotifyItemParser {
         members.pushKeyID = nil
         members.data = nil
         members.aps = nil
+        members.hasForeignAps = false
         try reader.beginObject()
         while let name = try reader.nextMember() {
             if name.equals("push_key_id") {
@@ -118,29 +123,15 @@ struct NotifyItemParser {
             } else if name.equals("encrypted_data") {
                 members.data = try reader.readString()
             } else if name.equals("aps") {
-                members.aps = try readAps(&reader)
+                // Any object passes through as it is written; what Apple refuses, Apple refuses (§5.5). The
+                // reader bounds its depth, and the body's limit its size.
+                members.hasForeignAps = try reader.peek() != .object
+                let value = try reader.skipValue()
+                members.aps = members.hasForeignAps ? nil : value
             } else {
                 try reader.skipValue()
             }
         }
-    }
-
-    /// Passes `aps` through as written. Its values are integers or maps of strings, as deployed (§5.5).
-    private static func readAps(_ reader: inout JSONReader) throws -> UnsafeRawBufferPointer {
-        guard try reader.peek() == .object else { throw ZulipError(.invalidRequest) }
-        let start = reader.position
-        try reader.beginObject()
-        while try reader.nextMember() != nil {
-            switch try reader.peek() {
-            case .number:
-                guard try reader.readNumber().int64 != nil else { throw ZulipError(.invalidRequest) }
-            case .object:
-                try reader.beginObject()
-                while try reader.nextMember() != nil { _ = try reader.readString() }
-            case .array, .string, .bool, .null: throw ZulipError(.invalidRequest)
-            }
-        }
-        return UnsafeRawBufferPointer(rebasing: reader.bytes[start..<reader.position])
     }
 
     private static func readHeaders(_ reader: inout JSONReader) throws -> NotifyItem.Target {
@@ -178,7 +169,4 @@ struct NotifyItemParser {
         if text.equals("normal") { return .fcm(.normal) }
         throw ZulipError(.invalidRequest)
     }
-
-    /// What the deployed relay sends where the origin gives no `aps` (§5.5).
-    private static let defaultAps = Array(#"{"mutable-content":1,"alert":{"title":"New notification"}}"#.utf8)
 }

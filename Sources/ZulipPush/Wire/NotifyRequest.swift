@@ -23,6 +23,30 @@ package struct NotifyItem: Sendable {
     package let payload: Secret
     /// Where the ciphertext stands in `payload`.
     package let ciphertext: Range<Int>
+    /// The origin gave no `aps`, so that `payload` ends with ``defaultAps`` and the closing brace.
+    package let hasDefaultAps: Bool
+
+    /// What the deployed relay sends where the origin gives no `aps` (§5.5).
+    package static let defaultAps = Array(
+        #"{"mutable-content":1,"alert":{"title":"New notification"}}"#.utf8)
+
+    /// The payload with another `aps` in place of the default; as it stands where the origin gave its own.
+    ///
+    /// - Parameter aps: a JSON object.
+    /// - Throws: `.payloadTooLarge` when Apple would not take the body any more.
+    func payload(fallback aps: [UInt8]?) throws(ZulipError) -> Secret {
+        guard let aps, hasDefaultAps, case .apns(_, let type) = target else { return payload }
+        let kept = payload.count - Self.defaultAps.count - 1
+        let count = kept + aps.count + 1
+        guard count <= type.bodyLimitBytes else { throw ZulipError(.payloadTooLarge) }
+        return payload.reveal { old in
+            Secret(count: count) { out in
+                out.copyMemory(from: UnsafeRawBufferPointer(rebasing: old[..<kept]))
+                UnsafeMutableRawBufferPointer(rebasing: out[kept...]).copyBytes(from: aps)
+                out[count - 1] = 0x7D
+            }
+        }
+    }
 }
 
 /// `push/e2ee/notify` (§5.5), not yet believed.

@@ -4,8 +4,8 @@ import WireFormats
 /// An error as the relay's peers see it: the deployed envelope and codes (§5.1 to §5.5).
 package struct ZulipErrorAnswer: Sendable {
     package let status: Int
-    /// `code` of the envelope.
-    package let wireCode: String
+    /// `code` of the envelope; `nil` where the deployed relay sends none, which is with a wrong method.
+    package let wireCode: String?
     package let headers: [(name: StaticString, value: String)]
     package let body: [UInt8]
 
@@ -19,8 +19,10 @@ package struct ZulipErrorAnswer: Sendable {
         writer.string("error")
         writer.key("msg")
         Self.message(error, &writer)
-        writer.key("code")
-        writer.string(wireCode)
+        if let wireCode {
+            writer.key("code")
+            writer.string(wireCode)
+        }
         Self.extras(error, &writer)
         writer.endObject()
         body = writer.bytes
@@ -37,7 +39,7 @@ package struct ZulipErrorAnswer: Sendable {
         case .unknownPath: 404
         case .wrongMethod: 405
         case .rateLimited: 429
-        case .overloaded: 503
+        case .overloaded, .mailDomainUnknown: 503
         case .otherAuthorizationScheme, .userInsteadOfServer, .legacyPath, .malformedForm, .malformedJSON,
             .bodyTooLarge, .missingParameter, .wrongType, .tooManyRequests, .payloadTooLarge, .wrongLength,
             .invalidUUID, .invalidHostname, .invalidMail, .mailDomainRefused, .keyOfOtherServer,
@@ -52,7 +54,7 @@ package struct ZulipErrorAnswer: Sendable {
     }
 
     /// The spelling of deployed servers.
-    package static func wireCode(_ code: ZulipError.Code) -> String {
+    package static func wireCode(_ code: ZulipError.Code) -> String? {
         switch code {
         case .missingAuthorization, .malformedAuthorization, .unknownServer, .wrongServerKey,
             .deactivatedServer:
@@ -66,10 +68,11 @@ package struct ZulipErrorAnswer: Sendable {
         case .realmOfOtherServer: "REMOTE_REALM_SERVER_MISMATCH_ERROR"
         case .unknownBouncerKey: "INVALID_BOUNCER_PUBLIC_KEY"
         case .registrationExpired: "REQUEST_EXPIRED"
-        case .overloaded: "SERVICE_UNAVAILABLE"
-        case .otherAuthorizationScheme, .userInsteadOfServer, .unknownPath, .legacyPath, .wrongMethod,
-            .malformedForm, .malformedJSON, .bodyTooLarge, .wrongType, .tooManyRequests, .payloadTooLarge,
-            .wrongLength, .invalidUUID, .invalidHostname, .invalidMail, .mailDomainRefused, .notAdmitted,
+        case .overloaded, .mailDomainUnknown: "SERVICE_UNAVAILABLE"
+        case .wrongMethod: nil
+        case .otherAuthorizationScheme, .userInsteadOfServer, .unknownPath, .legacyPath, .malformedForm,
+            .malformedJSON, .bodyTooLarge, .wrongType, .tooManyRequests, .payloadTooLarge, .wrongLength,
+            .invalidUUID, .invalidHostname, .invalidMail, .mailDomainRefused, .notAdmitted,
             .unknownHostname, .noChallenge, .challengeFailed, .realmRegisteredElsewhere, .invalidRegistration,
             .invalidRequest, .kindMismatch, .invalidPushKey, .unknownPushKey, .doesNotOpen, .malformedContent,
             .foreignContent, .malformedAnswer, .tooMuchContent:
@@ -90,7 +93,8 @@ package struct ZulipErrorAnswer: Sendable {
             .deactivatedServer:
             [("www-authenticate", "Basic realm=\"zulip\"")]
         case .wrongMethod: [("allow", error.allowedMethods.joined(separator: ", "))]
-        case .rateLimited, .overloaded: [("retry-after", String(wholeSeconds(error.retryAfter)))]
+        case .rateLimited, .overloaded, .mailDomainUnknown:
+            [("retry-after", String(wholeSeconds(error.retryAfter)))]
         default: []
         }
     }

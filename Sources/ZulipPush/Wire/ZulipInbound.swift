@@ -12,6 +12,9 @@ package struct ZulipInbound: Sendable {
         case analytics(AnalyticsForm)
         case register(RegisterForm)
         case notify(NotifyRequest)
+        case legacyNotify(LegacyNotifyRequest)
+        /// One token or all of a user's: this relay holds none, whatever the form says.
+        case legacyUnregister
         /// Refused, but only after its sender has been authenticated, as deployed relays do it.
         case refused(ZulipError)
     }
@@ -27,7 +30,7 @@ package struct ZulipInbound: Sendable {
 
     /// Reads one HTTP request. Nothing is looked up.
     ///
-    /// - Parameter path: as sent, without query.
+    /// - Parameter path: as sent, without query; more than one leading slash counts as one.
     /// - Parameter query: what follows the `?`. Deployed relays take a parameter from there that the form
     ///   does not have, and older servers send all of their sign-up so.
     /// - Parameter authorization: the `Authorization` field.
@@ -38,10 +41,10 @@ package struct ZulipInbound: Sendable {
         method: String, path: String, query: String? = nil, authorization: String?, contentType: String?,
         body: UnsafeRawBufferPointer
     ) throws(ZulipError) -> ZulipInbound {
-        guard let known = ZulipPath(rawValue: path) else { throw ZulipError(.unknownPath) }
-        guard method == known.method else {
+        guard let known = ZulipPath(sent: path) else { throw ZulipError(.unknownPath) }
+        guard known.methods.contains(method) else {
             var error = ZulipError(.wrongMethod)
-            error.allowedMethods = [known.method]
+            error.allowedMethods = known.methods
             throw error
         }
         guard known.isAuthenticated else {
@@ -69,8 +72,9 @@ package struct ZulipInbound: Sendable {
         case .analytics: return .analytics(try AnalyticsForm(form(body, query)))
         case .register: return .register(try RegisterForm(form(body, query)))
         case .notify: return .notify(try NotifyRequest(parsing: body))
-        case .legacyRegister, .legacyUnregister, .legacyUnregisterAll, .legacyNotify, .legacyTest:
-            throw ZulipError(.legacyPath)
+        case .legacyNotify: return .legacyNotify(try LegacyNotifyRequest(parsing: body))
+        case .legacyUnregister, .legacyUnregisterAll: return .legacyUnregister
+        case .legacyRegister, .legacyTest: throw ZulipError(.legacyPath)
         }
     }
 

@@ -8,15 +8,29 @@ package enum ZulipPath: String, Sendable, Hashable, CaseIterable {
     case analytics = "/api/v1/remotes/server/analytics"
     case register = "/api/v1/remotes/push/e2ee/register"
     case notify = "/api/v1/remotes/push/e2ee/notify"
-    // Legacy plaintext calls, answered with one documented error.
+    // Legacy plaintext calls: what an origin's leftover rows make it ask is answered (§5.7), the rest refused
+    // with one documented error.
     case legacyRegister = "/api/v1/remotes/push/register"
     case legacyUnregister = "/api/v1/remotes/push/unregister"
     case legacyUnregisterAll = "/api/v1/remotes/push/unregister/all"
     case legacyNotify = "/api/v1/remotes/push/notify"
     case legacyTest = "/api/v1/remotes/push/test_notification"
 
+    /// The path as sent. A trailing slash in an origin's `ZULIP_SERVICES_URL` makes `//api/…`, which is
+    /// `/api/…` (§5); nothing but leading slashes is left out.
+    package init?(sent path: String) {
+        guard path.utf8.starts(with: [0x2F, 0x2F]) else {
+            self.init(rawValue: path)
+            return
+        }
+        self.init(rawValue: "/" + path.drop { $0 == "/" })
+    }
+
     /// All but one are POST.
     package var method: String { self == .analyticsStatus ? "GET" : "POST" }
+
+    /// The methods that are answered, as the deployed relay lists them: whoever has GET has HEAD.
+    package var methods: [String] { self == .analyticsStatus ? ["GET", "HEAD"] : ["POST"] }
 
     /// Whether the caller must be a server that has signed up.
     package var isAuthenticated: Bool {
@@ -26,15 +40,6 @@ package enum ZulipPath: String, Sendable, Hashable, CaseIterable {
             .legacyUnregister,
             .legacyUnregisterAll, .legacyNotify, .legacyTest:
             true
-        }
-    }
-
-    package var isLegacy: Bool {
-        switch self {
-        case .legacyRegister, .legacyUnregister, .legacyUnregisterAll, .legacyNotify, .legacyTest: true
-        case .signUp, .deactivate, .transfer, .verifyChallenge, .analyticsStatus, .analytics, .register,
-            .notify:
-            false
         }
     }
 

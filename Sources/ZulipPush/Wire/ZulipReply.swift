@@ -9,6 +9,8 @@ package enum ZulipReply: Sendable {
     case analyticsStatus(realmCount: Int64, installationCount: Int64, auditLog: Int64)
     case realms([UUIDText])
     case notified(NotifyCounts)
+    /// Every token of a legacy call, told to be gone.
+    case legacyDeleted(LegacyNotifyRequest)
     /// The secret that the host must show.
     case challenge(Secret)
     /// A new key for a server that lost its own.
@@ -54,6 +56,7 @@ package enum ZulipReply: Sendable {
             }
             writer.endObject()
         case .notified(let counts): counts.write(&writer)
+        case .legacyDeleted(let tokens): Self.write(tokens, &writer)
         case .challenge(let secret):
             writer.key("verification_secret")
             secret.reveal { writer.string(utf8: $0) }
@@ -63,6 +66,21 @@ package enum ZulipReply: Sendable {
             writer.key("zulip_org_key")
             key.reveal { writer.string(utf8: $0) }
         }
+    }
+
+    /// §5.7; without `realm`, which a bouncer leaves out for a realm that it does not know.
+    private static func write(_ tokens: LegacyNotifyRequest, _ writer: inout JSONWriter) {
+        writer.key("total_android_devices")
+        writer.int(0)
+        writer.key("total_apple_devices")
+        writer.int(0)
+        writer.key("deleted_devices")
+        writer.beginObject()
+        writer.key("android_devices")
+        tokens.android.reveal { writer.raw($0) }
+        writer.key("apple_devices")
+        tokens.apple.reveal { writer.raw($0) }
+        writer.endObject()
     }
 
     /// This relay has no plans: every realm can push, without end.

@@ -74,7 +74,7 @@ struct AdminDoorOptions: ParsableArguments {
         let authority = try authorityFile.map { (path) throws(CommandFailure) in
             try CredentialShelf.read(joinPath(shell.facts.workingDirectory, path)).reveal { Array($0) }
         }
-        guard let call = LocalCall(url: url, authority: authority) else {
+        guard let call = LocalCall(url: url, authority: authority, deadline: shell.patience) else {
             throw CommandFailure(.failed, "The admin door's URL or the authority's file cannot be used.")
         }
         return call

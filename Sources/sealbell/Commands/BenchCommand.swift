@@ -9,7 +9,8 @@ struct BenchCommand: AsyncParsableCommand {
         subcommands: [
             BenchSenderCommand.self, BenchRelayCommand.self, BenchBacklogCommand.self,
             BenchOutageCommand.self, BenchStrangersCommand.self, BenchMarmotCommand.self,
-            BenchSharedCommand.self, BenchChaosCommand.self, BenchClusterCommand.self
+            BenchSharedCommand.self, BenchChaosCommand.self, BenchRestartsCommand.self,
+            BenchClusterCommand.self
         ])
 }
 

@@ -15,6 +15,8 @@ struct Shell: Sendable {
     let out: @Sendable (String) -> Void
     /// Takes one line for the person at the terminal.
     let err: @Sendable (String) -> Void
+    /// How long an answer of a running relay is waited for.
+    var patience = LocalCall.deadline
     /// What standard input holds, up to so many bytes.
     var input: @Sendable (Int) -> Secret = { _ in Secret([]) }
 

@@ -95,10 +95,11 @@ extension ConfigurationReader {
             )
             return .standard
         }
-        if alert.encodedBytes > FallbackAlert.limitBytes {
+        let count = alert.aps.count
+        if count > FallbackAlert.limitBytes {
             context.fault(
                 .tooLarge, cursor.path, cursor.node.source,
-                "The alert takes \(alert.encodedBytes) bytes as JSON, and at most "
+                "The alert takes \(count) bytes as JSON, and at most "
                     + "\(FallbackAlert.limitBytes) leave room for the ciphertext.")
         }
         return alert
@@ -109,28 +110,6 @@ extension FallbackAlert {
     /// An APNs body holds 4,096 bytes, and the largest sealed body that deployed senders make takes 3.4 kB
     /// of them (zulip.md §9, push-services.md §2.4).
     static let limitBytes = 512
-
-    /// Bytes of the `aps` object that carries this alert, `mutable-content` included.
-    var encodedBytes: Int {
-        var bytes = #"{"alert":{},"mutable-content":1}"#.utf8.count
-        let members = [
-            ("title", title), ("body", body), ("title-loc-key", titleLocKey), ("loc-key", locKey),
-            ("sound", sound),
-            ("category", category)
-        ]
-        for case (let key, let text?) in members { bytes += key.utf8.count + 6 + jsonBytes(text) }
-        return bytes
-    }
-
-    private func jsonBytes(_ text: String) -> Int {
-        text.utf8.reduce(0) { sum, byte in
-            switch byte {
-            case 0x22, 0x5C: sum + 2
-            case 0..<0x20: sum + 6
-            default: sum + 1
-            }
-        }
-    }
 }
 
 private func appleIdentifier(_ text: String) -> String? {

@@ -35,11 +35,13 @@ struct LocalCall: Sendable {
     let port: Int
     /// PEM authorities to trust instead of the system's; `nil`: plain HTTP.
     private let trust: NIOSSLContext?
+    private let deadline: TimeAmount
 
     /// - Parameter url: a base URL as `run.json` has it: scheme, address, port.
     /// - Parameter authority: PEM; for https alone; `nil`: the system's.
     /// - Returns: `nil` when the URL has another form, or the authority is none.
-    init?(url: String, authority: [UInt8]? = nil) {
+    init?(url: String, authority: [UInt8]? = nil, deadline: TimeAmount = Self.deadline) {
+        self.deadline = deadline
         let isSecure = url.hasPrefix("https://")
         guard isSecure || url.hasPrefix("http://") else { return nil }
         let place = url.dropFirst(isSecure ? 8 : 7)
@@ -87,10 +89,12 @@ struct LocalCall: Sendable {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let answer = loop.makePromise(of: Answer.self)
         let (trust, host) = (trust, host)
+        // A sixth of the deadline: five seconds as it stands.
+        let connecting = TimeAmount.nanoseconds(deadline.nanoseconds / 6)
         let channel: any Channel
         do {
             channel = try await ClientBootstrap(group: loop)
-                .connectTimeout(.seconds(5))
+                .connectTimeout(connecting)
                 .channelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture {
                         let pipeline = channel.pipeline.syncOperations
@@ -106,7 +110,7 @@ struct LocalCall: Sendable {
             answer.fail(Fault.unreachable)
             throw .unreachable
         }
-        let timer = loop.scheduleTask(in: Self.deadline) { channel.close(promise: nil) }
+        let timer = loop.scheduleTask(in: deadline) { channel.close(promise: nil) }
         defer {
             timer.cancel()
             channel.close(promise: nil)

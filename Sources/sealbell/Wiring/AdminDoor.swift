@@ -49,7 +49,7 @@ struct AdminDoor: Sendable {
     private func status(_ instances: DeskInstances) async -> StatusReport {
         let lanes = delivery.snapshot().map { lane in
             LaneReport(
-                lane.lane, lane.isHalted ? .halted : lane.parked > 0 ? .waiting : .open,
+                lane.lane, Self.state(of: lane),
                 inMemory: lane.inMemory, parked: lane.parked, inFlight: lane.inFlight, reason: lane.reason)
         }
         let load = await load()
@@ -62,6 +62,12 @@ struct AdminDoor: Sendable {
         report.alerts = alerts.raised
         report.certificates = certificates.days().map { CertificateReport($0.listener, days: $0.days) }
         return report
+    }
+
+    private static func state(of lane: LaneSnapshot) -> LaneReport.State {
+        if lane.isHalted { return .halted }
+        if lane.isUnanswered { return .unanswered }
+        return lane.parked > 0 ? .waiting : .open
     }
 
     private func samples() async -> [MetricSample] {

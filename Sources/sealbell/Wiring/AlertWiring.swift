@@ -35,6 +35,8 @@ struct AlertWiring {
         DeliveryObserver(
             laneHalted: { lane, _, reason in alerts.raise(.laneHalted(lane, reason)) },
             laneResumed: { lane in alerts.clear(Alert.laneHalted(lane, .ok).subject) },
+            laneUnanswered: { lane, reason in alerts.raise(.laneUnanswered(lane, reason)) },
+            laneAnswered: { lane in alerts.clear(Alert.laneUnanswered(lane, .ok).subject) },
             attempted: { trail.note($0) })
     }
 }

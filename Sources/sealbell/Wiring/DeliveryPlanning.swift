@@ -13,6 +13,13 @@ struct DeliveryPlanning {
     let group: any EventLoopGroup
     let world: World
     let journal: Journal
+    let options: HTTP2Options
+
+    init(configuration: RelayConfiguration, _ around: Relay.Surroundings) {
+        self.configuration = configuration
+        (group, world, journal) = (around.group, around.world, around.journal)
+        options = around.spans.pushServices
+    }
 
     /// - Throws: `CommandFailure` that names the file or the app at fault.
     func plan(_ shelf: inout CredentialShelf) throws(CommandFailure) -> DeliveryService.Plan {
@@ -38,7 +45,7 @@ struct DeliveryPlanning {
                     AppDirectory.App(
                         name: app.name, bundles: app.apns.map { .listed(Set($0.bundles)) },
                         environment: app.apns.map { Self.policy($0.environment) } ?? .fixed(.production),
-                        hasFCM: app.fcm != nil)
+                        hasFCM: app.fcm != nil, takesVoIP: app.apns?.voip ?? false)
                 }
                 return AppDirectory.Instance(name: instance.name, apps: apps, fcmApp: instance.fcmApp)
             })
@@ -70,7 +77,7 @@ struct DeliveryPlanning {
                 let provider = try APNsProvider(
                     lane: LaneName(app: app, service: .apns, environment: environment),
                     credential: entry.credential, url: url?.text, certificates: certificates, proxy: proxy,
-                    group: group, world: world, journal: journal)
+                    options: options, group: group, world: world, journal: journal)
                 routes.append(
                     DeliveryService.Route(
                         provider, credential: entry.shared, stamp: stamp(entry.stamp, url?.text, certificates)
@@ -97,8 +104,8 @@ struct DeliveryPlanning {
             let provider = try FCMProvider(
                 lane: LaneName(app: app, service: .fcm, environment: .production),
                 credential: entry.credential,
-                addressKind: kind, url: fcm.url?.text, certificates: certificates, proxy: proxy, group: group,
-                world: world, journal: journal)
+                addressKind: kind, url: fcm.url?.text, certificates: certificates, proxy: proxy,
+                options: options, group: group, world: world, journal: journal)
             return DeliveryService.Route(
                 provider, credential: entry.shared,
                 stamp: stamp(entry.stamp, "\(fcm.url?.text ?? "") \(kind.rawValue)", certificates))

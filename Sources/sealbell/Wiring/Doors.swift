@@ -3,6 +3,7 @@ import Delivery
 import HTTPIngress
 import NIOCore
 import PushModel
+import WebClient
 import ZulipPush
 
 /// The listeners of a configuration and the faces behind them.
@@ -15,8 +16,20 @@ struct Doors {
     let world: World
     let journal: Journal
     let metrics: any MetricsFactory
+    let spans: RelaySpans
+    /// Asked where an instance has `mx_lookup`.
+    var mailExchanges = MailExchangeResolver.system
     /// The admin listener's face.
     let admin: @Sendable (ListenerConfiguration) throws(CommandFailure) -> any HTTPFace
+
+    /// The words of the instance's apps that have their own.
+    private func fallbacks(_ instance: InstanceConfiguration) -> FallbackAlerts {
+        var byBundle: [String: [UInt8]] = [:]
+        for app in instance.apps.compactMap(configuration.app) where app.fallback != .standard {
+            for bundle in app.apns?.bundles ?? [] { byBundle[bundle] = app.fallback.aps }
+        }
+        return FallbackAlerts(byBundle)
+    }
 
     /// Every instance's face, and the public keys that its devices need.
     struct Face {
@@ -47,16 +60,17 @@ struct Doors {
         }
     }
 
+    /// - Parameter sockets: those that listen for it already; none: its address is taken.
     func listener(
-        _ listener: ListenerConfiguration, _ faces: [ConfiguredName: Face]
+        _ listener: ListenerConfiguration, _ faces: [ConfiguredName: Face], on sockets: [CInt] = []
     ) throws(CommandFailure) -> HTTPListener {
         let router = try router(listener, faces)
-        var limits = IngressLimits()
+        var limits = spans.ingress
         limits.connections = configuration.limits.connections
         do throws(IngressError) {
             return try HTTPListener(
                 listener.name, at: .init(host: listener.bind.host, port: listener.bind.port),
-                tls: Self.files(listener),
+                inherited: sockets, tls: Self.files(listener),
                 proxies: TrustedProxies(listener.trustedProxies), router: router, limits: limits,
                 group: group,
                 world: world, journal: journal, metrics: metrics)
@@ -88,7 +102,8 @@ struct Doors {
             }
         let relay = ZulipRelay(
             instance: instance.name, bouncerKeys: keys, admission: admission, registry: registry, web: web,
-            world: world)
+            mailDomains: zulip.mxLookup ? MailExchanges(resolver: mailExchanges) : nil,
+            fallbacks: fallbacks(instance), replyDeadline: spans.zulipReply, world: world)
         let notes = NoteMeter(instance.name, metrics)
         let membership = delivery.membership
         let face = ZulipFace(
@@ -97,6 +112,19 @@ struct Doors {
             relays: { membership.relays },
             observe: { notes.count($0) })
         return Face(face: face, publicKeys: keys.publicKeys)
+    }
+}
+
+/// What the relay asks about the domain of a contact mail.
+struct MailExchanges: MailDomains {
+    let resolver: MailExchangeResolver
+
+    func takesMail(_ domain: String) async -> Bool? {
+        switch await resolver.exchange(of: domain) {
+        case .present: true
+        case .absent: false
+        case .unknown: nil
+        }
     }
 }
 

@@ -87,7 +87,8 @@ final class NostrDoors: Service {
             var relays: [NostrRelay] = []
             for url in marmot.relays { relays.append(try NostrRelay(url)) }
             let client = try WebSocketClient(
-                executor: LoopExecutor(around.group.next()), certificates: certificates, world: around.world)
+                executor: LoopExecutor(around.group.next()), limits: around.spans.nostrConnections,
+                certificates: certificates, world: around.world)
             let proxy = marmot.proxy.map { SOCKS5Proxy(host: $0.host, port: $0.port) }
             return Plan(
                 name: instance.name,
@@ -138,8 +139,8 @@ final class NostrDoors: Service {
     private func ingress(_ plan: Plan) -> NostrIngress {
         NostrIngress(
             name: plan.name, plan: plan.plan, client: plan.client, document: RelayInformation.fetch(web),
-            membership: delivery.membership, group: around.group, world: around.world,
-            journal: around.journal, metrics: around.metrics, take: plan.post.take)
+            membership: delivery.membership, group: around.group, limits: around.spans.nostr,
+            world: around.world, journal: around.journal, metrics: around.metrics, take: plan.post.take)
     }
 
     /// Whether some relay of every instance has the subscription in force.

@@ -39,10 +39,13 @@ final class Relay: Sendable {
         var metrics: PrometheusMetrics
         var limits = DeliveryLimits()
         var rotation = SealKeyRotation.Limits()
+        var spans = RelaySpans()
         /// For the proof that the proof can fail.
         var synchronous: Synchronous = .full
         /// Addresses that a peer's URL may reach although they are not public: for tests and the sandbox.
         var web = WebOptions()
+        /// Sockets that listen already, of each listener.
+        var sockets: [ConfiguredName: [CInt]] = [:]
         /// Stands between the sealed store and its engine: for tests that watch what is asked of it.
         var engine: @Sendable (any Engine) -> any Engine = { $0 }
     }
@@ -77,11 +80,7 @@ final class Relay: Sendable {
                 return HTTPSFetch(options, group: around.group, world: around.world)
             }
         }
-        planning = { configuration in
-            DeliveryPlanning(
-                configuration: configuration, group: around.group, world: around.world,
-                journal: around.journal)
-        }
+        planning = { DeliveryPlanning(configuration: $0, around) }
         var shelf = makeShelf(nil)
         let plan = try planning(configuration).plan(&shelf)
         makeWays = { (configuration) throws(CommandFailure) in try Self.ways(configuration, around) }
@@ -107,12 +106,15 @@ final class Relay: Sendable {
             Doors(
                 configuration: configuration, delivery: delivery, registry: store.sealed, web: web,
                 group: around.group, world: around.world, journal: around.journal, metrics: around.metrics,
+                spans: around.spans,
                 admin: { listener throws(CommandFailure) in try admin.face(listener, of: configuration) })
         }
         let doors = doors(configuration)
         let faces = try doors.faces()
         var listeners: [HTTPListener] = []
-        for listener in configuration.listeners { listeners.append(try doors.listener(listener, faces)) }
+        for listener in configuration.listeners { 
+            listeners.append(try doors.listener(listener, faces, on: around.sockets[listener.name] ?? []))
+        }
         self.listeners = listeners
         let plans = try nostr.plans(configuration)
         nostr.adopt(plans)

@@ -30,6 +30,7 @@ struct Server {
 
     func serve(demo: Bool) async throws(CommandFailure) -> Ending {
         for warning in configuration.warnings { shell.err("\(warning.path): \(warning.sentence)") }
+        let sockets = try InheritedSockets(shell.facts).match(configuration.listeners)
         let directory = try Self.claim(configuration.state)
         let group = MultiThreadedEventLoopGroup.singleton
         let metrics = PrometheusMetrics()
@@ -44,10 +45,13 @@ struct Server {
         var around = Relay.Surroundings(
             group: group, world: shell.world, journal: log.journal, metrics: metrics)
         around.synchronous = synchronous
+        around.sockets = sockets
         if sandbox != nil { around.web = Self.sandboxWeb }
         let relay = try await Relay.open(configuration, around)
-        // Before anybody can learn whom to signal: untrapped, a SIGHUP would end the process.
+        // Before anybody can connect, or learn whom to signal: untrapped, a signal would end the process, and
+        // with it the calls that it has read.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
+        let stops = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         let urls = try await relay.listen()
         let file = RunFile(
             urls: urls.merging(Self.urls(of: sandbox), uniquingKeysWith: { $1 }),
@@ -63,7 +67,7 @@ struct Server {
                 world: shell.world)
             held = DemoService(demo: demo, urls: file.urls, state: configuration.state, shell: shell)
         }
-        let ending = await run(relay, sandbox, held, hangups, on: group.next())
+        let ending = await run(relay, sandbox, held, (hangups, stops), on: group.next())
         await relay.close()
         await sandbox?.stop()
         withExtendedLifetime(directory) {}
@@ -71,26 +75,30 @@ struct Server {
     }
 
     private func run(
-        _ relay: Relay, _ sandbox: Sandbox?, _ demo: DemoService?, _ hangups: UnixSignalsSequence,
+        _ relay: Relay, _ sandbox: Sandbox?, _ demo: DemoService?,
+        _ signals: (hangups: UnixSignalsSequence, stops: UnixSignalsSequence),
         on loop: any EventLoop
     ) async -> Ending {
         var services = relay.services
         services.append(
             ReloadService(
-                relay: relay, request: request, shell: shell, log: log, hangups: hangups
+                relay: relay, request: request, shell: shell, log: log, hangups: signals.hangups
             ) { configuration in
                 sandbox?.point(configuration) ?? configuration
             })
         if let demo { services.append(demo) }
         var members = services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) }
+        members.append(
+            .init(
+                service: StopService(signals: signals.stops),
+                successTerminationBehavior: .gracefullyShutdownGroup))
         if endsWithInput {
             members.append(
                 .init(service: InputWatch(), successTerminationBehavior: .gracefullyShutdownGroup))
         }
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
-                services: members, gracefulShutdownSignals: [.sigterm, .sigint],
-                logger: Logger(label: "sealbell")))
+                services: members, gracefulShutdownSignals: [], logger: Logger(label: "sealbell")))
         do {
             // Settling, renewing and sweeping run beside the sockets too: no thread but the loops' and the
             // store's.
@@ -144,6 +152,15 @@ struct Server {
     static func apps(of configuration: RelayConfiguration) -> [String: [String]] {
         Dictionary(
             configuration.apps.map { ($0.name.text, $0.apns?.bundles ?? []) }, uniquingKeysWith: { $1 })
+    }
+}
+
+/// SIGTERM, SIGINT: ends, and the group with it.
+struct StopService: Service {
+    let signals: UnixSignalsSequence
+
+    func run() async throws {
+        for await _ in signals.cancelOnGracefulShutdown() { return }
     }
 }
 

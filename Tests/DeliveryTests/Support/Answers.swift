@@ -9,6 +9,13 @@ extension Answer {
     static let badCredential = Answer(.misconfigured(.credential), .invalidProviderToken, sentAt: sent)
     static let badDeviceToken = Answer(.unregistered(since: nil), .badDeviceToken, sentAt: sent)
 
+    /// Refused by ourselves: a token that no service could mean.
+    static let badTokenHere = Answer(.unregistered(since: nil), .badDeviceToken, sentAt: sent, fate: .local)
+    /// REFUSED_STREAM, or no connection.
+    static let notReached = Answer(.retry(after: nil), .notReached, sentAt: sent, fate: .unprocessed)
+    /// No answer came; the service may have acted.
+    static let silence = Answer(.retry(after: nil), .deadlineExceeded, sentAt: sent, fate: .unknown)
+
     static func busy(_ after: Duration? = nil) -> Answer {
         Answer(.retry(after: after), .serviceUnavailable, sentAt: sent)
     }

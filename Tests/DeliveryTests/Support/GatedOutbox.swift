@@ -28,6 +28,8 @@ final class GatedOutbox: Outbox {
     /// Settlements that changed nothing, for the push was no longer ours.
     let foreign = Watch()
     let claims = Watch()
+    /// Pushes that claims have brought.
+    let claimed = Watch()
     /// Looks for what dead processes left.
     let looks = Watch()
     /// What is asked at each look.
@@ -98,10 +100,13 @@ final class GatedOutbox: Outbox {
         return ours
     }
 
-    func claim(_ lane: LaneName, due: UnixTime, limit: Int) async throws(StoreError) -> [OwedPush] {
+    func claim(
+        _ lane: LaneName, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
+    ) async throws(StoreError) -> [OwedPush] {
         try check(\.claim)
         defer { claims.add() }
-        let claimed = try await inner.claim(lane, due: due, limit: limit)
+        let claimed = try await inner.claim(lane, due: due, limit: limit, classes: classes)
+        self.claimed.add(claimed.count)
         if !claimed.isEmpty { try lose(\.lostClaims) }
         return claimed
     }

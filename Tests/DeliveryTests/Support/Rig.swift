@@ -48,6 +48,8 @@ struct Rig: Sendable {
             observer: DeliveryObserver(
                 laneHalted: { lane, cause, _ in events.add("\(lane) halted \(cause)") },
                 laneResumed: { lane in events.add("\(lane) resumed") },
+                laneUnanswered: { lane, reason in events.add("\(lane) unanswered \(reason.rawValue)") },
+                laneAnswered: { lane in events.add("\(lane) answered") },
                 custodyEnds: { _, count in custodyEnded.add(count) }, attempted: { attempts.add($0) }))
         let group = ServiceGroup(
             services: [service], gracefulShutdownSignals: [], logger: Logger(label: "test"))
@@ -87,12 +89,21 @@ struct Rig: Sendable {
     }
 
     /// Lets time pass until the count is reached, however long the store takes to get there.
-    func pass(until watch: Watch, reaches count: Int, step: Duration = .milliseconds(100)) async {
-        while watch.count < count, !Task.isCancelled {
+    func pass(
+        until watch: Watch, reaches count: Int, step: Duration = .milliseconds(100),
+        at place: SourceLocation = #_sourceLocation
+    ) async {
+        for _ in 0..<Self.patience where watch.count < count && !Task.isCancelled {
             await pass(step, step: step)
             for _ in 0..<50 where watch.count < count { await Task.yield() }
         }
+        if watch.count < count {
+            Issue.record("\(watch.count) of \(count) in vain", sourceLocation: place)
+        }
     }
+
+    /// Steps in which what a test waits for must come: some hours of the clock, at the least.
+    static let patience = 100_000
 
     /// Lets time pass until that many requests have been sent.
     func pass(untilSent count: Int, by provider: ScriptedProvider) async {

@@ -47,6 +47,8 @@ final class RawPeer: Sendable {
         /// Bodies of whole requests, in order of arrival.
         var bodies: [String] = []
         var headerBlocks: [[UInt8]] = []
+        /// Of all bodies, whole or not.
+        var dataBytes = 0
         var resets: [RawFrame] = []
         var pings = 0
         /// Most streams open at once, and the most over the limit that then held.
@@ -234,6 +236,7 @@ final class RawConnection: ChannelInboundHandler, @unchecked Sendable {
         case RawFrame.Kind.data:
             guard bodies[frame.stream] != nil else { return }
             bodies[frame.stream, default: []] += frame.payload
+            peer.note { $0.dataBytes += frame.payload.count }
             guard frame.flags & 1 == 1 else { return }
             let body = bodies[frame.stream] ?? []
             requests += 1

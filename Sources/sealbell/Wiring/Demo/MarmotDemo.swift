@@ -13,12 +13,13 @@ import WireFormats
 /// everything else is real.
 struct MarmotDemo {
     private static let text = "see you at nine"
-    private static let patience: Duration = .seconds(10)
 
     let server: XOnlyKey
     let sandbox: Sandbox
     let group: any EventLoopGroup
     let world: World
+    /// How long each step may take before the demo says that it failed.
+    var patience: Duration = .seconds(10)
 
     /// What a demo could not do; ends it.
     private struct Fault: Error { let words: String }
@@ -62,13 +63,13 @@ struct MarmotDemo {
         guard !triggers.isEmpty else { throw Fault(words: "the sender knew nobody to wake") }
         for trigger in triggers {
             let relays = try trigger.relays.map { try NostrRelay($0) }
-            let outcomes = await publisher.publish(trigger.wrap, to: relays, within: Self.patience)
+            let outcomes = await publisher.publish(trigger.wrap, to: relays, within: patience)
             guard outcomes.contains(.accepted) else { throw Fault(words: "the Nostr relay took no trigger") }
         }
         let wrap = String(decoding: triggers[0].wrap.content.reveal { Array($0.prefix(64)) }, as: UTF8.self)
         var reports: [DemoReport] = []
         for phone in phones {
-            let delivery = await world.firstDelivery(within: Self.patience, of: phone.deliveries)
+            let delivery = await world.firstDelivery(within: patience, of: phone.deliveries)
             reports.append(report(phone, wrap, delivery))
         }
         return reports
@@ -89,9 +90,9 @@ struct MarmotDemo {
     }
 
     private func list(_ publisher: NostrPublisher, _ relay: NostrRelay) async -> RelayList? {
-        let end = world.instant() + Self.patience
+        let end = world.instant() + patience
         while world.instant() < end {
-            if let list = await publisher.relayList(of: server, from: [relay], within: Self.patience) {
+            if let list = await publisher.relayList(of: server, from: [relay], within: patience) {
                 return list
             }
             // Ends early only when the demo is cancelled.
@@ -103,7 +104,7 @@ struct MarmotDemo {
     private func report(_ phone: Phone, _ wrap: String, _ delivery: Delivery?) -> DemoReport {
         let service = phone.target.platform == .apns ? "APNs" : "FCM"
         guard let delivery else {
-            let seconds = Self.patience.wholeMilliseconds / 1000
+            let seconds = patience.wholeMilliseconds / 1000
             return DemoReport(
                 phone.name, [], opened: false,
                 fault: "nothing reached the push service within \(seconds) s")

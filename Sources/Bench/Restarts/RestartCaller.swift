@@ -1,0 +1,70 @@
+import NIOCore
+import PushModel
+
+/// One of the origin's callers. As a Zulip server with a message, it asks once: what is not answered is gone.
+struct RestartCaller {
+    let trial: RestartTrial
+    let origin: LoadOrigin
+    let eventLoop: any EventLoop
+    let keeps: Bool
+    /// The longest span between two calls, in milliseconds.
+    let pause: Int
+    private var connection: CallConnection?
+
+    init(_ trial: RestartTrial, _ origin: LoadOrigin, _ eventLoop: any EventLoop, keeps: Bool, pause: Int) {
+        self.trial = trial
+        self.origin = origin
+        self.eventLoop = eventLoop
+        self.keeps = keeps
+        self.pause = pause
+    }
+
+    mutating func run() async throws {
+        while !trial.isEnding {
+            let devices = (0...trial.random.below(RestartPlan.mostItems)).map { _ in
+                origin.devices[trial.random.below(origin.devices.count)]
+            }
+            let request = try origin.notify(devices, contentBytes: 64 + trial.random.below(200))
+            let marks = request.marks.map(ChaosService.mark(ofCiphertext:))
+            trial.shared.ledger { $0.asked(Array(zip(marks, devices.map(\.kind)))) }
+            var bytes = ByteBuffer(bytes: request.head)
+            bytes.writeBytes(request.body)
+            let (began, turn) = (trial.world.instant(), trial.turn)
+            let end = await call(bytes)
+            if end == .taken { trial.shared.ledger { $0.acknowledged(marks, hasDeadDevices: false) } }
+            trial.note(end, in: trial.world.instant() - began, across: trial.turn != turn)
+            try await trial.world.sleep(
+                trial.world.instant() + .milliseconds(trial.random.below(max(1, pause))))
+        }
+        connection?.close()
+    }
+
+    private mutating func call(_ request: ByteBuffer) async -> RestartLedger.End {
+        if let kept = connection, await kept.standing().hasEnded {
+            trial.ended(withAnswer: false)
+            connection = nil
+        }
+        let connection: CallConnection
+        if let kept = self.connection {
+            connection = kept
+        } else {
+            do throws(BenchError) {
+                connection = try await CallConnection.connect(
+                    host: "127.0.0.1", port: trial.port, eventLoop: eventLoop)
+            } catch {
+                return .refused
+            }
+        }
+        self.connection = keeps ? connection : nil
+        guard let reply = await connection.ask(request, within: RestartPlan.patience) else {
+            self.connection = nil
+            return await connection.standing().wasReset ? .reset : .unanswered
+        }
+        if reply.closes {
+            self.connection = nil
+            if keeps { trial.ended(withAnswer: true) }
+        }
+        if !keeps { connection.close() }
+        return reply.status == 200 ? .taken : .otherStatus(reply.status)
+    }
+}

@@ -1,0 +1,180 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import NIOCore
+import NIOPosix
+import PushModel
+import Simulators
+import Synchronization
+
+/// Restarts a relay again and again under load, as a service manager does that holds its socket, and counts
+/// the calls that were not answered.
+///
+/// This process is service manager, origin and push service; the relay is the real program in a process of
+/// its own. Nobody asks twice: a call that is refused, reset or left without an answer is a lost message.
+package final class RestartTrial: Sendable {
+    let plan: RestartPlan
+    let random: ChaosRandom
+    let world: World
+    let shared = ChaosTrial.Shared()
+    private let say: @Sendable (String) -> Void
+    private let state: Mutex<State>
+
+    private struct State: Sendable {
+        var ledger = RestartLedger()
+        var port = 0
+        /// Grows at each stop and at each start.
+        var turn = 0
+    }
+
+    /// - Parameter say: takes a line of progress now and then.
+    package init(_ plan: RestartPlan, say: @escaping @Sendable (String) -> Void) {
+        self.plan = plan
+        self.say = say
+        random = ChaosRandom(seed: plan.seed)
+        world = random.world()
+        state = Mutex(State())
+    }
+
+    var port: Int { state.withLock(\.port) }
+    var turn: Int { state.withLock(\.turn) }
+    var isEnding: Bool { shared.isEnding }
+
+    func note(_ end: RestartLedger.End, in span: Duration, across isAcross: Bool) {
+        state.withLock { $0.ledger.called(end, in: span, across: isAcross) }
+    }
+
+    func ended(withAnswer: Bool) { state.withLock { $0.ledger.ended(withAnswer: withAnswer) } }
+
+    /// - Returns: the report, and whether every call was answered.
+    /// - Throws: `BenchError` when the trial could not be made.
+    package func run() async throws -> (report: BenchReport, hasPassed: Bool) {
+        let group = MultiThreadedEventLoopGroup.singleton
+        let service = try await ChaosService(authority: CertificateAuthority(), group: group)
+        var relay = RelayPlan(
+            executable: plan.executable, directory: plan.directory, apnsURL: service.apnsURL,
+            authority: service.authorityPEM, apnsKey: service.apnsKey.privateKeyPEM)
+        relay.team = service.apnsKey.team
+        relay.keyID = service.apnsKey.keyID
+        let (socket, port) = try Self.listen()
+        defer { if plan.handsSocketOver { close(socket) } }
+        if plan.handsSocketOver {
+            relay.socket = socket
+        } else {
+            // The port is the relay's own.
+            close(socket)
+            relay.port = port
+        }
+        state.withLock { $0.port = port }
+        let stage = try RelayStage(relay, world: world)
+        do {
+            try await trial(stage, service, group)
+        } catch {
+            await stage.kill()
+            await service.stop()
+            throw error
+        }
+        await service.stop()
+        let (missing, doubled) = shared.ledger { ledger in
+            (ledger.missing, ledger.items.values.count { $0.deliveries.count > 1 })
+        }
+        return state.withLock { $0.ledger.report(plan, missing: missing, doubled: doubled) }
+    }
+
+    private func trial(
+        _ stage: RelayStage, _ service: ChaosService, _ group: any EventLoopGroup
+    ) async throws {
+        try stage.launch()
+        _ = try await stage.ready(within: RestartPlan.startSpan)
+        var origin = LoadOrigin(
+            host: "127.0.0.1:\(port)", bouncerKey: stage.bouncerKey, bundle: stage.plan.bundle, world: world)
+        for book in try origin.signUp() + [origin.addDevices(plan.devices, .apns)] {
+            try await LoadOrigin.drive(book, host: "127.0.0.1", port: port, group.next())
+        }
+        for device in origin.devices { service.register(device, bundle: stage.plan.bundle) }
+        let known = origin
+        try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask { try await service.collect(into: self.shared, nil, world: self.world) }
+            try await withThrowingTaskGroup(of: Void.self) { callers in
+                for index in 0..<(plan.kept + plan.fresh) {
+                    let (loop, keeps) = (group.next(), index < plan.kept)
+                    let pause = keeps && index % 4 == 3 ? RestartPlan.mostQuiet : RestartPlan.mostPause
+                    callers.addTask {
+                        var caller = RestartCaller(self, known, loop, keeps: keeps, pause: pause)
+                        try await caller.run()
+                    }
+                }
+                try await restart(stage)
+                shared.state.withLock { $0.isEnding = true }
+                try await callers.waitForAll()
+            }
+            try await drain()
+            guard await stage.stop(within: RestartPlan.stopSpan) == 0 else {
+                throw BenchError(.processFault)
+            }
+            tasks.cancelAll()
+            // The collector ends by being cancelled, and in no other way.
+            do { try await tasks.waitForAll() } catch is CancellationError {}
+        }
+    }
+
+    private func restart(_ stage: RelayStage) async throws {
+        for number in 1...max(1, plan.restarts) {
+            try await pause(milliseconds: 50 + random.below(250))
+            let began = world.instant()
+            state.withLock { $0.turn += 1 }
+            guard await stage.stop(within: RestartPlan.stopSpan) == 0 else { throw BenchError(.processFault) }
+            let span = world.instant() - began
+            try stage.launch()
+            _ = try await stage.ready(within: RestartPlan.startSpan)
+            state.withLock { state in
+                state.turn += 1
+                state.ledger.restarted(stoppedIn: span)
+            }
+            if number % 20 == 0 { say("\(number) restarts, \(shared.ledger { $0.requests }) calls") }
+        }
+    }
+
+    /// Waits until everything acknowledged has arrived, or the span is over.
+    private func drain() async throws {
+        let until = world.instant() + RestartPlan.drainSpan
+        while shared.ledger({ $0.missing }) > 0, world.instant() < until { try await pause(milliseconds: 50) }
+    }
+
+    private func pause(milliseconds: Int) async throws {
+        try await world.sleep(world.instant() + .milliseconds(milliseconds))
+    }
+
+    /// A listening socket on a free port of loopback, as a service manager opens it.
+    private static func listen() throws(BenchError) -> (socket: CInt, port: Int) {
+        #if canImport(Glibc)
+        let kind = CInt(SOCK_STREAM.rawValue)
+        #else
+        let kind = SOCK_STREAM
+        #endif
+        let descriptor = socket(AF_INET, kind, 0)
+        guard descriptor >= 0 else { throw BenchError(.processFault) }
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        var name = sockaddr_in()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &name) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                bind(descriptor, address, length) == 0
+                    && systemListen(descriptor, 4_096) == 0
+                    && getsockname(descriptor, address, &length) == 0
+            }
+        }
+        guard isListening else {
+            close(descriptor)
+            throw BenchError(.processFault)
+        }
+        return (descriptor, Int(UInt16(bigEndian: name.sin_port)))
+    }
+}
+
+/// By another name than the method above.
+private func systemListen(_ descriptor: CInt, _ backlog: CInt) -> CInt { listen(descriptor, backlog) }

@@ -1,0 +1,36 @@
+#include <sys/types.h>
+#include <netinet/in.h>
+#include <arpa/inet.h>
+#include <arpa/nameser.h>
+#include <netdb.h>
+#include <resolv.h>
+#include <string.h>
+
+// Asks for a domain's mail exchangers with a resolver state of its own, so that threads do not meet. Every
+// name server is asked once, for `seconds`.
+//
+// `port`: 0 for the system's name servers; else the one at that port of 127.0.0.1.
+//
+// Returns the answer's length in bytes, which may be more than fits; 0 when the domain or its exchangers are
+// known not to exist; -1 when that cannot be told.
+static inline int sealbell_query_mx(
+    const char *domain, unsigned char *answer, int capacity, int seconds, unsigned short port)
+{
+    struct __res_state state;
+    memset(&state, 0, sizeof state);
+    if (res_ninit(&state) != 0) return -1;
+    state.retrans = seconds;
+    state.retry = 1;
+    if (port != 0) {
+        state.nscount = 1;
+        memset(&state.nsaddr_list[0], 0, sizeof state.nsaddr_list[0]);
+        state.nsaddr_list[0].sin_family = AF_INET;
+        state.nsaddr_list[0].sin_port = htons(port);
+        state.nsaddr_list[0].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    }
+    int length = res_nquery(&state, domain, ns_c_in, ns_t_mx, answer, capacity);
+    int why = state.res_h_errno;
+    res_nclose(&state);
+    if (length > 0) return length;
+    return why == HOST_NOT_FOUND || why == NO_DATA ? 0 : -1;
+}

@@ -1,0 +1,118 @@
+import PushModel
+
+/// Whether the push service answers at all (decision 0049). A value.
+///
+/// REFUSED_STREAM, a connection that ends with the request, a deadline that passes, no access token to send
+/// with: nobody's push is to blame and no service has asked for time, so neither attempts nor throttle nor
+/// breaker count them. But a lane that owes hundreds would go on trying hundreds of times a second. After a
+/// few such answers in a row it sends one push, waits for what becomes of it, and waits longer each time;
+/// the first word of the service lets everything go at once.
+struct Reach: Sendable {
+    /// Answers in a row that no service gave.
+    private(set) var silences = 0
+    /// Not before then is another push tried.
+    private var tryAgainAt: ContinuousClock.Instant?
+    private var tries = 0
+    /// A push has left since then, and what became of it is not known yet.
+    private var isTrying = false
+    /// Since when there has been something to send, and no word.
+    private var waitsSince: ContinuousClock.Instant?
+    /// An operator knows.
+    private(set) var isUnanswered = false
+
+    private let threshold: Int
+    private let backoff: Backoff
+    private let tryEnds: Duration
+    private let tellAfter: Duration
+
+    init(limits: DeliveryLimits) {
+        threshold = limits.silentAnswers
+        backoff = Backoff(base: limits.silentBase, cap: limits.silentCap, floorCap: .zero)
+        tryEnds = limits.requestDeadline * 2
+        tellAfter = limits.unansweredAfter
+    }
+
+    /// Whether no service had a part in that answer, and no fault of ours had either.
+    static func isSilence(_ answer: Answer) -> Bool {
+        guard case .retry = answer.outcome, answer.reason != .leaseRanOut else { return false }
+        return answer.fate == .unprocessed || answer.fate == .unknown
+    }
+
+    /// One push at a time is tried.
+    var isSilent: Bool { silences >= threshold }
+
+    func mayTry(_ instant: ContinuousClock.Instant) -> Bool {
+        guard isSilent else { return true }
+        return tryAgainAt.map { $0 <= instant } ?? true
+    }
+
+    /// A push leaves.
+    mutating func sent(at instant: ContinuousClock.Instant) {
+        // Its answer sets the next moment. Should none come, which no provider may do, this one holds.
+        if isSilent { (isTrying, tryAgainAt) = (true, instant + tryEnds) }
+    }
+
+    /// - Parameter random: 64 random bits.
+    /// - Returns: whether the service turns out to answer again after an operator was told that it does not.
+    mutating func note(_ answer: Answer, at instant: ContinuousClock.Instant, random: UInt64) -> Bool {
+        if answer.fate == .answered {
+            if silences == 0, waitsSince == nil { return false }
+            defer { isUnanswered = false }
+            (silences, tries, isTrying, tryAgainAt, waitsSince) = (0, 0, false, nil, nil)
+            return isUnanswered
+        }
+        guard Self.isSilence(answer) else { return false }
+        silences += 1
+        // What was under way before the silence was noticed, a whole connection's requests perhaps, says
+        // nothing more.
+        guard silences == threshold || isTrying else { return false }
+        isTrying = false
+        tries += 1
+        tryAgainAt = instant + backoff.delay(afterAttempt: tries, asked: nil, random: random)
+        return false
+    }
+
+    /// Nobody sends any more.
+    ///
+    /// - Returns: whether an operator was told of a silence, which is nobody's concern now.
+    mutating func end() -> Bool {
+        defer { isUnanswered = false }
+        return isUnanswered
+    }
+
+    /// What the tick sees.
+    enum Work: Sendable {
+        /// Nothing is owed here.
+        case none
+        /// The lane may not send, for another reason than the service's silence.
+        case heldUp
+        /// Everything waits for its own time.
+        case waits
+        /// Something could be sent, or is under way.
+        case present
+    }
+
+    enum News: Sendable { case none, unanswered, over }
+
+    /// Ten times a second: has the service been silent for so long that a person should know?
+    mutating func tick(_ work: Work, at instant: ContinuousClock.Instant) -> News {
+        switch work {
+        case .none:
+            waitsSince = nil
+            defer { isUnanswered = false }
+            return isUnanswered ? .over : .none
+        case .heldUp:
+            waitsSince = isUnanswered ? waitsSince : nil
+            return .none
+        case .waits where silences == 0:
+            waitsSince = isUnanswered ? waitsSince : nil
+            return .none
+        case .waits, .present:
+            let since = waitsSince ?? instant
+            waitsSince = since
+            guard !isUnanswered, instant - since >= tellAfter else { return .none }
+            isUnanswered = true
+            return .unanswered
+        }
+    }
+}

@@ -1,0 +1,27 @@
+import Synchronization
+
+/// Resumes the one that waits once, whoever comes first: what was asked for, or a cancellation.
+final class FirstAnswer<Value: Sendable>: Sendable {
+    private struct State {
+        var waiter: CheckedContinuation<Value, Never>?
+        var given: Value?
+    }
+    private let state = Mutex(State())
+
+    func wait(_ waiter: CheckedContinuation<Value, Never>) {
+        let given = state.withLock { state -> Value? in
+            if state.given == nil { state.waiter = waiter }
+            return state.given
+        }
+        if let given { waiter.resume(returning: given) }
+    }
+
+    func give(_ value: Value) {
+        let waiter = state.withLock { state -> CheckedContinuation<Value, Never>? in
+            defer { state.waiter = nil }
+            if state.given == nil { state.given = value }
+            return state.waiter
+        }
+        waiter?.resume(returning: value)
+    }
+}

@@ -1,0 +1,87 @@
+import AtRest
+import Delivery
+import PushModel
+import PushTesting
+import Testing
+
+@Suite("Probes of a halted lane", .timeLimit(.minutes(5)))
+struct ProbeTests {
+    /// A push for which the service finds fault with us, whatever becomes of others.
+    private static func service(_ slots: Int = 1) -> ScriptedProvider {
+        ScriptedProvider(Names.fcm, slots: slots) { push in
+            push.address.hasPrefix("bad") ? .badCredential : .accepted
+        }
+    }
+
+    private func halt(_ rig: Rig, _ number: Int = 1, _ pushClass: PushClass = .normal) async throws {
+        let bad = push(number, origin: "bad", pushClass, address: "bad\(number)")
+        try await rig.expect([.known(.misconfigured)], of: [bad])
+    }
+
+    @Test(
+        "What halted the lane keeps nobody else, of whatever class and origin",
+        arguments: [PushClass.urgent, .normal], ["bad", "one"])
+    func rotates(_ pushClass: PushClass, _ origin: String) async throws {
+        let provider = Self.service()
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            try await halt(rig, 1, pushClass)
+            try await rig.owe((2...11).map { push($0, origin: origin) })
+            await rig.pass(.seconds(125), step: .seconds(1))
+            await rig.pass(until: rig.outbox.ended, reaches: 10)
+            #expect(Set(provider.addresses.filter { $0 != "bad1" }).count == 10)
+        }
+    }
+
+    @Test("Each of ten probes is another push, and then it is the turn of the first again")
+    func turns() async throws {
+        let provider = ScriptedProvider(Names.fcm) { _ in .badCredential }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            try await rig.expect([.known(.misconfigured)], of: [push(1)])
+            try await rig.owe((2...4).map { push($0, .urgent) })
+            try await rig.owe((5...10).map { push($0, origin: "o\($0 % 3)") })
+            for minute in 1...20 {
+                await rig.pass(.seconds(60), step: .seconds(1))
+                await rig.pass(untilSent: minute + 1, by: provider)
+                // Its answer is back where it came from.
+                while try rig.lane().inFlight > 0, !Task.isCancelled { await Task.yield() }
+            }
+            let probes = provider.addresses.dropFirst()
+            #expect(Set(probes.prefix(10)).count == 10)
+            #expect(Array(probes.prefix(10)) == Array(probes.dropFirst(10)))
+            try await rig.expectRows(10)
+        }
+    }
+
+    @Test("The turn comes to what is parked in the store too", arguments: EngineKind.allCases)
+    func parked(_ kind: EngineKind) async throws {
+        let provider = Self.service()
+        var limits = DeliveryLimits()
+        limits.lanePushes = 4
+        try await Rig.run(Depot(kind), .of(provider), limits: limits) { rig in
+            try await halt(rig)
+            // Memory is full of pushes that cannot prove the credential; the one that can waits in the store.
+            try await rig.owe((2...6).map { push($0, origin: "bad", address: "bad\($0)") })
+            try await rig.owe([push(100, origin: "bad", .background)])
+            await rig.pass(.seconds(60 * 12), step: .seconds(1))
+            #expect(provider.addresses.contains("t100"))
+            #expect(rig.events.text.contains("acme/fcm/production resumed"))
+        }
+    }
+
+    @Test("What probes could not send goes behind the others when the lane goes on")
+    func goesOn() async throws {
+        let works = Watch()
+        let provider = ScriptedProvider(Names.fcm) { _ in works.count > 0 ? .accepted : .badCredential }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            try await rig.expect([.known(.misconfigured)], of: [push(1)])
+            try await rig.owe((2...4).map { push($0) })
+            await rig.pass(.seconds(125), step: .seconds(1))
+            await rig.pass(untilSent: 3, by: provider)
+            while try rig.lane().inFlight > 0, !Task.isCancelled { await Task.yield() }
+            works.add()
+            await rig.pass(.seconds(60), step: .seconds(1))
+            await rig.pass(until: rig.outbox.ended, reaches: 4)
+            #expect(provider.addresses == ["t1", "t2", "t3", "t4", "t1", "t2", "t3"])
+        }
+    }
+}

@@ -1,0 +1,93 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import PushModel
+import Testing
+
+@testable import sealbell
+
+@Suite("Sockets that a service manager hands over")
+struct InheritedSocketsTests {
+    /// Sockets on descriptors in a row, as they are handed over; closed at the end.
+    private final class Row {
+        let first: CInt
+        let count: CInt
+        var ports: [Int] = []
+
+        /// - Parameter listening: which of them listen.
+        init(_ listening: [Bool]) throws {
+            // High up, where nobody else opens any meanwhile.
+            let base = 800 + CInt(getpid() % 100)
+            (first, count) = (base, CInt(listening.count))
+            for (index, listens) in listening.enumerated() {
+                let made = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+                var name = sockaddr_in()
+                name.sin_family = sa_family_t(AF_INET)
+                name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+                var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+                let isBound = withUnsafeMutablePointer(to: &name) { pointer in
+                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                        bind(made, $0, length) == 0 && getsockname(made, $0, &length) == 0
+                    }
+                }
+                try #require(isBound)
+                if listens { try #require(listen(made, 5) == 0) }
+                try #require(dup2(made, base + CInt(index)) >= 0)
+                close(made)
+                ports.append(Int(UInt16(bigEndian: name.sin_port)))
+            }
+        }
+
+        deinit { for index in 0..<count { close(first + index) } }
+    }
+
+    private func facts(_ environment: [String: String]) -> ProcessFacts {
+        ProcessFacts(
+            environment: environment, isRoot: false, home: nil, isTerminal: false, workingDirectory: "/",
+            processID: 4711)
+    }
+
+    private func listener(_ name: String, port: Int) throws -> ListenerConfiguration {
+        ListenerConfiguration(
+            name: try #require(ConfiguredName(name)),
+            bind: try #require(BindAddress("127.0.0.1:\(port)")), purpose: .admin(tokenFile: nil),
+            trustedProxies: [])
+    }
+
+    @Test("They go to the listener of their name, else to the one of their address")
+    func match() throws {
+        let row = try Row([true, true, true])
+        let sockets = try InheritedSockets(
+            facts([
+                "LISTEN_PID": "4711", "LISTEN_FDS": "3", "LISTEN_FDNAMES": "public:sealbell.socket:public"
+            ]), from: row.first)
+        #expect(sockets.sockets.map(\.port) == row.ports)
+        for index in 0..<3 { #expect(fcntl(row.first + CInt(index), F_GETFD) == FD_CLOEXEC) }
+        let (door, admin) = (try listener("public", port: 1), try listener("admin", port: row.ports[1]))
+        #expect(
+            try sockets.match([door, admin])
+                == [door.name: [row.first, row.first + 2], admin.name: [row.first + 1]])
+        #expect(throws: CommandFailure.self) { try sockets.match([door]) }
+    }
+
+    @Test(
+        "Those of another process, or none, are none",
+        arguments: [
+            [:], ["LISTEN_FDS": "1"], ["LISTEN_PID": "1", "LISTEN_FDS": "1"],
+            ["LISTEN_PID": "4711", "LISTEN_FDS": "0"], ["LISTEN_PID": "4711", "LISTEN_FDS": "-1"],
+            ["LISTEN_PID": "4711", "LISTEN_FDS": "many"], ["LISTEN_PID": "4711", "LISTEN_FDS": "257"]
+        ])
+    func none(_ environment: [String: String]) throws {
+        #expect(try InheritedSockets(facts(environment)).sockets.isEmpty)
+    }
+
+    @Test("What does not listen, and what is no socket, is refused at the start")
+    func unusable() throws {
+        let row = try Row([true, false])
+        let environment = ["LISTEN_PID": "4711", "LISTEN_FDS": "2"]
+        #expect(throws: CommandFailure.self) { try InheritedSockets(facts(environment), from: row.first) }
+        #expect(throws: CommandFailure.self) { try InheritedSockets(facts(environment), from: 700) }
+    }
+}
