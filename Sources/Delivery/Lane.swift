@@ -68,6 +68,10 @@ final class Lane<P: Provider>: LaneDoor {
 
     func landed(_ due: UnixTime) { state.withLock { $0.noteParked(1, due: due) } }
 
+    func putOff(_ dues: [UnixTime]) {
+        state.withLock { state in for due in dues { state.putOff.add(due) } }
+    }
+
     func setCredential(fault: Reason?) {
         let probe = core.world.instant() + core.limits.probeEvery
         let changed = state.withLock { state in

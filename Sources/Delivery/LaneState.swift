@@ -39,6 +39,8 @@ struct LaneState: Sendable {
     var throttle: Throttle
     /// Parked rows in the store, as far as this process knows.
     var parked = 0
+    /// Parked rows beside them that the pace has put off.
+    var putOff = PutOff()
     /// Not before then is the store asked again for parked pushes.
     var claimNotBefore: UnixTime = .distantPast
     var isClaiming = false
@@ -119,6 +121,7 @@ struct LaneState: Sendable {
 
     /// The store's own count.
     mutating func correct(parked count: Int) {
+        let count = max(0, count - putOff.total)
         // More than we know of came by another way: from a dead process, or from a lane before this one.
         if count > parked { claimNotBefore = .distantPast }
         parked = count
@@ -199,6 +202,7 @@ struct LaneState: Sendable {
         let present = Double(answersInTick) / seconds
         rate = queue.readyCount + parked > 0 ? rate * 0.8 + present * 0.2 : max(rate, present)
         answersInTick = 0
+        noteParked(putOff.take(upTo: now, within: longestWait), due: now)
         let pace = throttle.tick() ? PaceChange.atFullSpeed : .none
         var actions = isLeased ? Actions() : dropMemory()
         actions.pace = pace

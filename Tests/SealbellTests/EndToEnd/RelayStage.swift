@@ -125,8 +125,9 @@ final class RelayStage: Sendable {
     /// Starts a relay, lets `body` use it, and stops it as SIGTERM would.
     ///
     /// - Parameter changed: another text than the stage's.
+    /// - Parameter hold: how long a call is held that finds no room, or no store.
     func run(
-        _ changed: String? = nil,
+        _ changed: String? = nil, hold: Duration = DeliveryLimits().hold,
         engine: @escaping @Sendable (any Engine) -> any Engine = { $0 },
         _ body: (RunningRelay) async throws -> Void
     ) async throws {
@@ -140,6 +141,7 @@ final class RelayStage: Sendable {
         // Real back-off doubles from a second: six failures in a row, which chance brings, take a minute.
         around.limits.backoffBase = .milliseconds(50)
         around.limits.backoffCap = .milliseconds(400)
+        around.limits.hold = hold
         // A rotation takes seconds of waiting on purpose.
         around.rotation.every = .milliseconds(50)
         around.rotation.settling = .milliseconds(100)
