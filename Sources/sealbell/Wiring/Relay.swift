@@ -18,6 +18,8 @@ final class Relay: Sendable {
     }
 
     private let store: OpenStore
+    /// Of the outbox, for each app.
+    private let share: AppShare
     private let delivery: DeliveryService
     private let listeners: [HTTPListener]
     private let nostr: NostrDoors
@@ -53,11 +55,12 @@ final class Relay: Sendable {
     static func open(
         _ configuration: RelayConfiguration, _ around: Surroundings
     ) async throws(CommandFailure) -> Relay {
+        let share = AppShare(apps: configuration.apps.count)
         let store = try await OpenStore.open(
             configuration.store, limits: configuration.limits, synchronous: around.synchronous,
-            world: around.world, journal: around.journal, rotation: around.rotation,
+            world: around.world, journal: around.journal, share: share, rotation: around.rotation,
             engine: around.engine)
-        do throws(CommandFailure) { return try Relay(configuration, store, around) } catch {
+        do throws(CommandFailure) { return try Relay(configuration, store, share, around) } catch {
             // What it would have owed is free at once.
             await store.close()
             throw error
@@ -65,9 +68,10 @@ final class Relay: Sendable {
     }
 
     private init(
-        _ configuration: RelayConfiguration, _ store: OpenStore, _ around: Surroundings
+        _ configuration: RelayConfiguration, _ store: OpenStore, _ share: AppShare, _ around: Surroundings
     ) throws(CommandFailure) {
         self.store = store
+        self.share = share
         world = around.world
         journal = around.journal
         let web = HTTPSFetch(
@@ -223,6 +227,7 @@ final class Relay: Sendable {
                 listener.install(router, proxies: TrustedProxies(facts.trustedProxies))
             }
         }
+        share.set(apps: new.apps.count)
         delivery.adopt(delivering)
         nostr.adopt(plans)
         for exchange in exchanges { exchange() }
