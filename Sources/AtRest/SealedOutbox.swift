@@ -53,7 +53,8 @@ extension SealedStore: Outbox {
             var row = StoredPush(
                 row: 0, id: PushID(at: now, random: random.next(), random.next()), lane: lane?.text ?? "",
                 pushClass: push.pushClass, origin: from, record: push.record.map(digests.digest),
-                touchedAt: push.touchedAt, notBefore: now, custodyEnds: push.custodyEnds, attempt: 0,
+                touchedAt: push.touchedAt, notBefore: max(now, item.notBefore ?? now),
+                custodyEnds: push.custodyEnds, attempt: 0,
                 epoch: 0,
                 parked: item.parked, mark: mark(push, from, &occurrences, acceptance.items.count), sealed: [])
             row.sealed = Self.withPlace(row) { place in

@@ -30,6 +30,8 @@ final class DeliveryCore: Sendable {
     let settler: Settler
     let volatile: VolatileLedger
     let reclaim = Reclaim()
+    let hold: Hold
+    let pacer: Pacer
     let table: Mutex<Table>
     let observer: DeliveryObserver
 
@@ -44,6 +46,8 @@ final class DeliveryCore: Sendable {
         self.journal = journal
         self.observer = observer
         firstAttempts = FirstAttempts(limits: limits)
+        hold = Hold(limits: limits, world: world)
+        pacer = Pacer(limits: limits, start: world.instant())
         volatile = VolatileLedger(limits: limits, world: world)
         lease = Lease(outbox: outbox, limits: limits, world: world, journal: journal)
         membership = Membership(outbox: outbox, limits: limits, world: world, journal: journal)

@@ -50,6 +50,14 @@ package struct DeliveryObserver: Sendable {
             .increment()
     }
 
+    /// A call waits for room, or for the store.
+    func held() { Counter(label: "sealbell_calls_held_total").increment() }
+
+    /// Pushes that their origin's pace puts off.
+    func paced(_ lane: LaneName) {
+        Counter(label: "sealbell_pushes_paced_total", dimensions: [("lane", lane.description)]).increment()
+    }
+
     /// Volatile pushes that had no room, or that a stop had no time for.
     func volatileDropped(_ lane: LaneName, _ count: Int) {
         Counter(label: "sealbell_volatile_dropped_total", dimensions: [("lane", lane.description)])

@@ -144,8 +144,17 @@ package final class DeliveryService: Service {
         try await core.lease.renew()
         await core.membership.renew()
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.core.settler.run { self.core.lane($0)?.landed($1, due: $2) } }
-            group.addTask { await self.core.lease.run { self.core.membership.beat() } }
+            group.addTask {
+                await self.core.settler.run(settled: { self.core.hold.stir() }) {
+                    self.core.lane($0)?.landed($1, due: $2)
+                }
+            }
+            group.addTask {
+                await self.core.lease.run(recovered: { self.core.hold.stir() }) {
+                    self.core.membership.beat()
+                }
+            }
+            group.addTask { await self.core.hold.run() }
             group.addTask { await self.core.membership.run() }
             group.addTask { await self.recountLoop() }
             group.addTask { await self.sweepLoop() }

@@ -76,6 +76,10 @@ final class Lane<P: Provider>: LaneDoor {
         state.withLock { $0.noteParked(pushClass, due: due) }
     }
 
+    func putOff(_ pushes: [(pushClass: PushClass, due: UnixTime)]) {
+        state.withLock { state in for (pushClass, due) in pushes { state.putOff.add(pushClass, due: due) } }
+    }
+
     func setCredential(fault: Reason?) {
         let instant = core.world.instant()
         let probe = instant + core.limits.probeEvery

@@ -43,6 +43,8 @@ struct LaneState: Sendable {
     var reach: Reach
     /// Parked rows in the store, as far as this process knows.
     var parked = 0
+    /// Parked rows beside them that the pace has put off.
+    var putOff = PutOff()
     /// Not before then is the store asked again for parked pushes of each class.
     var claimNotBefore: [UnixTime] = [.distantPast, .distantPast, .distantPast]
     var isClaiming = false
@@ -138,16 +140,18 @@ struct LaneState: Sendable {
         return actions
     }
 
-    /// A push that the store holds as parked, due then.
-    mutating func noteParked(_ pushClass: PushClass, due: UnixTime) {
-        parked += 1
-        parkedSinceClaim += 1
+    /// Pushes that the store holds as parked, due then.
+    mutating func noteParked(_ pushClass: PushClass, due: UnixTime, count: Int = 1) {
+        guard count > 0 else { return }
+        parked += count
+        parkedSinceClaim += count
         let level = Int(pushClass.rawValue)
         claimNotBefore[level] = min(claimNotBefore[level], due)
     }
 
     /// The store's own count.
     mutating func correct(parked count: Int) {
+        let count = max(0, count - putOff.total)
         // More than we know of came by another way: from a dead process, or from a lane before this one.
         if count > parked { for level in claimNotBefore.indices { claimNotBefore[level] = .distantPast } }
         parked = count
@@ -242,6 +246,9 @@ struct LaneState: Sendable {
         let present = Double(answersInTick) / seconds
         rate = queue.readyCount + parked > 0 ? rate * 0.8 + present * 0.2 : max(rate, present)
         answersInTick = 0
+        for (pushClass, count) in putOff.take(upTo: now, within: longestWait) {
+            noteParked(pushClass, due: now, count: count)
+        }
         let pace = throttle.tick() ? PaceChange.atFullSpeed : .none
         var actions = isLeased ? Actions() : dropMemory()
         actions.pace = pace

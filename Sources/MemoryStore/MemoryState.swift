@@ -35,6 +35,8 @@ struct MemoryState {
 
     let rowLimit: Int
     let byteLimit: Int
+    let share: AppShare
+    var owedByApp = OwedByApp()
     var records: [Digest16: StoredRecord] = [:]
     var revision: UInt64 = 0
     var rows: [Int64: Row] = [:]
@@ -52,7 +54,8 @@ struct MemoryState {
     var members = MemberTable()
     var settings: [String: [UInt8]] = [:]
 
-    init(rowLimit: Int, byteLimit: Int) {
+    init(rowLimit: Int, byteLimit: Int, share: AppShare) {
+        self.share = share
         self.rowLimit = rowLimit
         self.byteLimit = byteLimit
     }
@@ -149,7 +152,11 @@ struct MemoryState {
         let repeats = pushes.map { $0.mark.flatMap { marks[$0] } }
         let new = repeats.count { $0 == nil }
         let newBytes = zip(pushes, repeats).reduce(0) { $0 + ($1.1 == nil ? $1.0.sealed.count : 0) }
-        guard rows.count + new <= rowLimit, bytes + newBytes <= byteLimit else { return nil }
+        guard rows.count + new <= rowLimit, bytes + newBytes <= byteLimit,
+            owedByApp.hasRoom(
+                for: zip(pushes, repeats).compactMap { $1 == nil ? $0 : nil }, rows: share.of(rowLimit),
+                bytes: share.of(byteLimit))
+        else { return nil }
         if case .refused(let index) = apply(changes, now) { return .refused(index: index) }
         var admissions: [StoredAdmission] = []
         for (push, held) in zip(pushes, repeats) {
@@ -170,6 +177,7 @@ struct MemoryState {
         let row = Row(push: push, owner: owner, first: nil)
         rows[push.row] = row
         bytes += push.sealed.count
+        owedByApp.add(push.lane, rows: 1, bytes: push.sealed.count)
         if push.parked { park(row) }
         noteCustody(push)
         if let mark = push.mark { marks[mark] = Mark(id: push.id, row: push.row, first: nil, endedAt: nil) }
@@ -212,6 +220,7 @@ struct MemoryState {
     private mutating func remove(_ row: Row) {
         rows[row.push.row] = nil
         bytes -= row.push.sealed.count
+        owedByApp.add(row.push.lane, rows: -1, bytes: -row.push.sealed.count)
         unpark(row)
     }
 

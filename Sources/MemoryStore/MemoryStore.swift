@@ -47,9 +47,9 @@ package final class MemoryStore: Engine {
             }
         }
 
-        /// - Parameter rows: bound of owed pushes. `bytes`: bound of their sealed bytes.
-        package init(rows: Int = 2_000_000, bytes: Int = 4 << 30) {
-            state = Mutex(MemoryState(rowLimit: rows, byteLimit: bytes))
+        /// - Parameter rows: bound of owed pushes. `bytes`: bound of their sealed bytes. `share`: of one app.
+        package init(rows: Int = 2_000_000, bytes: Int = 4 << 30, share: AppShare = AppShare()) {
+            state = Mutex(MemoryState(rowLimit: rows, byteLimit: bytes, share: share))
         }
     }
 

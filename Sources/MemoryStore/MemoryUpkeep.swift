@@ -91,6 +91,7 @@ extension MemoryState {
                 rows[push.row] = row
                 nextRow += 1
                 bytes += push.sealed.count
+                owedByApp.add(push.lane, rows: 1, bytes: push.sealed.count)
                 park(row)
                 noteCustody(push)
                 guard let mark = push.mark else { continue }

@@ -250,8 +250,8 @@ enum PostgresSQL {
 
     // MARK: owners
 
-    /// Declares this process alive, and says what it owes; what the others owe. $1 owner, $2 clock ahead,
-    /// $3 span in milliseconds, $4 rows, $5 bytes.
+    /// Declares this process alive, and says what it owes; what the others owe, and how many live. $1 owner,
+    /// $2 clock ahead, $3 span in milliseconds, $4 rows, $5 bytes.
     static let renew = Statement(
         17,
         """
@@ -261,7 +261,8 @@ enum PostgresSQL {
             ON CONFLICT (owner) DO UPDATE
             SET alive_until = excluded.alive_until, rows = excluded.rows, bytes = excluded.bytes
         )
-        SELECT coalesce(sum(rows), 0)::int8, coalesce(sum(bytes), 0)::int8 FROM owners WHERE owner <> $1
+        SELECT coalesce(sum(rows), 0)::int8, coalesce(sum(bytes), 0)::int8,
+        count(*) FILTER (WHERE alive_until > \(clock("$2"))) FROM owners WHERE owner <> $1
         """)
 
     /// $1 owner.

@@ -106,7 +106,9 @@ extension PostgresStore: StoreUpkeep {
             _ = try session.run([core.filling(page), Self.putting(name, value)], commits: true)
             guard case .pushes(let pushes) = page else { return }
             // Told to the others when the lease is given up.
-            core.counts.add(rows: pushes.count, bytes: pushes.reduce(0) { $0 + $1.push.sealed.count })
+            for owed in pushes {
+                core.counts.add(owed.push.lane, rows: 1, bytes: owed.push.sealed.count)
+            }
         }
     }
 

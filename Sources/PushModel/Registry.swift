@@ -98,11 +98,15 @@ package struct Acceptance: Sendable {
         package var lane: LaneName
         /// True when the lane's memory has no room: the push waits in the store for `claim`.
         package var parked: Bool
+        /// Not before then may it leave; `nil`: at once. One that waits is parked.
+        package var notBefore: UnixTime?
 
-        package init(push: Push, lane: LaneName, parked: Bool) {
+        package init(push: Push, lane: LaneName, parked: Bool, notBefore: UnixTime? = nil) {
+            precondition(parked || notBefore == nil, "what may not leave yet waits in the store")
             self.push = push
             self.lane = lane
             self.parked = parked
+            self.notBefore = notBefore
         }
     }
 

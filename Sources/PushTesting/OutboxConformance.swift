@@ -13,6 +13,7 @@ extension EngineConformance {
             ConformanceCase("what stands as in memory is parked when its owner reclaims", reclaims),
             ConformanceCase("a live owner keeps its pushes", liveOwner),
             ConformanceCase("the outbox refuses what is beyond its bound, and writes none of it", bounds),
+            ConformanceCase("one of several apps fills no more than its share of the outbox", share),
             ConformanceCase("custody ends for parked pushes", custody)
         ]
     }
@@ -191,6 +192,54 @@ extension EngineConformance {
         try expect(try await engine.load().rows == 0, "none of it was written")
         _ = try await Samples.accept(Array(many.dropLast()), engine, rig)
         try expect(try await engine.load().rows == rowBound, "up to the bound")
+    }
+
+    private static func share(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        rig.share.set(apps: 2)
+        let half = rowBound / 2
+        func pushes(_ numbers: Range<Int>, lane: String) -> [StoredPush] {
+            numbers.map { number in
+                var push = Samples.push(UInt64(number), rig)
+                push.lane = lane
+                return push
+            }
+        }
+        func isFull(_ pushes: [StoredPush], at other: (any Engine)? = nil) async throws -> Bool {
+            do {
+                _ = try await (other ?? engine).accept(pushes, changes: [], now: rig.clock.now)
+                return false
+            } catch {
+                try expect(error.code == .full, "full is said as full")
+                return true
+            }
+        }
+        // Both of an app's lanes count, and a push that changes its lane stays its app's.
+        let first = pushes(0..<half - 1, lane: Samples.lane)
+        let admissions = try await Samples.accept(first, engine, rig)
+        let other = pushes(100..<102, lane: "acme-chat/fcm/production")
+        try expect(try await isFull(other), "one app fills no more than its share, by whatever lane")
+        try expect(try await !isFull([other[0]]), "and up to its share")
+        guard let sandbox = LaneName("acme-chat/apns/sandbox") else { return }
+        let moved = try Samples.step(
+            first[0], admissions[0],
+            .retry(notBefore: rig.clock.now, attempt: 1, lane: sandbox, parked: false))
+        _ = try await engine.settle([moved], feedback: [], now: rig.clock.now)
+        try expect(try await isFull([other[1]]), "a push that went on in another lane is still its app's")
+        try expect(
+            try await !isFull(pushes(200..<200 + half - 1, lane: "acme-talk/apns/production")),
+            "another app has its own")
+        let ended = try Samples.step(first[1], admissions[1], .settle)
+        _ = try await engine.settle([ended], feedback: [], now: rig.clock.now)
+        try expect(try await !isFull([other[1]]), "what has ended is room")
+        let last = pushes(300..<301, lane: Samples.lane)
+        try expect(try await isFull(last), "and is filled again")
+        // Where processes share the store each counts its own.
+        let next = rig.isShared ? engine : try await rig.next(engine, Samples.theirs)
+        try expect(try await isFull(last, at: next), "counted anew when the store is opened")
+        rig.share.set(apps: 1)
+        try expect(try await !isFull(last, at: next), "a single app has everything")
+        try expect(try await next.load().rows == rowBound, "all that was taken stands")
     }
 
     private static func custody(_ rig: EngineRig) async throws {

@@ -178,6 +178,7 @@ extension SQLiteWriter {
             try sql.run()
             memory.rows -= 1
             memory.bytes -= size
+            memory.owedByApp.add(lane, rows: -1, bytes: -size)
             memory.parked[lane, default: 0] -= 1
             ended[lane, default: 0] += 1
         }

@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("Probes of a halted lane", .timeLimit(.minutes(5)))
+@Suite("Probes of a halted lane", .timeLimit(.minutes(30)))
 struct ProbeTests {
     /// A push for which the service finds fault with us, whatever becomes of others.
     private static func service(_ slots: Int = 1) -> ScriptedProvider {
