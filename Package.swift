@@ -170,7 +170,8 @@ let suites: [Target] = [
     tests(
         "SimulatorsTests",
         [
-            "PushModel", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Simulators", "CNghttp2",
+            "PushModel", "PushTesting", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Simulators",
+            "CNghttp2",
             nioCore,
             nioPosix, nioSSL, nioHTTP1
         ]),
@@ -192,7 +193,7 @@ let suites: [Target] = [
         [
             "sealbell", "PushModel", "Primitives", "PushTesting", "Simulators", "WireFormats", "ZulipPush",
             "SQLiteStore", "MemoryStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
-            "MarmotPush",
+            "MarmotPush", "HTTPIngress", "HTTP2Client",
             "NostrIngress", "WebSocket", lifecycle,
             logging, metrics, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
         ]),

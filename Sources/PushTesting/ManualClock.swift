@@ -13,16 +13,12 @@ package final class ManualClock: Sendable {
         var continuation: CheckedContinuation<Void, any Error>
     }
 
-    private struct Watcher {
-        var count: Int
-        var continuation: CheckedContinuation<Void, Never>
-    }
-
     private struct State {
         var elapsed: Duration = .zero
         var wallSkew: Duration = .zero
         var sleepers: [Sleeper] = []
-        var watchers: [Watcher] = []
+        /// Tests, each with the number of sleepers that it waits for.
+        var watchers = WaitList<Int>()
         var nextID: UInt64 = 0
         /// Sleeps cancelled before they had begun to wait.
         var cancelled: Set<UInt64> = []
@@ -67,15 +63,22 @@ package final class ManualClock: Sendable {
     /// Moves the wall clock alone, as an operator or NTP would. Nobody wakes.
     package func skewWall(by span: Duration) { state.withLock { $0.wallSkew += span } }
 
-    /// Returns once at least `count` tasks sleep.
-    package func sleepers(atLeast count: Int) async {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                if state.sleepers.count >= count { return true }
-                state.watchers.append(Watcher(count: count, continuation: continuation))
-                return false
+    /// Returns once at least `count` tasks sleep, or when the test has run out of time or of patience, which
+    /// is the test's failure, and said.
+    package func sleepers(
+        atLeast count: Int, looks: Int = Patience.looks, file: String = #fileID, line: Int = #line
+    ) async {
+        _ = await waits(
+            for: "sleeper \(count) of a manual clock", looks: looks, file: file, line: line
+        ) { id, continuation in
+            state.withLock { state in
+                if state.sleepers.count >= count { return .came }
+                if Task.isCancelled { return .cancelled }
+                state.watchers.enter(id, count, continuation)
+                return nil
             }
-            if isThere { continuation.resume() }
+        } leave: { id in
+            self.state.withLock { $0.watchers.take(id) }
         }
     }
 
@@ -94,7 +97,7 @@ package final class ManualClock: Sendable {
         }
     }
 
-    private enum Start { case waits([Watcher]), due, cancelled }
+    private enum Start { case waits([WaitList<Int>.Continuation]), due, cancelled }
 
     private func begin(_ sleeper: Sleeper) {
         let start = state.withLock { state -> Start in
@@ -102,12 +105,10 @@ package final class ManualClock: Sendable {
             if sleeper.until <= startInstant + state.elapsed { return .due }
             state.sleepers.append(sleeper)
             let count = state.sleepers.count
-            let satisfied = state.watchers.filter { $0.count <= count }
-            state.watchers.removeAll { $0.count <= count }
-            return .waits(satisfied)
+            return .waits(state.watchers.take { $0 <= count })
         }
         switch start {
-        case .waits(let watchers): for watcher in watchers { watcher.continuation.resume() }
+        case .waits(let watchers): for watcher in watchers { watcher.resume(returning: .came) }
         case .due: sleeper.continuation.resume()
         case .cancelled: sleeper.continuation.resume(throwing: CancellationError())
         }

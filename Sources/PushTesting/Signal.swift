@@ -4,8 +4,7 @@ import Synchronization
 package final class Signal: Sendable {
     private struct State {
         var changes: UInt64 = 0
-        var nextID: UInt64 = 0
-        var waiters: [(id: UInt64, continuation: CheckedContinuation<Void, Never>)] = []
+        var waiters = WaitList<Void>()
     }
 
     private let state = Mutex(State())
@@ -16,45 +15,42 @@ package final class Signal: Sendable {
     package func changed() {
         let waiters = state.withLock { state in
             state.changes += 1
-            defer { state.waiters = [] }
-            return state.waiters
+            return state.waiters.take { _ in true }
         }
-        for waiter in waiters { waiter.continuation.resume() }
+        for waiter in waiters { waiter.resume(returning: .came) }
     }
 
     /// Asks at once, and again behind every change, until the answer is yes.
     ///
-    /// - Returns: false when the task was cancelled first, as at the end of a test's time.
+    /// - Parameter what: a noun for the message when no more changes come.
+    /// - Returns: false when the task was cancelled first, as at the end of a test's time, or no change came
+    ///   for as long as a test waits; the latter is the test's failure, and said.
     @discardableResult
-    package func until(_ holds: () throws -> Bool) async rethrows -> Bool {
+    package func until(
+        for what: String = "a change that fits", looks: Int = Patience.looks, file: String = #fileID,
+        line: Int = #line, _ holds: () throws -> Bool
+    ) async rethrows -> Bool {
         while true {
             let seen = state.withLock(\.changes)
             if try holds() { return true }
             if Task.isCancelled { return false }
-            await change(behind: seen)
+            guard await change(behind: seen, what, looks, file, line) else { return false }
         }
     }
 
-    /// Returns behind a change that came after so many, at once if it has come already, or when cancelled.
-    private func change(behind seen: UInt64) async {
-        let id = state.withLock { state in
-            state.nextID += 1
-            return state.nextID
-        }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let goesOn = state.withLock { state in
-                    if state.changes != seen || Task.isCancelled { return true }
-                    state.waiters.append((id, continuation))
-                    return false
-                }
-                if goesOn { continuation.resume() }
+    /// Returns behind a change that came after so many, at once if it has come already; false when none came.
+    private func change(
+        behind seen: UInt64, _ what: String, _ looks: Int, _ file: String, _ line: Int
+    ) async -> Bool {
+        await waits(for: what, looks: looks, file: file, line: line) { id, continuation in
+            state.withLock { state in
+                if state.changes != seen { return .came }
+                if Task.isCancelled { return .cancelled }
+                state.waiters.enter(id, (), continuation)
+                return nil
             }
-        } onCancel: {
-            let waiter = state.withLock { state in
-                state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0) }
-            }
-            waiter?.continuation.resume()
+        } leave: { id in
+            self.state.withLock { $0.waiters.take(id) }
         }
     }
 }
@@ -75,9 +71,15 @@ package final class Noted<Value: Sendable>: Sendable {
         return state.withLock { body(&$0) }
     }
 
-    /// Returns once the value fits; false when the task was cancelled first.
+    /// Returns once the value fits; false when it never did, as
+    /// ``Signal/until(for:looks:file:line:_:)`` says.
     @discardableResult
-    package func until(_ fits: (Value) -> Bool) async -> Bool { await signal.until { fits(value) } }
+    package func until(
+        for what: String = "a value that fits", looks: Int = Patience.looks, file: String = #fileID,
+        line: Int = #line, _ fits: (Value) -> Bool
+    ) async -> Bool {
+        await signal.until(for: what, looks: looks, file: file, line: line) { fits(value) }
+    }
 }
 
 /// Returns when the task is cancelled: what a test puts in the place of something that never answers.
@@ -92,19 +94,22 @@ package func untilCancelled() async {
 /// Whatever runs in this process has an event to wait for, and no use for this.
 ///
 /// - Parameters:
-///   - span: after so long it is given up. A minute outlasts any start or end of a program.
+///   - span: what the pauses may sum up to before it is given up. Looks and starvation are not counted, so
+///     that a slow machine takes longer and looks as often. It outlasts any start or end of a program.
 ///   - pause: between two looks.
 /// - Returns: false when it was given up, or the task was cancelled.
 package func watchOutside(
-    for span: Duration = .seconds(60), every pause: Duration = .milliseconds(10),
+    for span: Duration = Patience.pause * Patience.looks, every pause: Duration = .milliseconds(10),
     _ holds: () async throws -> Bool
 ) async rethrows -> Bool {
     let clock = ContinuousClock()
-    let end = clock.now + span
+    var paused = Duration.zero
     while true {
         if try await holds() { return true }
-        guard clock.now < end else { return false }
+        guard paused < span else { return false }
         // It fails when the task is cancelled, and then there is nobody left to tell.
         do { try await clock.sleep(for: pause) } catch { return false }
+        // A pause of nothing is a look all the same, and counts.
+        paused += max(pause, .milliseconds(1))
     }
 }

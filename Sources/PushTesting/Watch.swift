@@ -4,8 +4,8 @@ import Synchronization
 package final class Watch: Sendable {
     private struct State {
         var count = 0
-        var next = 0
-        var waiters: [(id: Int, count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+        /// Each with the count that it waits for.
+        var waiters = WaitList<Int>()
     }
 
     private let state = Mutex(State())
@@ -17,33 +17,28 @@ package final class Watch: Sendable {
     package func add(_ number: Int = 1) {
         let reached = state.withLock { state in
             state.count += number
-            let reached = state.waiters.filter { $0.count <= state.count }
-            state.waiters.removeAll { $0.count <= state.count }
-            return reached
+            return state.waiters.take { [count = state.count] in $0 <= count }
         }
-        for waiter in reached { waiter.continuation.resume() }
+        for waiter in reached { waiter.resume(returning: .came) }
     }
 
-    /// Returns once the count has reached that number, or when the test has run out of time.
-    package func wait(for count: Int) async {
-        let id = state.withLock { state in
-            state.next += 1
-            return state.next
-        }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let goesOn = state.withLock { state in
-                    if state.count >= count || Task.isCancelled { return true }
-                    state.waiters.append((id, count, continuation))
-                    return false
-                }
-                if goesOn { continuation.resume() }
+    /// Returns once the count has reached that number, or when the test has run out of time or of patience,
+    /// which is the test's failure, and said.
+    package func wait(
+        for count: Int, _ what: String = "a count", looks: Int = Patience.looks, file: String = #fileID,
+        line: Int = #line
+    ) async {
+        _ = await waits(
+            for: "\(what) of \(count), now \(self.count),", looks: looks, file: file, line: line
+        ) { id, continuation in
+            state.withLock { state in
+                if state.count >= count { return .came }
+                if Task.isCancelled { return .cancelled }
+                state.waiters.enter(id, count, continuation)
+                return nil
             }
-        } onCancel: {
-            let waiter = state.withLock { state in
-                state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0) }
-            }
-            waiter?.continuation.resume()
+        } leave: { id in
+            self.state.withLock { $0.waiters.take(id) }
         }
     }
 }
@@ -56,6 +51,10 @@ package final class Trace: Sendable {
 
     package var text: [String] { words.value }
     package func add(_ word: String) { words.change { $0.append(word) } }
-    /// Returns once what happened fits, or when the test has run out of time.
-    package func until(_ fits: ([String]) -> Bool) async { await words.until(fits) }
+    /// Returns once what happened fits, or when the test has run out of time or of patience.
+    package func until(
+        file: String = #fileID, line: Int = #line, _ fits: ([String]) -> Bool
+    ) async {
+        await words.until(for: "a trace that fits", file: file, line: line, fits)
+    }
 }

@@ -6,7 +6,7 @@ import WireFormats
 
 @testable import Bench
 
-@Suite("What a chaos trial's ledger proves", .timeLimit(.minutes(2)))
+@Suite("What a chaos trial's ledger proves", .timeLimit(.minutes(30)))
 struct ChaosTests {
     private func at(_ milliseconds: Int64) -> UnixTime { UnixTime(milliseconds: 1_000_000 + milliseconds) }
 

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Bench
 
-@Suite("Processes of a trial", .timeLimit(.minutes(2)))
+@Suite("Processes of a trial", .timeLimit(.minutes(30)))
 struct ChildProcessTests {
     private func start(_ program: String, _ arguments: [String] = []) throws -> (ChildProcess, log: String) {
         let log = FileManager.default.temporaryDirectory.path + "/child-\(UUID().uuidString)"

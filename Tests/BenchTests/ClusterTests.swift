@@ -5,7 +5,7 @@ import WireFormats
 
 @testable import Bench
 
-@Suite("What the ledger of several relays proves", .timeLimit(.minutes(1)))
+@Suite("What the ledger of several relays proves", .timeLimit(.minutes(30)))
 struct ClusterTests {
     private func at(_ milliseconds: Int64) -> UnixTime { UnixTime(milliseconds: 1_000_000 + milliseconds) }
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Bench
 
-@Suite("The network to a database that can be cut", .timeLimit(.minutes(1)))
+@Suite("The network to a database that can be cut", .timeLimit(.minutes(30)))
 struct DatabaseProxyTests {
     /// Sends back what it reads, and notes when a connection ends.
     private final class Echo: ChannelInboundHandler {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Bench
 
-@Suite("How load is made", .timeLimit(.minutes(2)))
+@Suite("How load is made", .timeLimit(.minutes(30)))
 struct DriveTests {
     @Test("With a rate each request has its moment, whether or not earlier ones were answered")
     func rate() {

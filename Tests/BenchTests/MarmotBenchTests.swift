@@ -3,7 +3,7 @@ import Testing
 
 @testable import Bench
 
-@Suite("What Marmot's arithmetic costs", .timeLimit(.minutes(2))) struct MarmotBenchTests {
+@Suite("What Marmot's arithmetic costs", .timeLimit(.minutes(30))) struct MarmotBenchTests {
     @Test("every contender does its work and has its row")
     func rows() async throws {
         let report = try await MarmotBench(rounds: 3, world: .live).run().report

@@ -4,7 +4,7 @@ import WireFormats
 
 @testable import Bench
 
-@Suite("What a measurement is made of", .timeLimit(.minutes(2)))
+@Suite("What a measurement is made of", .timeLimit(.minutes(30)))
 struct MeasureTests {
     @Test("A quantile lies at or above the exact one, and at most a 64th of it above")
     func quantiles() {

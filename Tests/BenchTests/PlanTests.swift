@@ -3,7 +3,7 @@ import Testing
 
 @testable import Bench
 
-@Suite("What is asked of a measurement", .timeLimit(.minutes(2)))
+@Suite("What is asked of a measurement", .timeLimit(.minutes(30)))
 struct PlanTests {
     private func plan(_ change: (inout RelayBenchPlan) -> Void = { _ in }) -> RelayBenchPlan {
         var plan = RelayBenchPlan(

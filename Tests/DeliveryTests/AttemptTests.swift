@@ -3,7 +3,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("What an operator hears of single answers", .timeLimit(.minutes(5)))
+@Suite("What an operator hears of single answers", .timeLimit(.minutes(30)))
 struct AttemptTests {
     @Test("Each answer is told once, with its number, the service's word and what follows")
     func answers() async throws {

@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("Learning an address's environment", .timeLimit(.minutes(5)))
+@Suite("Learning an address's environment", .timeLimit(.minutes(30)))
 struct LearningTests {
     private func plan(_ production: ScriptedProvider, _ sandbox: ScriptedProvider) -> DeliveryService.Plan {
         .of(production, sandbox, environment: .learn)

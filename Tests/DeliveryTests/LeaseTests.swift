@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("Leases, stops and takeovers", .timeLimit(.minutes(5)))
+@Suite("Leases, stops and takeovers", .timeLimit(.minutes(30)))
 struct LeaseTests {
     @Test(
         "Without renewals nothing is sent after ten of the twenty seconds, and memory goes back",

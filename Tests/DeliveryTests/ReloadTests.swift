@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("Reloads", .timeLimit(.minutes(5)))
+@Suite("Reloads", .timeLimit(.minutes(30)))
 struct ReloadTests {
     @Test("A lane that is replaced loses no push and doubles none", arguments: EngineKind.allCases)
     func replaced(_ kind: EngineKind) async throws {

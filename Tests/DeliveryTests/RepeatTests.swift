@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("Repeated calls", .timeLimit(.minutes(5)))
+@Suite("Repeated calls", .timeLimit(.minutes(30)))
 struct RepeatTests {
     @Test("Repeated while it is owed, a call waits for the same push", arguments: EngineKind.allCases)
     func owed(_ kind: EngineKind) async throws {

@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("When a sender hears back", .timeLimit(.minutes(5)))
+@Suite("When a sender hears back", .timeLimit(.minutes(30)))
 struct ReplyTests {
     @Test(
         "A push is committed before it is sent, and sent before its sender hears back",

@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("Retries", .timeLimit(.minutes(5)))
+@Suite("Retries", .timeLimit(.minutes(30)))
 struct RetryTests {
     @Test("A retry keeps its attempt and its time over a restart", arguments: EngineKind.allCases)
     func restart(_ kind: EngineKind) async throws {

@@ -3,7 +3,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("Who works what")
+@Suite("Who works what", .timeLimit(.minutes(30)))
 struct RosterTests {
     private static let group = GroupName(unchecked: "marmot-main")
     private static let start = ContinuousClock.now

@@ -5,7 +5,7 @@ import PushTesting
 import Synchronization
 import Testing
 
-@Suite("In which order pushes leave", .timeLimit(.minutes(5)))
+@Suite("In which order pushes leave", .timeLimit(.minutes(30)))
 struct SendOrderTests {
     @Test(
         "A call leaves next, with twenty thousand parked and the memory full", arguments: EngineKind.allCases)

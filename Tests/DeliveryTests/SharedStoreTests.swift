@@ -5,7 +5,7 @@ import PushTesting
 import Synchronization
 import Testing
 
-@Suite("Several processes on one store", .timeLimit(.minutes(5)))
+@Suite("Several processes on one store", .timeLimit(.minutes(30)))
 struct SharedStoreTests {
     /// A lease that no machine is so slow as to outlast: a server's clock goes on while the test's stands.
     private static var limits: DeliveryLimits {

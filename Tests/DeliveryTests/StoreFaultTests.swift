@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("When the store fails", .timeLimit(.minutes(5)))
+@Suite("When the store fails", .timeLimit(.minutes(30)))
 struct StoreFaultTests {
     @Test(
         "A full outbox refuses the whole call, says when to come again, and writes nothing",

@@ -4,7 +4,7 @@ import PushTesting
 import Synchronization
 import Testing
 
-@Suite("A service that refuses everything", .timeLimit(.minutes(5)))
+@Suite("A service that refuses everything", .timeLimit(.minutes(30)))
 struct ThrottleTests {
     private static let refusal = Answer.busy()
 

@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("Answers of the store that are lost, and clocks that are set", .timeLimit(.minutes(5)))
+@Suite("Answers of the store that are lost, and clocks that are set", .timeLimit(.minutes(30)))
 struct UncertainTests {
     @Test("What was accepted without our hearing of it is sent, once", arguments: EngineKind.allCases)
     func lostAccept(_ kind: EngineKind) async throws {

@@ -7,7 +7,7 @@ import WireFormats
 
 private let now = UnixTime(seconds: 1_800_000_000)
 
-@Suite("What an answer of APNs means")
+@Suite("What an answer of APNs means", .timeLimit(.minutes(30)))
 struct APNsOutcomeTests {
     typealias Row = (status: Int, reason: String, outcome: Outcome, cure: APNsOutcomeTable.Cure)
 
@@ -97,7 +97,7 @@ struct APNsOutcomeTests {
     }
 }
 
-@Suite("Requests to APNs")
+@Suite("Requests to APNs", .timeLimit(.minutes(30)))
 struct APNsRequestTests {
     private func message(
         token: String = "00aaBBcc", bundle: String = "org.acme.chat", type: APNsPushType = .alert,
@@ -233,7 +233,7 @@ struct APNsRequestTests {
     }
 }
 
-@Suite("The provider token")
+@Suite("The provider token", .timeLimit(.minutes(30)))
 struct APNsCredentialTests {
     private func text(_ token: APNsToken) -> String {
         String(decoding: token.authorization.bytes, as: UTF8.self)

@@ -60,7 +60,7 @@ private struct FCMStage: Sendable {
     }
 }
 
-@Suite("The sender against the FCM simulator", .timeLimit(.minutes(5)))
+@Suite("The sender against the FCM simulator", .timeLimit(.minutes(30)))
 struct FCMSimulatorTests {
     @Test("A token is fetched once, and pushes to tokens and installation ids are accepted")
     func accepted() async throws {

@@ -18,7 +18,7 @@ private func fault(_ status: String, message: String = "m", code: String?) -> St
         + "{\"@type\":\"type.googleapis.com/google.rpc.BadRequest\"}\(detail.map { "," + $0 } ?? "")]}}"
 }
 
-@Suite("What an answer of FCM means")
+@Suite("What an answer of FCM means", .timeLimit(.minutes(30)))
 struct FCMOutcomeTests {
     typealias Row = (status: Int, body: String, outcome: Outcome, reason: Reason)
 
@@ -96,7 +96,7 @@ struct FCMOutcomeTests {
     }
 }
 
-@Suite("How long FCM asks to wait in the body")
+@Suite("How long FCM asks to wait in the body", .timeLimit(.minutes(30)))
 struct FCMRetryInfoTests {
     private func judge(_ status: Int, _ delay: String, header: String = "") -> Outcome {
         let body =
@@ -131,7 +131,7 @@ struct FCMRetryInfoTests {
     }
 }
 
-@Suite("Requests to FCM")
+@Suite("Requests to FCM", .timeLimit(.minutes(30)))
 struct FCMRequestTests {
     private func body(
         _ address: String, kind: FCMAddressKind = .auto, priority: FCMMessage.Priority = .high,
@@ -272,7 +272,7 @@ private final class ScriptedWeb: WebFetch {
     }
 }
 
-@Suite("The service account's token", .timeLimit(.minutes(5)))
+@Suite("The service account's token", .timeLimit(.minutes(30)))
 struct FCMCredentialTests {
     private static let key = Result { try OpenSSL.KeyPair.rsa() }
     private let clock = ManualClock(start: now)

@@ -2,7 +2,7 @@ import HTTP2Client
 import PushModel
 import Testing
 
-@Suite("The client against foreign servers", .timeLimit(.minutes(5)))
+@Suite("The client against foreign servers", .timeLimit(.minutes(30)))
 struct ForeignPeerTests {
     @Test("nghttpd answers every request, at any width")
     func nghttpd() async throws {

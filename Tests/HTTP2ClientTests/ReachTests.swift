@@ -7,7 +7,7 @@ import ServiceLifecycle
 import Synchronization
 import Testing
 
-@Suite("The way to a push service", .timeLimit(.minutes(5)))
+@Suite("The way to a push service", .timeLimit(.minutes(30)))
 struct ReachTests {
     @Test(
         "Addresses that are none are refused",

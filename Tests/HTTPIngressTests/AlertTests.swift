@@ -38,7 +38,7 @@ private final class NotedWeb: WebFetch {
     }
 }
 
-@Suite("What an operator is told", .timeLimit(.minutes(5)))
+@Suite("What an operator is told", .timeLimit(.minutes(30)))
 struct AlertTests {
     private let halted = Alert.laneHalted(probeLane, .invalidProviderToken)
 

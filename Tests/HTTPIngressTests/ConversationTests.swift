@@ -1,7 +1,7 @@
 import HTTPIngress
 import Testing
 
-@Suite("A listener answers well-formed requests", .timeLimit(.minutes(5)))
+@Suite("A listener answers well-formed requests", .timeLimit(.minutes(30)))
 struct ConversationTests {
     @Test("A body comes back, and the connection serves the next request")
     func echo() async throws {

@@ -2,7 +2,7 @@ import HTTPIngress
 import PushTesting
 import Testing
 
-@Suite("HTTP's smaller duties", .timeLimit(.minutes(5)))
+@Suite("HTTP's smaller duties", .timeLimit(.minutes(30)))
 struct MethodTests {
     @Test("HEAD has the length and no body, and the connection goes on")
     func head() async throws {

@@ -3,7 +3,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("Whom X-Forwarded-… is believed", .timeLimit(.minutes(5)), .serialized)
+@Suite("Whom X-Forwarded-… is believed", .timeLimit(.minutes(30)), .serialized)
 struct ProxyTests {
     /// Answers with key and security, so that a test compares whom the server took for the client.
     private static let face = ProbeFace("probe", [HTTPRoute(.exact("/who"), bodyLimitBytes: 10)]) { inbound in
@@ -79,7 +79,7 @@ struct ProxyTests {
     }
 }
 
-@Suite("Addresses")
+@Suite("Addresses", .timeLimit(.minutes(30)))
 struct AddressTests {
     @Test(
         "Only public addresses are global",

@@ -39,7 +39,7 @@ private func code(_ fetch: HTTPSFetch, _ request: WebRequest) async -> WebError.
     } catch { return error.code }
 }
 
-@Suite("Rare HTTPS requests", .timeLimit(.minutes(5)))
+@Suite("Rare HTTPS requests", .timeLimit(.minutes(30)))
 struct WebFetchTests {
     private static let loopback = AddressBlock("127.0.0.0/8").map { [$0] } ?? []
 

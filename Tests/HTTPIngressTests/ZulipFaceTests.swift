@@ -12,7 +12,7 @@ import WireFormats
 import ZulipPush
 
 /// The Zulip relay behind HTTP: who is let in, how often, and what a relay says that cannot take more.
-@Suite("Zulip over HTTP", .timeLimit(.minutes(5)))
+@Suite("Zulip over HTTP", .timeLimit(.minutes(30)))
 struct ZulipFaceTests {
     private static let server = "1c29d774-2414-40cc-a7d1-4fb445cf9726"
     private static let other = "a247ce6a-4a56-4f69-ac0e-09fe4537d3ce"

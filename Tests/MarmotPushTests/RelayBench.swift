@@ -107,24 +107,12 @@ final class WakeLog: Sendable {
         let wake: Wake
     }
 
-    private struct State {
-        var sent: [Sent] = []
-        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
-    }
+    private let state = Noted<[Sent]>([])
 
-    private let state = Mutex(State())
+    var sent: [Sent] { state.value }
 
-    var sent: [Sent] { state.withLock(\.sent) }
-
-    func wait(for count: Int) async {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                if state.sent.count >= count { return true }
-                state.watchers.append((count, continuation))
-                return false
-            }
-            if isThere { continuation.resume() }
-        }
+    func wait(for count: Int, file: String = #fileID, line: Int = #line) async {
+        await state.until(for: "push \(count)", file: file, line: line) { $0.count >= count }
     }
 
     func note(_ push: OwedPush) {
@@ -135,13 +123,7 @@ final class WakeLog: Sendable {
             case .apns: Wake(platform: .apns, tokenHex: String(decoding: address, as: UTF8.self))
             case .fcm: Wake(platform: .fcm, tokenHex: Hex.encode(address))
             }
-        let reached = state.withLock { state in
-            state.sent.append(Sent(push: push, wake: wake))
-            let count = state.sent.count
-            defer { state.watchers.removeAll { $0.count <= count } }
-            return state.watchers.filter { $0.count <= count }
-        }
-        for watcher in reached { watcher.continuation.resume() }
+        state.change { $0.append(Sent(push: push, wake: wake)) }
     }
 }
 

@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("The relays' shares of the budget", .timeLimit(.minutes(5)))
+@Suite("The relays' shares of the budget", .timeLimit(.minutes(30)))
 struct RelayShareTests {
     private func bench(
         relays: Int, _ rule: RateRule, _ body: (MarmotBench, Sender) async throws -> Void

@@ -21,7 +21,7 @@ private func stage(
     }
 }
 
-@Suite("The relay of Marmot, step by step", .timeLimit(.minutes(5)))
+@Suite("The relay of Marmot, step by step", .timeLimit(.minutes(30)))
 struct RelayTests {
     @Test("Every format wakes its devices, and decoys wake nobody", arguments: TokenFormat.allCases)
     func formats(_ format: TokenFormat) async throws {
@@ -226,7 +226,7 @@ struct RelayTests {
     }
 }
 
-@Suite("The chunks of a trigger", .timeLimit(.minutes(5)))
+@Suite("The chunks of a trigger", .timeLimit(.minutes(30)))
 struct RelayChunkTests {
     @Test("A chunk that stands twice in a trigger wakes once")
     func twice() async throws {
@@ -355,7 +355,7 @@ struct RelayChunkTests {
     }
 }
 
-@Suite("What a wake is, and what waits", .timeLimit(.minutes(5)))
+@Suite("What a wake is, and what waits", .timeLimit(.minutes(30)))
 struct RelayWakeTests {
     @Test(
         "Nothing is asked for beyond the fixed words: no origin, no collapse id, no expiry; owed ten minutes")

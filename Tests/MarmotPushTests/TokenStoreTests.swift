@@ -6,7 +6,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("Marmot token store")
+@Suite("Marmot token store", .timeLimit(.minutes(30)))
 struct TokenStoreTests {
     private struct Bench {
         let store: TokenStore

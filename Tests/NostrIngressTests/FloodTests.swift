@@ -1,11 +1,12 @@
 import Delivery
 import MarmotPush
 import NostrIngress
+import PushTesting
 import Simulators
 import Synchronization
 import Testing
 
-@Suite("A relay that floods", .timeLimit(.minutes(2)))
+@Suite("A relay that floods", .timeLimit(.minutes(30)))
 struct FloodTests {
     /// The order in which a single worker took events.
     private final class Order: Sendable {
@@ -45,15 +46,15 @@ struct FloodTests {
         }
         let flood = 1_000_000
         try await rig.run(ingress) {
-            await rig.listening(2)
+            try await rig.listening(2)
             flooding.flood((0..<distinct).map { _ in rig.wrap() }, count: flood)
-            _ = await began.first { true }
+            _ = try await began.next("the first event")
             // One is at work and eight wait: the relay's share is full, and its socket is not read.
-            _ = await gauge.counts.first { $0 == 8 }
+            _ = try await gauge.counts.next("a tick with so many in the queue") { $0 == 8 }
             honest.inject(good)
-            _ = await gauge.counts.first { $0 == 9 }
+            _ = try await gauge.counts.next("a tick with so many in the queue") { $0 == 9 }
             gate.ring()
-            _ = await found.first { true }
+            _ = try await found.next("the event")
             let before = try #require(order.before(good.id))
             #expect(before <= 2, "the one at work, and one of the flood's")
             #expect(flooding.counters.eventsSent < flood, "the flood goes on")
@@ -77,13 +78,13 @@ struct FloodTests {
             if event.id == good.id { finding.yield() }
         }
         try await rig.run(ingress) {
-            await rig.listening(count + 1)
+            try await rig.listening(count + 1)
             for relay in rig.relays.prefix(count) { relay.flood(rig.wrap(), count: 1_000_000) }
-            _ = await gauge.counts.first { $0 == 4 * count }
+            _ = try await gauge.counts.next("a tick with so many in the queue") { $0 == 4 * count }
             rig.relays[count].inject(good)
-            _ = await gauge.counts.first { $0 == 4 * count + 1 }
+            _ = try await gauge.counts.next("a tick with so many in the queue") { $0 == 4 * count + 1 }
             gate.ring()
-            _ = await found.first { true }
+            _ = try await found.next("the event")
             let before = try #require(order.before(good.id))
             #expect(before <= 1 + count)
         }

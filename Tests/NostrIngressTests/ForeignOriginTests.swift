@@ -12,7 +12,7 @@ import WireFormats
 /// Publishes what our origin makes at relays that others wrote, for a server that others play: what
 /// `make interop` asks for. It names `SEALBELL_ORIGIN_SERVER` (the server's key), `…_RELAYS` (where its list
 /// is looked up), `…_INTO` (a file for what was sent), and where a proxy is to be used `…_SOCKS`, `…_CA`.
-@Suite("Our origin at foreign relays", .timeLimit(.minutes(2)))
+@Suite("Our origin at foreign relays", .timeLimit(.minutes(30)))
 struct ForeignOriginTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let server = environment["SEALBELL_ORIGIN_SERVER"].flatMap { text in

@@ -4,7 +4,7 @@ import Primitives
 import PushModel
 import Testing
 
-@Suite("The queue of wraps", .timeLimit(.minutes(1)))
+@Suite("The queue of wraps", .timeLimit(.minutes(30)))
 struct WrapQueueTests {
     private let author: XOnlyKey
 

@@ -9,7 +9,7 @@ import Testing
 @testable import MarmotPush
 @testable import NostrIngress
 
-@Suite("Which wraps are held for another process", .timeLimit(.minutes(1)))
+@Suite("Which wraps are held for another process", .timeLimit(.minutes(30)))
 struct WrapShareTests {
     @Test("A false copy that comes first hides nothing, and what opens nowhere is not held")
     func forged() async throws {

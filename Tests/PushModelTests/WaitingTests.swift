@@ -1,7 +1,24 @@
 import PushTesting
 import Testing
 
-@Suite("How tests wait", .timeLimit(.minutes(2)))
+extension Trait where Self == WaitsSpeak {
+    /// From now on each wait of this process that is in vain is an issue of the test that waited.
+    static var waitsSpeak: Self {
+        Patience.tell { wait in
+            Issue.record(
+                wait, "\(wait)",
+                sourceLocation: SourceLocation(
+                    fileID: wait.file, filePath: wait.file, line: wait.line, column: 1))
+        }
+        return WaitsSpeak()
+    }
+}
+
+/// All tests of all targets are one program, which evaluates every suite's traits before the first test runs:
+/// so this one, which does nothing by itself, speaks for all.
+struct WaitsSpeak: SuiteTrait {}
+
+@Suite("How tests wait", .waitsSpeak, .timeLimit(.minutes(30)))
 struct WaitingTests {
     @Test("A signal asks at once, and again behind each change, and no oftener")
     func asks() async {
@@ -104,5 +121,50 @@ struct WaitingTests {
             group.cancelAll()
             #expect(await group.next() == false)
         }
+    }
+
+    @Test("What never comes ends the wait by name: where it can be thrown, and where it cannot")
+    func inVain() async throws {
+        @Sendable func isNamed(_ issue: Issue, _ what: String) -> Bool {
+            guard let wait = issue.error as? NeverCame else { return false }
+            return wait.what.contains(what) && wait.file.hasSuffix("WaitingTests.swift") && wait.line > 0
+        }
+        await withKnownIssue {
+            #expect(await !Signal().until(for: "a bell", looks: 0) { false })
+        } matching: {
+            isNamed($0, "a bell")
+        }
+        await withKnownIssue {
+            await Watch().wait(for: 3, "a count", looks: 0)
+        } matching: {
+            isNamed($0, "a count of 3, now 0")
+        }
+        await withKnownIssue {
+            await ManualClock().sleepers(atLeast: 2, looks: 0)
+        } matching: {
+            isNamed($0, "sleeper 2")
+        }
+        let (stream, inlet) = AsyncStream.makeStream(of: Int.self)
+        inlet.yield(1)
+        inlet.yield(2)
+        #expect(try await stream.next("an even number") { $0.isMultiple(of: 2) } == 2)
+        let never = await #expect(throws: NeverCame.self) { try await stream.next("three", looks: 0) }
+        #expect(never?.what == "three" && never?.ending == .inVain)
+        let late = await #expect(throws: NeverCame.self) {
+            try await bounded("an answer", looks: 0) { await untilCancelled() }
+        }
+        #expect(late?.description.contains("an answer did not come") == true)
+        await #expect(throws: NeverCame.self) { try await asked(for: "a yes", looks: 0) { false } }
+        let (ended, end) = AsyncStream.makeStream(of: Int.self)
+        end.finish()
+        let over = await #expect(throws: NeverCame.self) { try await ended.next("one") }
+        #expect(over?.ending == .ended)
+    }
+
+    @Test("Faults of what is waited for come through as they are")
+    func faults() async {
+        struct Fault: Error {}
+        await #expect(throws: Fault.self) { try await bounded("an answer") { throw Fault() } }
+        await #expect(throws: Fault.self) { try await asked(for: "a yes") { throw Fault() } }
     }
 }

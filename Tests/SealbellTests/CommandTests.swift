@@ -49,7 +49,7 @@ private func object(_ text: String?) throws -> [String: Any] {
     return try #require(JSONSerialization.jsonObject(with: data) as? [String: Any])
 }
 
-@Suite("Commands", .timeLimit(.minutes(5)))
+@Suite("Commands", .timeLimit(.minutes(30)))
 struct CommandTests {
     @Test("A wrong command line ends with 64, help and version with 0")
     func usage() async throws {

@@ -33,7 +33,7 @@ private func silentServer(_ authority: CertificateAuthority) async throws -> any
         .bind(host: "127.0.0.1", port: 0).get()
 }
 
-@Suite("The doctor", .timeLimit(.minutes(5)))
+@Suite("The doctor", .timeLimit(.minutes(30)))
 struct DoctorTests {
     private func configuration(_ folder: TemporaryFolder, _ more: String = "") throws -> RelayConfiguration {
         try ConfigurationLoader.read(

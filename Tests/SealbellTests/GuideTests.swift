@@ -9,7 +9,7 @@ import WireFormats
 
 @testable import sealbell
 
-@Suite("docs/guides/marmot.md", .timeLimit(.minutes(5)))
+@Suite("docs/guides/marmot.md", .timeLimit(.minutes(30)))
 struct MarmotGuideTests {
     private func page() throws -> String {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

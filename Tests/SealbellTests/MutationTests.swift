@@ -6,7 +6,7 @@ import Testing
 @testable import sealbell
 
 /// What the program reads that no fuzz target can reach, since a program cannot be linked into another.
-@Suite("Files of the operator, changed at random", .timeLimit(.minutes(2)))
+@Suite("Files of the operator, changed at random", .timeLimit(.minutes(30)))
 struct MutationTests {
     private static let text = """
         apps:

@@ -5,10 +5,11 @@ import Testing
 /// A few seeds, so that the simulation itself stays sound; `scripts/simulate` runs a thousand, and the other
 /// planted faults, as the last part of `make test`. Tables are walked in another order in each process here,
 /// so a seed that fails is to be run with the tool.
-@Suite("The relay on simulated machines", .serialized, .timeLimit(.minutes(10)))
+@Suite("The relay on simulated machines", .serialized, .timeLimit(.minutes(30)))
 struct SimulationTests {
     /// On a thread of its own: a run blocks its thread, and the others' tests share theirs.
     private static func run(_ trial: Trial) async -> Trial.Report {
+        // Bound: a trial ends by itself, after so many steps.
         await withCheckedContinuation { continuation in
             Thread { continuation.resume(returning: trial.run()) }.start()
         }

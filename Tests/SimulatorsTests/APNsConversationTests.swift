@@ -1,17 +1,18 @@
 import NIOCore
 import PushModel
+import PushTesting
 import Testing
 
 @testable import Simulators
 
-@Suite("The simulated APNs over TLS", .timeLimit(.minutes(5)))
+@Suite("The simulated APNs over TLS", .timeLimit(.minutes(30)))
 struct APNsConversationTests {
     @Test("A push is accepted, recorded and told to who waits for its device")
     func acceptance() async throws {
         let stage = try await APNsStage()
         let client = try await stage.client()
         var watch = Watch(client)
-        var deliveries = stage.simulator.subscribe(token: APNsStage.token).makeAsyncIterator()
+        let deliveries = stage.simulator.subscribe(token: APNsStage.token)
         // One token for the whole connection: another one would be an update.
         let fields = try stage.fields([("apns-id", APNsStage.id(7)), ("apns-priority", "5")])
         try await client.send(fields, body: APNsStage.body)
@@ -27,7 +28,7 @@ struct APNsConversationTests {
         #expect(answer.fields["apns-id"] == APNsStage.id(7))
         #expect(answer.fields["apns-unique-id"] == nil)
         #expect(watch.all.contains(.settings([3: 1000])))
-        let delivery = try #require(await deliveries.next())
+        let delivery = try await deliveries.next("a delivery")
         #expect(delivery.id == APNsStage.id(7))
         #expect(delivery.body == APNsStage.body)
         #expect(delivery.priority == 5)

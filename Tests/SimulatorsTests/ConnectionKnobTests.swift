@@ -5,7 +5,7 @@ import Testing
 @testable import Simulators
 
 /// Each knob is turned and seen from the other side of the socket.
-@Suite("Connections misbehave as told", .timeLimit(.minutes(5)))
+@Suite("Connections misbehave as told", .timeLimit(.minutes(30)))
 struct ConnectionKnobTests {
     /// A stage whose connections allow many streams from the start.
     private func wide(_ change: (inout ConnectionKnobs) -> Void = { _ in }) async throws -> APNsStage {

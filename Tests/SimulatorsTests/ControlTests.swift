@@ -5,7 +5,7 @@ import Testing
 
 @testable import Simulators
 
-@Suite("The control endpoint", .timeLimit(.minutes(5)))
+@Suite("The control endpoint", .timeLimit(.minutes(30)))
 struct ControlTests {
     @Test("Another process reads deliveries and counters, turns knobs and sets devices")
     func control() async throws {
@@ -81,7 +81,7 @@ struct ControlTests {
     }
 }
 
-@Suite("What the simulators keep is bounded")
+@Suite("What the simulators keep is bounded", .timeLimit(.minutes(30)))
 struct BoundTests {
     @Test("A double is known within the bound, and ids beyond it are forgotten")
     func ids() {
@@ -125,7 +125,7 @@ struct BoundTests {
     }
 }
 
-@Suite("The bare sink", .timeLimit(.minutes(5)))
+@Suite("The bare sink", .timeLimit(.minutes(30)))
 struct BareSinkTests {
     @Test("It answers 200 to everything and counts doubles")
     func sink() async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Simulators
 
-@Suite("The simulated FCM over TLS", .timeLimit(.minutes(5)))
+@Suite("The simulated FCM over TLS", .timeLimit(.minutes(30)))
 struct FCMConversationTests {
     private struct Stage {
         let clock = SetClock()

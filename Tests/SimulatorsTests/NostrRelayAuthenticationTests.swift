@@ -6,7 +6,8 @@ import WebSocket
 
 @testable import Simulators
 
-@Suite("A simulated relay that wants to know who asks") struct NostrRelayAuthenticationTests {
+@Suite("A simulated relay that wants to know who asks", .timeLimit(.minutes(30)))
+struct NostrRelayAuthenticationTests {
     private let mine = NostrFilter(kinds: [NostrKind.relayList])
 
     @Test("a challenge on connecting: an early request gets a notice, a proven one is served") func early()

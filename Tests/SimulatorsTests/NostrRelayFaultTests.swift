@@ -2,12 +2,13 @@ import MarmotPush
 import NIOCore
 import Primitives
 import PushModel
+import PushTesting
 import Testing
 import WebSocket
 
 @testable import Simulators
 
-@Suite("A simulated relay that misbehaves") struct NostrRelayFaultTests {
+@Suite("A simulated relay that misbehaves", .timeLimit(.minutes(30))) struct NostrRelayFaultTests {
     private func subscribed(
         _ stage: NostrRelayStage, _ change: (inout WebSocketLimits) -> Void = { _ in }
     ) async throws -> NostrParty {
@@ -92,7 +93,7 @@ import WebSocket
         let party = try await stage.join()
         let event = stage.event()
         try await party.say(.event(event))
-        for await note in notes { if case .published = note { break } }
+        _ = try await notes.next("an event taken in") { if case .published = $0 { true } else { false } }
         #expect(try await party.connection.ping() >= .zero)
         stage.relay.turn { $0.isSilent = false }
         try await party.say(.request(subscription: "s", filters: [NostrFilter()]))
@@ -102,16 +103,18 @@ import WebSocket
 
     @Test("it ignores PINGs, and is given up") func deaf() async throws {
         let stage = try await NostrRelayStage()
-        let party = try await subscribed(stage) {
-            $0.pingAfterSilence = .milliseconds(40)
-            $0.pongDeadline = .milliseconds(200)
-        }
-        #expect(try await party.connection.ping() >= .zero)
+        let patient = try await stage.join()
+        #expect(try await patient.connection.ping() >= .zero)
         stage.relay.turn {
             $0.ignoresPing = true
             $0.isSilent = true
         }
-        await #expect(throws: WebSocketError(.silent)) { try await party.connection.receive() }
+        // It joins behind that, and needs nothing of the relay: only a deadline that passes.
+        let party = try await stage.join {
+            $0.pingAfterSilence = .milliseconds(40)
+            $0.pongDeadline = .milliseconds(200)
+        }
+        await #expect(throws: WebSocketError(.silent)) { try await party.message() }
         await stage.relay.stop()
     }
 
@@ -138,7 +141,7 @@ import WebSocket
         try await first.expect(nil)
         let second = try await subscribed(stage)
         stage.relay.killConnections()
-        await #expect(throws: WebSocketError(.lost)) { try await second.connection.receive() }
+        await #expect(throws: WebSocketError(.lost)) { try await second.message() }
         await stage.relay.stop()
         let started = stage.relay.url
         #expect(started == nil)
@@ -179,7 +182,7 @@ import WebSocket
             stage.relay.inject(
                 stage.wrap(for: stage.bob.publicKey, String(repeating: "x", count: 60_000) + "\(number)"))
         }
-        for await note in notes { if case .disconnected = note { break } }
+        _ = try await notes.next("a client dropped") { if case .disconnected = $0 { true } else { false } }
         #expect(stage.relay.openConnections == 0)
         await stage.relay.stop()
     }

@@ -4,6 +4,7 @@ import NIOCore
 import NIOPosix
 import Primitives
 import PushModel
+import PushTesting
 import Testing
 import WebSocket
 
@@ -53,8 +54,11 @@ struct NostrRelayStage {
         _ change: (inout WebSocketLimits) -> Void = { _ in }
     ) async throws -> NostrParty {
         var limits = WebSocketLimits()
-        limits.connectDeadline = .seconds(60)
-        limits.pingAfterSilence = .seconds(60)
+        // Only a relay that does not answer at all can miss them; a test of a deadline sets that one.
+        limits.connectDeadline = .seconds(600)
+        limits.writeDeadline = .seconds(600)
+        limits.pingAfterSilence = .seconds(600)
+        limits.pongDeadline = .seconds(600)
         change(&limits)
         let executor = LoopExecutor(MultiThreadedEventLoopGroup.singleton.next())
         let client = try WebSocketClient(
@@ -89,7 +93,8 @@ struct NostrParty: Sendable {
     }
 
     func message() async throws -> NostrMessage.FromRelay? {
-        try await connection.receive().map { message in
+        let message = try await bounded("a message of a simulated relay") { try await connection.receive() }
+        return try message.map { message in
             try message.bytes.withUnsafeReadableBytes { try NostrMessage.FromRelay.parse($0) }
         }
     }

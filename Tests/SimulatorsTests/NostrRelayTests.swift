@@ -8,7 +8,7 @@ import WebSocket
 
 @testable import Simulators
 
-@Suite("A simulated Nostr relay") struct NostrRelayTests {
+@Suite("A simulated Nostr relay", .timeLimit(.minutes(30))) struct NostrRelayTests {
     @Test(
         "an event is accepted, shown to who asked before, and kept for who asks later",
         arguments: [false, true])

@@ -48,6 +48,9 @@ enum PlainClient {
         channel.write(HTTPClientRequestPart.head(head), promise: nil)
         channel.write(HTTPClientRequestPart.body(.byteBuffer(ByteBuffer(bytes: body))), promise: nil)
         channel.writeAndFlush(HTTPClientRequestPart.end(nil), promise: nil)
+        // A future is not cancelled with its task: the connection ends it.
+        let late = channel.eventLoop.scheduleTask(in: .minutes(10)) { channel.close(promise: nil) }
+        defer { late.cancel() }
         let answer = try await promise.futureResult.get()
         try await channel.close().get()
         return answer

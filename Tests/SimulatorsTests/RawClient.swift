@@ -2,6 +2,7 @@ import CNghttp2
 import NIOCore
 import NIOPosix
 import NIOSSL
+import PushTesting
 
 @testable import Simulators
 
@@ -252,37 +253,35 @@ private let readBody: nghttp2_data_source_read_callback = { _, stream, buffer, r
 
 /// Reads what a client saw, in order, and keeps it.
 struct Watch {
-    private var iterator: AsyncStream<Seen>.AsyncIterator
+    private let seen: AsyncStream<Seen>
     private(set) var all: [Seen] = []
 
-    init(_ client: RawClient) { iterator = client.seen.makeAsyncIterator() }
-
-    struct Ended: Error { var seen: [Seen] }
+    init(_ client: RawClient) { seen = client.seen }
 
     /// Passes over what does not fit.
     @discardableResult
-    mutating func next(where fits: (Seen) -> Bool) async throws -> Seen {
-        while let one = await iterator.next(isolation: #isolation) {
-            all.append(one)
+    mutating func next(
+        file: String = #fileID, line: Int = #line, where fits: (Seen) -> Bool
+    ) async throws -> Seen {
+        while true {
+            let one = try await one("what fits", file, line)
             if fits(one) { return one }
         }
-        throw Ended(seen: all)
     }
 
-    mutating func answer() async throws -> Seen.Answered {
-        while let one = await iterator.next(isolation: #isolation) {
-            all.append(one)
-            if case .answer(let answer) = one { return answer }
+    mutating func answer(file: String = #fileID, line: Int = #line) async throws -> Seen.Answered {
+        while true {
+            if case .answer(let answer) = try await one("an answer", file, line) { return answer }
         }
-        throw Ended(seen: all)
     }
 
     /// `count` ends of requests, whichever way, by stream.
-    mutating func outcomes(_ count: Int) async throws -> [Int32: Seen] {
+    mutating func outcomes(
+        _ count: Int, file: String = #fileID, line: Int = #line
+    ) async throws -> [Int32: Seen] {
         var ends: [Int32: Seen] = [:]
         while ends.count < count {
-            guard let one = await iterator.next(isolation: #isolation) else { throw Ended(seen: all) }
-            all.append(one)
+            let one = try await one("end \(ends.count + 1) of \(count)", file, line)
             switch one {
             case .answer(let answer): ends[answer.stream] = one
             case .lost(let stream, _): ends[stream] = one
@@ -290,5 +289,11 @@ struct Watch {
             }
         }
         return ends
+    }
+
+    private mutating func one(_ what: String, _ file: String, _ line: Int) async throws -> Seen {
+        let one = try await seen.next("\(what) behind \(all.suffix(5))", file: file, line: line)
+        all.append(one)
+        return one
     }
 }

@@ -6,7 +6,7 @@ import PushTesting
 import SQLiteStore
 import Testing
 
-@Suite("Nothing at rest speaks", .timeLimit(.minutes(5)))
+@Suite("Nothing at rest speaks", .timeLimit(.minutes(30)))
 struct AtRestTests {
     private static let canary = Array("canary-4711-in-the-coal-mine".utf8)
     private static let owner = OwnerID(Digest16(high: 3, low: 3))

@@ -6,7 +6,7 @@ import PushTesting
 import SQLiteStore
 import Testing
 
-@Suite("Engines keep the same rules", .timeLimit(.minutes(5)))
+@Suite("Engines keep the same rules", .timeLimit(.minutes(30)))
 struct EngineConformanceTests {
     @Test("memory", arguments: EngineConformance.all)
     func memory(_ rule: ConformanceCase) async throws {

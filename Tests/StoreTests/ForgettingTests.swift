@@ -47,7 +47,7 @@ private final class Yard: Sendable {
     func bury(_ bodies: [[UInt8]]) { gone.withLock { gone in for body in bodies { gone.add(body) } } }
 }
 
-@Suite("What went is in no file", .timeLimit(.minutes(10)))
+@Suite("What went is in no file", .timeLimit(.minutes(30)))
 struct ForgettingTests {
     private static let owner = OwnerID(Digest16(high: 3, low: 3))
     private static let lanes = ["acme/apns/production", "acme/fcm/production"]

@@ -5,7 +5,7 @@ import PushTesting
 import SQLiteStore
 import Testing
 
-@Suite("A look into a store from outside", .timeLimit(.minutes(5)))
+@Suite("A look into a store from outside", .timeLimit(.minutes(30)))
 struct InspectionTests {
     private static let owner = OwnerID(Digest16(high: 5, low: 5))
 

@@ -5,7 +5,7 @@ import PushTesting
 import SQLiteStore
 import Testing
 
-@Suite("One owed push, by its id", .timeLimit(.minutes(5)))
+@Suite("One owed push, by its id", .timeLimit(.minutes(30)))
 struct LookupTests {
     private static let owner = OwnerID(Digest16(high: 6, low: 6))
     private static let start = UnixTime(seconds: 1_800_000_000)

@@ -3,7 +3,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("Claims from a large outbox on PostgreSQL", .timeLimit(.minutes(5)))
+@Suite("Claims from a large outbox on PostgreSQL", .timeLimit(.minutes(30)))
 struct PostgresClaimTests {
     private static let lane = "acme-chat/apns/production"
 

@@ -3,7 +3,7 @@ import PushTesting
 import Testing
 
 /// What the tests of the shared engine stand on.
-@Suite("A PostgreSQL server of the tests' own", .timeLimit(.minutes(2)))
+@Suite("A PostgreSQL server of the tests' own", .timeLimit(.minutes(30)))
 struct PostgresClusterTests {
     private static let table = "CREATE TABLE kept (word text)"
 

@@ -5,7 +5,7 @@ import PushTesting
 import Testing
 
 /// What goes wrong on the server's side, or between us and it, on the tests' shared server.
-@Suite("A PostgreSQL store and what refuses it", .timeLimit(.minutes(3)))
+@Suite("A PostgreSQL store and what refuses it", .timeLimit(.minutes(30)))
 struct PostgresRefusalTests {
     private static let owner = OwnerID(Digest16(high: 8, low: 1))
 

@@ -5,7 +5,7 @@ import PushTesting
 import Testing
 
 /// What was deleted is in no file of the server: tables, indexes, statistics, log.
-@Suite("PostgreSQL forgets", .timeLimit(.minutes(3)))
+@Suite("PostgreSQL forgets", .timeLimit(.minutes(30)))
 struct PostgresForgettingTests {
     private static let owner = OwnerID(Digest16(high: 6, low: 1))
     private let clock = ManualClock()

@@ -5,7 +5,7 @@ import Testing
 @testable import PostgresStore
 
 /// No statement that a push passes may read a whole table, whatever the planner thinks of its size.
-@Suite("PostgreSQL's plans", .timeLimit(.minutes(2)))
+@Suite("PostgreSQL's plans", .timeLimit(.minutes(30)))
 struct PostgresPlanTests {
     private static let hot: [(Statement, parameters: Int, index: String)] = [
         (PostgresSQL.accept, 15, "outbox_pkey"), (PostgresSQL.holders, 1, "marks_pkey"),

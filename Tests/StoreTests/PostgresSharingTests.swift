@@ -4,7 +4,7 @@ import PushTesting
 import Testing
 
 /// Several processes on one database.
-@Suite("Processes that share a PostgreSQL database", .timeLimit(.minutes(3)))
+@Suite("Processes that share a PostgreSQL database", .timeLimit(.minutes(30)))
 struct PostgresSharingTests {
     private static func owner(_ number: UInt64) -> OwnerID { OwnerID(Digest16(high: 7, low: number)) }
 

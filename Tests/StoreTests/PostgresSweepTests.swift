@@ -5,7 +5,7 @@ import Testing
 @testable import PostgresStore
 
 /// What looks from the low end of an index remembers where that end is.
-@Suite("Sweeps and the oldest push on PostgreSQL", .timeLimit(.minutes(2)))
+@Suite("Sweeps and the oldest push on PostgreSQL", .timeLimit(.minutes(30)))
 struct PostgresSweepTests {
     private static let owner = OwnerID(Digest16(high: 5, low: 1))
 

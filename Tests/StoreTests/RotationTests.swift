@@ -6,7 +6,7 @@ import PushTesting
 import SQLiteStore
 import Testing
 
-@Suite("A newer key comes into use while the store is in use", .timeLimit(.minutes(5)))
+@Suite("A newer key comes into use while the store is in use", .timeLimit(.minutes(30)))
 struct RotationTests {
     private static let owner = OwnerID(Digest16(high: 4, low: 4))
     private static let space = Space(core: "rotation")
@@ -262,7 +262,7 @@ struct RotationTests {
     }
 }
 
-@Suite("A key file is changed in one step", .timeLimit(.minutes(1)))
+@Suite("A key file is changed in one step", .timeLimit(.minutes(30)))
 struct KeyFileChangeTests {
     @Test("mode and link stay, nobody sees half of it, and one who changes it is alone")
     func change() throws {

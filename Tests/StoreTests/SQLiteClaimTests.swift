@@ -4,7 +4,7 @@ import PushTesting
 @testable import SQLiteStore
 import Testing
 
-@Suite("Claims from a large outbox", .timeLimit(.minutes(5)))
+@Suite("Claims from a large outbox", .timeLimit(.minutes(30)))
 struct SQLiteClaimTests {
     private static let lane = "acme-chat/apns/production"
     private let clock = ManualClock()

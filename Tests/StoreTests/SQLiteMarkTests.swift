@@ -5,7 +5,7 @@ import Testing
 
 @testable import SQLiteStore
 
-@Suite("Marks in a SQLite file", .timeLimit(.minutes(2)))
+@Suite("Marks in a SQLite file", .timeLimit(.minutes(30)))
 struct SQLiteMarkTests {
     private static let owner = OwnerID(Digest16(high: 4, low: 4))
 

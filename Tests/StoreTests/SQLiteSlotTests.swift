@@ -6,7 +6,7 @@ import Testing
 
 @testable import SQLiteStore
 
-@Suite("Slots of records in a SQLite file", .timeLimit(.minutes(2)))
+@Suite("Slots of records in a SQLite file", .timeLimit(.minutes(30)))
 struct SQLiteSlotTests {
     private static let owner = OwnerID(Digest16(high: 3, low: 3))
     private let world = ManualClock().world(seed: 3)

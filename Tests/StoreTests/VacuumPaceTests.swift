@@ -4,7 +4,7 @@ import Testing
 
 @testable import PostgresStore
 
-@Suite("How often the tables of pushes are vacuumed")
+@Suite("How often the tables of pushes are vacuumed", .timeLimit(.minutes(30)))
 struct VacuumPaceTests {
     private let limits = PostgresLimits()
 
@@ -70,7 +70,7 @@ struct VacuumPaceTests {
 }
 
 /// Against a server that vacuums by itself, every second.
-@Suite("PostgreSQL's own vacuum beside an old snapshot", .timeLimit(.minutes(3)))
+@Suite("PostgreSQL's own vacuum beside an old snapshot", .timeLimit(.minutes(30)))
 struct PostgresVacuumTests {
     private static let options = """
         SELECT string_agg(o, ',' ORDER BY o) FROM pg_class, unnest(reloptions) o

@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebSocket
 
-@Suite("WebSocket addresses") struct AddressTests {
+@Suite("WebSocket addresses", .timeLimit(.minutes(30))) struct AddressTests {
     struct Good: Sendable {
         let url: String
         let isSecure: Bool

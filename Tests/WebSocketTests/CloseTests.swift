@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebSocket
 
-@Suite("Farewells") struct CloseTests {
+@Suite("Farewells", .timeLimit(.minutes(30))) struct CloseTests {
     @Test("a server's Close is echoed, and the reader is told the end after what came before it")
     func server() async throws {
         try await withPair { connection, wire in

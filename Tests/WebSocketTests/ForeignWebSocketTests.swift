@@ -5,7 +5,7 @@ import Testing
 @testable import WebSocket
 
 /// Runs against the echo that `SEALBELL_ECHO` names: what `make interop` does with a server that others wrote.
-@Suite("Our client at a foreign WebSocket server", .timeLimit(.minutes(2)))
+@Suite("Our client at a foreign WebSocket server", .timeLimit(.minutes(30)))
 struct ForeignWebSocketTests {
     static let url = ProcessInfo.processInfo.environment["SEALBELL_ECHO"]
 

@@ -71,7 +71,7 @@ struct FrameCase: Sendable, CustomTestStringConvertible {
     ]
 }
 
-@Suite("Frames from a server") struct FrameTests {
+@Suite("Frames from a server", .timeLimit(.minutes(30))) struct FrameTests {
     @Test("a broken rule is answered with its code, and ends the connection", arguments: FrameCase.broken)
     func broken(rule: FrameCase) async throws {
         try await withPair { connection, wire in

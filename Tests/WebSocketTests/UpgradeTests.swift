@@ -5,7 +5,7 @@ import Testing
 
 @testable import WebSocket
 
-@Suite("The opening handshake") struct UpgradeTests {
+@Suite("The opening handshake", .timeLimit(.minutes(30))) struct UpgradeTests {
     @Test("the accept value is RFC 6455's own example") func accept() {
         #expect(UpgradeExchange.accept(for: "dGhlIHNhbXBsZSBub25jZQ==") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
     }
@@ -14,7 +14,7 @@ import Testing
         let port = try await WirePort()
         let client = try newClient()
         async let connecting = client.connect(try WebSocketAddress("ws://localhost:\(port.port)/in?x=1"))
-        let wire = try #require(await port.accept())
+        let wire = try await port.accept()
         let head = try #require(await wire.head())
         let lines = head.components()
         #expect(lines[0] == "GET /in?x=1 HTTP/1.1")
@@ -94,7 +94,7 @@ import Testing
         let port = try await WirePort()
         let client = try newClient()
         async let failed = failure(client, "ws://127.0.0.1:\(port.port)")
-        let wire = try #require(await port.accept())
+        let wire = try await port.accept()
         let head = try #require(await wire.head())
         wire.send(row.answer(try goodAnswer(to: head)))
         if row.name.hasPrefix("an end") { wire.close() }
@@ -111,7 +111,7 @@ import Testing
         let port = try await WirePort()
         let client = try newClient()
         async let connecting = client.connect(try WebSocketAddress("ws://127.0.0.1:\(port.port)"))
-        let wire = try #require(await port.accept())
+        let wire = try await port.accept()
         let asked = try #require(await wire.head())
         let word = try #require(key(of: asked))
         let head =
@@ -140,10 +140,11 @@ import Testing
     @Test("a server that accepts and says nothing is given up") func deadline() async throws {
         let port = try await WirePort()
         var limits = WebSocketLimits.patient
-        limits.connectDeadline = .milliseconds(100)
+        // Long enough to get as far as the port on any machine: it is the answer that does not come.
+        limits.connectDeadline = .seconds(2)
         let client = try newClient(limits)
         async let failed = failure(client, "ws://127.0.0.1:\(port.port)")
-        let wire = try #require(await port.accept())
+        let wire = try await port.accept()
         #expect(await failed?.code == .connectDeadline)
         _ = await wire.head()
         #expect(await wire.ends())
@@ -154,7 +155,7 @@ import Testing
         let port = try await WirePort()
         let client = try newClient()
         let attempt = Task { await failure(client, "ws://127.0.0.1:\(port.port)") }
-        let wire = try #require(await port.accept())
+        let wire = try await port.accept()
         _ = await wire.head()
         attempt.cancel()
         #expect(await attempt.value?.code == .cancelled)

@@ -50,6 +50,7 @@ final class TestRelay: Sendable {
         let instant = ContinuousClock.now
         let world = World(
             now: { clock.now.withLock { $0 } }, instant: { instant },
+            // Bound: the span that the code under test asks for.
             sleep: { try await Task.sleep(for: instant.duration(to: $0), clock: .continuous) },
             random: { random.withLock { $0.next() } })
         self.world = world
@@ -168,68 +169,39 @@ final class StubServices: Sendable {
         var upstream: [String: Upstream] = [:]
         var sends: [JSONValue] = []
         var isHeld = false
-        var held: [CheckedContinuation<Void, Never>] = []
-        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
-    private let state = Mutex(State())
+    private let state = Noted(State())
     private let now: @Sendable () -> UnixTime
 
     init(now: @escaping @Sendable () -> UnixTime) { self.now = now }
 
     /// What was sent, as vectors write it.
-    var sends: [JSONValue] { state.withLock(\.sends) }
+    var sends: [JSONValue] { state.value.sends }
     /// `nil`: accepted, as at first.
     func answer(_ token: String, with upstream: Upstream?) {
-        state.withLock { $0.upstream[token] = upstream }
+        state.change { $0.upstream[token] = upstream }
     }
     func provider(_ kind: ProviderKind) -> StubProvider { StubProvider(kind, self) }
 
     /// From now on requests arrive and are not answered before ``release()``.
-    func hold() { state.withLock { $0.isHeld = true } }
-
-    func release() {
-        let held = state.withLock { state in
-            state.isHeld = false
-            defer { state.held = [] }
-            return state.held
-        }
-        for continuation in held { continuation.resume() }
-    }
+    func hold() { state.change { $0.isHeld = true } }
+    func release() { state.change { $0.isHeld = false } }
 
     /// Returns once so many requests have arrived.
-    func sends(atLeast count: Int) async {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                if state.sends.count >= count { return true }
-                state.watchers.append((count, continuation))
-                return false
-            }
-            if isThere { continuation.resume() }
-        }
+    func sends(atLeast count: Int, file: String = #fileID, line: Int = #line) async {
+        await state.until(for: "request \(count)", file: file, line: line) { $0.sends.count >= count }
     }
 
     private func arrive(_ seen: JSONValue) async {
-        let watchers = state.withLock { state in
-            state.sends.append(seen)
-            let count = state.sends.count
-            defer { state.watchers.removeAll { $0.count <= count } }
-            return state.watchers.filter { $0.count <= count }
-        }
-        for watcher in watchers { watcher.continuation.resume() }
-        await withCheckedContinuation { continuation in
-            let isHeld = state.withLock { state in
-                if state.isHeld { state.held.append(continuation) }
-                return state.isHeld
-            }
-            if !isHeld { continuation.resume() }
-        }
+        state.change { $0.sends.append(seen) }
+        await state.until(for: "a release of what is held") { !$0.isHeld }
     }
 
     fileprivate func send(_ push: OwedPush) async -> Answer {
         let token = push.message.address.reveal { String(decoding: $0, as: UTF8.self) }
         await arrive(Self.describe(push.message, token))
-        let upstream = state.withLock { $0.upstream[token] }
+        let upstream = state.value.upstream[token]
         let now = now()
         guard let upstream else { return Answer(.accepted, .ok, sentAt: now) }
         switch push.message.kind {

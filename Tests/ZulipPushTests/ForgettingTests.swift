@@ -3,7 +3,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@Suite("Forgetting a server")
+@Suite("Forgetting a server", .timeLimit(.minutes(30)))
 struct ForgettingTests {
     private func servers(_ bench: RelayBench) -> ZulipServers {
         var world = World.live

@@ -6,7 +6,7 @@ import WireFormats
 
 /// What the relay knows of a server, and what it knows no longer once it need not. The store's own tests show
 /// that nothing of a row that was replaced or removed is left in a file; these show that no other row has it.
-@Suite("Zulip servers that go, and what is forgotten", .timeLimit(.minutes(5)))
+@Suite("Zulip servers that go, and what is forgotten", .timeLimit(.minutes(30)))
 struct LeavingTests {
     private static let now = UnixTime(seconds: 1_800_000_000)
     private static let other = "a247ce6a-4a56-4f69-ac0e-09fe4537d3ce"

@@ -1,5 +1,5 @@
 import PushModel
-import Synchronization
+import PushTesting
 
 /// A store that notes which look-ups and repeats there were, and can be made to fail.
 final class StoreSpy: Registry, Outbox {
@@ -7,54 +7,40 @@ final class StoreSpy: Registry, Outbox {
         var lookups: [[String]] = []
         var isOut = false
         var repeats = 0
-        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
-    private let state = Mutex(State())
+    private let state = Noted(State())
     private let base: any Registry & Outbox
 
     init(_ base: any Registry & Outbox) { self.base = base }
 
     /// Spaces of the keys of each look-up so far, one list for each call.
-    var lookups: [[String]] { state.withLock(\.lookups) }
-    func forget() { state.withLock { $0.lookups = [] } }
+    var lookups: [[String]] { state.value.lookups }
+    func forget() { state.change { $0.lookups = [] } }
     /// From now on every call fails.
-    func goOut() { state.withLock { $0.isOut = true } }
-    func comeBack() { state.withLock { $0.isOut = false } }
+    func goOut() { state.change { $0.isOut = true } }
+    func comeBack() { state.change { $0.isOut = false } }
 
     /// Pushes that the outbox had met before.
-    var repeats: Int { state.withLock(\.repeats) }
+    var repeats: Int { state.value.repeats }
 
     /// Returns once the outbox has met so many repeats.
-    func repeats(atLeast count: Int) async {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                if state.repeats >= count { return true }
-                state.watchers.append((count, continuation))
-                return false
-            }
-            if isThere { continuation.resume() }
-        }
+    func repeats(atLeast count: Int, file: String = #fileID, line: Int = #line) async {
+        await state.until(for: "repeat \(count)", file: file, line: line) { $0.repeats >= count }
     }
 
     private func note(_ accepted: Accepted) {
         guard case .committed(let admissions) = accepted else { return }
         let new = admissions.count { if case .repeated = $0 { true } else { false } }
-        let watchers = state.withLock { state in
-            state.repeats += new
-            let count = state.repeats
-            defer { state.watchers.removeAll { $0.count <= count } }
-            return state.watchers.filter { $0.count <= count }
-        }
-        for watcher in watchers { watcher.continuation.resume() }
+        state.change { $0.repeats += new }
     }
 
     private func check() throws(StoreError) {
-        if state.withLock(\.isOut) { throw StoreError(.unavailable) }
+        if state.value.isOut { throw StoreError(.unavailable) }
     }
 
     func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
-        state.withLock { $0.lookups.append(keys.map(\.space.text)) }
+        state.change { $0.lookups.append(keys.map(\.space.text)) }
         try check()
         return try await base.find(keys)
     }

@@ -52,6 +52,11 @@ public final class NostrRelaySimulator: Service {
         if configuration.isSecure { tls = try authority?.serverContext(protocols: ["http/1.1"]) }
         var limits = WebSocketLimits()
         limits.messageBytes = configuration.messageBytes
+        // What waits for a client that stands still is bounded by `waitingBytes`, and its time is not: it may
+        // be one on a machine that has none for it.
+        limits.connectDeadline = .seconds(600)
+        limits.pingAfterSilence = .seconds(600)
+        limits.pongDeadline = .seconds(600)
         let (hub, context, bounds) = (hub, tls, limits)
         return try await listener.start(host: configuration.host, port: configuration.port) { channel in
             if let context {

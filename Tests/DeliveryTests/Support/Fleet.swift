@@ -3,6 +3,7 @@ import Delivery
 import PushModel
 import PushTesting
 import Synchronization
+import Testing
 
 /// Several processes on one store, and one clock for all.
 enum Fleet {
@@ -33,17 +34,23 @@ extension [Rig] {
 
     /// Lets time pass until together they have ended so many pushes, not faster than the store answers.
     func pass(untilEnded number: Int) async throws {
-        while reduce(0, { $0 + $1.outbox.ended.count }) < number, !Task.isCancelled {
+        for _ in 0..<Rig.patience {
+            try Task.checkCancellation()
+            if reduce(0, { $0 + $1.outbox.ended.count }) >= number { return }
             await pass(.milliseconds(100), step: .milliseconds(100))
             for rig in self where !rig.outbox.isCut.withLock(\.self) { _ = try await rig.store.load() }
         }
+        Issue.record("\(number) ended pushes in vain")
     }
 
     /// Lets time pass until the store owes so many: what others owe it knows by their last renewals.
     func pass(untilOwed number: Int) async throws {
         guard let living = first(where: { !$0.outbox.isCut.withLock(\.self) }) else { return }
-        while try await living.store.load().rows != number, !Task.isCancelled {
+        for _ in 0..<Rig.patience {
+            try Task.checkCancellation()
+            if try await living.store.load().rows == number { return }
             await pass(.seconds(1), step: .seconds(1))
         }
+        Issue.record("\(number) owed pushes in vain")
     }
 }

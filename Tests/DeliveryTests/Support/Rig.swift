@@ -85,12 +85,21 @@ struct Rig: Sendable {
     }
 
     /// Lets time pass until the count is reached, however long the store takes to get there.
-    func pass(until watch: Watch, reaches count: Int, step: Duration = .milliseconds(100)) async {
-        while watch.count < count, !Task.isCancelled {
+    func pass(
+        until watch: Watch, reaches count: Int, step: Duration = .milliseconds(100),
+        at place: SourceLocation = #_sourceLocation
+    ) async {
+        for _ in 0..<Self.patience where watch.count < count && !Task.isCancelled {
             await pass(step, step: step)
             for _ in 0..<50 where watch.count < count { await Task.yield() }
         }
+        if watch.count < count {
+            Issue.record("\(watch.count) of \(count) in vain", sourceLocation: place)
+        }
     }
+
+    /// Steps in which what a test waits for must come: some hours of the clock, at the least.
+    static let patience = 100_000
 
     /// Lets time pass until that many requests have been sent.
     func pass(untilSent count: Int, by provider: ScriptedProvider) async {

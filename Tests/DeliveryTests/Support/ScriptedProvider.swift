@@ -56,6 +56,7 @@ final class ScriptedProvider: DirectProvider {
             return state.nextWaiter
         }
         let granted = await withTaskCancellationHandler {
+            // Bound: a lane that stops cancels its reservation.
             await withCheckedContinuation { continuation in
                 let now = state.withLock { state -> Bool? in
                     if Task.isCancelled { return false }

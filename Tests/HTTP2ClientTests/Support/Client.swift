@@ -7,10 +7,10 @@ extension HTTP2Options {
     /// of a deadline sets that one by itself.
     static var patient: HTTP2Options {
         var options = HTTP2Options()
-        options.requestDeadline = .seconds(60)
-        options.connectDeadline = .seconds(60)
-        options.pingAfterSilence = .seconds(60)
-        options.pongDeadline = .seconds(60)
+        options.requestDeadline = .seconds(600)
+        options.connectDeadline = .seconds(600)
+        options.pingAfterSilence = .seconds(600)
+        options.pongDeadline = .seconds(600)
         options.backoffBase = .milliseconds(10)
         options.backoffCap = .milliseconds(100)
         return options
@@ -62,6 +62,7 @@ struct Client: Sendable {
     /// Sends until it is answered: for requests after a fault, which a loaded machine may let meet it too.
     func sendUntilAnswered(_ request: HTTP2Request) async throws -> HTTP2Answer {
         while true {
+            try Task.checkCancellation()
             let answer = try await send(request)
             if answer.cause == .answered { return answer }
         }

@@ -43,15 +43,20 @@ func configured(_ text: String) -> ConfiguredName {
 func briskLimits(_ change: (inout IngressLimits) -> Void = { _ in }) -> IngressLimits {
     var limits = IngressLimits()
     limits.sweep = .milliseconds(20)
+    // Who is refused reads it when the machine lets them, and an early cut would take it away.
+    limits.linger = .seconds(600)
     change(&limits)
     return limits
 }
 
-/// For tests that are of no deadline: a machine that stands still for ten seconds is no slow client.
+/// For tests that are of no deadline: a machine that stands still is no slow client, and one that has no time
+/// to read its refusal has not refused to.
 func patientLimits() -> IngressLimits {
     briskLimits {
-        $0.head = .seconds(60)
-        $0.bodyGrace = .seconds(60)
+        $0.head = .seconds(600)
+        $0.bodyGrace = .seconds(600)
+        $0.answer = .seconds(600)
+        $0.idle = .seconds(600)
     }
 }
 

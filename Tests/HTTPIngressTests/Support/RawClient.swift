@@ -1,5 +1,6 @@
 import NIOCore
 import NIOPosix
+import PushTesting
 import Synchronization
 
 /// One answer as this file's own little parser reads it: no code of the server under test is used.
@@ -19,7 +20,6 @@ final class RawClient: Sendable {
     private struct Inbox {
         var bytes: [UInt8] = []
         var hasEnded = false
-        var waiter: CheckedContinuation<Void, Never>?
     }
 
     private final class Collector: ChannelInboundHandler, Sendable {
@@ -41,13 +41,12 @@ final class RawClient: Sendable {
 
     private final class SharedInbox: Sendable {
         let state = Mutex(Inbox())
+        let changed = Signal()
         func take(_ bytes: [UInt8]?) {
-            let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            state.withLock { state in
                 if let bytes { state.bytes += bytes } else { state.hasEnded = true }
-                defer { state.waiter = nil }
-                return state.waiter
             }
-            waiter?.resume()
+            changed.changed()
         }
     }
 
@@ -82,40 +81,34 @@ final class RawClient: Sendable {
     func close() { channel.close(mode: .all, promise: nil) }
 
     /// The next answer; `isHead` where the request was a HEAD.
-    func answer(isHead: Bool = false) async throws -> RawAnswer {
-        while true {
-            if let answer = try inbox.state.withLock({ try Self.cut(&$0.bytes, isHead: isHead) }) {
-                return answer
+    func answer(isHead: Bool = false, file: String = #fileID, line: Int = #line) async throws -> RawAnswer {
+        var found: RawAnswer?
+        try await inbox.changed.until(for: "an answer, or the stream's end", file: file, line: line) {
+            try inbox.state.withLock { inbox in
+                found = try Self.cut(&inbox.bytes, isHead: isHead)
+                return found != nil || inbox.hasEnded
             }
-            if inbox.state.withLock({ $0.hasEnded }) { throw RawFault.ended }
-            await change()
         }
+        guard let found else { throw RawFault.ended }
+        return found
     }
 
     /// Waits for the server's end of the stream; the bytes behind the last answer taken.
-    func end() async -> [UInt8] {
-        while !inbox.state.withLock({ $0.hasEnded }) { await change() }
+    func end(file: String = #fileID, line: Int = #line) async -> [UInt8] {
+        await inbox.changed.until(for: "the stream's end", file: file, line: line) {
+            inbox.state.withLock(\.hasEnded)
+        }
         return inbox.state.withLock { $0.bytes }
     }
 
     /// Waits until at least that many bytes wait, or the stream ends.
-    func bytes(_ count: Int) async -> [UInt8] {
-        while inbox.state.withLock({ !$0.hasEnded && $0.bytes.count < count }) { await change() }
+    func bytes(_ count: Int, file: String = #fileID, line: Int = #line) async -> [UInt8] {
+        await inbox.changed.until(for: "\(count) bytes, or the stream's end", file: file, line: line) {
+            inbox.state.withLock { $0.hasEnded || $0.bytes.count >= count }
+        }
         return inbox.state.withLock { state in
             defer { state.bytes.removeFirst(min(count, state.bytes.count)) }
             return Array(state.bytes.prefix(count))
-        }
-    }
-
-    private func change() async {
-        let count = inbox.state.withLock { $0.bytes.count }
-        await withCheckedContinuation { continuation in
-            let isNow = inbox.state.withLock { state -> Bool in
-                if state.hasEnded || state.bytes.count != count { return true }
-                state.waiter = continuation
-                return false
-            }
-            if isNow { continuation.resume() }
         }
     }
 

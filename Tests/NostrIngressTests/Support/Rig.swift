@@ -6,8 +6,10 @@ import NIOPosix
 import NostrIngress
 import Primitives
 import PushModel
+import PushTesting
 import Simulators
 import Synchronization
+import Testing
 import WebSocket
 
 /// What an ingress took in, in order.
@@ -37,7 +39,12 @@ final class Rig: Sendable {
         key = .generate(.live)
         (taken, inlet) = AsyncStream.makeStream()
         (journal, pen) = AsyncStream.makeStream()
-        client = try WebSocketClient(executor: LoopExecutor(group.next()))
+        var bounds = WebSocketLimits()
+        bounds.connectDeadline = .seconds(600)
+        bounds.writeDeadline = .seconds(600)
+        bounds.pingAfterSilence = .seconds(600)
+        bounds.pongDeadline = .seconds(600)
+        client = try WebSocketClient(executor: LoopExecutor(group.next()), limits: bounds)
         var relays: [NostrRelaySimulator] = []
         for _ in 0..<count {
             let relay = NostrRelaySimulator(configuration, authority: nil, eventLoopGroup: group)
@@ -59,6 +66,9 @@ final class Rig: Sendable {
     static var limits: NostrLimits {
         var limits = NostrLimits()
         limits.tick = .milliseconds(20)
+        limits.authentication = .seconds(600)
+        limits.endOfStored = .seconds(600)
+        limits.listAnswer = .seconds(600)
         limits.greeting = .milliseconds(100)
         limits.backoff = Backoff(base: .milliseconds(50), cap: .milliseconds(200), floorCap: .zero)
         return limits
@@ -86,8 +96,12 @@ final class Rig: Sendable {
     }
 
     /// Waits until so many subscriptions have come into force: what a relay says before is not taken.
-    func listening(_ count: Int = 1) async {
-        for _ in 0..<count { _ = await journal.first { $0 == "listening" } }
+    func listening(_ count: Int = 1, file: String = #fileID, line: Int = #line) async throws {
+        for number in 1...count {
+            _ = try await journal.next("subscription \(number) of \(count)", file: file, line: line) {
+                $0 == "listening"
+            }
+        }
     }
 
     var takenCount: Int { count.withLock { $0 } }
@@ -120,14 +134,6 @@ final class Rig: Sendable {
     }
 }
 
-extension AsyncStream where Element: Sendable {
-    /// The next element that fits; `nil` when the stream has ended.
-    func first(_ fits: (Element) -> Bool) async -> Element? {
-        for await element in self where fits(element) { return element }
-        return nil
-    }
-}
-
 extension NostrRelayNote {
     var isRequest: Bool { if case .requested = self { true } else { false } }
     var isDisconnection: Bool { if case .disconnected = self { true } else { false } }
@@ -138,10 +144,15 @@ extension NostrRelayNote {
 
 extension AsyncStream<NostrRelayNote> {
     /// Waits for the next request: from then on a relay sends live events.
-    func request() async -> [NostrFilter]? {
-        for await note in self { if case .requested(_, let filters) = note { return filters } }
-        return nil
+    func request(file: String = #fileID, line: Int = #line) async throws -> [NostrFilter] {
+        let note = try await next("a request", file: file, line: line) { $0.isRequest }
+        if case .requested(_, let filters) = note { return filters }
+        return []
     }
 
-    func list() async -> NostrEvent? { await first { $0.list != nil }?.list }
+    /// Waits for the next list of relays.
+    func list(file: String = #fileID, line: Int = #line) async throws -> NostrEvent {
+        let note = try await next("a list of relays", file: file, line: line) { $0.list != nil }
+        return try #require(note.list)
+    }
 }

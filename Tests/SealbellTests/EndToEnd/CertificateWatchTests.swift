@@ -7,7 +7,7 @@ import Testing
 
 @testable import sealbell
 
-@Suite("The end of a listener's certificate", .timeLimit(.minutes(5)))
+@Suite("The end of a listener's certificate", .timeLimit(.minutes(30)))
 struct CertificateWatchTests {
     private static let day: Int64 = 86_400
     /// Simulated authorities issue for ten years from an hour before their now.

@@ -1,4 +1,5 @@
 import PushModel
+import PushTesting
 import Simulators
 import Testing
 import ZulipPush
@@ -59,10 +60,15 @@ private let troubles = [
     }
 ]
 
-@Suite("A push service in trouble", .timeLimit(.minutes(5)))
+@Suite("A push service in trouble", .timeLimit(.minutes(30)))
 struct FaultTests {
     private static let phones = 10
     private static let messages: Int64 = 6
+
+    /// For a service that does not answer: the server's answer does not wait for it.
+    private static func answersSoon(_ around: inout Relay.Surroundings) {
+        around.spans.zulipReply = .milliseconds(200)
+    }
 
     @Test("Each push arrives, and twice only where an answer was lost", arguments: troubles)
     func everyPushArrives(_ trouble: Trouble) async throws {
@@ -71,7 +77,7 @@ struct FaultTests {
                 let server = try await relay.server()
                 var phones: [TestPhone] = []
                 for _ in 0..<Self.phones { phones.append(try await relay.phone(.apns, of: server)) }
-                var arrivals = stage.apns.subscribe(token: "").makeAsyncIterator()
+                let arrivals = stage.apns.subscribe(token: "")
                 trouble.begin(stage.apns)
                 let all = phones
                 try await withThrowingTaskGroup(of: Void.self) { calls in
@@ -85,7 +91,8 @@ struct FaultTests {
                 }
                 var found: [String: [Int64: String]] = [:]
                 var distinct = 0
-                while distinct < Self.phones * Int(Self.messages), let delivery = await arrivals.next() {
+                while distinct < Self.phones * Int(Self.messages) {
+                    let delivery = try await arrivals.next("a delivery")
                     let phone = try #require(phones.first { $0.token == delivery.token })
                     guard case .message(let message) = try phone.open(delivery).body else {
                         Issue.record("a message was sent, and something else arrived")
@@ -109,7 +116,7 @@ struct FaultTests {
     @Test("A service that has fallen silent holds up its own pushes alone")
     func silence() async throws {
         try await RelayStage.with { stage in
-            try await stage.run { relay in
+            try await stage.run(spans: Self.answersSoon) { relay in
                 let server = try await relay.server()
                 let apple = try await relay.phone(.apns, of: server)
                 let google = try await relay.phone(.fcm, of: server)
@@ -122,14 +129,14 @@ struct FaultTests {
                 #expect(fast.android == 1)
                 // Not yet answered counts as sent.
                 #expect(try await slow.apple == 1)
-                var arrivals = stage.apns.subscribe(token: apple.token).makeAsyncIterator()
+                let arrivals = stage.apns.subscribe(token: apple.token)
                 let first = try #require(stage.apns.deliveries().first)
                 stage.apns.turnConnections {
                     $0.faults = []
                     $0.ignoresPing = false
                 }
                 stage.apns.killConnections()
-                let second = try #require(await arrivals.next())
+                let second = try await arrivals.next("a delivery")
                 #expect(second.id == first.id && second.isDouble)
                 try await relay.drained()
             }
@@ -143,17 +150,17 @@ struct FaultTests {
                 $0.faults = [RequestFault(.neverAnswered, on: .every(1), isJudged: true)]
             }
             var sent: [String: TestPhone] = [:]
-            try await stage.run { relay in
+            try await stage.run(spans: Self.answersSoon) { relay in
                 let server = try await relay.server()
                 var phones: [TestPhone] = []
                 for _ in 0..<5 { phones.append(try await relay.phone(.apns, of: server)) }
-                var arrivals = stage.apns.subscribe(token: "").makeAsyncIterator()
+                let arrivals = stage.apns.subscribe(token: "")
                 for phone in phones {
                     // One at a time: Apple allows one stream until a first good answer.
                     async let answer = server.notify(TestPhone.message(9, "owed"), [phone], relay)
                     // Those before it are tried again meanwhile.
                     while sent.values.allSatisfy({ $0.token != phone.token }) {
-                        let delivery = try #require(await arrivals.next())
+                        let delivery = try await arrivals.next("a delivery")
                         if delivery.token == phone.token { sent[delivery.id] = phone }
                     }
                     stage.apns.killConnections()
@@ -164,9 +171,10 @@ struct FaultTests {
             stage.apns.turnConnections { $0.faults = [] }
             let stream = stage.apns.subscribe(token: "")
             try await stage.run { relay in
-                var arrivals = stream.makeAsyncIterator()
+                let arrivals = stream
                 var owed = sent
-                while !owed.isEmpty, let delivery = await arrivals.next() {
+                while !owed.isEmpty {
+                    let delivery = try await arrivals.next("a delivery")
                     let expected = owed.removeValue(forKey: delivery.id)
                     let phone = try #require(expected)
                     #expect(phone.token == delivery.token)

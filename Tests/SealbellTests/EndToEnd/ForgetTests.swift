@@ -8,7 +8,7 @@ import ZulipPush
 
 @testable import sealbell
 
-@Suite("Forgetting on an operator's word", .timeLimit(.minutes(5)))
+@Suite("Forgetting on an operator's word", .timeLimit(.minutes(30)))
 struct ForgetTests {
     /// The sealed bodies of every record of a space, as they stand in the file.
     private static func bodies(_ stage: RelayStage, _ space: String) async throws -> [[UInt8]] {

@@ -1,5 +1,6 @@
 import Foundation
 import PushModel
+import PushTesting
 import Simulators
 import Testing
 import ZulipPush
@@ -7,7 +8,7 @@ import ZulipPush
 @testable import sealbell
 
 @Suite(
-    "A disk that is full, or turns read-only", .serialized, .timeLimit(.minutes(5)),
+    "A disk that is full, or turns read-only", .serialized, .timeLimit(.minutes(30)),
     .enabled(if: SmallDisk.isToBeHad, "a file system of its own can be mounted by root alone"))
 struct FullDiskTests {
     /// A relay on a file system of 32 MB, with phones and a push service that is out.
@@ -50,11 +51,13 @@ struct FullDiskTests {
     }
 
     private func health(_ relay: RunningRelay, until status: Int) async throws -> String {
-        while true {
+        var said = ""
+        try await asked(for: "health of \(status)") {
             let answer = try await relay.admin("/health/ready")
-            if answer.status == status { return String(decoding: answer.body, as: UTF8.self) }
-            try await nextLook()
+            said = String(decoding: answer.body, as: UTF8.self)
+            return answer.status == status
         }
+        return said
     }
 
     @Test("Full: refused in one way, nothing acknowledged is lost or doubled, and it goes on by itself")
@@ -100,7 +103,7 @@ struct FullDiskTests {
                 stage.apns.turn { $0.errorShare = 0 }
                 // They are answered now, and none of the answers can be written down; what the lease does not
                 // last for goes back to the store unsent.
-                while try await relay.inMemory() > 0 { try await nextLook() }
+                try await asked(for: "an empty memory") { try await relay.inMemory() == 0 }
                 #expect(stage.apns.counters.accepted > 0)
                 #expect(try await relay.owed() == Int(id) * phones.count)
                 try disk.empty()

@@ -1,14 +1,16 @@
 import MarmotPush
 import NIOPosix
+import NostrIngress
 import Primitives
 import PushModel
+import PushTesting
 import Simulators
 import Testing
 import WireFormats
 
 @testable import sealbell
 
-@Suite("Marmot under floods, liars and clocks, over real sockets", .timeLimit(.minutes(5)))
+@Suite("Marmot under floods, liars and clocks, over real sockets", .timeLimit(.minutes(30)))
 struct MarmotFloodTests {
     /// The meters are the whole process's, so each test counts under an instance of its own.
     static func text(_ instance: String, _ more: String = "") -> String {
@@ -47,9 +49,9 @@ struct MarmotFloodTests {
                 var before = try await running.metric(Self.wraps, ["instance": instance])
                 for number in 1...3 {
                     let apple = try MarmotSender.apple()
-                    var woken = stage.apns.subscribe(token: apple.token).makeAsyncIterator()
+                    let woken = stage.apns.subscribe(token: apple.token)
                     await sender.publish(try sender.wake(apple.target))
-                    #expect(await woken.next() != nil)
+                    _ = try await woken.next("a delivery")
                     // The flood goes on meanwhile, and nothing of it is kept.
                     try await running.until(Self.wraps, ["instance": instance], reaches: before + 400)
                     before = try await running.metric(Self.wraps, ["instance": instance])
@@ -89,7 +91,7 @@ struct MarmotFloodTests {
                 try await Self.listening(running, instance, 2)
                 let apple = try MarmotSender.apple()
                 let wrap = try sender.wake(apple.target)
-                var woken = stage.apns.subscribe(token: apple.token).makeAsyncIterator()
+                let woken = stage.apns.subscribe(token: apple.token)
                 switch lie {
                 case .badSignature, .wrongID:
                     liar.inject(wrap)
@@ -106,7 +108,7 @@ struct MarmotFloodTests {
                 }
                 #expect(stage.apns.deliveries().isEmpty)
                 stage.sandbox.nostr.inject(wrap)
-                #expect(await woken.next() != nil)
+                _ = try await woken.next("a delivery")
                 #expect(stage.apns.deliveries().count == 1)
             }
         }
@@ -133,7 +135,7 @@ struct MarmotFloodTests {
             let relays = [stage.sandbox.nostr, try await stage.addNostrRelay()]
             for relay in relays { relay.turn { $0.copies = 50 } }
             relays[1].turn { $0.withholdsEndOfStored = true }
-            try await stage.run { running in
+            try await stage.run(spans: { $0.spans.nostr.endOfStored = .seconds(10) }) { running in
                 let sender = try MarmotSender(running, instance)
                 try await Self.listening(running, instance, 1)
                 try await running.until(
@@ -150,7 +152,9 @@ struct MarmotFloodTests {
                 try await running.until(
                     Self.wraps, ["instance": instance, "outcome": "taken"], reaches: 4)
                 // Apple's are sent beside Google's.
-                while stage.apns.deliveries().count < devices.count { try await nextLook() }
+                try await asked(for: "a delivery to each device") {
+                    stage.apns.deliveries().count >= devices.count
+                }
                 try await running.owesNothing(instance)
                 #expect(stage.apns.deliveries().map(\.token).sorted() == devices.sorted())
             }
@@ -167,19 +171,19 @@ struct MarmotFloodTests {
                 try await Self.listening(running, instance, 1)
                 let (apple, owed) = (try MarmotSender.apple(), try MarmotSender.apple())
                 let first = try sender.wake(apple.target)
-                var woken = stage.apns.subscribe(token: apple.token).makeAsyncIterator()
+                let woken = stage.apns.subscribe(token: apple.token)
                 await sender.publish(first)
-                #expect(await woken.next() != nil)
+                _ = try await woken.next("a delivery")
                 // Owed while the clock is set, on a lane whose token was made before.
                 stage.apns.turn { $0.errorShare = 1 }
                 let late = stage.apns.subscribe(token: owed.token)
                 await sender.publish(try sender.wake(owed.target))
-                try await running.until(
-                    "sealbell_push_answers_total", ["lane": "acme/apns/production", "outcome": "retry"],
-                    reaches: 1)
+                try await asked(for: "a refusal") {
+                    stage.apns.counters.byReason["InternalServerError"] != nil
+                }
                 clock.set(by: .seconds(200_000))
                 stage.apns.turn { $0.errorShare = 0 }
-                for await _ in late { break }
+                _ = try await late.next("a delivery")
                 // Back again, further than it had gone.
                 clock.set(by: .seconds(-400_000))
                 stage.sandbox.nostr.flood(first, count: 20)
@@ -187,9 +191,9 @@ struct MarmotFloodTests {
                     Self.wraps, ["instance": instance, "outcome": "repeated"], reaches: 20)
                 for _ in 0..<10 {
                     let google = try MarmotSender.google()
-                    var wokenByGoogle = stage.fcm.subscribe(address: google.token).makeAsyncIterator()
+                    let wokenByGoogle = stage.fcm.subscribe(address: google.token)
                     stage.sandbox.nostr.inject(try sender.wake(google.target))
-                    #expect(await wokenByGoogle.next() != nil)
+                    _ = try await wokenByGoogle.next("a delivery")
                 }
                 #expect(stage.apns.deliveries().count == 2)
                 #expect(
@@ -205,8 +209,8 @@ extension RunningRelay {
     func owesNothing(_ instance: String) async throws {
         let sender = try MarmotSender(self, instance)
         let google = try MarmotSender.google()
-        var woken = stage.fcm.subscribe(address: google.token).makeAsyncIterator()
+        let woken = stage.fcm.subscribe(address: google.token)
         stage.sandbox.nostr.inject(try sender.wake(google.target))
-        #expect(await woken.next() != nil)
+        _ = try await woken.next("a delivery")
     }
 }

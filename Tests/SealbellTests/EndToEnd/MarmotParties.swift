@@ -5,6 +5,7 @@ import NIOPosix
 import NostrIngress
 import Primitives
 import PushModel
+import PushTesting
 import Simulators
 import Synchronization
 import Testing
@@ -37,7 +38,9 @@ struct MarmotSender {
 
     /// Waits until the server listens.
     func ready(_ running: RunningRelay) async throws {
-        while try await running.admin("/health/ready").status != 200 { try await nextLook() }
+        try await asked(for: "a server that is ready") {
+            try await running.admin("/health/ready").status == 200
+        }
     }
 
     func box(_ target: DeviceTarget, _ format: TokenFormat) throws -> Secret {
@@ -77,7 +80,7 @@ struct MarmotSender {
     }
 
     func publish(_ wrap: NostrEvent) async {
-        #expect(await publisher.publish(wrap, to: [relay], within: .seconds(20)) == [.accepted])
+        #expect(await publisher.publish(wrap, to: [relay], within: .seconds(600)) == [.accepted])
     }
 
     static func apple() throws -> (target: DeviceTarget, token: String) {
@@ -119,7 +122,12 @@ extension RunningRelay {
     }
 
     /// Returns when a metric has reached a value. Each look is a request of its own, so nothing spins.
-    func until(_ name: String, _ labels: [String: String], reaches least: Double) async throws {
-        while try await metric(name, labels) < least { try await nextLook() }
+    func until(
+        _ name: String, _ labels: [String: String], reaches least: Double, file: String = #fileID,
+        line: Int = #line
+    ) async throws {
+        try await asked(for: "\(least) of \(name) with \(labels)", file: file, line: line) {
+            try await metric(name, labels) >= least
+        }
     }
 }

@@ -5,6 +5,7 @@ import Foundation
 import MarmotPush
 import NIOPosix
 import PushModel
+import PushTesting
 import Simulators
 import Testing
 import WireFormats
@@ -12,7 +13,7 @@ import WireFormats
 @testable import sealbell
 
 #if os(Linux)
-@Suite("A notification server that is nothing else, as a process", .timeLimit(.minutes(10)), .serialized)
+@Suite("A notification server that is nothing else, as a process", .timeLimit(.minutes(30)), .serialized)
 struct MarmotProcessTests {
     private static func configuration(
         _ stage: RelayStage, relay: String? = nil, _ more: String = ""
@@ -65,22 +66,22 @@ struct MarmotProcessTests {
 
         func isReady() async throws -> Bool { try await admin.ask("GET", "/health/ready").status == 200 }
 
-        func ready() async throws { while try await !isReady() { try await nextLook() } }
+        func ready() async throws { try await asked(for: "a server that is ready") { try await isReady() } }
 
         /// Wakes a phone of its own.
         func wake(_ format: TokenFormat = .pushV1) async throws {
             let apple = try MarmotSender.apple()
-            var woken = stage.apns.subscribe(token: apple.token).makeAsyncIterator()
+            let woken = stage.apns.subscribe(token: apple.token)
             stage.sandbox.nostr.inject(try sender.wake(apple.target, format))
-            #expect(await woken.next() != nil)
+            _ = try await woken.next("a delivery")
         }
 
         /// The same for a phone with Google's service.
         func wakeByGoogle() async throws {
             let google = try MarmotSender.google()
-            var woken = stage.fcm.subscribe(address: google.token).makeAsyncIterator()
+            let woken = stage.fcm.subscribe(address: google.token)
             stage.sandbox.nostr.inject(try sender.wake(google.target))
-            #expect(await woken.next() != nil)
+            _ = try await woken.next("a delivery")
         }
     }
 
@@ -107,7 +108,7 @@ struct MarmotProcessTests {
                 try await body(
                     Running(
                         stage: stage, program: program,
-                        admin: try #require(LocalCall(url: file.urls["admin"] ?? "")),
+                        admin: try #require(LocalCall(patient: file.urls["admin"])),
                         sender: try MarmotSender(key, stage)))
             } catch {
                 program.signal(SIGKILL)
@@ -157,9 +158,9 @@ struct MarmotProcessTests {
             try await second.start()
             try await running.ready()
             let apple = try MarmotSender.apple()
-            var woken = running.stage.apns.subscribe(token: apple.token).makeAsyncIterator()
+            let woken = running.stage.apns.subscribe(token: apple.token)
             second.inject(try running.sender.wake(apple.target))
-            #expect(await woken.next() != nil)
+            _ = try await woken.next("a delivery")
             await second.stop()
         }
     }
@@ -244,13 +245,13 @@ struct MarmotProcessTests {
             for wrap in cast.wraps {
                 let woken = running.stage.apns.subscribe(token: cast.apple.token)
                 nostr.inject(wrap)
-                for await _ in woken { break }
+                _ = try await woken.next("a delivery")
             }
             for event in try cast.wrong() { nostr.inject(event) }
             let notes = nostr.notes()
             for lie in cast.lies() { nostr.say(lie) }
             // The subscription was closed with the last lie; behind its successor's first wakes all is done.
-            for await note in notes { if case .requested = note { break } }
+            _ = try await notes.next("a new subscription") { if case .requested = $0 { true } else { false } }
             try await running.wakeByGoogle()
             try await running.wake()
             let image = try MemoryImage(of: running.program.pid)

@@ -3,6 +3,7 @@ import Glibc
 #endif
 import Foundation
 import PushModel
+import PushTesting
 import Simulators
 import Testing
 import WireFormats
@@ -10,7 +11,7 @@ import WireFormats
 @testable import sealbell
 
 #if os(Linux)
-@Suite("The memory of an idle relay", .timeLimit(.minutes(10)))
+@Suite("The memory of an idle relay", .timeLimit(.minutes(30)))
 struct MemoryTests {
     /// What is still there, and why: `docs/decisions/0008`. Everything else is a fault.
     ///
@@ -78,8 +79,8 @@ struct MemoryTests {
         try await Self.withRelay { stage, program, file in
             let key = try #require(file.publicKeys["zulip-main"]?.first)
             var cast = try CanaryCast(bouncerKey: key)
-            let admin = try #require(LocalCall(url: file.urls["admin"] ?? ""))
-            let door = try #require(LocalCall(url: file.urls["public"] ?? ""))
+            let admin = try #require(LocalCall(patient: file.urls["admin"]))
+            let door = try #require(LocalCall(patient: file.urls["public"]))
             func ask(_ call: CanaryCall) async throws -> LocalCall.Answer {
                 let answer = try await (call.listener == "admin" ? admin : door).ask(call)
                 #expect(call.statuses.contains(answer.status), "\(call.name) \(call.path)")
@@ -97,7 +98,7 @@ struct MemoryTests {
                 _ = try await ask(call)
             }
             for bytes in cast.broken() { _ = try? await door.send(bytes) }
-            while try await Self.owed(admin) != 0 { try await nextLook() }
+            try await asked(for: "an empty outbox") { try await Self.owed(admin) == 0 }
 
             // A server that keeps its connection, as real ones do.
             let kept = try Self.hold(door.port, Self.request(try #require(cast.life().first)))
@@ -108,9 +109,13 @@ struct MemoryTests {
             let head =
                 "POST /api/v1/remotes/server/register HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\na="
             let socket = try Self.hold(door.port, Array(head.utf8) + held.forms[0])
-            while try MemoryImage(of: program.pid).hits([held]).isEmpty { try Task.checkCancellation() }
+            try await asked(for: "what was said in the memory") {
+                try !MemoryImage(of: program.pid).hits([held]).isEmpty
+            }
             close(socket)
-            while try !MemoryImage(of: program.pid).hits([held]).isEmpty { try Task.checkCancellation() }
+            try await asked(for: "a memory without it") {
+                try MemoryImage(of: program.pid).hits([held]).isEmpty
+            }
 
             let image = try MemoryImage(of: program.pid)
             // Its own private half of the key must be there, or it is no image of a relay.

@@ -22,6 +22,7 @@ struct Operator: Sendable {
         var facts = facts()
         facts.workingDirectory = relay.stage.folder.path
         var shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { err.add($0) })
+        shell.patience = LocalCall.patience
         shell.input = { limit in Secret(Array(input.utf8.prefix(limit))) }
         let status = await Sealbell.run(arguments + ["--at", "state"], shell)
         return (status, out.all, err.all)
@@ -33,6 +34,7 @@ struct Operator: Sendable {
         var facts = facts()
         facts.workingDirectory = relay.stage.folder.path
         var shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { out.add($0) })
+        shell.patience = LocalCall.patience
         shell.input = { limit in Secret(Array(input.utf8.prefix(limit))) }
         _ = await Sealbell.run(arguments + ["--at", "state", "--json"], shell)
         return try JSONValue.parse(Array(out.all.joined().utf8))

@@ -5,7 +5,7 @@ import ZulipPush
 
 @testable import sealbell
 
-@Suite("Who may sign up, and who is suspended", .timeLimit(.minutes(5)))
+@Suite("Who may sign up, and who is suspended", .timeLimit(.minutes(30)))
 struct OriginsTests {
     /// Runs a command line as an operator beside the relay would.
     private func operate(

@@ -66,7 +66,7 @@ struct PostgresStage: Sendable {
     }
 }
 
-@Suite("A relay on PostgreSQL", .timeLimit(.minutes(10)))
+@Suite("A relay on PostgreSQL", .timeLimit(.minutes(30)))
 struct PostgresRelayTests {
     @Test("What one relay accepted the next one sends, and it knows the registrations")
     func restart() async throws {
@@ -219,7 +219,7 @@ struct PostgresRelayTests {
     }
 }
 
-@Suite("sealbell store copy, between SQLite and PostgreSQL", .timeLimit(.minutes(10)))
+@Suite("sealbell store copy, between SQLite and PostgreSQL", .timeLimit(.minutes(30)))
 struct PostgresCopyTests {
     @Test(
         "There and back: owed pushes are delivered by the other relay, registrations are known, digests agree"
@@ -254,7 +254,7 @@ struct PostgresCopyTests {
             #expect(try await here.refusal().contains("copied to another one"))
             try await stage.run(here.text) { relay in
                 // Taken over at its start. Each look is a request of its own, so nothing spins.
-                while try await relay.owed() != 3 { try await nextLook() }
+                try await asked(for: "an outbox of three") { try await relay.owed() == 3 }
                 let answer = try await server.notify(TestPhone.message(4, "new"), [phone], relay)
                 #expect(answer.status == 200)
             }

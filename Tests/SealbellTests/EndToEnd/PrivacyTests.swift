@@ -6,7 +6,7 @@ import ZulipPush
 
 @testable import sealbell
 
-@Suite("Two servers on one relay", .timeLimit(.minutes(5)))
+@Suite("Two servers on one relay", .timeLimit(.minutes(30)))
 struct PrivacyTests {
     /// What a server can tell of an answer, but for its time, and what the relay did for it.
     private struct Seen: Equatable {

@@ -12,7 +12,7 @@ import ZulipPush
 
 @testable import sealbell
 
-@Suite("The program as a process", .timeLimit(.minutes(5)), .serialized)
+@Suite("The program as a process", .timeLimit(.minutes(30)), .serialized)
 struct ProcessTests {
     private static let text = RelayStage.text.replacing("level: debug", with: "level: info")
 
@@ -42,11 +42,13 @@ struct ProcessTests {
         #expect(await program.says("public: http://"))
         let file = try runFile(folder)
         #expect(file.pid == program.pid && file.publicKeys["zulip-main"]?.count == 1)
-        let door = try #require(LocalCall(url: file.urls["public"] ?? ""))
+        let door = try #require(LocalCall(patient: file.urls["public"]))
         #expect(try await door.ask("GET", "/api/v1/remotes/server/analytics/status").status == 401)
-        let admin = try #require(LocalCall(url: file.urls["admin"] ?? ""))
+        let admin = try #require(LocalCall(patient: file.urls["admin"]))
         // Ready as soon as the Nostr relay beside it is listened at.
-        while try await admin.ask("GET", "/health/ready").status != 200 { try await nextLook() }
+        try await asked(for: "a relay that is ready") {
+            try await admin.ask("GET", "/health/ready").status == 200
+        }
 
         let second = try serve(folder)
         #expect(await second.status() == 69)
@@ -59,7 +61,7 @@ struct ProcessTests {
         let third = try serve(folder)
         #expect(await third.says("public: http://"))
         // Once it answers, its signals are trapped.
-        let again = try #require(LocalCall(url: try runFile(folder).urls["public"] ?? ""))
+        let again = try #require(LocalCall(patient: try runFile(folder).urls["public"]))
         #expect(try await again.ask("GET", "/api/v1/remotes/").status == 404)
         third.signal(SIGINT)
         #expect(await third.status() == 0)
@@ -71,7 +73,7 @@ struct ProcessTests {
         let program = try serve(folder)
         #expect(await program.says("public: http://"))
         let file = try runFile(folder)
-        let door = try #require(LocalCall(url: file.urls["public"] ?? ""))
+        let door = try #require(LocalCall(patient: file.urls["public"]))
         func signUp(_ host: String) async throws -> Int {
             let call = TestServer(host).origin.signUp(hostname: host, mail: "ops@acme.example")
             return try await door.ask(call.method, call.path, headers: call.headers, body: call.body).status

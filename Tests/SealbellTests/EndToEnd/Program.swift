@@ -4,6 +4,7 @@ import Glibc
 import Darwin
 #endif
 import Foundation
+import PushTesting
 import Synchronization
 import Testing
 
@@ -12,9 +13,15 @@ final class Program: Sendable {
     let pid: Int32
     private let process: Process
     private let folder: String
-    private let stream: AsyncStream<String>
-    private let written = Mutex("")
-    private let ended: AsyncStream<Int32>
+    private let output = Noted(Output())
+    private let ended = Noted<Int32?>(nil)
+    /// How many bytes of the output a test has read.
+    private let read = Mutex(0)
+
+    private struct Output {
+        var text = ""
+        var hasEnded = false
+    }
 
     /// The program lies beside the bundle that holds these tests, unless another is named.
     static let path: String? = {
@@ -40,23 +47,18 @@ final class Program: Sendable {
         let pipe = Pipe()
         process.standardError = pipe
         process.standardOutput = pipe
-        let (stream, continuation) = AsyncStream.makeStream(of: String.self)
-        self.stream = stream
+        let (output, ended) = (output, ended)
         pipe.fileHandleForReading.readabilityHandler = { handle in
             let data = handle.availableData
-            guard !data.isEmpty else {
-                handle.readabilityHandler = nil
-                continuation.finish()
-                return
+            if data.isEmpty { handle.readabilityHandler = nil }
+            output.change { output in
+                output.text += String(decoding: data, as: UTF8.self)
+                output.hasEnded = data.isEmpty
             }
-            continuation.yield(String(decoding: data, as: UTF8.self))
         }
-        let (ended, end) = AsyncStream.makeStream(of: Int32.self)
-        self.ended = ended
         process.terminationHandler = { process in
-            end.yield(
+            ended.set(
                 process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus)
-            end.finish()
         }
         try process.run()
         pid = process.processIdentifier
@@ -70,28 +72,33 @@ final class Program: Sendable {
         Set(try String(contentsOfFile: folder + "/inherited", encoding: .utf8).split(separator: "\n"))
     }
 
-    /// Reads what it writes until it has said `words`; false when it ended first.
-    func says(_ words: String) async -> Bool {
-        var text = ""
-        for await piece in stream {
-            text += piece
-            written.withLock { $0 += piece }
-            if text.contains(words) { return true }
+    /// Reads on in what it writes until it has said `words`; false when it ended first.
+    func says(_ words: String, file: String = #fileID, line: Int = #line) async -> Bool {
+        func place(_ text: String) -> Range<String.Index>? {
+            text[text.utf8.index(text.startIndex, offsetBy: read.withLock(\.self))...].firstRange(of: words)
         }
-        return false
+        await output.until(for: "a program that says “\(words)”", file: file, line: line) { output in
+            output.hasEnded || place(output.text) != nil
+        }
+        let text = output.value.text
+        guard let found = place(text) else { return false }
+        read.withLock { $0 = text.utf8.distance(from: text.startIndex, to: found.upperBound) }
+        return true
     }
 
-    /// What it wrote, as far as ``says(_:)`` and ``silence()`` have read it.
-    var text: String { written.withLock { $0 } }
+    /// What it has written.
+    var text: String { output.value.text }
 
-    /// Reads on until it ends.
-    func silence() async { for await piece in stream { written.withLock { $0 += piece } } }
+    /// Returns when it writes no more.
+    func silence(file: String = #fileID, line: Int = #line) async {
+        await output.until(for: "the end of a program's output", file: file, line: line, \.hasEnded)
+    }
 
     func signal(_ number: Int32) { kill(pid, number) }
 
     /// How it ended: its exit status, or less than 0 for a signal.
-    func status() async -> Int32? {
-        for await status in ended { return status }
-        return nil
+    func status(file: String = #fileID, line: Int = #line) async -> Int32? {
+        await ended.until(for: "a program's end", file: file, line: line) { $0 != nil }
+        return ended.value
     }
 }

@@ -3,7 +3,7 @@ import ZulipPush
 
 @testable import sealbell
 
-@Suite("A rehearsal with a real relay's configuration", .timeLimit(.minutes(5)))
+@Suite("A rehearsal with a real relay's configuration", .timeLimit(.minutes(30)))
 struct RehearsalTests {
     @Test("The sandbox sends with keys of its own and leaves those that the configuration names")
     func credentials() async throws {

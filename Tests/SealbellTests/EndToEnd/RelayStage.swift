@@ -6,6 +6,7 @@ import Foundation
 import Logging
 import NIOPosix
 import PushModel
+import PushTesting
 import ServiceLifecycle
 import Simulators
 import Synchronization
@@ -124,10 +125,13 @@ final class RelayStage: Sendable {
 
     /// Starts a relay, lets `body` use it, and stops it as SIGTERM would.
     ///
-    /// - Parameter changed: another text than the stage's.
+    /// - Parameters:
+    ///   - changed: another text than the stage's.
+    ///   - change: for tests of a span, since those that they do not set are patient.
     func run(
         _ changed: String? = nil,
         engine: @escaping @Sendable (any Engine) -> any Engine = { $0 },
+        spans change: (inout Relay.Surroundings) -> Void = { _ in },
         _ body: (RunningRelay) async throws -> Void
     ) async throws {
         let log = log
@@ -137,9 +141,9 @@ final class RelayStage: Sendable {
             metrics: sharedMetrics)
         around.web = WebOptions(allowed: ["127.0.0.0/8"].compactMap { AddressBlock($0) })
         around.engine = engine
-        // Real back-off doubles from a second: six failures in a row, which chance brings, take a minute.
-        around.limits.backoffBase = .milliseconds(50)
-        around.limits.backoffCap = .milliseconds(400)
+        around.limits = .patient
+        around.spans = .patient
+        change(&around)
         // A rotation takes seconds of waiting on purpose.
         around.rotation.every = .milliseconds(50)
         around.rotation.settling = .milliseconds(100)
@@ -147,7 +151,7 @@ final class RelayStage: Sendable {
         let urls = try await relay.listen()
         let running = RunningRelay(stage: self, relay: relay, urls: urls)
         let group = ServiceGroup(
-            services: relay.services,
+            services: Clockwork.marked(relay.services),
             logger: Logger(label: "stage") { _ in
                 SwiftLogNoOpLogHandler()
             })
@@ -178,7 +182,7 @@ struct RunningRelay: Sendable {
     var bouncerKey: String { relay.publicKeys["zulip-main"]?.first ?? "" }
 
     func door(_ listener: String = "public", authority: String? = nil) throws -> LocalCall {
-        try #require(LocalCall(url: urls[listener] ?? "", authority: authority.map { Array($0.utf8) }))
+        try #require(LocalCall(patient: urls[listener], authority: authority))
     }
 
     func admin(_ path: String) async throws -> LocalCall.Answer {
@@ -200,9 +204,7 @@ struct RunningRelay: Sendable {
     }
 
     /// Returns when nothing is owed any more.
-    func drained() async throws { while try await owed() > 0 { try await nextLook() } }
+    func drained(file: String = #fileID, line: Int = #line) async throws {
+        try await asked(for: "an empty outbox", file: file, line: line) { try await owed() == 0 }
+    }
 }
-
-/// Before a relay's door is asked again: it tells only when it is asked, and without a pause the question would
-/// take the processor from what it asks about.
-func nextLook() async throws { try await Task.sleep(for: .milliseconds(20)) }

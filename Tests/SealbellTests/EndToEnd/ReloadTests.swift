@@ -1,12 +1,13 @@
 import Foundation
 import PushModel
+import PushTesting
 import Simulators
 import Testing
 import ZulipPush
 
 @testable import sealbell
 
-@Suite("A reload while the relay serves", .timeLimit(.minutes(5)))
+@Suite("A reload while the relay serves", .timeLimit(.minutes(30)))
 struct ReloadTests {
     private static let beta = """
         apps:
@@ -35,9 +36,9 @@ struct ReloadTests {
                 let text = RelayStage.text.replacing("apps:\n", with: Self.beta)
                     .replacing("apps: [acme]", with: "apps: [acme, beta], fcm_app: acme")
                 stage.apns.turnConnections { $0.answerDelay = .fixed(.milliseconds(300)) }
-                var arrivals = stage.apns.subscribe(token: old.token).makeAsyncIterator()
+                let arrivals = stage.apns.subscribe(token: old.token)
                 async let underWay = server.notify(.test(time: 2), [old], relay)
-                _ = await arrivals.next()
+                _ = try await arrivals.next("a delivery")
                 try relay.relay.reload(stage.configuration(text))
                 let answer = try await underWay
                 #expect(answer.status == 200 && answer.apple == 1)
@@ -64,9 +65,9 @@ struct ReloadTests {
                 try writeFile(
                     stage.state + "/sandbox/A1B2C3D4E5-F6G7H8I9J0.p8", Array(fresh.privateKeyPEM.utf8),
                     replacing: true)
-                var arrivals = stage.apns.subscribe(token: phone.token).makeAsyncIterator()
+                let arrivals = stage.apns.subscribe(token: phone.token)
                 try relay.relay.reload(stage.configuration())
-                let late = try #require(await arrivals.next())
+                let late = try await arrivals.next("a delivery")
                 #expect(try phone.open(late).body == .test(time: 2))
                 #expect(try await server.notify(.test(time: 3), [phone], relay).apple == 1)
                 try await relay.drained()

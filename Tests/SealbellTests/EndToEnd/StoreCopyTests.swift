@@ -10,7 +10,7 @@ import ZulipPush
 
 @testable import sealbell
 
-@Suite("sealbell store copy", .timeLimit(.minutes(5)))
+@Suite("sealbell store copy", .timeLimit(.minutes(30)))
 struct StoreCopyTests {
     static let lane = "acme/apns/production"
 
@@ -287,7 +287,7 @@ struct StoreCopyTests {
     }
 }
 
-@Suite("sealbell store check", .timeLimit(.minutes(5)))
+@Suite("sealbell store check", .timeLimit(.minutes(30)))
 struct StoreCheckTests {
     private func check(
         _ stage: RelayStage, _ arguments: String...

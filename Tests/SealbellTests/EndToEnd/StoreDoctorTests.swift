@@ -7,7 +7,7 @@ import ZulipPush
 
 @testable import sealbell
 
-@Suite("What the doctor sees in a store", .timeLimit(.minutes(5)))
+@Suite("What the doctor sees in a store", .timeLimit(.minutes(30)))
 struct StoreDoctorTests {
     private func findings(
         _ configuration: RelayConfiguration, after span: Duration = .zero

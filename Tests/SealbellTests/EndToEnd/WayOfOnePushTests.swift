@@ -1,4 +1,5 @@
 import PushModel
+import PushTesting
 import SQLiteStore
 import Simulators
 import Testing
@@ -7,7 +8,7 @@ import ZulipPush
 
 @testable import sealbell
 
-@Suite("A test push, and the way of one push", .timeLimit(.minutes(5)))
+@Suite("A test push, and the way of one push", .timeLimit(.minutes(30)))
 struct WayOfOnePushTests {
     @Test("A test push arrives as a visible alert, its answer is printed, and why knows its reference")
     func arrives() async throws {
@@ -15,11 +16,11 @@ struct WayOfOnePushTests {
             try await stage.run { relay in
                 let person = try Operator(relay)
                 let token = TestPhone.token(.apns)
-                var arrivals = stage.apns.subscribe(token: token).makeAsyncIterator()
+                let arrivals = stage.apns.subscribe(token: token)
                 let sent = await person.run("test-push", "--app", "acme", input: " \(token)\n")
                 #expect(sent.status == .done && sent.out.count == 1)
                 #expect(sent.out.first?.hasPrefix("acme/apns/production: accepted (Ok)") == true)
-                let delivery = try #require(await arrivals.next())
+                let delivery = try await arrivals.next("a delivery")
                 let alert = try JSONValue.parse(delivery.body)["aps"]?["alert"]
                 #expect(alert?["title"]?.string == TrialDesk.title)
                 #expect(alert?["body"]?.string == TrialDesk.text)
@@ -89,6 +90,7 @@ struct WayOfOnePushTests {
                     facts.workingDirectory = stage.folder.path
                     var shell = Shell(
                         facts: facts, world: .live, out: { out.add($0) }, err: { out.add($0) })
+                    shell.patience = LocalCall.patience
                     shell.input = { _ in Secret(token.utf8) }
                     let status = await Sealbell.run(["test-push"] + line + ["--at", "state"], shell)
                     #expect(status == .failed && !out.all.isEmpty, "\(line)")
@@ -125,9 +127,9 @@ struct WayOfOnePushTests {
                 #expect(waiting.status == .done)
                 #expect(waiting.out.contains { $0.contains("retry (Shutdown), again at") })
                 #expect(waiting.out.contains { $0.hasPrefix("owed") && $0.contains("acme/apns/production") })
-                var arrivals = stage.apns.subscribe(token: phone.token).makeAsyncIterator()
+                let arrivals = stage.apns.subscribe(token: phone.token)
                 stage.apns.turn { $0.shutdownUntil = nil }
-                let delivery = try #require(await arrivals.next())
+                let delivery = try await arrivals.next("a delivery")
                 #expect(delivery.id == id.text)
                 try await relay.drained()
                 let done = try await person.json("why", id.text)

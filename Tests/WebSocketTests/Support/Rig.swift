@@ -2,6 +2,7 @@ import EventLoops
 import NIOCore
 import NIOPosix
 import PushModel
+import PushTesting
 import Testing
 
 @testable import WebSocket
@@ -11,12 +12,21 @@ extension WebSocketLimits {
     /// of a deadline sets that one by itself.
     static var patient: WebSocketLimits {
         var limits = WebSocketLimits()
-        limits.connectDeadline = .seconds(60)
-        limits.pingAfterSilence = .seconds(60)
-        limits.pongDeadline = .seconds(60)
-        limits.writeDeadline = .seconds(60)
-        limits.closeDeadline = .seconds(60)
+        limits.connectDeadline = .seconds(600)
+        limits.pingAfterSilence = .seconds(600)
+        limits.pongDeadline = .seconds(600)
+        limits.writeDeadline = .seconds(600)
+        limits.closeDeadline = .seconds(600)
         return limits
+    }
+}
+
+extension WebSocketConnection {
+    /// ``receive()``, waited for as long as a test waits for anything.
+    func next(file: String = #fileID, line: Int = #line) async throws -> WebSocketMessage? {
+        try await bounded("a message, or the connection's end", file: file, line: line) {
+            try await self.receive()
+        }
     }
 }
 
@@ -47,7 +57,7 @@ func withPair<Result: Sendable>(
     let client = try newClient(limits)
     let address = try WebSocketAddress("ws://127.0.0.1:\(port.port)/")
     async let connecting = client.connect(address)
-    let wire = try #require(await port.accept())
+    let wire = try await port.accept()
     let head = try #require(await wire.head())
     wire.send(try goodAnswer(to: head))
     let connection = try await connecting
@@ -86,6 +96,6 @@ func expectNext(
     _ connection: WebSocketConnection, _ message: WebSocketMessage?,
     sourceLocation: SourceLocation = #_sourceLocation
 ) async throws {
-    let next = try await connection.receive()
+    let next = try await connection.next()
     #expect(next == message, sourceLocation: sourceLocation)
 }

@@ -39,7 +39,7 @@ final class SOCKSServer: Sendable {
 
     /// Serves one connection up to its end; what comes behind the answer goes to `target` and back.
     func serveOne(leadingTo target: Int) async throws {
-        guard let wire = await port.accept() else { return }
+        let wire = try await port.accept()
         guard let start = await wire.take(2), let offered = await wire.take(Int(start[1])) else { return }
         greetings.withLock { $0.append(offered) }
         let method: UInt8 = offered.contains(2) ? 2 : 0

@@ -1,6 +1,7 @@
 import EventLoops
 import NIOCore
 import NIOPosix
+import PushTesting
 import Synchronization
 
 @testable import WebSocket
@@ -14,11 +15,10 @@ final class Wire: ChannelInboundHandler, Sendable {
         var channel: (any Channel)?
         var bytes: [UInt8] = []
         var hasEnded = false
-        var wanted = 0
-        var waiter: CheckedContinuation<Void, Never>?
     }
 
     private let state = Mutex(State())
+    private let changed = Signal()
 
     func handlerAdded(context: ChannelHandlerContext) {
         state.withLock { $0.channel = context.channel }
@@ -33,25 +33,14 @@ final class Wire: ChannelInboundHandler, Sendable {
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
     private func change(_ body: (inout State) -> Void) {
-        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
-            body(&state)
-            guard state.hasEnded || state.bytes.count >= state.wanted else { return nil }
-            defer { state.waiter = nil }
-            return state.waiter
-        }
-        waiter?.resume()
+        state.withLock { body(&$0) }
+        changed.changed()
     }
 
     /// Exactly so many bytes, or `nil` when the stream ends before.
-    func take(_ count: Int) async -> [UInt8]? {
-        await withCheckedContinuation { continuation in
-            let isReady = state.withLock { state -> Bool in
-                state.wanted = count
-                if state.hasEnded || state.bytes.count >= count { return true }
-                state.waiter = continuation
-                return false
-            }
-            if isReady { continuation.resume() }
+    func take(_ count: Int, file: String = #fileID, line: Int = #line) async -> [UInt8]? {
+        await changed.until(for: "\(count) bytes, or the stream's end", file: file, line: line) {
+            state.withLock { $0.hasEnded || $0.bytes.count >= count }
         }
         return state.withLock { state in
             guard state.bytes.count >= count else { return nil }
@@ -127,9 +116,8 @@ final class WirePort: Sendable {
         port = listener.localAddress?.port ?? 0
     }
 
-    func accept() async -> Wire? {
-        for await wire in wires { return wire }
-        return nil
+    func accept(file: String = #fileID, line: Int = #line) async throws -> Wire {
+        try await wires.next("a connection", file: file, line: line)
     }
 
     func close() async throws { try await listener.close() }

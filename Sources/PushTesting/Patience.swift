@@ -1,0 +1,112 @@
+import Synchronization
+
+/// How long a test waits for what has to come before it says that it waited in vain.
+///
+/// Counted in looks, about a second apart, and not in time: a process that gets no processor has its looks
+/// late as well, so that only a machine on which this process ran all the while can run out of them. Five
+/// minutes outlast everything that a test legitimately waits for.
+package enum Patience {
+    package static let looks = 300
+    package static let pause = Duration.seconds(1)
+
+    /// - Parameter looks: how many; a test of the waits themselves has no minutes.
+    /// - Returns: true when so many looks were had; false when the task was cancelled first.
+    package static func ends(_ looks: Int = Patience.looks) async -> Bool {
+        for _ in 0..<looks {
+            // It fails when the task is cancelled, and then somebody else has ended the wait.
+            do { try await Task.sleep(for: pause) } catch { return false }
+        }
+        return true
+    }
+
+    /// Who is told of waits that were in vain and cannot throw; nobody as long as no test has asked to be.
+    private static let listener = Mutex<(@Sendable (NeverCame) -> Void)?>(nil)
+
+    /// Tells `listener` of every wait that ends in vain, and cannot throw, from now on.
+    package static func tell(_ listener: @escaping @Sendable (NeverCame) -> Void) {
+        self.listener.withLock { $0 = listener }
+    }
+
+    /// Ends a wait that cannot throw: the test, or else the process, fails by name.
+    static func end(_ wait: NeverCame) {
+        guard let listener = listener.withLock(\.self) else { preconditionFailure(wait.description) }
+        listener(wait)
+    }
+}
+
+/// What a test waited for, and where, when it did not come.
+package struct NeverCame: Error, CustomStringConvertible {
+    package enum Ending: String, Sendable {
+        case inVain = "did not come for as long as a test waits"
+        case ended = "was still to come when its source ended"
+        case cancelled = "was still to come when the test's own time was over"
+    }
+
+    package let what: String
+    package let ending: Ending
+    /// Target and file.
+    package let file: String
+    package let line: Int
+
+    package var description: String { "\(what) \(ending.rawValue) (waited for at \(file):\(line))" }
+}
+
+/// Does what must come to an end in a test, such as one look at a socket, and is cancelled when it does not.
+///
+/// - Parameter what: a noun for the message: "an answer of the relay".
+/// - Throws: ``NeverCame``, or what `body` throws.
+package func bounded<Value: Sendable>(
+    _ what: String, looks: Int = Patience.looks, file: String = #fileID, line: Int = #line,
+    _ body: @escaping @Sendable () async throws -> Value
+) async throws -> Value {
+    try await withThrowingTaskGroup(of: Value?.self) { group in
+        group.addTask { try await body() }
+        group.addTask {
+            _ = await Patience.ends(looks)
+            return nil
+        }
+        defer { group.cancelAll() }
+        // The first of the two: the wait is over, one way or the other.
+        if let value = try await group.next() ?? nil { return value }
+        throw NeverCame(
+            what: what, ending: Task.isCancelled ? .cancelled : .inVain, file: file, line: line)
+    }
+}
+
+extension AsyncStream where Element: Sendable {
+    /// The next element that fits, in a test that cannot go on without it. Those before it are dropped.
+    ///
+    /// - Parameter what: a noun for the message: "a delivery to the phone".
+    /// - Throws: ``NeverCame``.
+    package func next(
+        _ what: String, looks: Int = Patience.looks, file: String = #fileID, line: Int = #line,
+        where fits: @escaping @Sendable (Element) -> Bool = { _ in true }
+    ) async throws -> Element {
+        let found = try await bounded(what, looks: looks, file: file, line: line) { () -> Element? in
+            for await element in self where fits(element) { return element }
+            return nil
+        }
+        guard let found else {
+            throw NeverCame(
+                what: what, ending: Task.isCancelled ? .cancelled : .ended, file: file, line: line)
+        }
+        return found
+    }
+}
+
+/// Asks again and again until the answer is yes: for what tells only when it is asked, such as a relay's
+/// doors.
+///
+/// - Parameter what: a noun for the message: "an empty outbox".
+/// - Throws: ``NeverCame``, or what `holds` throws.
+package func asked(
+    for what: String, looks: Int = Patience.looks, file: String = #fileID, line: Int = #line,
+    _ holds: () async throws -> Bool
+) async throws {
+    // Without a pause the question would take the processor from what it asks about.
+    let came = try await watchOutside(for: Patience.pause * looks, every: .milliseconds(20), holds)
+    guard came else {
+        throw NeverCame(
+            what: what, ending: Task.isCancelled ? .cancelled : .inVain, file: file, line: line)
+    }
+}

@@ -1,0 +1,60 @@
+import Delivery
+import HTTP2Client
+import HTTPIngress
+import NIOCore
+import NostrIngress
+import WebSocket
+
+@testable import sealbell
+
+extension RelaySpans {
+    /// Deadlines that only a peer which does not answer at all can miss, however starved the machine is. A
+    /// test of a deadline sets that one by itself.
+    static var patient: RelaySpans {
+        let span = Duration.seconds(600)
+        var spans = RelaySpans()
+        spans.ingress.head = span
+        spans.ingress.bodyGrace = span
+        spans.ingress.answer = span
+        spans.ingress.idle = span
+        spans.ingress.linger = span
+        spans.pushServices.requestDeadline = span
+        spans.pushServices.connectDeadline = span
+        spans.pushServices.pingAfterSilence = span
+        spans.pushServices.pongDeadline = span
+        spans.pushServices.backoffCap = .seconds(1)
+        spans.nostr.endOfStored = span
+        spans.nostr.listAnswer = span
+        spans.nostrConnections.connectDeadline = span
+        spans.nostrConnections.writeDeadline = span
+        spans.nostrConnections.pingAfterSilence = span
+        spans.nostrConnections.pongDeadline = span
+        spans.zulipReply = span
+        return spans
+    }
+}
+
+extension DeliveryLimits {
+    /// The same for the core.
+    static var patient: DeliveryLimits {
+        var limits = DeliveryLimits()
+        limits.requestDeadline = .seconds(600)
+        limits.aliveFor = .seconds(1_800)
+        limits.trialWait = .seconds(600)
+        limits.volatileDrain = .seconds(60)
+        // Real back-off doubles from a second: six failures in a row, which chance brings, take a minute.
+        limits.backoffBase = .milliseconds(50)
+        limits.backoffCap = .milliseconds(400)
+        return limits
+    }
+}
+
+extension LocalCall {
+    /// To a relay of a test, which answers as late as the machine lets it.
+    static let patience = TimeAmount.minutes(10)
+
+    /// - Parameter authority: PEM.
+    init?(patient url: String?, authority: String? = nil) {
+        self.init(url: url ?? "", authority: authority.map { Array($0.utf8) }, deadline: Self.patience)
+    }
+}
