@@ -113,6 +113,40 @@ struct RuleSelfTests {
         #expect(Rules.bannedCalls(file(line, at: "Sources/sealbell/Other.swift")).count == 1)
     }
 
+    @Test(
+        "Waits without an end, pauses and short spans are found, and pass with their bound",
+        arguments: [
+            "for await note in notes {", "var notes = stream.makeAsyncIterator()",
+            "await withCheckedContinuation { continuation in", "try await Task.sleep(for: .seconds(1))",
+            "try await clock.sleep(for: .seconds(1))", "while !isThere() { await Task.yield() }",
+            "#expect(ContinuousClock.now - began < .seconds(3))"
+        ])
+    func waits(line: String) {
+        #expect(WaitRules.waits(file(line)).count == 1)
+        #expect(WaitRules.waits(file("// It is short.\n" + line)).count == 1)
+        #expect(WaitRules.waits(file("// Bound: the group is cancelled.\n" + line)).isEmpty)
+    }
+
+    @Test(
+        "What only looks like such a wait passes",
+        arguments: [
+            "for try await status in group {", "_ = try await stream.next(\"a note\")",
+            "while owed > 0 { try await pass() }", "#expect(ContinuousClock.now - began >= .seconds(3))",
+            "for _ in 0..<50 { await Task.yield() }", "let sleep = world.sleep"
+        ])
+    func innocentWaits(line: String) { #expect(WaitRules.waits(file(line)).isEmpty) }
+
+    @Test("A suite that waits has a time limit, and none is short")
+    func timeLimits() {
+        let body = "struct A {\n    @Test func a() async { await b() }\n}\n"
+        #expect(WaitRules.timeLimits(file("@Suite(\"A\")\n" + body)).count == 1)
+        #expect(WaitRules.timeLimits(file("@Suite(\"A\", .timeLimit(.minutes(30)))\n" + body)).isEmpty)
+        #expect(WaitRules.timeLimits(file("@Suite(\"A\", .timeLimit(.minutes(5)))\n" + body)).count == 1)
+        let long = "@Suite(\n    \"A\", .serialized,\n    .timeLimit(.minutes(30)))\n"
+        #expect(WaitRules.timeLimits(file(long + body)).isEmpty)
+        #expect(WaitRules.timeLimits(file("@Suite(\"A\") struct A {}\n")).isEmpty)
+    }
+
     @Test("Swallowed errors are found, explained ones pass")
     func swallowedErrors() {
         #expect(Rules.swallowedErrors(file("do { try a() } catch { }")).count == 1)

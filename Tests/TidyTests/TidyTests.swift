@@ -1,13 +1,24 @@
 import Testing
 
 /// House rules, read off the source tree.
-@Suite("Tidy", .timeLimit(.minutes(2)))
+@Suite("Tidy", .timeLimit(.minutes(30)))
 struct TidyTests {
     @Test("Lengths, imports, banned calls, swallowed errors and safety lines")
     func rulesOfOneFile() throws {
         let files = try Tree.sources()
         #expect(files.count > 20, "the source tree was not found")
         let found = files.flatMap(Rules.all)
+        #expect(found.isEmpty, "\(list(found))")
+    }
+
+    @Test("Tests neither wait without an end that says why nor lean on being scheduled in time")
+    func waits() throws {
+        let files = try Tree.texts(below: "Tests", endings: ["swift"]).filter {
+            // The rules' own samples stand in this folder.
+            !$0.path.hasPrefix("Tests/TidyTests/")
+        }.map { SwiftText(path: $0.path, text: $0.text) }
+        #expect(files.count > 100, "the tests were not found")
+        let found = files.flatMap(WaitRules.all)
         #expect(found.isEmpty, "\(list(found))")
     }
 
