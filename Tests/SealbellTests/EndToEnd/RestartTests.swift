@@ -2,7 +2,7 @@ import Testing
 
 @testable import sealbell
 
-@Suite("Restarts under load", .timeLimit(.minutes(10)), .serialized)
+@Suite("Restarts under load", .timeLimit(.minutes(30)), .serialized)
 struct RestartTests {
     /// `make restarts` is the same two hundred times.
     @Test("No call is refused, reset or left without an answer while the socket is handed on")
