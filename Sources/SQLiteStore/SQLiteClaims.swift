@@ -15,6 +15,7 @@ extension SQLiteWriter {
         parked, mark, sealed FROM outbox WHERE parked = 1 AND lane = ? AND class = ? AND origin = ?
         AND (not_before, seq) > (?, ?) AND not_before <= ? ORDER BY not_before, seq LIMIT ?
         """
+    static let give = "UPDATE outbox SET parked = 0, epoch = epoch + 1, owner = ? WHERE seq = ?"
     static let earliestOfLane = "SELECT min(not_before) FROM outbox WHERE parked = 1 AND lane = ?"
     static let endedCustody = """
         SELECT seq, lane, length(sealed), mark FROM outbox WHERE parked = 1 AND custody_ends <= ? LIMIT ?
@@ -32,7 +33,10 @@ extension SQLiteWriter {
             claimed += try claim(lane, level, due: due, limit: limit - claimed.count, db)
         }
         for index in claimed.indices {
-            var sql = try SQL(db, "UPDATE outbox SET parked = 0, epoch = epoch + 1 WHERE seq = ?")
+            // Ours from here on, whosever it was: a dead owner's row that is given out before it was taken
+            // over must be ours to settle, and the take-over must leave it.
+            var sql = try SQL(db, Self.give)
+            sql.bind(owner)
             sql.bind(claimed[index].row)
             try sql.run()
             claimed[index].epoch += 1

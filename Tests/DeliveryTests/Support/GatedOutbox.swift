@@ -33,10 +33,15 @@ final class GatedOutbox: Outbox {
     /// What is asked at each look.
     let looking = Mutex<(@Sendable () -> Void)?>(nil)
     let refusals = Watch()
+    /// Awaited before each look for what dead processes left; with how many there were.
+    private let takingOver: (@Sendable (GatedOutbox, Int) async -> Void)?
 
-    init(_ inner: any Outbox, trace: Trace) {
+    init(
+        _ inner: any Outbox, trace: Trace, takingOver: (@Sendable (GatedOutbox, Int) async -> Void)? = nil
+    ) {
         self.inner = inner
         self.trace = trace
+        self.takingOver = takingOver
     }
 
     func set(_ change: (inout Faults) -> Void) { faults.withLock { change(&$0) } }
@@ -120,6 +125,7 @@ final class GatedOutbox: Outbox {
     func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
         try check(\.claim)
         looking.withLock { $0 }?()
+        await takingOver?(self, looks.count)
         defer { looks.add() }
         return try await inner.takeOver(lanes, limit: limit)
     }
