@@ -28,6 +28,8 @@ final class DeliveryCore: Sendable {
     let reclaim = Reclaim()
     let table: Mutex<Table>
     let observer: DeliveryObserver
+    /// What custody and records end by.
+    let clock: DoubtedClock
 
     init(
         outbox: any Outbox, registry: any Registry, limits: DeliveryLimits, world: World, journal: Journal,
@@ -39,6 +41,7 @@ final class DeliveryCore: Sendable {
         self.world = world
         self.journal = journal
         self.observer = observer
+        clock = registry.clock ?? DoubtedClock(world)
         firstAttempts = FirstAttempts(limits: limits)
         volatile = VolatileLedger(limits: limits, world: world)
         lease = Lease(outbox: outbox, limits: limits, world: world, journal: journal)

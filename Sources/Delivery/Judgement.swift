@@ -12,11 +12,11 @@ struct Judgement: Sendable {
     var custodyEnds = false
 
     /// - Parameter outcome: the answer's outcome after the protocol's override.
+    /// - Parameter doubt: how far the clock is ahead of the time by which custody of this push ends.
     /// - Parameter spares: the lane meets so many target faults that no registration may be blamed.
     static func of(
         _ push: OwedPush, answer: Answer, outcome: Outcome, spares: Bool, now: UnixTime,
-        limits: DeliveryLimits,
-        random: UInt64
+        doubt: Duration = .zero, limits: DeliveryLimits, random: UInt64
     ) -> Judgement {
         switch outcome {
         case .accepted: return Judgement(step: .settle, first: .accepted)
@@ -44,7 +44,7 @@ struct Judgement: Sendable {
             let attempt = answer.fate == .unprocessed ? push.attempt : push.attempt + 1
             let delay = backoff.delay(afterAttempt: max(attempt, 1), asked: after, random: random)
             let notBefore = now + delay
-            guard notBefore < push.custodyEnds else {
+            guard notBefore - doubt < push.custodyEnds else {
                 return Judgement(step: .settle, first: .retry, custodyEnds: true)
             }
             return retry(push, attempt: attempt, at: notBefore, now: now, first: .retry, limits: limits)

@@ -136,6 +136,9 @@ package struct LaneQueue: Sendable {
         return ended
     }
 
+    /// When custody ends next is to be looked for anew.
+    package mutating func forgetCustody() { custodyHolds = .distantPast }
+
     private mutating func insert(_ entry: Entry, now: UnixTime) {
         count += 1
         custodyHolds = min(custodyHolds, entry.push.custodyEnds)

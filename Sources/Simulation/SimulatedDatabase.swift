@@ -236,6 +236,14 @@ extension EngineLink {
         try await call { (engine) throws(StoreError) in try await engine.load() }
     }
 
+    func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {
+        try await call { (engine) throws(StoreError) in try await engine.setAside(pushes) }
+    }
+
+    func lastTime(_ step: LastTime) async throws(StoreError) -> UnixTime? {
+        try await call { (engine) throws(StoreError) in try await engine.lastTime(step) }
+    }
+
     func setting(_ name: String) async throws(StoreError) -> [UInt8]? {
         try await call { (engine) throws(StoreError) in try await engine.setting(name) }
     }

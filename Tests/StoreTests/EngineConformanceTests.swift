@@ -12,8 +12,9 @@ struct EngineConformanceTests {
     func memory(_ rule: ConformanceCase) async throws {
         let clock = ManualClock()
         let shared = MemoryStore.Shared(rows: EngineConformance.rowBound)
+        let start = clock.now
         let open: @Sendable (OwnerID) -> any Engine = {
-            MemoryStore(owner: $0, sharing: shared, clock: { clock.now })
+            MemoryStore(owner: $0, sharing: shared, clock: { clock.now }, spans: { start + clock.elapsed })
         }
         let rig = EngineRig(clock: clock, isShared: true, first: { open($0) }, next: { open($1) })
         await #expect(throws: Never.self) { try await rule.run(rig) }
