@@ -34,6 +34,8 @@ final class DeliveryCore: Sendable {
     let pacer: Pacer
     let table: Mutex<Table>
     let observer: DeliveryObserver
+    /// What custody and records end by.
+    let clock: DoubtedClock
 
     init(
         outbox: any Outbox, registry: any Registry, limits: DeliveryLimits, world: World, journal: Journal,
@@ -45,6 +47,7 @@ final class DeliveryCore: Sendable {
         self.world = world
         self.journal = journal
         self.observer = observer
+        clock = registry.clock ?? DoubtedClock(world)
         firstAttempts = FirstAttempts(limits: limits)
         hold = Hold(limits: limits, world: world)
         pacer = Pacer(limits: limits, start: world.instant())

@@ -34,6 +34,12 @@ package struct DeliveryObserver: Sendable {
         self.attempted = attempted
     }
 
+    /// Pushes that do not open, and so are sent by nobody; asked every few seconds, 0 when there are none.
+    package var setAside: @Sendable (Int) -> Void = { _ in }
+
+    /// By how much the wall clock is ahead of what is believed; zero when it is believed. Told at each look.
+    package var clockDoubted: @Sendable (Duration) -> Void = { _ in }
+
     package static let none = DeliveryObserver(laneHalted: { _, _, _ in }, laneResumed: { _ in })
 
     func noApp(_ instance: ConfiguredName) {

@@ -173,10 +173,12 @@ package struct Intake: Sendable {
     ) async throws(StoreError) {
         let found = try await core.registry.find(
             learning.map { Environments.key(app: $0.app, address: pushes[$0.index].message.address) })
+        let now = core.world.now()
         for ((index, app), record) in zip(learning, found) {
             let known = record.flatMap(Environments.read)
             let name = LaneName(app: app, service: .apns, environment: known ?? .production)
-            routes[index] = Route(lane: core.lane(name), environmentKnown: known != nil)
+            let isKnown = record.map { known != nil && !Environments.isOld($0, now: now) } ?? false
+            routes[index] = Route(lane: core.lane(name), environmentKnown: isKnown)
         }
     }
 

@@ -36,6 +36,8 @@ struct LaneState: Sendable {
     var wallClock = WallClock()
     /// Until when a lane that stops sends what is volatile.
     var drainUntil: ContinuousClock.Instant?
+    /// What custody ends by instead of a wall clock that is in doubt; `nil`: it is believed.
+    var doubted: DoubtedClock.Reading?
     /// The lane has ended: what comes now is too late.
     var isOver = false
     var breaker: Breaker
@@ -206,7 +208,7 @@ struct LaneState: Sendable {
                 park(entry, &actions)
                 continue
             }
-            guard entry.push.custodyEnds > now else {
+            guard entry.push.custodyEnds > custodyTime(of: entry.push, now) else {
                 end(entry, reason: .rejected, &actions)
                 continue
             }
@@ -254,7 +256,7 @@ struct LaneState: Sendable {
         actions.pace = pace
         heed(now, instant)
         queue.wake(now: now, within: longestWait)
-        for entry in queue.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
+        for entry in removeEnded(now) { end(entry, reason: .rejected, &actions) }
         for entry in shelf.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
         unshelve(now: now)
         if let end = turnsEnd, end <= instant, !isHalted {
@@ -267,6 +269,23 @@ struct LaneState: Sendable {
         actions.reach = reach.tick(work(isHeldUp: !isLeased || isCongested), at: instant)
         actions.reason = lastFault ?? .notReached
         return actions
+    }
+
+    /// The time that says whether custody of a push has ended. Volatile pushes move with the clock
+    /// (``WallClock``), for none is older than this process.
+    func custodyTime(of push: OwedPush, _ now: UnixTime) -> UnixTime {
+        guard let doubted, push.custody == .durable else { return now }
+        return min(now, doubted.end(of: push.id.acceptedAt))
+    }
+
+    private mutating func removeEnded(_ now: UnixTime) -> [LaneQueue.Entry] {
+        guard let doubted else { return queue.removeEnded(now: now) }
+        let ended = queue.remove { entry in
+            let time = entry.push.custody == .durable ? doubted.end(of: entry.push.id.acceptedAt) : now
+            return entry.push.custodyEnds <= min(now, time)
+        }
+        queue.forgetCustody()
+        return ended
     }
 
     /// The lease has run out: another process may own these rows by now. They go back to the store, which

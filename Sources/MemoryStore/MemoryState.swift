@@ -80,7 +80,7 @@ struct MemoryState {
     }
 
     mutating func purge(_ before: UnixTime, _ limit: Int) -> Int {
-        remove(limit) { $0.expiresAt < before }
+        remove(limit) { $0.expiresAt < before } + remove(limit) { $0.space == Space.retired.text }
     }
 
     mutating func forget(_ owner: Digest16, _ limit: Int) -> Int { remove(limit) { $0.owner == owner } }
@@ -106,6 +106,9 @@ struct MemoryState {
         switch change {
         case .put(var new, let condition):
             guard isMet(condition, new.key, now) else { return false }
+            if case .besideLive = condition, let beside = new.address, record(beside, now)?.state != .live {
+                return false
+            }
             revision += 1
             new.revision = revision
             records[new.key] = new
@@ -118,6 +121,10 @@ struct MemoryState {
         case .delete(let key, let condition):
             guard isMet(condition, key, now) else { return false }
             records[key] = nil
+        case .deleteBeside(let keys):
+            let beside = Set(keys)
+            let gone = records.values.filter { $0.address.map(beside.contains) ?? false }
+            for record in gone { records[record.key] = nil }
         }
         return true
     }
@@ -208,6 +215,19 @@ struct MemoryState {
             row.push.parked = true
             keep(row)
         }
+        return true
+    }
+
+    mutating func setAside(_ step: StoredSettlement, _ owner: OwnerID) -> Bool {
+        guard var row = rows[step.row], row.push.id == step.id, row.push.epoch == step.epoch,
+            row.owner == owner
+        else { return false }
+        if let mark = row.push.mark, marks[mark]?.row == row.push.row { marks[mark] = nil }
+        unpark(row)
+        row.push.mark = nil
+        row.push.lane = Aside.text(row.push.lane)
+        row.push.parked = true
+        keep(row)
         return true
     }
 
@@ -339,15 +359,20 @@ struct MemoryState {
         return next
     }
 
-    mutating func endCustody(_ before: UnixTime, _ limit: Int) -> [String: Int] {
+    mutating func endCustody(
+        _ before: UnixTime, _ limit: Int, _ owner: OwnerID, _ clock: UnixTime
+    ) -> [String: Int] {
         var gone: [Row] = []
+        var spared: [MomentHeap.Item] = []
         var ended = custody
         custody = MomentHeap()
         // One that is in a lane's memory ends there.
         while gone.count < limit, let item = ended.first({ rows[$0.row] != nil }), item.at <= before {
             _ = ended.removeFirst()
-            if let row = rows[item.row], row.push.parked { gone.append(row) }
+            guard let row = rows[item.row] else { continue }
+            if row.push.parked, mayTake(row, owner, clock) { gone.append(row) } else { spared.append(item) }
         }
+        for item in spared { ended.insert(item) }
         custody = ended
         var counts: [String: Int] = [:]
         for row in gone {

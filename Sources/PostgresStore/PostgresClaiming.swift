@@ -94,11 +94,12 @@ extension PostgresCore {
     func endCustody(
         before: UnixTime, limit: Int, _ session: PostgresSession
     ) throws(PostgresFault) -> [String: Int] {
+        let ahead = try deathsAhead(session)
         let query = Query(PostgresSQL.endCustody) { query in
             query.add(owner)
             query.add(before)
             query.add(Int64(limit))
-            query.add(clockAhead)
+            query.add(ahead)
         }
         let rows = try session.run([query], commits: true)[0]
         var ended: [String: Int] = [:]
@@ -117,6 +118,8 @@ extension PostgresCore {
     // MARK: owners
 
     func renew(for span: Duration, _ session: PostgresSession) throws(PostgresFault) {
+        // The look first: a leap that came since the last one must not be taken for time that has passed.
+        _ = try deathsAhead(session, lease: span)
         let own = counts.own
         let query = Query(PostgresSQL.renew) { query in
             query.add(owner)
@@ -134,7 +137,6 @@ extension PostgresCore {
         let own = counts.own
         let query = Query(PostgresSQL.giveUp) { query in
             query.add(owner)
-            query.add(clockAhead)
             query.add(Int64(own.rows))
             query.add(Int64(own.bytes))
         }
@@ -145,6 +147,7 @@ extension PostgresCore {
     func takeOver(
         _ wanted: [String], limit: Int, _ session: PostgresSession
     ) throws(PostgresFault) -> Int {
+        let ahead = try deathsAhead(session)
         var moved: [Digest16: (rows: Int64, bytes: Int64)] = [:]
         var lanes: [String: (rows: Int, bytes: Int)] = [:]
         try session.transaction { session throws(PostgresFault) in
@@ -153,7 +156,7 @@ extension PostgresCore {
             for statement in [PostgresSQL.takeOverInMemory, PostgresSQL.takeOverParked] where left > 0 {
                 let query = Query(statement) { query in
                     query.add(owner)
-                    query.add(clockAhead)
+                    query.add(ahead)
                     query.add(Int64(left))
                     query.add(texts: wanted)
                 }
@@ -268,6 +271,26 @@ extension PostgresCore {
         counts.set(lanes)
     }
 
+    func setAside(
+        _ pushes: [StoredSettlement], _ session: PostgresSession
+    ) throws(PostgresFault) -> [Bool] {
+        let query = Query(PostgresSQL.setAside) { query in
+            query.add(owner)
+            query.add(digests: pushes.map(\.id.value))
+            query.add(int64s: pushes.map(\.epoch))
+            query.add(Aside.prefix)
+        }
+        let rows = try session.run([query], commits: true)[0]
+        var moved: Set<Digest16> = []
+        for row in 0..<rows.count {
+            moved.insert(try rows.digest(row, 0))
+            let lane = rows.text(row, 1)
+            if rows.bool(row, 2) { counts.park(lane, by: -1) }
+            counts.park(Aside.text(lane), by: 1)
+        }
+        return pushes.map { moved.contains($0.id.value) }
+    }
+
     // MARK: sweeps
 
     /// How many marks went; whoever sweeps goes on while it is as many as it may be.
@@ -285,9 +308,10 @@ extension PostgresCore {
     }
 
     func buryOwners(_ session: PostgresSession) throws(PostgresFault) {
+        let ahead = try deathsAhead(session)
         let query = Query(PostgresSQL.buryOwners) { query in
             query.add(owner)
-            query.add(clockAhead)
+            query.add(ahead)
             query.add(limits.ownerLife.wholeMilliseconds)
         }
         try session.run([query], commits: true)

@@ -360,6 +360,18 @@ extension PostgresStore {
         }
     }
 
+    package func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {
+        try await core.single(.bulk) { [core] session throws(PostgresFault) in
+            try core.setAside(pushes, session)
+        }
+    }
+
+    package func lastTime(_ step: LastTime) async throws(StoreError) -> UnixTime? {
+        try await core.single(.bulk) { [core] session throws(PostgresFault) in
+            try core.lastTime(step, session)
+        }
+    }
+
     package func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
         try await core.single(.read) { [core] session throws(PostgresFault) in try core.load(session) }
     }

@@ -75,9 +75,10 @@ extension PostgresStore: StoreUpkeep {
 
     package func livingOwners() async throws(StoreError) -> [OwnerID] {
         try await core.single(.read) { [core] session throws(PostgresFault) in
+            let ahead = try core.deathsAhead(session)
             let query = Query(PostgresUpkeepSQL.livingOwners) { query in
                 query.add(core.owner)
-                query.add(core.clockAhead)
+                query.add(ahead)
             }
             let rows = try session.run([query], commits: false)[0]
             var owners: [OwnerID] = []

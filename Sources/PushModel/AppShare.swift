@@ -59,7 +59,9 @@ package struct OwedByApp: Sendable {
     }
 
     private static func app(_ lane: String) -> Substring {
+        // What stands aside of a lane is its app's too.
+        let lane = Aside.lane(lane) ?? lane
         // Not a piece of the lane's own storage, which it would keep.
-        Substring(String(lane[..<(lane.firstIndex(of: "/") ?? lane.endIndex)]))
+        return Substring(String(lane[..<(lane.firstIndex(of: "/") ?? lane.endIndex)]))
     }
 }

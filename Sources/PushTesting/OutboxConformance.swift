@@ -10,6 +10,9 @@ extension EngineConformance {
             ConformanceCase(
                 "what a dead process owed is taken over, and its word no longer counts", takeover),
             ConformanceCase("a claim voids what was said of the push before", claimVoids),
+            ConformanceCase(
+                "a claim gives out only what is ours then, and a later take-over leaves it",
+                claimsBeforeTakeover),
             ConformanceCase("what stands as in memory is parked when its owner reclaims", reclaims),
             ConformanceCase("a live owner keeps its pushes", liveOwner),
             ConformanceCase("the outbox refuses what is beyond its bound, and writes none of it", bounds),
@@ -129,6 +132,37 @@ extension EngineConformance {
                 row: $0.row, id: $0.id, epoch: $0.epoch, mark: $0.mark, step: .settle, first: .accepted)
         }
         try expect(try await ours.settle(new, feedback: [], now: now) == [true, true], "ours counts")
+    }
+
+    /// Lanes run while thousands are taken over in rounds: what is claimed between two of them must be ours,
+    /// or its settlement changes nothing and the next round hands it out again.
+    private static func claimsBeforeTakeover(_ rig: EngineRig) async throws {
+        let dead = try await rig.first(Samples.theirs)
+        try await dead.renew(for: .seconds(20))
+        let parked = (0..<12 as Range<UInt64>).map { Samples.push($0, rig, parked: $0 % 3 != 0) }
+        _ = try await Samples.accept(parked, dead, rig)
+        let ours = try await rig.next(dead, Samples.ours)
+        try await ours.renew(for: .seconds(600))
+        rig.clock.advance(by: .seconds(21))
+        let now = rig.clock.now
+        var given: [PushID] = []
+        // Ends: each round takes over some of them, or is one of the last two.
+        for round in 0..<12 {
+            let waiting = try await ours.load().lanes[Samples.lane] ?? 0
+            let claimed = try await ours.claim(Samples.lane, due: now, limit: round == 0 ? 100 : 2)
+            try expect(claimed.count == (round == 0 ? waiting : min(2, waiting)), "as many as load counts")
+            given += claimed.map(\.id)
+            // While these are under way others are taken over.
+            _ = try await ours.takeOver([Samples.lane], limit: 3)
+            let steps = claimed.map {
+                StoredSettlement(
+                    row: $0.row, id: $0.id, epoch: $0.epoch, mark: $0.mark, step: .settle, first: .accepted)
+            }
+            let counted = try await ours.settle(steps, feedback: [], now: now)
+            try expect(counted.allSatisfy(\.self), "what was given out is ours to settle")
+        }
+        try expect(given.count == parked.count && Set(given).count == given.count, "each is given out once")
+        try expect(try await ours.load().rows == 0, "nothing remains")
     }
 
     /// A parking whose answer was lost is written again, after the push has come back to memory.

@@ -182,6 +182,33 @@ extension SQLiteWriter {
         return true
     }
 
+    func setAside(_ push: StoredSettlement, _ db: Database) throws -> Bool {
+        var row = try SQL(
+            db, "SELECT parked, lane, mark FROM outbox WHERE seq=? AND id=? AND epoch=? AND owner=?")
+        row.bind(push.row)
+        row.bind(push.id.value)
+        row.bind(push.epoch)
+        row.bind(owner)
+        guard try row.step() else {
+            row.finish()
+            return false
+        }
+        let (wasParked, lane) = (row.int(0) == 1, row.text(1))
+        // Of a broken row nothing need be as it was written.
+        let mark = row.withBytes(2) { Digest16($0) }
+        row.finish()
+        if let mark, case .owed(push.row)? = marks.place(of: mark, now: marksPurgedAt) {
+            moveMark(mark, to: nil, now: marksPurgedAt)
+        }
+        var sql = try SQL(db, "UPDATE outbox SET lane = ?, parked = 1, mark = NULL WHERE seq = ?")
+        sql.bind(Aside.text(lane))
+        sql.bind(push.row)
+        try sql.run()
+        if wasParked { memory.parked[lane, default: 0] -= 1 }
+        memory.parked[Aside.text(lane), default: 0] += 1
+        return true
+    }
+
     private func remove(_ row: Int64, _ lane: String, _ size: Int, _ db: Database) throws {
         var sql = try SQL(db, "DELETE FROM outbox WHERE seq = ?")
         sql.bind(row)

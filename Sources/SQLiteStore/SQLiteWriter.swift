@@ -125,7 +125,8 @@ final class SQLiteWriter {
             db, "SELECT seq, mark FROM outbox WHERE mark IS NOT NULL ORDER BY seq DESC LIMIT ?")
         owed.bind(bound)
         while try owed.step() {
-            if let mark = try owed.digest(1) { marks.insert(mark, .owed(row: owed.int(0)), now: now) }
+            guard let mark = owed.withBytes(1, { Digest16($0) }) else { continue }
+            marks.insert(mark, .owed(row: owed.int(0)), now: now)
         }
         owed.finish()
     }

@@ -13,8 +13,9 @@ struct EngineConformanceTests {
         let clock = ManualClock()
         let share = AppShare()
         let shared = MemoryStore.Shared(rows: EngineConformance.rowBound, share: share)
+        let start = clock.now
         let open: @Sendable (OwnerID) -> any Engine = {
-            MemoryStore(owner: $0, sharing: shared, clock: { clock.now })
+            MemoryStore(owner: $0, sharing: shared, clock: { clock.now }, spans: { start + clock.elapsed })
         }
         let rig = EngineRig(
             clock: clock, share: share, isShared: true, first: { open($0) }, next: { open($1) })

@@ -30,9 +30,12 @@ struct Rig: Sendable {
     ///
     /// - Parameter holds: calls are held while there is no room or no store; else they are refused at once.
     /// - Parameter own: a clock of this process alone, when it sleeps while the world goes on.
+    /// - Parameter takingOver: awaited before each look for what dead processes left: then the sweep may not
+    ///   sleep, and `pass` is told so.
     static func run(
         _ depot: Depot, _ plan: DeliveryService.Plan, limits: DeliveryLimits = DeliveryLimits(),
         holds: Bool = false, trace: Trace = Trace(), own: ManualClock? = nil,
+        takingOver: (@Sendable (GatedOutbox, Int) async -> Void)? = nil,
         _ body: (Rig) async throws -> Void
     ) async throws {
         var limits = limits
@@ -40,7 +43,7 @@ struct Rig: Sendable {
         let clock = own ?? depot.clock
         let world = clock.world(seed: depot.world.random())
         let store = try await depot.open(world)
-        let outbox = GatedOutbox(store, trace: trace)
+        let outbox = GatedOutbox(store, trace: trace, takingOver: takingOver)
         let registry = GatedRegistry(store)
         let journal = LogSpy()
         let events = Trace()
@@ -63,7 +66,7 @@ struct Rig: Sendable {
             custodyEnded: custodyEnded, stopping: group)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
-            await clock.sleepers(atLeast: 3)
+            await clock.sleepers(atLeast: takingOver == nil ? 3 : 2)
             try await body(rig)
             if outbox.isCut.withLock(\.self) {
                 tasks.cancelAll()
