@@ -93,10 +93,6 @@ package protocol Registry: Sendable {
     var clock: DoubtedClock? { get }
 }
 
-extension Registry {
-    package var clock: DoubtedClock? { nil }
-}
-
 /// Pushes, marks and changes that become owed in one commit.
 package struct Acceptance: Sendable {
     package struct Item: Sendable {

@@ -14,6 +14,7 @@ final class StoreSpy: Registry, Outbox {
 
     init(_ base: any Registry & Outbox) { self.base = base }
 
+    var clock: DoubtedClock? { base.clock }
     /// Spaces of the keys of each look-up so far, one list for each call.
     var lookups: [[String]] { state.value.lookups }
     func forget() { state.change { $0.lookups = [] } }

@@ -11,6 +11,8 @@ final class GatedRegistry: Registry {
     /// What every look-up from now on fails with; `nil`: none fails.
     func fail(_ code: StoreError.Code?) { fault.withLock { $0 = code } }
 
+    var clock: DoubtedClock? { inner.clock }
+
     func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
         if let code = fault.withLock(\.self) { throw StoreError(code) }
         return try await inner.find(keys)
