@@ -28,6 +28,7 @@ package struct RowCheck: Sendable {
         return check(record.body, place) { bytes in
             guard let content = StoredCodec.readRecord(bytes) else { return false }
             // A body begins with its own names, so it tells whether it stands under them.
+            guard Space(text: record.space).keepsNames else { return content.name.count == 0 }
             return digests.digest(RecordKey(Space(text: record.space), content.name)) == record.key
         }
     }

@@ -1,5 +1,6 @@
 import Primitives
 package import PushModel
+import Synchronization
 
 extension SealedStore: Outbox {
     package func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16 {
@@ -10,7 +11,8 @@ extension SealedStore: Outbox {
     package func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
         let now = world.now()
         let rows = seal(acceptance, now)
-        switch try await engine.accept(rows, changes: acceptance.changes.map(stored), now: now) {
+        let changes = stored(acceptance.changes)
+        switch try await engine.accept(rows, changes: changes, now: doubted.now.judged) {
         case .refused(let index):
             return .refused(index: index)
         case .committed(let admissions):
@@ -53,7 +55,8 @@ extension SealedStore: Outbox {
             var row = StoredPush(
                 row: 0, id: PushID(at: now, random: random.next(), random.next()), lane: lane?.text ?? "",
                 pushClass: push.pushClass, origin: from, record: push.record.map(digests.digest),
-                touchedAt: push.touchedAt, notBefore: now, custodyEnds: push.custodyEnds, attempt: 0,
+                touchedAt: push.touchedAt, notBefore: max(now, item.notBefore ?? now),
+                custodyEnds: push.custodyEnds, attempt: 0,
                 epoch: 0,
                 parked: item.parked, mark: mark(push, from, &occurrences, acceptance.items.count), sealed: [])
             row.sealed = Self.withPlace(row) { place in
@@ -91,22 +94,21 @@ extension SealedStore: Outbox {
                     row: settlement.push.row, id: settlement.push.id, epoch: settlement.push.epoch,
                     mark: settlement.push.mark, step: settlement.step, first: settlement.first))
         }
-        return try await engine.settle(steps, feedback: feedback.map(stored), now: world.now())
+        return try await engine.settle(steps, feedback: stored(feedback), now: doubted.now.judged)
     }
 
-    /// How long a push waits that was sealed with a key which the key file does not have yet.
-    private static let keyWait = Duration.seconds(60)
-
-    /// A row that does not open is settled, so that it cannot come again, and said in the journal. One that
+    /// A row that does not open is set aside, so that it cannot come again, and said in the journal. One that
     /// was sealed with another key goes back to the store: the key file may still get it.
+    ///
+    /// When the store has given rows out they are given on, whatever becomes of those that do not open:
+    /// nobody else would ask for the good ones again.
     package func claim(
         _ lane: LaneName, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
     ) async throws(StoreError) -> [OwedPush] {
         let rows = try await engine.claim(lane.description, due: due, limit: limit, classes: classes)
         var pushes: [OwedPush] = []
         pushes.reserveCapacity(rows.count)
-        var broken: [StoredSettlement] = []
-        var closed: [StoredSettlement] = []
+        var (broken, closed) = (0, 0)
         for row in rows {
             func step(_ step: Settlement.Step) -> StoredSettlement {
                 StoredSettlement(
@@ -117,26 +119,44 @@ extension SealedStore: Outbox {
                 pushes.append(owed(row, row: row.row, epoch: row.epoch, lane: lane, instance, message))
             } catch {
                 switch error {
-                case .doesNotOpen: broken.append(step(.settle))
+                case .doesNotOpen:
+                    broken += 1
+                    self.broken.withLock { $0.add(aside: step(.park)) }
                 case .unknownKey:
-                    let later = world.now() + Self.keyWait
-                    closed.append(
-                        step(.retry(notBefore: later, attempt: row.attempt, lane: lane, parked: true)))
+                    closed += 1
+                    let now = world.now()
+                    let later = now + BrokenPushes.wait(of: now.since(row.id.acceptedAt))
+                    let retry = Settlement.Step.retry(
+                        notBefore: later, attempt: row.attempt, lane: lane, parked: true)
+                    self.broken.withLock { $0.add(closed: step(retry)) }
                 }
             }
         }
-        try await giveBack(broken, lane, "owed pushes do not open", .corrupt)
-        try await giveBack(closed, lane, "owed pushes are sealed with a key that is not held", .wrongKey)
+        note("owed pushes do not open and are set aside", broken, lane, .corrupt)
+        note("owed pushes are sealed with a key that is not held", closed, lane, .wrongKey)
+        if broken + closed > 0 { await tellOfBroken() }
         return pushes
     }
 
-    private func giveBack(
-        _ steps: [StoredSettlement], _ lane: LaneName, _ event: StaticString, _ code: StoreError.Code
-    ) async throws(StoreError) {
-        guard !steps.isEmpty else { return }
-        journal.note(
-            event, [.lane: lane, .count: steps.count, .code: ErrorCode(StoreError(code))], level: .error)
-        _ = try await engine.settle(steps, feedback: [], now: world.now())
+    private func note(_ event: StaticString, _ count: Int, _ lane: LaneName, _ code: StoreError.Code) {
+        guard count > 0 else { return }
+        journal.note(event, [.lane: lane, .count: count, .code: ErrorCode(StoreError(code))], level: .error)
+    }
+
+    /// Tells the store what has become of rows that do not open; what it does not hear it is told again with
+    /// the next renewal.
+    private func tellOfBroken() async {
+        let told = broken.withLock { $0 }
+        guard !told.isEmpty else { return }
+        do throws(StoreError) {
+            if !told.aside.isEmpty { _ = try await engine.setAside(told.aside) }
+            if !told.closed.isEmpty {
+                _ = try await engine.settle(told.closed, feedback: [], now: doubted.now.judged)
+            }
+            broken.withLock { $0.remove(told) }
+        } catch {
+            journal.note("broken pushes not set aside", [.code: ErrorCode(error)], level: .warning)
+        }
     }
 
     package func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? {
@@ -144,17 +164,26 @@ extension SealedStore: Outbox {
     }
 
     package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int] {
-        Self.lanes(try await engine.endCustody(before: before, limit: limit))
+        var ended = try await engine.endCustody(before: before, limit: limit)
+        for (text, count) in ended {
+            guard let lane = Aside.lane(text) else { continue }
+            ended[text] = nil
+            ended[lane, default: 0] += count
+        }
+        return Self.lanes(ended)
     }
 
-    package func renew(for span: Duration) async throws(StoreError) { try await engine.renew(for: span) }
+    package func renew(for span: Duration) async throws(StoreError) {
+        try await engine.renew(for: span)
+        await tellOfBroken()
+    }
 
     package func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
-        try await engine.takeOver(lanes.map(\.description), limit: limit)
+        try await engine.takeOver(Self.withAside(lanes), limit: limit)
     }
 
     package func letGo(besides lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
-        try await engine.letGo(besides: lanes.map(\.description), limit: limit)
+        try await engine.letGo(besides: Self.withAside(lanes), limit: limit)
     }
 
     package func enrol(
@@ -169,7 +198,13 @@ extension SealedStore: Outbox {
 
     package func load() async throws(StoreError) -> OutboxLoad {
         let load = try await engine.load()
-        return OutboxLoad(rows: load.rows, bytes: load.bytes, lanes: Self.lanes(load.lanes))
+        let aside = load.lanes.reduce(0) { $0 + (Aside.lane($1.key) == nil ? 0 : $1.value) }
+        return OutboxLoad(rows: load.rows, bytes: load.bytes, lanes: Self.lanes(load.lanes), aside: aside)
+    }
+
+    /// What stands aside of a lane goes with it from owner to owner.
+    private static func withAside(_ lanes: [LaneName]) -> [String] {
+        lanes.map(\.description) + lanes.map { Aside.text($0.description) }
     }
 
     private static func lanes(_ counts: [String: Int]) -> [LaneName: Int] {

@@ -3,11 +3,12 @@ package import PushModel
 extension SealedStore: Registry {
     package func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
         guard !keys.isEmpty else { return [] }
-        let rows = try await engine.find(keys.map(digests.digest), now: world.now())
+        let time = doubted.now
+        let rows = try await engine.find(keys.map(digests.digest), now: time.judged)
         var found: [Record?] = []
         found.reserveCapacity(rows.count)
         for (key, row) in zip(keys, rows) {
-            found.append(try row.flatMap { row throws(StoreError) in try open(row, asked: key) })
+            found.append(row.flatMap { $0.hasEnded(by: time) ? nil : open($0, asked: key) })
         }
         return found
     }
@@ -23,15 +24,14 @@ extension SealedStore: Registry {
             case .owner(let key): .owner(digests.digest(key))
             case .address(let key): .address(digests.digest(key))
             }
-        let rows = try await engine.page(stored, after: revision, limit: limit, now: world.now())
-        var records: [Record] = []
-        for row in rows { if let record = try open(row, asked: nil) { records.append(record) } }
-        return records
+        let time = doubted.now
+        let rows = try await engine.page(stored, after: revision, limit: limit, now: time.judged)
+        return rows.compactMap { $0.hasEnded(by: time) ? nil : open($0, asked: nil) }
     }
 
     package func apply(_ changes: [Change]) async throws(StoreError) -> Applied {
         guard !changes.isEmpty else { return .committed }
-        return try await engine.apply(changes.map(stored), now: world.now())
+        return try await engine.apply(stored(changes), now: doubted.now.judged)
     }
 
     package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
@@ -39,12 +39,39 @@ extension SealedStore: Registry {
     }
 
     package func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {
-        try await engine.forget(owner: digests.digest(owner), limit: limit)
+        let owner = digests.digest(owner)
+        // All of them, ended ones too: what went with them is found by their names.
+        let rows = try await engine.page(
+            .owner(owner), after: 0, limit: limit, now: UnixTime(milliseconds: .min))
+        guard !rows.isEmpty else { return try await engine.forget(owner: owner, limit: limit) }
+        let keys = rows.map(\.key)
+        _ = try await engine.apply(
+            keys.map { .delete($0, if: .any) } + [.deleteBeside(keys)], now: doubted.now.judged)
+        return keys.count
+    }
+
+    package var clock: DoubtedClock? { doubted }
+
+    /// With the changes that follow from them: whoever is forgotten, or has expired, takes along what was
+    /// learned of it. Those come last, so that the index of a refused one is its own.
+    func stored(_ changes: [Change]) -> [StoredChange] {
+        let stored = changes.map(stored)
+        var gone: [Digest16] = []
+        for change in stored {
+            switch change {
+            case .delete(let key, _), .expire(let key, _, _): gone.append(key)
+            case .put(let record, _): if record.state != .live { gone.append(record.key) }
+            case .expireAddress, .deleteBeside: break
+            }
+        }
+        return gone.isEmpty ? stored : stored + [.deleteBeside(gone)]
     }
 
     func stored(_ change: Change) -> StoredChange {
         switch change {
         case .put(let record, let condition): .put(seal(record), if: condition)
+        case .putBeside(let record, let registration, let touched):
+            .put(seal(record, beside: registration), if: .besideLive(touchedNotAfter: touched))
         case .expire(let key, let at, let condition): .expire(digests.digest(key), at: at, if: condition)
         case .expireStored(let digest, let at, let touched):
             .expire(digest, at: at, if: .touchedNotAfter(touched))
@@ -54,22 +81,27 @@ extension SealedStore: Registry {
         }
     }
 
-    private func seal(_ record: Record) -> StoredRecord {
+    private func seal(_ record: Record, beside registration: Digest16? = nil) -> StoredRecord {
         let key = digests.digest(record.key)
         let place = Self.place(record.key.space.text, key)
+        var record = record
+        if !record.key.space.keepsNames { record.key = RecordKey(record.key.space, Secret([])) }
         let body = place.withUnsafeBytes { place in
             sealer.seal(atMost: StoredCodec.size(record), with: place) { StoredCodec.write(record, to: $0) }
         }
         return StoredRecord(
             key: key, space: record.key.space.text, owner: record.owner.map(digests.digest),
-            address: record.address.map(digests.digest), version: record.version, state: record.state,
-            touchedAt: record.touchedAt, expiresAt: record.expiresAt, revision: record.revision, body: body)
+            address: registration ?? record.address.map(digests.digest), version: record.version,
+            state: record.state, touchedAt: record.touchedAt, expiresAt: record.expiresAt,
+            revision: record.revision, body: body)
     }
 
-    /// `nil` for a row whose bytes were changed; the next registration writes it anew.
+    /// `nil` for a row whose bytes were changed, or which names a seal key that the file does not have (at a
+    /// start it has all that were used): the next registration writes it anew, and no other row suffers for
+    /// it.
     ///
     /// - Parameter key: by which it was asked for.
-    private func open(_ row: StoredRecord, asked key: RecordKey?) throws(StoreError) -> Record? {
+    private func open(_ row: StoredRecord, asked key: RecordKey?) -> Record? {
         if case .expired = row.state, row.body.isEmpty {
             return key.map { key in
                 Record(
@@ -87,21 +119,32 @@ extension SealedStore: Registry {
             }
             body = try opened.get()
         } catch {
-            if case .unknownKey = error { throw StoreError(.wrongKey) }
-            journal.note("record does not open", [.code: ErrorCode(StoreError(.corrupt))], level: .error)
+            var code = StoreError.Code.corrupt
+            if case .unknownKey = error { code = .wrongKey }
+            journal.note("record does not open", [.code: ErrorCode(StoreError(code))], level: .error)
             return nil
         }
         guard let content = body.reveal({ StoredCodec.readRecord($0) }) else {
             journal.note("record does not read", [.code: ErrorCode(StoreError(.corrupt))], level: .error)
             return nil
         }
+        let space = Space(text: row.space)
+        guard space.keepsNames || key != nil else { return nil }
         return Record(
-            key: RecordKey(Space(text: row.space), content.name), owner: content.owner,
+            key: space.keepsNames ? RecordKey(space, content.name) : key ?? RecordKey(space, content.name),
+            owner: content.owner,
             address: content.address, version: row.version, state: row.state, touchedAt: row.touchedAt,
             expiresAt: row.expiresAt, revision: row.revision, body: content.body)
     }
 
     static func place(_ space: String, _ key: Digest16) -> [UInt8] {
         Array("records/".utf8) + Array(space.utf8) + [0] + key.bytes
+    }
+}
+
+extension StoredRecord {
+    /// Beside what the engine has passed over already: one that was stamped by a clock that is in doubt.
+    func hasEnded(by time: DoubtedClock.Reading) -> Bool {
+        time.isDoubted && expiresAt <= time.end(of: touchedAt)
     }
 }

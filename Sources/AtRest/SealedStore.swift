@@ -1,5 +1,6 @@
 import Primitives
 package import PushModel
+import Synchronization
 
 /// `Registry` and `Outbox` over any engine: names become digests, bodies and messages are sealed, and nothing
 /// that could speak goes further down (DESIGN §3).
@@ -10,6 +11,9 @@ package final class SealedStore: Sendable {
     let random: RandomStream
     let world: World
     let journal: Journal
+    /// What has become of pushes that do not open, until the store has heard it.
+    let broken = Mutex(BrokenPushes())
+    let doubted: DoubtedClock
 
     /// How long a relay that starts counts as alive before its lease takes over.
     private static let startSpan = Duration.seconds(20)
@@ -30,6 +34,10 @@ package final class SealedStore: Sendable {
         random = RandomStream(world)
         sealer = Sealer(keys: keys, random: random)
         digests = Digests(lookup: keys.lookup)
+        let last = try await engine.lastTime(.look)
+        doubted = DoubtedClock(world, last: last) { step throws(StoreError) in
+            try await engine.lastTime(step)
+        }
         if let upkeep {
             // Told before anything is read: whoever begins to use a newer key, or to copy the store, writes
             // that down and then looks who is there. So one of the two sees the other.

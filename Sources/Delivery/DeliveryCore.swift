@@ -30,8 +30,12 @@ final class DeliveryCore: Sendable {
     let settler: Settler
     let volatile: VolatileLedger
     let reclaim = Reclaim()
+    let hold: Hold
+    let pacer: Pacer
     let table: Mutex<Table>
     let observer: DeliveryObserver
+    /// What custody and records end by.
+    let clock: DoubtedClock
 
     init(
         outbox: any Outbox, registry: any Registry, limits: DeliveryLimits, world: World, journal: Journal,
@@ -43,7 +47,10 @@ final class DeliveryCore: Sendable {
         self.world = world
         self.journal = journal
         self.observer = observer
+        clock = registry.clock ?? DoubtedClock(world)
         firstAttempts = FirstAttempts(limits: limits)
+        hold = Hold(limits: limits, world: world)
+        pacer = Pacer(limits: limits, start: world.instant())
         volatile = VolatileLedger(limits: limits, world: world)
         lease = Lease(outbox: outbox, limits: limits, world: world, journal: journal)
         membership = Membership(outbox: outbox, limits: limits, world: world, journal: journal)

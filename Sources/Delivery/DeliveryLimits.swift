@@ -83,6 +83,25 @@ package struct DeliveryLimits: Sendable {
     /// below the admin door's, for two environments behind each other too.
     package var trialWait: Duration = .seconds(4)
 
+    /// How long a call is held that finds no room, or no store, its reply's wait included: a Zulip server
+    /// gives a call up after 15 s (zulip.md §5), and the way there and back takes some of them.
+    package var hold: Duration = .seconds(12)
+    /// Calls that are held at the same time: an eighth of what a listener lets be under way, so that those
+    /// who wait for the store never keep out those who ask for something else.
+    package var heldCalls = 1_000
+    /// What they keep in memory, all together: four of Zulip's largest calls, thousands of its usual ones.
+    package var heldBytes = 16 << 20
+    /// Between looks on behalf of those who are held when nothing has happened.
+    package var holdPoll: Duration = .seconds(1)
+    /// How far ahead of its pace an origin may be: what is put off arrives at most so much late. Less than
+    /// the longest back-off, for a push that waits longer was put off by a clock that has been set back.
+    package var paceAhead: Duration = .seconds(10 * 60)
+    /// Pushes of one origin that its pace may put off: a twentieth of the outbox's bound by default, so that
+    /// no single origin fills it.
+    package var pacedPushes = 100_000
+    /// Origins whose pace is kept: about 60 bytes each.
+    package var pacedOrigins = 100_000
+
     /// What a peer is told when the outbox is full or the store is out.
     package var overloadedRetryAfter: Duration = .seconds(5)
 

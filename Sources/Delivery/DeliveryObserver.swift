@@ -34,6 +34,12 @@ package struct DeliveryObserver: Sendable {
         self.attempted = attempted
     }
 
+    /// Pushes that do not open, and so are sent by nobody; asked every few seconds, 0 when there are none.
+    package var setAside: @Sendable (Int) -> Void = { _ in }
+
+    /// By how much the wall clock is ahead of what is believed; zero when it is believed. Told at each look.
+    package var clockDoubted: @Sendable (Duration) -> Void = { _ in }
+
     package static let none = DeliveryObserver(laneHalted: { _, _, _ in }, laneResumed: { _ in })
 
     func noApp(_ instance: ConfiguredName) {
@@ -48,6 +54,14 @@ package struct DeliveryObserver: Sendable {
     func refused(_ error: StoreError) {
         Counter(label: "sealbell_intake_refused_total", dimensions: [("code", error.code.rawValue)])
             .increment()
+    }
+
+    /// A call waits for room, or for the store.
+    func held() { Counter(label: "sealbell_calls_held_total").increment() }
+
+    /// Pushes that their origin's pace puts off.
+    func paced(_ lane: LaneName) {
+        Counter(label: "sealbell_pushes_paced_total", dimensions: [("lane", lane.description)]).increment()
     }
 
     /// Volatile pushes that had no room, or that a stop had no time for.

@@ -57,6 +57,7 @@ package final class DeliveryService: Service {
     private let core: DeliveryCore
     /// Rung when the lanes' counts are to be set right.
     private let recountDue = Bell()
+    private let isClockDoubted = Atomic<Bool>(false)
     private let starts: AsyncStream<any LaneDoor>
     private let startLane: AsyncStream<any LaneDoor>.Continuation
     /// For roles whose pushes the store keeps.
@@ -128,6 +129,9 @@ package final class DeliveryService: Service {
     /// Why the store takes no commits; `nil` while it does. A store that can still be read may say so late.
     package var storeFault: StoreError.Code? { core.lease.storeFault }
 
+    /// What custody and records end by.
+    package var clock: DoubtedClock { core.clock }
+
     /// Settlements that wait for the store.
     package var settleBacklog: Int { core.settler.backlog }
 
@@ -142,10 +146,21 @@ package final class DeliveryService: Service {
         // From the first moment on: replies hang on it, and the first renewal may take a store its time.
         async let _: Void = tickLoop()
         try await core.lease.renew()
+        // Before anything can end: what the store knows of time outlives this process from here on.
+        try await core.clock.keep()
         await core.membership.renew()
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.core.settler.run { self.core.lane($0)?.landed($1, due: $2) } }
-            group.addTask { await self.core.lease.run { self.core.membership.beat() } }
+            group.addTask {
+                await self.core.settler.run(settled: { self.core.hold.stir() }) {
+                    self.core.lane($0)?.landed($1, due: $2)
+                }
+            }
+            group.addTask {
+                await self.core.lease.run(recovered: { self.core.hold.stir() }) {
+                    self.core.membership.beat()
+                }
+            }
+            group.addTask { await self.core.hold.run() }
             group.addTask { await self.core.membership.run() }
             group.addTask { await self.recountLoop() }
             group.addTask { await self.sweepLoop() }
@@ -236,6 +251,7 @@ package final class DeliveryService: Service {
     }
 
     private func correctLanes(_ load: OutboxLoad) {
+        core.observer.setAside(load.aside)
         for lane in core.table.withLock({ Array($0.lanes.values) }) {
             lane.correct(parked: load.lanes[lane.name] ?? 0)
         }
@@ -246,11 +262,12 @@ package final class DeliveryService: Service {
     private func sweepLoop() async {
         var sweepsAt = core.world.instant()
         while !Task.isCancelled {
-            let now = core.world.now()
+            let now = lookAtClock()
             do throws(StoreError) {
                 try await takeOver()
                 if core.world.instant() >= sweepsAt {
                     sweepsAt = core.world.instant() + core.limits.sweepEvery
+                    try await core.clock.keep()
                     try await letGo()
                     try await endCustody(before: now)
                     _ = try await core.registry.purge(before: now, limit: core.limits.sweepRows)
@@ -260,6 +277,19 @@ package final class DeliveryService: Service {
             }
             do { try await core.world.sleep(core.world.instant() + untilNextLook()) } catch { return }
         }
+    }
+
+    /// What things end by now; says when the wall clock is not believed, and when it is again.
+    private func lookAtClock() -> UnixTime {
+        let time = core.clock.now
+        let wasDoubted = isClockDoubted.exchange(time.isDoubted, ordering: .relaxed)
+        if time.isDoubted, !wasDoubted {
+            core.journal.note("wall clock is not believed", [.after: time.ahead], level: .error)
+        } else if wasDoubted, !time.isDoubted {
+            core.journal.note("wall clock is believed again")
+        }
+        core.observer.clockDoubted(time.ahead)
+        return time.judged
     }
 
     /// Three to five quarters of the span: processes that were started together drift apart.

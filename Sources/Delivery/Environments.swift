@@ -3,11 +3,17 @@ import Synchronization
 
 /// Which of Apple's environments an address belongs to, learned from acceptances (DESIGN §4).
 ///
-/// A room of the core holds address → environment, written at the first acceptance only. An address that was
-/// never accepted is tried in production first and, on `BadDeviceToken`, in the sandbox once, as part of the
-/// first attempt.
+/// A room of the core holds address → environment, written at the first acceptance, and once a month after
+/// it. It stands beside the registration that the accepted push was for, and goes with it; what nothing is
+/// accepted for any more goes after three months. The name is made of app and token, and its body holds
+/// neither. An address that was never accepted is tried in production first and, on `BadDeviceToken`, in the
+/// sandbox once, as part of the first attempt.
 package enum Environments {
-    static let space = Space(core: "environment")
+    static let space = Space.learned
+    /// How long it is known without an acceptance.
+    static let life = Duration.seconds(90 * 86_400)
+    /// How old it is when an acceptance writes it again: so no push but one a month pays for it.
+    static let fresh = Duration.seconds(30 * 86_400)
 
     /// app ‖ 0 ‖ token. The app's name cannot hold a zero byte.
     package static func key(app: ConfiguredName, address: Secret) -> RecordKey {
@@ -22,8 +28,13 @@ package enum Environments {
     }
 
     static func record(_ key: RecordKey, _ environment: Environment, now: UnixTime) -> Record {
-        Record(key: key, touchedAt: now, body: Secret([environment == .production ? 0 : 1]))
+        Record(
+            key: key, touchedAt: now, expiresAt: now + life,
+            body: Secret([environment == .production ? 0 : 1]))
     }
+
+    /// Whether an acceptance should write it again.
+    static func isOld(_ record: Record, now: UnixTime) -> Bool { now.since(record.touchedAt) >= fresh }
 
     static func read(_ record: Record) -> Environment? {
         record.body.reveal { bytes in
@@ -53,7 +64,11 @@ extension DeliveryCore {
         if entry.push.custody == .volatile { return learnedInMemory(from: answer, for: entry) }
         let key = Environments.key(app: lane.app, address: entry.push.message.address)
         if answer.outcome == .accepted {
-            return .change(.put(Environments.record(key, lane.environment, now: world.now()), if: .absent))
+            let now = world.now()
+            return .change(
+                .putBeside(
+                    Environments.record(key, lane.environment, now: now), registration: entry.push.record,
+                    notTouchedAfter: now - Environments.fresh))
         }
         guard answer.reason == .badDeviceToken, lane.environment == .production else { return .nothing }
         do {
@@ -67,6 +82,14 @@ extension DeliveryCore {
         }
         let other = LaneName(app: lane.app, service: .apns, environment: .sandbox)
         return self.lane(other).map { .goesOn($0) } ?? .nothing
+    }
+
+    /// What is known of an address that the push service does not know any more.
+    func unlearned(of push: OwedPush, _ judged: Judgement) -> [Change] {
+        guard judged.first == .unregistered, push.custody == .durable, push.lane.service == .apns,
+            table.withLock({ $0.apps.learns(push.lane.app) })
+        else { return [] }
+        return [.delete(Environments.key(app: push.lane.app, address: push.message.address), if: .any)]
     }
 
     /// Not even a digest of a volatile push's address reaches the store.

@@ -5,51 +5,98 @@ import Synchronization
 package enum IntakeRefusal<Failure: PushError>: Error {
     /// The role's own refusal: a change did not meet its condition.
     case refused(Failure)
-    /// The outbox is full or the store is out: try again later. Nothing was written.
+    /// The outbox is full or the store is out, and was for as long as the call could be held. Nothing was
+    /// written, or nothing is known of it.
     case overloaded(retryAfter: Duration)
+    /// As much as may waits for this origin's pace already. Nothing was written.
+    case tooFarAhead(retryAfter: Duration)
 }
 
 /// Takes a role's verdict in: one commit, then the lanes, then the reply (DESIGN §2.3, §2.6).
 package struct Intake: Sendable {
-    private let core: DeliveryCore
+    let core: DeliveryCore
 
     init(core: DeliveryCore) { self.core = core }
 
+    /// - Parameter perMinute: pushes a minute at which this origin's leave; 0: at once. A call's pushes have
+    ///   one origin. Divided among the relays on one store.
+    /// - Parameter stay: the call's, where it began before.
     /// - Returns: the reply that the verdict plans, once its commit stands on stable storage.
     package func admit<Reply, Failure>(
-        _ verdict: Verdict<Reply, Failure>, instance: ConfiguredName
+        _ verdict: Verdict<Reply, Failure>, instance: ConfiguredName, perMinute: Int = 0, stay: Stay? = nil
     ) async throws(IntakeRefusal<Failure>) -> Reply {
         guard !verdict.pushes.isEmpty || !verdict.changes.isEmpty else {
-            return await reply(verdict.reply, Taken(pushes: [], term: 0, isHeld: false))
+            let taken = Taken(pushes: [], term: 0, isHeld: false)
+            return await reply(verdict.reply, taken, until: nil)
         }
-        let routes: [Route]
-        let accepted: Accepted
+        let stay = stay ?? self.stay(bytes: verdict.pushes.reduce(0) { $0 + $1.message.bytes })
+        let slots = try slots(verdict, of: instance, perMinute)
+        let asked: (accepted: Accepted, routes: [Route], term: Int, isHeld: Bool)
+        do throws(StoreError) {
+            asked = try await hold(stay, while: { verdict.canBeAskedAgain(after: $0) }) {
+                () throws(StoreError) in
+                try await ask(verdict, of: instance, slots)
+            }
+        } catch {
+            throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+        }
+        switch asked.accepted {
+        case .committed(let admissions):
+            let taken = Taken(
+                pushes: Array(zipped(asked.routes, admissions)), term: asked.term, isHeld: asked.isHeld)
+            return await reply(verdict.reply, taken, until: stay.until)
+        case .refused(let index):
+            if asked.isHeld { core.reclaim.end() }
+            guard let refusal = verdict.refusal else {
+                throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+            }
+            throw .refused(refusal(index))
+        }
+    }
+
+    /// Asks the store once.
+    private func ask<Reply, Failure>(
+        _ verdict: Verdict<Reply, Failure>, of instance: ConfiguredName, _ slots: [UnixTime?]
+    ) async throws(StoreError) -> (accepted: Accepted, routes: [Route], term: Int, isHeld: Bool) {
         let held = core.reclaim.begin()
         let term = core.lease.term
         do throws(StoreError) {
-            routes = try await route(verdict.pushes, of: instance, inMemory: held)
+            let routes = try await route(verdict.pushes, slots, of: instance, inMemory: held)
             let items = zip(verdict.pushes, routes).compactMap { push, route -> Acceptance.Item? in
-                route.lane.map { Acceptance.Item(push: push, lane: $0.name, parked: route.parked) }
+                route.lane.map {
+                    Acceptance.Item(
+                        push: push, lane: $0.name, parked: route.parked, notBefore: route.notBefore)
+                }
             }
-            accepted = try await core.outbox.accept(
+            let accepted = try await core.outbox.accept(
                 Acceptance(instance: instance, items: items, changes: verdict.changes))
+            return (accepted, routes, term, held)
         } catch {
             if held { core.reclaim.end() }
             core.reclaim.note(error)
             core.lease.note(error)
             core.observer.refused(error)
-            throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+            throw error
         }
-        switch accepted {
-        case .committed(let admissions):
-            let taken = Taken(pushes: Array(zipped(routes, admissions)), term: term, isHeld: held)
-            return await reply(verdict.reply, taken)
-        case .refused(let index):
-            if held { core.reclaim.end() }
-            guard let refusal = verdict.refusal else {
-                throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
-            }
-            throw .refused(refusal(index))
+    }
+
+    /// Until when each push is put off; `nil`: not at all. Promised once for a call, however often the store
+    /// is asked.
+    private func slots<Reply, Failure>(
+        _ verdict: Verdict<Reply, Failure>, of instance: ConfiguredName, _ perMinute: Int
+    ) throws(IntakeRefusal<Failure>) -> [UnixTime?] {
+        guard perMinute > 0, let first = verdict.pushes.first else {
+            return Array(repeating: nil, count: verdict.pushes.count)
+        }
+        let among = core.membership.relays
+        let now = core.world.now()
+        let verdict = core.pacer.take(
+            verdict.pushes.map { ($0.pushClass, $0.custodyEnds.since(now)) },
+            of: core.outbox.digest(ofOrigin: first.origin, at: instance),
+            perMinute: (perMinute + among - 1) / among, now: core.world.instant())
+        switch verdict {
+        case .slots(let slots): return slots.map { $0 == .zero ? nil : now + $0 }
+        case .refused(let retryAfter): throw .tooFarAhead(retryAfter: retryAfter)
         }
     }
 
@@ -58,6 +105,8 @@ package struct Intake: Sendable {
         var lane: (any LaneDoor)?
         var parked = false
         var environmentKnown = true
+        /// Its origin's pace puts it off until then.
+        var notBefore: UnixTime?
     }
 
     /// What one commit brought.
@@ -71,7 +120,7 @@ package struct Intake: Sendable {
 
     /// - Parameter inMemory: false: all are written as parked.
     private func route(
-        _ pushes: [Push], of instance: ConfiguredName, inMemory: Bool
+        _ pushes: [Push], _ slots: [UnixTime?], of instance: ConfiguredName, inMemory: Bool
     ) async throws(StoreError) -> [Route] {
         var routes: [Route] = []
         routes.reserveCapacity(pushes.count)
@@ -88,6 +137,7 @@ package struct Intake: Sendable {
             }
         }
         if !learning.isEmpty { try await learnRoutes(&routes, learning, pushes) }
+        for (index, slot) in slots.enumerated() { routes[index].notBefore = slot }
         decidePlaces(&routes, pushes, instance, inMemory)
         return routes
     }
@@ -111,7 +161,9 @@ package struct Intake: Sendable {
                 origin = core.outbox.digest(ofOrigin: push.origin, at: instance)
                 last = (push.origin, origin)
             }
-            routes[index].parked = !inMemory || !lane.wouldHold(push.pushClass, origin: origin)
+            routes[index].parked =
+                !inMemory || routes[index].notBefore != nil
+                || !lane.wouldHold(push.pushClass, origin: origin)
         }
     }
 
@@ -121,10 +173,12 @@ package struct Intake: Sendable {
     ) async throws(StoreError) {
         let found = try await core.registry.find(
             learning.map { Environments.key(app: $0.app, address: pushes[$0.index].message.address) })
+        let now = core.world.now()
         for ((index, app), record) in zip(learning, found) {
             let known = record.flatMap(Environments.read)
             let name = LaneName(app: app, service: .apns, environment: known ?? .production)
-            routes[index] = Route(lane: core.lane(name), environmentKnown: known != nil)
+            let isKnown = record.map { known != nil && !Environments.isOld($0, now: now) } ?? false
+            routes[index] = Route(lane: core.lane(name), environmentKnown: isKnown)
         }
     }
 
@@ -134,35 +188,40 @@ package struct Intake: Sendable {
         return routes.map { ($0, $0.lane == nil ? nil : next.next()) }
     }
 
-    private func reply<Reply>(_ plan: ReplyPlan<Reply>, _ taken: Taken) async -> Reply {
+    /// - Parameter until: when the call's stay ends; `nil`: it has waited for nothing.
+    private func reply<Reply>(
+        _ plan: ReplyPlan<Reply>, _ taken: Taken, until: ContinuousClock.Instant?
+    ) async -> Reply {
         switch plan {
         case .now(let reply):
             handOver(taken)
             return reply
         case .afterFirstAttempt(let deadline, let compose):
             let pushes = taken.pushes
+            let now = core.world.instant()
+            // What the call was held for is gone from what its reply may wait.
+            let wait = until.map { core.limits.hold > .zero ? min(deadline, $0 - now) : deadline } ?? deadline
             let group =
-                pushes.isEmpty
-                ? nil
-                : core.firstAttempts.group(
-                    count: pushes.count, deadline: core.world.instant() + deadline)
+                pushes.isEmpty ? nil : core.firstAttempts.group(count: pushes.count, deadline: now + wait)
             guard let group else {
                 handOver(taken)
                 return compose(pushes.map { $0.admission == nil ? .dropped : .pending })
             }
             // Watched before the lane has the push, so that no answer can come too early.
             for (index, (route, admission)) in pushes.enumerated() {
-                watch(admission, at: index, of: route, in: group, deadline: deadline)
+                watch(admission, at: index, of: route, in: group, deadline: wait)
             }
             handOver(taken)
             return compose(await group.wait())
         }
     }
 
+    /// Nobody waits for a push that is put off, nor for the repeat of one that would be.
     private func watch(
         _ admission: Admission?, at index: Int, of route: Route, in group: FirstAttempts.Group,
         deadline: Duration
     ) {
+        let wait = route.notBefore == nil ? route.lane?.expectedWait() : nil
         switch admission {
         case nil: group.note(.dropped, at: index)
         case .repeated(_, let first?)?: group.note(.known(first), at: index)
@@ -170,11 +229,10 @@ package struct Intake: Sendable {
             if let known = core.firstAttempts.known(id) {
                 group.note(known, at: index)
             } else {
-                watch(id, in: route.lane?.expectedWait(), at: index, group, deadline)
+                watch(id, in: wait, at: index, group, deadline)
             }
         case .owed(let push)?:
-            let wait = route.parked ? nil : route.lane?.expectedWait()
-            watch(push.id, in: wait, at: index, group, deadline)
+            watch(push.id, in: route.parked ? nil : wait, at: index, group, deadline)
         }
     }
 
@@ -189,9 +247,17 @@ package struct Intake: Sendable {
         }
     }
 
+    /// What one commit gives to one lane.
+    private struct Handed {
+        let lane: any LaneDoor
+        var held: [LaneQueue.Entry] = []
+        var parked: [PushClass] = []
+        var putOff: [(pushClass: PushClass, due: UnixTime)] = []
+    }
+
     private func handOver(_ taken: Taken) {
         defer { if taken.isHeld { core.reclaim.end() } }
-        var entries: [LaneName: (lane: any LaneDoor, held: [LaneQueue.Entry], parked: [PushClass])] = [:]
+        var entries: [LaneName: Handed] = [:]
         for (route, admission) in taken.pushes {
             guard let routed = route.lane, let admission else { continue }
             // A reload may have replaced the lane while the commit was made.
@@ -199,8 +265,11 @@ package struct Intake: Sendable {
             switch admission {
             case .repeated: core.observer.repeated(lane.name)
             case .owed(let push):
-                var here = entries[lane.name] ?? (lane, [], [])
-                if route.parked {
+                var here = entries[lane.name] ?? Handed(lane: lane)
+                if let due = route.notBefore {
+                    here.putOff.append((push.pushClass, due))
+                    core.observer.paced(lane.name)
+                } else if route.parked {
                     here.parked.append(push.pushClass)
                 } else {
                     here.held.append(
@@ -211,6 +280,31 @@ package struct Intake: Sendable {
                 entries[lane.name] = here
             }
         }
-        for (lane, held, parked) in entries.values { lane.admit(held, parked: parked) }
+        for handed in entries.values {
+            handed.lane.putOff(handed.putOff)
+            handed.lane.admit(handed.held, parked: handed.parked)
+        }
+    }
+}
+
+extension Verdict {
+    /// Whether the same verdict may be asked for once more after that fault.
+    ///
+    /// When an answer was lost, the first asking may stand: then the marks must name it, and no change may be
+    /// judged by what it has made itself.
+    fileprivate func canBeAskedAgain(after error: StoreError) -> Bool {
+        guard error.retry == .later, !pushes.isEmpty else { return false }
+        return error.code != .uncertain
+            || changes.isEmpty && pushes.allSatisfy { $0.repeatIdentity != nil }
+    }
+}
+
+extension ProviderMessage {
+    /// Of payload and address, in memory.
+    fileprivate var bytes: Int {
+        switch self {
+        case .apns(let message): message.payload.count + message.token.count
+        case .fcm(let message): message.data.count + message.address.count
+        }
     }
 }

@@ -14,12 +14,12 @@ struct Judgement: Sendable {
     var isSpentCall = false
 
     /// - Parameter outcome: the answer's outcome after the protocol's override.
+    /// - Parameter doubt: how far the clock is ahead of the time by which custody of this push ends.
     /// - Parameter spares: the lane meets so many target faults that no registration may be blamed.
     /// - Parameter unreached: how often in a row no service had looked at the push before.
     static func of(
         _ push: OwedPush, answer: Answer, outcome: Outcome, spares: Bool, now: UnixTime,
-        limits: DeliveryLimits,
-        random: UInt64, unreached: Int = 0
+        doubt: Duration = .zero, limits: DeliveryLimits, random: UInt64, unreached: Int = 0
     ) -> Judgement {
         switch outcome {
         case .accepted: return Judgement(step: .settle, first: .accepted)
@@ -39,7 +39,7 @@ struct Judgement: Sendable {
                 guard push.attempt + 1 < limits.renewedAttempts else {
                     return Judgement(step: .settle, first: .rejected)
                 }
-                return again(push, answer, after: nil, now: now, limits, random, unreached)
+                return again(push, answer, after: nil, now: now, doubt, limits, random, unreached)
             }
             var judged = Judgement(step: .settle, first: .unregistered)
             if let record = push.record {
@@ -51,13 +51,13 @@ struct Judgement: Sendable {
             if answer.fate == .unknown, push.pushClass == .urgent {
                 return Judgement(step: .settle, first: .retry, isSpentCall: true)
             }
-            return again(push, answer, after: after, now: now, limits, random, unreached)
+            return again(push, answer, after: after, now: now, doubt, limits, random, unreached)
         }
     }
 
     private static func again(
-        _ push: OwedPush, _ answer: Answer, after: Duration?, now: UnixTime, _ limits: DeliveryLimits,
-        _ random: UInt64, _ unreached: Int
+        _ push: OwedPush, _ answer: Answer, after: Duration?, now: UnixTime, _ doubt: Duration,
+        _ limits: DeliveryLimits, _ random: UInt64, _ unreached: Int
     ) -> Judgement {
         // A push that was never processed has not been attempted. Its wait grows all the same, for a peer may
         // refuse this one alone, but not so far that it would leave memory.
@@ -68,7 +68,7 @@ struct Judgement: Sendable {
             floorCap: limits.retryAfterCap)
         let step = isAttempt ? attempt : max(attempt, unreached + 1)
         let notBefore = now + backoff.delay(afterAttempt: step, asked: after, random: random)
-        guard notBefore < push.custodyEnds else {
+        guard notBefore - doubt < push.custodyEnds else {
             return Judgement(step: .settle, first: .retry, custodyEnds: true)
         }
         return retry(push, attempt: attempt, at: notBefore, now: now, first: .retry, limits: limits)

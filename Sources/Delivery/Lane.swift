@@ -61,7 +61,9 @@ final class Lane<P: Provider>: LaneDoor {
         let (now, instant) = (core.world.now(), core.world.instant())
         let isLeased = core.lease.grant() != nil
         let isCongested = core.settler.isCongested
+        let time = core.clock.now
         let snapshot = change { state in
+            state.doubted = time.isDoubted ? time : nil
             let actions = state.tick(
                 now: now, instant: instant, seconds: seconds, isLeased: isLeased, isCongested: isCongested)
             return ((state.queue.count + state.shelf.count, state.parked, state.isStopping), actions)
@@ -74,6 +76,10 @@ final class Lane<P: Provider>: LaneDoor {
 
     func landed(_ pushClass: PushClass, due: UnixTime) {
         state.withLock { $0.noteParked(pushClass, due: due) }
+    }
+
+    func putOff(_ pushes: [(pushClass: PushClass, due: UnixTime)]) {
+        state.withLock { state in for (pushClass, due) in pushes { state.putOff.add(pushClass, due: due) } }
     }
 
     func setCredential(fault: Reason?) {
@@ -200,7 +206,9 @@ final class Lane<P: Provider>: LaneDoor {
             if count > 0 { core.journal.note("lease ran out", [.lane: name, .count: count], level: .warning) }
         }
         let (now, instant) = (core.world.now(), core.world.instant())
+        let time = core.clock.now
         let entry = change { state -> (LaneQueue.Entry?, LaneState.Actions) in
+            state.doubted = time.isDoubted ? time : nil
             guard let grant else { return state.takeVolatile(now: now, instant: instant, core.limits) }
             // The lease ran out and was renewed since: what stands here may have been given to another.
             guard state.term == grant.term else {
@@ -274,11 +282,11 @@ final class Lane<P: Provider>: LaneDoor {
             }
             var judged = Judgement.of(
                 entry.push, answer: answer, outcome: outcome, spares: state.breaker.sparesRegistrations,
-                now: now,
+                now: now, doubt: now.since(state.custodyTime(of: entry.push, now)),
                 limits: core.limits, random: random, unreached: entry.unreached)
             core.observer.attempted?(Attempt(entry.push, answer, outcome, .init(judged.step), at: now))
             let hasFeedback = !judged.feedback.isEmpty
-            judged.feedback += learned
+            judged.feedback += learned + core.unlearned(of: entry.push, judged)
             var again = entry
             // What halts a lane may be this push alone: the first probe is another.
             again.isProbe = entry.isProbe || actions.breaker != .none

@@ -11,6 +11,9 @@ protocol LaneDoor: AnyObject, Sendable {
     func tick(seconds: Double)
     /// The store now holds one more push of this lane as parked.
     func landed(_ pushClass: PushClass, due: UnixTime)
+    /// Pushes of this lane that the store holds as parked and that their origin's pace has put off until
+    /// then.
+    func putOff(_ pushes: [(pushClass: PushClass, due: UnixTime)])
     /// The store's own count of this lane's parked pushes.
     func correct(parked: Int)
     /// The fault that halted the lane's credential; `nil` when it works again.

@@ -211,6 +211,9 @@ package struct LaneQueue: Sendable {
         return ended
     }
 
+    /// When custody ends next is to be looked for anew.
+    package mutating func forgetCustody() { custodyHolds = .distantPast }
+
     private mutating func insert(_ entry: Entry, now: UnixTime) {
         note(entry)
         if entry.push.notBefore > now {

@@ -36,6 +36,8 @@ struct LaneState: Sendable {
     var wallClock = WallClock()
     /// Until when a lane that stops sends what is volatile.
     var drainUntil: ContinuousClock.Instant?
+    /// What custody ends by instead of a wall clock that is in doubt; `nil`: it is believed.
+    var doubted: DoubtedClock.Reading?
     /// The lane has ended: what comes now is too late.
     var isOver = false
     var breaker: Breaker
@@ -43,6 +45,8 @@ struct LaneState: Sendable {
     var reach: Reach
     /// Parked rows in the store, as far as this process knows.
     var parked = 0
+    /// Parked rows beside them that the pace has put off.
+    var putOff = PutOff()
     /// Not before then is the store asked again for parked pushes of each class.
     var claimNotBefore: [UnixTime] = [.distantPast, .distantPast, .distantPast]
     var isClaiming = false
@@ -138,16 +142,18 @@ struct LaneState: Sendable {
         return actions
     }
 
-    /// A push that the store holds as parked, due then.
-    mutating func noteParked(_ pushClass: PushClass, due: UnixTime) {
-        parked += 1
-        parkedSinceClaim += 1
+    /// Pushes that the store holds as parked, due then.
+    mutating func noteParked(_ pushClass: PushClass, due: UnixTime, count: Int = 1) {
+        guard count > 0 else { return }
+        parked += count
+        parkedSinceClaim += count
         let level = Int(pushClass.rawValue)
         claimNotBefore[level] = min(claimNotBefore[level], due)
     }
 
     /// The store's own count.
     mutating func correct(parked count: Int) {
+        let count = max(0, count - putOff.total)
         // More than we know of came by another way: from a dead process, or from a lane before this one.
         if count > parked { for level in claimNotBefore.indices { claimNotBefore[level] = .distantPast } }
         parked = count
@@ -202,7 +208,7 @@ struct LaneState: Sendable {
                 park(entry, &actions)
                 continue
             }
-            guard entry.push.custodyEnds > now else {
+            guard entry.push.custodyEnds > custodyTime(of: entry.push, now) else {
                 end(entry, reason: .rejected, &actions)
                 continue
             }
@@ -242,12 +248,15 @@ struct LaneState: Sendable {
         let present = Double(answersInTick) / seconds
         rate = queue.readyCount + parked > 0 ? rate * 0.8 + present * 0.2 : max(rate, present)
         answersInTick = 0
+        for (pushClass, count) in putOff.take(upTo: now, within: longestWait) {
+            noteParked(pushClass, due: now, count: count)
+        }
         let pace = throttle.tick() ? PaceChange.atFullSpeed : .none
         var actions = isLeased ? Actions() : dropMemory()
         actions.pace = pace
         heed(now, instant)
         queue.wake(now: now, within: longestWait)
-        for entry in queue.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
+        for entry in removeEnded(now) { end(entry, reason: .rejected, &actions) }
         for entry in shelf.removeEnded(now: now) { end(entry, reason: .rejected, &actions) }
         unshelve(now: now)
         if let end = turnsEnd, end <= instant, !isHalted {
@@ -260,6 +269,23 @@ struct LaneState: Sendable {
         actions.reach = reach.tick(work(isHeldUp: !isLeased || isCongested), at: instant)
         actions.reason = lastFault ?? .notReached
         return actions
+    }
+
+    /// The time that says whether custody of a push has ended. Volatile pushes move with the clock
+    /// (``WallClock``), for none is older than this process.
+    func custodyTime(of push: OwedPush, _ now: UnixTime) -> UnixTime {
+        guard let doubted, push.custody == .durable else { return now }
+        return min(now, doubted.end(of: push.id.acceptedAt))
+    }
+
+    private mutating func removeEnded(_ now: UnixTime) -> [LaneQueue.Entry] {
+        guard let doubted else { return queue.removeEnded(now: now) }
+        let ended = queue.remove { entry in
+            let time = entry.push.custody == .durable ? doubted.end(of: entry.push.id.acceptedAt) : now
+            return entry.push.custodyEnds <= min(now, time)
+        }
+        queue.forgetCustody()
+        return ended
     }
 
     /// The lease has run out: another process may own these rows by now. They go back to the store, which

@@ -66,12 +66,17 @@ final class Lease: Sendable {
 
     /// Renews until cancelled. A failure is tried again at the next beat: three fit before the lease ends.
     ///
+    /// - Parameter recovered: told of a renewal behind a fault.
     /// - Parameter beat: told before each renewal.
-    func run(beat: () -> Void) async {
+    func run(recovered: () -> Void = {}, beat: () -> Void) async {
         while !Task.isCancelled {
             do { try await world.sleep(world.instant() + limits.renewEvery) } catch { return }
             beat()
-            do { try await renew() } catch {
+            let wasOut = storeFault != nil
+            do {
+                try await renew()
+                if wasOut { recovered() }
+            } catch {
                 journal.note("lease not renewed", [.code: ErrorCode(error)], level: .error)
             }
         }

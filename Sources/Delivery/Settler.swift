@@ -107,8 +107,9 @@ final class Settler: Sendable {
 
     /// Settles until closed, in a cancelled task too: answers are owed to their pushes.
     ///
+    /// - Parameter settled: told of each commit: rows may have gone.
     /// - Parameter landed: told of each push that the store now holds as parked.
-    func run(landed: (LaneName, PushClass, UnixTime) -> Void) async {
+    func run(settled: () -> Void = {}, landed: (LaneName, PushClass, UnixTime) -> Void) async {
         var failures = 0
         while true {
             let batch = state.withLock { Array($0.items.prefix(limits.settleBatch)) }
@@ -122,6 +123,7 @@ final class Settler: Sendable {
                     batch.map(\.settlement), feedback: batch.flatMap(\.feedback))
                 failures = 0
                 takeOut(batch, ours)
+                settled()
                 for (item, isOurs) in zip(batch, ours) {
                     item.committed?()
                     if isOurs, let (lane, due) = item.settlement.parks {

@@ -1,4 +1,5 @@
 package import Delivery
+import NIOCore
 package import PushModel
 import WireFormats
 package import ZulipPush
@@ -8,8 +9,8 @@ package struct ZulipFace: HTTPFace {
     package let name: ConfiguredName
     private let relay: ZulipRelay
     private let intake: Intake
-    /// Pushes a minute of one origin (DESIGN §5), over all relays on the store.
-    private let pushes: RateLimiter<UUIDText>
+    /// Pushes a minute of one origin (DESIGN §5): the pace at which they leave.
+    private let pushesPerMinute: Int
     /// Sign-ups, transfers and challenges a minute of the whole instance: each is open to anybody, and a
     /// challenge makes the relay fetch from a host. Divided among all relays on the store.
     private let signUps: RateLimiter<Int>
@@ -17,7 +18,7 @@ package struct ZulipFace: HTTPFace {
 
     package static let signUpsPerMinute = 60
 
-    /// - Parameter pushesPerMinute: of each origin; 0: no limit.
+    /// - Parameter pushesPerMinute: of each origin that has no quota of its own; 0: no limit.
     /// - Parameter relays: how many relays share the store, and the limits with it.
     /// - Parameter observe: hears what the role counts.
     package init(
@@ -28,7 +29,7 @@ package struct ZulipFace: HTTPFace {
         self.name = name
         self.relay = relay
         self.intake = intake
-        pushes = RateLimiter(perMinute: pushesPerMinute, world: world, relays: relays)
+        self.pushesPerMinute = pushesPerMinute
         signUps = RateLimiter(perMinute: signUpsPerMinute, capacity: 1, world: world, relays: relays)
         self.observe = observe
     }
@@ -75,14 +76,13 @@ package struct ZulipFace: HTTPFace {
                 body: body)
         }
         if request.credentials == nil { try take(signUps.take(1, of: 0)) }
-        let verdict = try await relay.receive(request)
-        // Counted only now, when the origin has proved who it is: nobody can use up another's share.
-        if let origin = request.credentials?.id {
-            try take(pushes.take(verdict.pushes.count, of: origin, quota: verdict.quota))
-        }
+        let stay = intake.stay(bytes: inbound.body.readableBytes)
+        let verdict = try await receive(request, stay)
         for note in verdict.notes { observe(note) }
         do throws(IntakeRefusal<ZulipError>) {
-            return try await intake.admit(verdict, instance: name)
+            // Counted only now, when the origin has proved who it is: nobody can use up another's share.
+            return try await intake.admit(
+                verdict, instance: name, perMinute: verdict.quota ?? pushesPerMinute, stay: stay)
         } catch {
             switch error {
             case .refused(let refusal): throw refusal
@@ -90,7 +90,21 @@ package struct ZulipFace: HTTPFace {
                 var refusal = ZulipError(.overloaded)
                 refusal.retryAfter = retryAfter
                 throw refusal
+            case .tooFarAhead(let retryAfter):
+                var refusal = ZulipError(.rateLimited)
+                refusal.retryAfter = retryAfter
+                throw refusal
             }
+        }
+    }
+
+    /// Judges a request. A `notify` waits for a store that is out: a server asks for a message once.
+    private func receive(
+        _ request: ZulipInbound, _ stay: Stay
+    ) async throws(ZulipError) -> Verdict<ZulipReply, ZulipError> {
+        guard case .notify = request.call else { return try await relay.receive(request) }
+        return try await intake.hold(stay, while: { $0.code == .overloaded }) { () throws(ZulipError) in
+            try await relay.receive(request)
         }
     }
 

@@ -35,6 +35,8 @@ struct MemoryState {
 
     let rowLimit: Int
     let byteLimit: Int
+    let share: AppShare
+    var owedByApp = OwedByApp()
     var records: [Digest16: StoredRecord] = [:]
     var revision: UInt64 = 0
     var rows: [Int64: Row] = [:]
@@ -52,7 +54,8 @@ struct MemoryState {
     var members = MemberTable()
     var settings: [String: [UInt8]] = [:]
 
-    init(rowLimit: Int, byteLimit: Int) {
+    init(rowLimit: Int, byteLimit: Int, share: AppShare) {
+        self.share = share
         self.rowLimit = rowLimit
         self.byteLimit = byteLimit
     }
@@ -77,7 +80,7 @@ struct MemoryState {
     }
 
     mutating func purge(_ before: UnixTime, _ limit: Int) -> Int {
-        remove(limit) { $0.expiresAt < before }
+        remove(limit) { $0.expiresAt < before } + remove(limit) { $0.space == Space.retired.text }
     }
 
     mutating func forget(_ owner: Digest16, _ limit: Int) -> Int { remove(limit) { $0.owner == owner } }
@@ -103,6 +106,9 @@ struct MemoryState {
         switch change {
         case .put(var new, let condition):
             guard isMet(condition, new.key, now) else { return false }
+            if case .besideLive = condition, let beside = new.address, record(beside, now)?.state != .live {
+                return false
+            }
             revision += 1
             new.revision = revision
             records[new.key] = new
@@ -115,6 +121,10 @@ struct MemoryState {
         case .delete(let key, let condition):
             guard isMet(condition, key, now) else { return false }
             records[key] = nil
+        case .deleteBeside(let keys):
+            let beside = Set(keys)
+            let gone = records.values.filter { $0.address.map(beside.contains) ?? false }
+            for record in gone { records[record.key] = nil }
         }
         return true
     }
@@ -149,7 +159,11 @@ struct MemoryState {
         let repeats = pushes.map { $0.mark.flatMap { marks[$0] } }
         let new = repeats.count { $0 == nil }
         let newBytes = zip(pushes, repeats).reduce(0) { $0 + ($1.1 == nil ? $1.0.sealed.count : 0) }
-        guard rows.count + new <= rowLimit, bytes + newBytes <= byteLimit else { return nil }
+        guard rows.count + new <= rowLimit, bytes + newBytes <= byteLimit,
+            owedByApp.hasRoom(
+                for: zip(pushes, repeats).compactMap { $1 == nil ? $0 : nil }, rows: share.of(rowLimit),
+                bytes: share.of(byteLimit))
+        else { return nil }
         if case .refused(let index) = apply(changes, now) { return .refused(index: index) }
         var admissions: [StoredAdmission] = []
         for (push, held) in zip(pushes, repeats) {
@@ -170,6 +184,7 @@ struct MemoryState {
         let row = Row(push: push, owner: owner, first: nil)
         rows[push.row] = row
         bytes += push.sealed.count
+        owedByApp.add(push.lane, rows: 1, bytes: push.sealed.count)
         if push.parked { park(row) }
         noteCustody(push)
         if let mark = push.mark { marks[mark] = Mark(id: push.id, row: push.row, first: nil, endedAt: nil) }
@@ -203,6 +218,19 @@ struct MemoryState {
         return true
     }
 
+    mutating func setAside(_ step: StoredSettlement, _ owner: OwnerID) -> Bool {
+        guard var row = rows[step.row], row.push.id == step.id, row.push.epoch == step.epoch,
+            row.owner == owner
+        else { return false }
+        if let mark = row.push.mark, marks[mark]?.row == row.push.row { marks[mark] = nil }
+        unpark(row)
+        row.push.mark = nil
+        row.push.lane = Aside.text(row.push.lane)
+        row.push.parked = true
+        keep(row)
+        return true
+    }
+
     private mutating func keep(_ row: Row) {
         rows[row.push.row] = row
         if row.push.parked { park(row) }
@@ -212,6 +240,7 @@ struct MemoryState {
     private mutating func remove(_ row: Row) {
         rows[row.push.row] = nil
         bytes -= row.push.sealed.count
+        owedByApp.add(row.push.lane, rows: -1, bytes: -row.push.sealed.count)
         unpark(row)
     }
 
@@ -330,15 +359,20 @@ struct MemoryState {
         return next
     }
 
-    mutating func endCustody(_ before: UnixTime, _ limit: Int) -> [String: Int] {
+    mutating func endCustody(
+        _ before: UnixTime, _ limit: Int, _ owner: OwnerID, _ clock: UnixTime
+    ) -> [String: Int] {
         var gone: [Row] = []
+        var spared: [MomentHeap.Item] = []
         var ended = custody
         custody = MomentHeap()
         // One that is in a lane's memory ends there.
         while gone.count < limit, let item = ended.first({ rows[$0.row] != nil }), item.at <= before {
             _ = ended.removeFirst()
-            if let row = rows[item.row], row.push.parked { gone.append(row) }
+            guard let row = rows[item.row] else { continue }
+            if row.push.parked, mayTake(row, owner, clock) { gone.append(row) } else { spared.append(item) }
         }
+        for item in spared { ended.insert(item) }
         custody = ended
         var counts: [String: Int] = [:]
         for row in gone {

@@ -9,6 +9,8 @@ package final class MemoryStore: Engine {
     let shared: Shared
     package let owner: OwnerID
     let clock: @Sendable () -> UnixTime
+    /// What leases end by.
+    let spans: @Sendable () -> UnixTime
 
     package typealias Image = Shared.Image
 
@@ -47,16 +49,20 @@ package final class MemoryStore: Engine {
             }
         }
 
-        /// - Parameter rows: bound of owed pushes. `bytes`: bound of their sealed bytes.
-        package init(rows: Int = 2_000_000, bytes: Int = 4 << 30) {
-            state = Mutex(MemoryState(rowLimit: rows, byteLimit: bytes))
+        /// - Parameter rows: bound of owed pushes. `bytes`: bound of their sealed bytes. `share`: of one app.
+        package init(rows: Int = 2_000_000, bytes: Int = 4 << 30, share: AppShare = AppShare()) {
+            state = Mutex(MemoryState(rowLimit: rows, byteLimit: bytes, share: share))
         }
     }
 
-    /// - Parameter clock: the engine's own wall clock, by which owners live and die.
+    /// - Parameter clock: the engine's own wall clock.
+    /// - Parameter spans: one that nobody sets, by which owners live and die, the same for all who share;
+    ///   the wall clock unless it is given.
     package init(
-        owner: OwnerID, sharing shared: Shared = Shared(), clock: @escaping @Sendable () -> UnixTime
+        owner: OwnerID, sharing shared: Shared = Shared(), clock: @escaping @Sendable () -> UnixTime,
+        spans: (@Sendable () -> UnixTime)? = nil
     ) {
+        self.spans = spans ?? clock
         self.owner = owner
         self.shared = shared
         self.clock = clock
@@ -105,19 +111,19 @@ package final class MemoryStore: Engine {
     package func claim(
         _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
     ) async throws(StoreError) -> [StoredPush] {
-        shared.state.withLock { $0.claim(lane, due, limit, classes, owner, clock()) }
+        shared.state.withLock { $0.claim(lane, due, limit, classes, owner, spans()) }
     }
 
     package func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? {
-        shared.state.withLock { $0.nextDue(lane, owner, clock()) }
+        shared.state.withLock { $0.nextDue(lane, owner, spans()) }
     }
 
     package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int] {
-        shared.state.withLock { $0.endCustody(before, limit) }
+        shared.state.withLock { $0.endCustody(before, limit, owner, spans()) }
     }
 
     package func renew(for span: Duration) async throws(StoreError) {
-        let until = clock() + span
+        let until = spans() + span
         shared.state.withLock { $0.aliveUntil[owner] = until }
     }
 
@@ -126,7 +132,7 @@ package final class MemoryStore: Engine {
     }
 
     package func takeOver(_ lanes: [String], limit: Int) async throws(StoreError) -> Int {
-        shared.state.withLock { $0.takeOver(lanes, limit, owner, clock()) }
+        shared.state.withLock { $0.takeOver(lanes, limit, owner, spans()) }
     }
 
     package func letGo(besides lanes: [String], limit: Int) async throws(StoreError) -> Int {
@@ -134,12 +140,28 @@ package final class MemoryStore: Engine {
     }
 
     package func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
-        shared.state.withLock { $0.members.enrol(owner, in: groups, until: clock() + span, now: clock()) }
+        shared.state.withLock { $0.members.enrol(owner, in: groups, until: spans() + span, now: spans()) }
     }
 
     package func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
         shared.state.withLock { state in
-            (state.rows.count, state.bytes, state.claimable(owner, clock()))
+            (state.rows.count, state.bytes, state.claimable(owner, spans()))
+        }
+    }
+
+    package func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {
+        shared.state.withLock { state in pushes.map { state.setAside($0, owner) } }
+    }
+
+    package func lastTime(_ step: LastTime) async throws(StoreError) -> UnixTime? {
+        shared.state.withLock { state in
+            let standing = state.settings[LastTime.setting].flatMap(LastTime.time)
+            switch step {
+            case .look: break
+            case .raise(let time) where standing.map({ $0 >= time }) ?? false: break
+            case .raise(let time), .set(let time): state.settings[LastTime.setting] = LastTime.bytes(time)
+            }
+            return state.settings[LastTime.setting].flatMap(LastTime.time)
         }
     }
 

@@ -49,7 +49,7 @@ extension MemoryStore: StoreUpkeep {
     package func lastRevision() async throws(StoreError) -> UInt64 { shared.state.withLock(\.revision) }
 
     package func livingOwners() async throws(StoreError) -> [OwnerID] {
-        let now = clock()
+        let now = spans()
         return shared.state.withLock { state in
             state.aliveUntil.keys.filter { $0 != owner && !state.isDead($0, now) }
         }
@@ -91,6 +91,7 @@ extension MemoryState {
                 rows[push.row] = row
                 nextRow += 1
                 bytes += push.sealed.count
+                owedByApp.add(push.lane, rows: 1, bytes: push.sealed.count)
                 park(row)
                 noteCustody(push)
                 guard let mark = push.mark else { continue }

@@ -11,8 +11,11 @@ final class OwedCounts: Sendable {
         var rows = 0
         var bytes = 0
         var parked: [String: Int] = [:]
+        var owedByApp = OwedByApp()
         var othersRows = 0
         var othersBytes = 0
+        /// Other processes that live.
+        var others = 0
         var isDoubtful = false
         var deletions = Deletions()
     }
@@ -23,24 +26,36 @@ final class OwedCounts: Sendable {
     init(limits: PostgresLimits) { self.limits = limits }
 
     /// Makes room for pushes that are to be written; false when there is none.
-    func reserve(rows: Int, bytes: Int) -> Bool {
-        state.withLock { state in
+    func reserve(_ pushes: [StoredPush]) -> Bool {
+        let (rows, bytes) = (pushes.count, pushes.reduce(0) { $0 + $1.sealed.count })
+        return state.withLock { state in
+            let share = limits.share
+            guard
+                state.owedByApp.hasRoom(
+                    for: pushes, rows: share.of(limits.outboxRows, among: state.others + 1),
+                    bytes: share.of(limits.outboxBytes, among: state.others + 1))
+            else { return false }
             guard state.rows + state.othersRows + rows <= limits.outboxRows,
                 state.bytes + state.othersBytes + bytes <= limits.outboxBytes
             else { return false }
             state.rows += rows
             state.bytes += bytes
+            for push in pushes { state.owedByApp.add(push.lane, rows: 1, bytes: push.sealed.count) }
             return true
         }
     }
 
-    /// Gives back room that was reserved, or what rows held that have gone.
-    func release(rows: Int, bytes: Int) { add(rows: -rows, bytes: -bytes) }
+    /// Gives back room that was reserved.
+    func release(_ pushes: [StoredPush]) {
+        for push in pushes { add(push.lane, rows: -1, bytes: -push.sealed.count) }
+    }
 
-    func add(rows: Int, bytes: Int) {
+    /// Counts rows of a lane in, or out with negative numbers.
+    func add(_ lane: String, rows: Int, bytes: Int) {
         state.withLock { state in
             state.rows = max(0, state.rows + rows)
             state.bytes = max(0, state.bytes + bytes)
+            state.owedByApp.add(lane, rows: rows, bytes: bytes)
         }
     }
 
@@ -68,15 +83,22 @@ final class OwedCounts: Sendable {
         }
     }
 
-    func set(rows: Int, bytes: Int, parked: [String: Int]) {
+    /// What was counted anew, by lane.
+    func set(_ lanes: [String: (rows: Int, bytes: Int, parked: Int)]) {
         state.withLock { state in
-            (state.rows, state.bytes, state.parked) = (rows, bytes, parked)
+            state.rows = lanes.values.reduce(0) { $0 + $1.rows }
+            state.bytes = lanes.values.reduce(0) { $0 + $1.bytes }
+            state.parked = lanes.mapValues(\.parked)
+            state.owedByApp = OwedByApp()
+            for (lane, owed) in lanes { state.owedByApp.add(lane, rows: owed.rows, bytes: owed.bytes) }
         }
     }
 
     func others(rows: Int, bytes: Int) {
         state.withLock { ($0.othersRows, $0.othersBytes) = (rows, bytes) }
     }
+
+    func others(living: Int) { state.withLock { $0.others = living } }
 
     /// This process's own.
     var own: (rows: Int, bytes: Int) { state.withLock { ($0.rows, $0.bytes) } }

@@ -20,6 +20,7 @@ struct ChangeCall: Sendable {
         /// Distinct keys; the numbers are their places in the call.
         case keyed([(place: Int, change: StoredChange)])
         case address(Digest16, at: UnixTime, notTouchedAfter: UnixTime)
+        case beside([Digest16])
     }
 
     var pushes: [StoredPush] = []
@@ -52,6 +53,10 @@ struct ChangeCall: Sendable {
             case .expireAddress(let address, let at, let limit):
                 close()
                 runs.append(.address(address, at: at, notTouchedAfter: limit))
+                continue
+            case .deleteBeside(let keys):
+                close()
+                runs.append(.beside(keys))
                 continue
             }
             if keys.contains(key) { close() }
@@ -169,6 +174,7 @@ extension PostgresCore {
     private func query(_ run: ChangeCall.Run, _ call: ChangeCall) -> Query {
         switch run {
         case .keyed(let changes): query(changes, call)
+        case .beside(let keys): Query(PostgresSQL.deleteBeside) { $0.add(digests: keys) }
         case .address(let address, let at, let limit):
             Query(PostgresSQL.expireAddress) { query in
                 query.add(address)
@@ -246,6 +252,10 @@ private struct ChangeRow {
             // A run of its own; never here.
             key = address
             kind = -1
+        case .deleteBeside:
+            // The same.
+            key = Digest16(high: 0, low: 0)
+            kind = -1
         }
     }
 
@@ -256,6 +266,7 @@ private struct ChangeRow {
         case .revision(let revision): (condition, bound) = (2, Int64(clamping: revision))
         case .versionBelow(let version): (condition, bound) = (3, PostgresRecords.signed(version))
         case .touchedNotAfter(let time): (condition, bound) = (4, time.milliseconds)
+        case .besideLive(let time): (condition, bound) = (5, time.milliseconds)
         }
     }
 }

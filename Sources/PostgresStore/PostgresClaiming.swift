@@ -94,11 +94,12 @@ extension PostgresCore {
     func endCustody(
         before: UnixTime, limit: Int, _ session: PostgresSession
     ) throws(PostgresFault) -> [String: Int] {
+        let ahead = try deathsAhead(session)
         let query = Query(PostgresSQL.endCustody) { query in
             query.add(owner)
             query.add(before)
             query.add(Int64(limit))
-            query.add(clockAhead)
+            query.add(ahead)
         }
         let rows = try session.run([query], commits: true)[0]
         var ended: [String: Int] = [:]
@@ -109,7 +110,7 @@ extension PostgresCore {
             // What a dead owner said of itself is set right once it owns nothing.
             guard rows.bool(row, 3) else { continue }
             counts.park(lane, by: -count)
-            counts.release(rows: count, bytes: Int(try rows.int(row, 2)))
+            counts.add(lane, rows: -count, bytes: -Int(try rows.int(row, 2)))
         }
         return ended
     }
@@ -117,6 +118,8 @@ extension PostgresCore {
     // MARK: owners
 
     func renew(for span: Duration, _ session: PostgresSession) throws(PostgresFault) {
+        // The look first: a leap that came since the last one must not be taken for time that has passed.
+        _ = try deathsAhead(session, lease: span)
         let own = counts.own
         let query = Query(PostgresSQL.renew) { query in
             query.add(owner)
@@ -127,13 +130,13 @@ extension PostgresCore {
         }
         let rows = try session.run([query], commits: true)[0]
         counts.others(rows: Int(try rows.int(0, 0)), bytes: Int(try rows.int(0, 1)))
+        counts.others(living: Int(try rows.int(0, 2)))
     }
 
     func giveUp(_ session: PostgresSession) throws(PostgresFault) {
         let own = counts.own
         let query = Query(PostgresSQL.giveUp) { query in
             query.add(owner)
-            query.add(clockAhead)
             query.add(Int64(own.rows))
             query.add(Int64(own.bytes))
         }
@@ -144,15 +147,16 @@ extension PostgresCore {
     func takeOver(
         _ wanted: [String], limit: Int, _ session: PostgresSession
     ) throws(PostgresFault) -> Int {
+        let ahead = try deathsAhead(session)
         var moved: [Digest16: (rows: Int64, bytes: Int64)] = [:]
-        var lanes: [String: Int] = [:]
+        var lanes: [String: (rows: Int, bytes: Int)] = [:]
         try session.transaction { session throws(PostgresFault) in
             var left = limit
             var opening = [Query(PostgresSQL.begin)]
             for statement in [PostgresSQL.takeOverInMemory, PostgresSQL.takeOverParked] where left > 0 {
                 let query = Query(statement) { query in
                     query.add(owner)
-                    query.add(clockAhead)
+                    query.add(ahead)
                     query.add(Int64(left))
                     query.add(texts: wanted)
                 }
@@ -160,7 +164,8 @@ extension PostgresCore {
                 opening = []
                 left -= rows.count
                 for row in 0..<rows.count {
-                    lanes[rows.text(row, 0), default: 0] += 1
+                    let owed = lanes[rows.text(row, 0)] ?? (0, 0)
+                    lanes[rows.text(row, 0)] = (owed.rows + 1, owed.bytes + Int(try rows.int(row, 1)))
                     let from = moved[try rows.digest(row, 2)] ?? (0, 0)
                     moved[try rows.digest(row, 2)] = (from.rows + 1, from.bytes + (try rows.int(row, 1)))
                 }
@@ -174,10 +179,11 @@ extension PostgresCore {
             try session.run(
                 (owners.isEmpty ? [] : [less]) + [Query(PostgresSQL.commit)], commits: !owners.isEmpty)
         }
-        let rows = moved.values.reduce(0) { $0 + Int($1.rows) }
-        counts.add(rows: rows, bytes: moved.values.reduce(0) { $0 + Int($1.bytes) })
-        for (lane, count) in lanes { counts.park(lane, by: count) }
-        return rows
+        for (lane, owed) in lanes {
+            counts.add(lane, rows: owed.rows, bytes: owed.bytes)
+            counts.park(lane, by: owed.rows)
+        }
+        return lanes.values.reduce(0) { $0 + $1.rows }
     }
 
     func letGo(
@@ -192,7 +198,7 @@ extension PostgresCore {
         let rows = try session.run([query], commits: true)[0]
         for row in 0..<rows.count {
             counts.park(rows.text(row, 0), by: -1)
-            counts.release(rows: 1, bytes: Int(try rows.int(row, 1)))
+            counts.add(rows.text(row, 0), rows: -1, bytes: -Int(try rows.int(row, 1)))
         }
         return rows.count
     }
@@ -256,14 +262,33 @@ extension PostgresCore {
     /// Calls that are under way meanwhile are counted on one side or on both; the next doubt sets it right.
     func recount(_ session: PostgresSession) throws(PostgresFault) {
         let rows = try session.run([Query(PostgresSQL.count) { $0.add(owner) }], commits: false)[0]
-        var (count, bytes) = (0, 0)
-        var parked: [String: Int] = [:]
+        var lanes: [String: (rows: Int, bytes: Int, parked: Int)] = [:]
         for row in 0..<rows.count {
-            count += Int(try rows.int(row, 1))
-            bytes += Int(try rows.int(row, 2))
-            parked[rows.text(row, 0)] = Int(try rows.int(row, 3))
+            lanes[rows.text(row, 0)] = (
+                Int(try rows.int(row, 1)), Int(try rows.int(row, 2)), Int(try rows.int(row, 3))
+            )
         }
-        counts.set(rows: count, bytes: bytes, parked: parked)
+        counts.set(lanes)
+    }
+
+    func setAside(
+        _ pushes: [StoredSettlement], _ session: PostgresSession
+    ) throws(PostgresFault) -> [Bool] {
+        let query = Query(PostgresSQL.setAside) { query in
+            query.add(owner)
+            query.add(digests: pushes.map(\.id.value))
+            query.add(int64s: pushes.map(\.epoch))
+            query.add(Aside.prefix)
+        }
+        let rows = try session.run([query], commits: true)[0]
+        var moved: Set<Digest16> = []
+        for row in 0..<rows.count {
+            moved.insert(try rows.digest(row, 0))
+            let lane = rows.text(row, 1)
+            if rows.bool(row, 2) { counts.park(lane, by: -1) }
+            counts.park(Aside.text(lane), by: 1)
+        }
+        return pushes.map { moved.contains($0.id.value) }
     }
 
     // MARK: sweeps
@@ -283,9 +308,10 @@ extension PostgresCore {
     }
 
     func buryOwners(_ session: PostgresSession) throws(PostgresFault) {
+        let ahead = try deathsAhead(session)
         let query = Query(PostgresSQL.buryOwners) { query in
             query.add(owner)
-            query.add(clockAhead)
+            query.add(ahead)
             query.add(limits.ownerLife.wholeMilliseconds)
         }
         try session.run([query], commits: true)

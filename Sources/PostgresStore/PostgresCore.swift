@@ -35,6 +35,8 @@ final class PostgresCore: Sendable {
         var pushFloor: Floor<UnixTime>?
         /// The origin behind which the next claim of a class begins.
         var cursors: [Cursor: Digest16] = [:]
+        /// How far the server's clock may be believed.
+        var serverClock = ServerClock()
         /// Server processes of connections that ended while something was under way.
         var lost: Set<Backend> = []
         var threads = 0
@@ -42,6 +44,10 @@ final class PostgresCore: Sendable {
     }
 
     private let state = Mutex(State())
+
+    func serverClock<Value>(_ change: (inout ServerClock) -> Value) -> Value {
+        state.withLock { change(&$0.serverClock) }
+    }
 
     init(
         owner: Digest16, limits: PostgresLimits, connector: PostgresConnector, world: World, journal: Journal

@@ -21,6 +21,8 @@ package struct PostgresInspection: Sendable {
 
     /// The sealed check values, by name.
     package var checks: [String: [UInt8]]
+    /// The store's own last time, where it has one.
+    package var lastTime: UnixTime?
     /// `nil`: counting took longer than the span that was given.
     package var owed: Owed?
     package var schema: Schema
@@ -68,6 +70,9 @@ package struct PostgresInspection: Sendable {
         guard tables.bool(0, 1) else { return found }
         let checks = try session.run([Query(PostgresSQL.checks)], commits: false)[0]
         for row in 0..<checks.count { found.checks[checks.text(row, 0)] = checks.bytes(row, 1) }
+        let last = try session.run(
+            [Query(PostgresSQL.setting) { $0.add(LastTime.setting) }], commits: false)[0]
+        if last.count == 1 { found.lastTime = LastTime.time(last.bytes(0, 0)) }
         found.owed = try count(session, within: span)
         return found
     }

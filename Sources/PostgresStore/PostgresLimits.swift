@@ -1,3 +1,5 @@
+package import PushModel
+
 /// Every bound of the PostgreSQL engine, with its reason.
 package struct PostgresLimits: Sendable {
     /// Owed pushes of all processes together; more is `full`. What the others owe is known as of the last
@@ -5,6 +7,8 @@ package struct PostgresLimits: Sendable {
     package var outboxRows = 2_000_000
     /// Bytes of sealed pushes, of all processes together.
     package var outboxBytes = 4 << 30
+    /// Of both, for one app. Divided among the processes on the database, for each counts its own.
+    package var share = AppShare()
     /// Connections, each with a thread of its own. Calls are joined, so more gain nothing (TOOLCHAIN C); with
     /// fewer than four a sweep could hold up what comes in.
     package var connections = 4

@@ -1,3 +1,5 @@
+import PushModel
+
 /// All SQL that the engine runs, but for the steps of `PostgresSchema`.
 ///
 /// Only what PostgreSQL's neighbours on the same wire have too: no `LISTEN`, no advisory lock, no function of
@@ -250,8 +252,8 @@ enum PostgresSQL {
 
     // MARK: owners
 
-    /// Declares this process alive, and says what it owes; what the others owe. $1 owner, $2 clock ahead,
-    /// $3 span in milliseconds, $4 rows, $5 bytes.
+    /// Declares this process alive, and says what it owes; what the others owe, and how many live. $1 owner,
+    /// $2 clock ahead, $3 span in milliseconds, $4 rows, $5 bytes.
     static let renew = Statement(
         17,
         """
@@ -261,7 +263,8 @@ enum PostgresSQL {
             ON CONFLICT (owner) DO UPDATE
             SET alive_until = excluded.alive_until, rows = excluded.rows, bytes = excluded.bytes
         )
-        SELECT coalesce(sum(rows), 0)::int8, coalesce(sum(bytes), 0)::int8 FROM owners WHERE owner <> $1
+        SELECT coalesce(sum(rows), 0)::int8, coalesce(sum(bytes), 0)::int8,
+        count(*) FILTER (WHERE alive_until > \(clock("$2"))) FROM owners WHERE owner <> $1
         """)
 
     /// $1 owner.
@@ -269,9 +272,10 @@ enum PostgresSQL {
         18,
         "SELECT coalesce(sum(rows), 0)::int8, coalesce(sum(bytes), 0)::int8 FROM owners WHERE owner <> $1")
 
-    /// Gives up a lease: what is still owed is free at once. $1 owner, $2 clock ahead, $3 rows, $4 bytes.
+    /// Gives up a lease: what is still owed is free at once, whatever any clock says. $1 owner, $2 rows,
+    /// $3 bytes.
     static let giveUp = Statement(
-        19, "UPDATE owners SET alive_until = \(clock("$2")), rows = $3, bytes = $4 WHERE owner = $1")
+        19, "UPDATE owners SET alive_until = 0, rows = $2, bytes = $3 WHERE owner = $1")
 
     /// Counts what an owner has: of each lane the rows, their bytes, and how many are parked. $1 owner.
     static let count = Statement(
@@ -463,6 +467,9 @@ enum PostgresSQL {
                 WHEN 1 THEN r.key IS NULL
                 WHEN 2 THEN coalesce(r.revision = s.bound, false)
                 WHEN 3 THEN coalesce(r.version < s.bound, true)
+                WHEN 5 THEN coalesce(r.touched_at <= s.bound, true) AND (s.address IS NULL OR (
+                    SELECT w.state = 0 AND w.expires_at > $1 FROM records w
+                    WHERE \(each("w.key", "s.address"))) IS TRUE)
                 ELSE coalesce(r.touched_at <= s.bound, true) END AS met
             FROM step s LEFT JOIN records r ON \(each("r.key", "s.key")) AND r.expires_at > $1
         ), verdict AS MATERIALIZED (
@@ -513,7 +520,8 @@ enum PostgresSQL {
         37,
         """
         DELETE FROM records WHERE key = ANY(ARRAY(
-            SELECT key FROM records WHERE expires_at < $1 AND expires_at < 9223372036854775807 LIMIT $2))
+            (SELECT key FROM records WHERE expires_at < $1 AND expires_at < 9223372036854775807 LIMIT $2)
+            UNION ALL (SELECT key FROM records WHERE space = '\(Space.retired.text)' LIMIT $2)))
         """)
 
     /// $1 owner, $2 at most.

@@ -79,8 +79,7 @@ extension PostgresCore {
     /// Which steps counted, and what they did to our counts.
     struct Settled {
         var counted: [Bool]
-        var rows = 0
-        var bytes = 0
+        var gone: [String: (rows: Int, bytes: Int)] = [:]
         var parked: [String: Int] = [:]
     }
 
@@ -104,8 +103,8 @@ extension PostgresCore {
                 for row in 0..<rows.count {
                     if let place = places[try rows.digest(row, 0)] { settled.counted[place] = true }
                     if rows.bool(row, 1) { settled.parked[rows.text(row, 2), default: 0] -= 1 }
-                    settled.rows += 1
-                    settled.bytes += Int(try rows.int(row, 3))
+                    let gone = settled.gone[rows.text(row, 2)] ?? (0, 0)
+                    settled.gone[rows.text(row, 2)] = (gone.rows + 1, gone.bytes + Int(try rows.int(row, 3)))
                 }
             }
         }
@@ -114,8 +113,8 @@ extension PostgresCore {
 
     /// Takes over what the settled rows did, once their commit stands.
     func note(_ settled: Settled) {
-        counts.release(rows: settled.rows, bytes: settled.bytes)
-        if settled.rows > 0 { counts.noteDeletedPushes() }
+        for (lane, gone) in settled.gone { counts.add(lane, rows: -gone.rows, bytes: -gone.bytes) }
+        if !settled.gone.isEmpty { counts.noteDeletedPushes() }
         for (lane, count) in settled.parked { counts.park(lane, by: count) }
         // Another process took them: our count of them is too high.
         if settled.counted.contains(false) { counts.doubt() }

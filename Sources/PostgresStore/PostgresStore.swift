@@ -239,14 +239,14 @@ extension PostgresStore {
             }
         }
         let bytes = pushes.reduce(0) { $0 + $1.sealed.count }
-        guard core.counts.reserve(rows: pushes.count, bytes: bytes) else { throw StoreError(.full) }
+        guard core.counts.reserve(pushes) else { throw StoreError(.full) }
         do throws(StoreError) {
             let accepted = try await write(pushes, bytes, changes, now: now)
             giveBack(pushes, accepted)
             return accepted
         } catch {
             // What may stand is counted until the doubt is settled.
-            if error.code != .uncertain { core.counts.release(rows: pushes.count, bytes: bytes) }
+            if error.code != .uncertain { core.counts.release(pushes) }
             throw error
         }
     }
@@ -277,19 +277,15 @@ extension PostgresStore {
 
     /// Room that was reserved for what turned out to be there already, or was refused.
     private func giveBack(_ pushes: [StoredPush], _ accepted: StoredAccepted) {
-        var (rows, bytes) = (0, 0)
         switch accepted {
-        case .refused:
-            rows = pushes.count
-            bytes = pushes.reduce(0) { $0 + $1.sealed.count }
+        case .refused: core.counts.release(pushes)
         case .committed(let admissions):
-            for (push, admission) in zip(pushes, admissions) {
-                guard case .repeated = admission else { continue }
-                rows += 1
-                bytes += push.sealed.count
-            }
+            core.counts.release(
+                zip(pushes, admissions).compactMap { push, admission in
+                    guard case .repeated = admission else { return nil }
+                    return push
+                })
         }
-        if rows > 0 { core.counts.release(rows: rows, bytes: bytes) }
     }
 
     package func settle(
@@ -361,6 +357,18 @@ extension PostgresStore {
     package func reclaim(limit: Int) async throws(StoreError) -> Int {
         try await core.single(.bulk) { [core] session throws(PostgresFault) in
             try core.reclaim(limit: limit, session)
+        }
+    }
+
+    package func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {
+        try await core.single(.bulk) { [core] session throws(PostgresFault) in
+            try core.setAside(pushes, session)
+        }
+    }
+
+    package func lastTime(_ step: LastTime) async throws(StoreError) -> UnixTime? {
+        try await core.single(.bulk) { [core] session throws(PostgresFault) in
+            try core.lastTime(step, session)
         }
     }
 

@@ -75,9 +75,10 @@ extension PostgresStore: StoreUpkeep {
 
     package func livingOwners() async throws(StoreError) -> [OwnerID] {
         try await core.single(.read) { [core] session throws(PostgresFault) in
+            let ahead = try core.deathsAhead(session)
             let query = Query(PostgresUpkeepSQL.livingOwners) { query in
                 query.add(core.owner)
-                query.add(core.clockAhead)
+                query.add(ahead)
             }
             let rows = try session.run([query], commits: false)[0]
             var owners: [OwnerID] = []
@@ -106,7 +107,9 @@ extension PostgresStore: StoreUpkeep {
             _ = try session.run([core.filling(page), Self.putting(name, value)], commits: true)
             guard case .pushes(let pushes) = page else { return }
             // Told to the others when the lease is given up.
-            core.counts.add(rows: pushes.count, bytes: pushes.reduce(0) { $0 + $1.push.sealed.count })
+            for owed in pushes {
+                core.counts.add(owed.push.lane, rows: 1, bytes: owed.push.sealed.count)
+            }
         }
     }
 

@@ -34,6 +34,8 @@ package enum StoredChange: Sendable, Hashable {
     case expire(Digest16, at: UnixTime, if: Condition)
     case expireAddress(Digest16, at: UnixTime, notTouchedAfter: UnixTime)
     case delete(Digest16, if: Condition)
+    /// Deletes all records that name one of these in their `address`: what went with a registration.
+    case deleteBeside([Digest16])
 }
 
 package enum StoredIndex: Sendable, Hashable {
@@ -131,6 +133,7 @@ package protocol Engine: Sendable {
         _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
     ) async throws(StoreError) -> [StoredRecord]
     func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied
+    /// Also takes what stands in ``Space/retired``, as much again.
     func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int
     func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int
 
@@ -170,8 +173,16 @@ package protocol Engine: Sendable {
     /// Parks at most `limit` of this owner's pushes that stand as in memory, with a new epoch; how many. For
     /// an owner that has none in memory.
     func reclaim(limit: Int) async throws(StoreError) -> Int
+    /// Takes pushes of this owner that do not open out of every claim, with their marks, so that a repeat is
+    /// a new push. They are owed under ``Aside`` of their lane, for whoever looks into the store, until their
+    /// custody ends. False where the push was no longer ours at that epoch; `step` does not matter.
+    func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool]
     /// What the whole store owes, and how many pushes of each lane `claim` could bring, be they due or not.
     func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int])
+
+    /// The store's own last time: a mark of how late it was when somebody last worked on it, that only
+    /// rises. `nil` for a store that nobody has worked on; one of an earlier version answers by its rows.
+    func lastTime(_ step: LastTime) async throws(StoreError) -> UnixTime?
 
     /// Small named values outside every space: the sealed check value, the mark of a key rotation.
     func setting(_ name: String) async throws(StoreError) -> [UInt8]?
@@ -183,6 +194,41 @@ extension Engine {
     /// Of all classes.
     package func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
         try await claim(lane, due: due, limit: limit, classes: .urgent ... .background)
+    }
+}
+
+/// What is done with a store's own last time.
+package enum LastTime: Sendable, Hashable {
+    case look
+    /// Unless it stands later.
+    case raise(UnixTime)
+    /// An operator's word: whatever stands.
+    case set(UnixTime)
+
+    /// The setting that holds it: milliseconds, eight bytes, big-endian, so that they compare as numbers.
+    package static let setting = "clock/last"
+
+    package static func bytes(_ time: UnixTime) -> [UInt8] {
+        withUnsafeBytes(of: max(0, time.milliseconds).bigEndian) { Array($0) }
+    }
+
+    /// `nil` for what is no time.
+    package static func time(_ bytes: [UInt8]) -> UnixTime? {
+        guard bytes.count == 8 else { return nil }
+        return UnixTime(milliseconds: bytes.reduce(0) { $0 << 8 | Int64($1) })
+    }
+
+    /// No row of ours is older: whatever says so was not written by a clock.
+    package static let earliest = UnixTime(seconds: 1_577_836_800)
+}
+
+/// Where pushes stand that do not open: no lane's name begins so.
+package enum Aside {
+    package static let prefix = "aside:"
+    package static func text(_ lane: String) -> String { prefix + lane }
+    /// The lane that it is aside of; `nil` for a lane.
+    package static func lane(_ text: String) -> String? {
+        text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : nil
     }
 }
 

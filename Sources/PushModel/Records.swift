@@ -6,6 +6,14 @@ package struct Space: Sendable, Hashable, CustomStringConvertible {
     package init(core room: StaticString) { text = "core/\(room)" }
     package init(text: String) { self.text = text }
     package var description: String { text }
+
+    /// What deliveries taught about device addresses; the names there are made of device tokens.
+    package static let learned = Space(core: "learned")
+    /// Where earlier versions kept that, with tokens in the bodies, and for ever. `purge` empties it.
+    package static let retired = Space(core: "environment")
+    /// Whether the bodies of its records hold their names, so that another lookup key can find them anew.
+    /// Those that are made of tokens do not: what they tell is soon learned again.
+    package var keepsNames: Bool { self != .learned }
 }
 
 /// The name of a record. Engines see a 16-byte keyed digest of it.
@@ -78,11 +86,16 @@ package enum Condition: Sendable, Hashable {
     case versionBelow(UInt64)
     /// Absent, or `touchedAt` is not later.
     case touchedNotAfter(UnixTime)
+    /// The same; and where the new record names another one in its `address`, that one is live.
+    case besideLive(touchedNotAfter: UnixTime)
 }
 
 /// One change of the registry.
 package enum Change: Sendable {
     case put(Record, if: Condition)
+    /// Puts what goes with a registration and with it: only while that one is live, and unless what stands
+    /// was touched later. `nil`: with none. Only the store knows such digests.
+    case putBeside(Record, registration: Digest16?, notTouchedAfter: UnixTime)
     /// A live record expires: its content is forgotten, its state says since when, and its `expiresAt`
     /// becomes at most ``Record/expiredLife`` after that. One that has expired already, or is a tombstone,
     /// stays as it is.

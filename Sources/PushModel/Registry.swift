@@ -89,6 +89,12 @@ package protocol Registry: Sendable {
     func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int
     /// Removes at most `limit` records of an owner, expired ones and tombstones too; how many went.
     func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int
+    /// The clock that whatever is destroyed by time goes by, where the store keeps one.
+    var clock: DoubtedClock? { get }
+}
+
+extension Registry {
+    package var clock: DoubtedClock? { nil }
 }
 
 /// Pushes, marks and changes that become owed in one commit.
@@ -98,11 +104,15 @@ package struct Acceptance: Sendable {
         package var lane: LaneName
         /// True when the lane's memory has no room: the push waits in the store for `claim`.
         package var parked: Bool
+        /// Not before then may it leave; `nil`: at once. One that waits is parked.
+        package var notBefore: UnixTime?
 
-        package init(push: Push, lane: LaneName, parked: Bool) {
+        package init(push: Push, lane: LaneName, parked: Bool, notBefore: UnixTime? = nil) {
+            precondition(parked || notBefore == nil, "what may not leave yet waits in the store")
             self.push = push
             self.lane = lane
             self.parked = parked
+            self.notBefore = notBefore
         }
     }
 
@@ -165,11 +175,14 @@ package struct OutboxLoad: Sendable, Hashable {
     package var bytes: Int
     /// Parked pushes that this process may claim, by lane.
     package var lanes: [LaneName: Int]
+    /// Pushes of this process that do not open and are sent by nobody.
+    package var aside: Int
 
-    package init(rows: Int, bytes: Int, lanes: [LaneName: Int]) {
+    package init(rows: Int, bytes: Int, lanes: [LaneName: Int], aside: Int = 0) {
         self.rows = rows
         self.bytes = bytes
         self.lanes = lanes
+        self.aside = aside
     }
 }
 

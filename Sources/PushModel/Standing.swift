@@ -19,7 +19,7 @@ extension Condition {
         case .absent: standing == nil
         case .revision(let revision): standing?.revision == revision
         case .versionBelow(let version): standing.map { $0.version < version } ?? true
-        case .touchedNotAfter(let time): standing.map { $0.touchedAt <= time } ?? true
+        case .touchedNotAfter(let time), .besideLive(let time): standing.map { $0.touchedAt <= time } ?? true
         }
     }
 }

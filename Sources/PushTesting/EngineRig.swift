@@ -3,6 +3,8 @@ package import PushModel
 /// How a conformance test opens an engine.
 package struct EngineRig: Sendable {
     package var clock: ManualClock
+    /// What one app may fill; the engines are opened with it. Everything unless a rule says otherwise.
+    package var share: AppShare
     /// Opens the store anew, empty, with a bound of `EngineConformance.rowBound` owed pushes.
     package var first: @Sendable (OwnerID) async throws -> any Engine
     /// Opens the same store for another owner. An engine for one process closes `earlier` first, as if its
@@ -12,10 +14,12 @@ package struct EngineRig: Sendable {
     package var isShared: Bool
 
     package init(
-        clock: ManualClock, isShared: Bool, first: @escaping @Sendable (OwnerID) async throws -> any Engine,
+        clock: ManualClock, share: AppShare, isShared: Bool,
+        first: @escaping @Sendable (OwnerID) async throws -> any Engine,
         next: @escaping @Sendable (any Engine, OwnerID) async throws -> any Engine
     ) {
         self.clock = clock
+        self.share = share
         self.isShared = isShared
         self.first = first
         self.next = next

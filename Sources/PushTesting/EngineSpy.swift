@@ -74,6 +74,14 @@ extension ForwardingEngine {
         try await base.load()
     }
 
+    package func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {
+        try await base.setAside(pushes)
+    }
+
+    package func lastTime(_ step: LastTime) async throws(StoreError) -> UnixTime? {
+        try await base.lastTime(step)
+    }
+
     package func setting(_ name: String) async throws(StoreError) -> [UInt8]? {
         try await base.setting(name)
     }

@@ -35,6 +35,8 @@ package final class ManualClock: Sendable {
     package var now: UnixTime { state.withLock { startWall + $0.elapsed + $0.wallSkew } }
     /// The monotonic clock.
     package var instant: ContinuousClock.Instant { state.withLock { startInstant + $0.elapsed } }
+    /// What has passed since it was made, however the wall clock was set.
+    package var elapsed: Duration { state.withLock(\.elapsed) }
     /// How many tasks sleep now.
     package var sleeping: Int { state.withLock { $0.sleepers.count } }
     /// The nearest deadline of a sleeper.

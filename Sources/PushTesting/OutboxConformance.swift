@@ -10,9 +10,13 @@ extension EngineConformance {
             ConformanceCase(
                 "what a dead process owed is taken over, and its word no longer counts", takeover),
             ConformanceCase("a claim voids what was said of the push before", claimVoids),
+            ConformanceCase(
+                "a claim gives out only what is ours then, and a later take-over leaves it",
+                claimsBeforeTakeover),
             ConformanceCase("what stands as in memory is parked when its owner reclaims", reclaims),
             ConformanceCase("a live owner keeps its pushes", liveOwner),
             ConformanceCase("the outbox refuses what is beyond its bound, and writes none of it", bounds),
+            ConformanceCase("one of several apps fills no more than its share of the outbox", share),
             ConformanceCase("custody ends for parked pushes", custody)
         ]
     }
@@ -130,6 +134,37 @@ extension EngineConformance {
         try expect(try await ours.settle(new, feedback: [], now: now) == [true, true], "ours counts")
     }
 
+    /// Lanes run while thousands are taken over in rounds: what is claimed between two of them must be ours,
+    /// or its settlement changes nothing and the next round hands it out again.
+    private static func claimsBeforeTakeover(_ rig: EngineRig) async throws {
+        let dead = try await rig.first(Samples.theirs)
+        try await dead.renew(for: .seconds(20))
+        let parked = (0..<12 as Range<UInt64>).map { Samples.push($0, rig, parked: $0 % 3 != 0) }
+        _ = try await Samples.accept(parked, dead, rig)
+        let ours = try await rig.next(dead, Samples.ours)
+        try await ours.renew(for: .seconds(600))
+        rig.clock.advance(by: .seconds(21))
+        let now = rig.clock.now
+        var given: [PushID] = []
+        // Ends: each round takes over some of them, or is one of the last two.
+        for round in 0..<12 {
+            let waiting = try await ours.load().lanes[Samples.lane] ?? 0
+            let claimed = try await ours.claim(Samples.lane, due: now, limit: round == 0 ? 100 : 2)
+            try expect(claimed.count == (round == 0 ? waiting : min(2, waiting)), "as many as load counts")
+            given += claimed.map(\.id)
+            // While these are under way others are taken over.
+            _ = try await ours.takeOver([Samples.lane], limit: 3)
+            let steps = claimed.map {
+                StoredSettlement(
+                    row: $0.row, id: $0.id, epoch: $0.epoch, mark: $0.mark, step: .settle, first: .accepted)
+            }
+            let counted = try await ours.settle(steps, feedback: [], now: now)
+            try expect(counted.allSatisfy(\.self), "what was given out is ours to settle")
+        }
+        try expect(given.count == parked.count && Set(given).count == given.count, "each is given out once")
+        try expect(try await ours.load().rows == 0, "nothing remains")
+    }
+
     /// A parking whose answer was lost is written again, after the push has come back to memory.
     private static func claimVoids(_ rig: EngineRig) async throws {
         let engine = try await rig.first(Samples.ours)
@@ -191,6 +226,54 @@ extension EngineConformance {
         try expect(try await engine.load().rows == 0, "none of it was written")
         _ = try await Samples.accept(Array(many.dropLast()), engine, rig)
         try expect(try await engine.load().rows == rowBound, "up to the bound")
+    }
+
+    private static func share(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        rig.share.set(apps: 2)
+        let half = rowBound / 2
+        func pushes(_ numbers: Range<Int>, lane: String) -> [StoredPush] {
+            numbers.map { number in
+                var push = Samples.push(UInt64(number), rig)
+                push.lane = lane
+                return push
+            }
+        }
+        func isFull(_ pushes: [StoredPush], at other: (any Engine)? = nil) async throws -> Bool {
+            do {
+                _ = try await (other ?? engine).accept(pushes, changes: [], now: rig.clock.now)
+                return false
+            } catch {
+                try expect(error.code == .full, "full is said as full")
+                return true
+            }
+        }
+        // Both of an app's lanes count, and a push that changes its lane stays its app's.
+        let first = pushes(0..<half - 1, lane: Samples.lane)
+        let admissions = try await Samples.accept(first, engine, rig)
+        let other = pushes(100..<102, lane: "acme-chat/fcm/production")
+        try expect(try await isFull(other), "one app fills no more than its share, by whatever lane")
+        try expect(try await !isFull([other[0]]), "and up to its share")
+        guard let sandbox = LaneName("acme-chat/apns/sandbox") else { return }
+        let moved = try Samples.step(
+            first[0], admissions[0],
+            .retry(notBefore: rig.clock.now, attempt: 1, lane: sandbox, parked: false))
+        _ = try await engine.settle([moved], feedback: [], now: rig.clock.now)
+        try expect(try await isFull([other[1]]), "a push that went on in another lane is still its app's")
+        try expect(
+            try await !isFull(pushes(200..<200 + half - 1, lane: "acme-talk/apns/production")),
+            "another app has its own")
+        let ended = try Samples.step(first[1], admissions[1], .settle)
+        _ = try await engine.settle([ended], feedback: [], now: rig.clock.now)
+        try expect(try await !isFull([other[1]]), "what has ended is room")
+        let last = pushes(300..<301, lane: Samples.lane)
+        try expect(try await isFull(last), "and is filled again")
+        // Where processes share the store each counts its own.
+        let next = rig.isShared ? engine : try await rig.next(engine, Samples.theirs)
+        try expect(try await isFull(last, at: next), "counted anew when the store is opened")
+        rig.share.set(apps: 1)
+        try expect(try await !isFull(last, at: next), "a single app has everything")
+        try expect(try await next.load().rows == rowBound, "all that was taken stands")
     }
 
     private static func custody(_ rig: EngineRig) async throws {

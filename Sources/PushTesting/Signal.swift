@@ -94,8 +94,9 @@ package func untilCancelled() async {
 /// Whatever runs in this process has an event to wait for, and no use for this.
 ///
 /// - Parameters:
-///   - span: what the pauses may sum up to before it is given up. Looks and starvation are not counted, so
-///     that a slow machine takes longer and looks as often. It outlasts any start or end of a program.
+///   - span: after so long it is given up. A look and its pause count for a second at most, as in
+///     ``Patience``: a machine that has no time for them looks as often. The default outlasts any start or
+///     end of a program.
 ///   - pause: between two looks.
 /// - Returns: false when it was given up, or the task was cancelled.
 package func watchOutside(
@@ -103,13 +104,14 @@ package func watchOutside(
     _ holds: () async throws -> Bool
 ) async rethrows -> Bool {
     let clock = ContinuousClock()
-    var paused = Duration.zero
+    var spent = Duration.zero
     while true {
+        let began = clock.now
         if try await holds() { return true }
-        guard paused < span else { return false }
+        guard spent < span else { return false }
         // It fails when the task is cancelled, and then there is nobody left to tell.
         do { try await clock.sleep(for: pause) } catch { return false }
-        // A pause of nothing is a look all the same, and counts.
-        paused += max(pause, .milliseconds(1))
+        // A long pause was asked for; what lasts beyond one is the machine's.
+        spent += min(clock.now - began, max(pause, Patience.pause))
     }
 }

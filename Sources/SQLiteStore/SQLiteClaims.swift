@@ -15,6 +15,12 @@ extension SQLiteWriter {
         parked, mark, sealed FROM outbox WHERE parked = 1 AND lane = ? AND class = ? AND origin = ?
         AND (not_before, seq) > (?, ?) AND not_before <= ? ORDER BY not_before, seq LIMIT ?
         """
+    static let give = "UPDATE outbox SET parked = 0, epoch = epoch + 1, owner = ? WHERE seq = ?"
+    /// Walks over a whole lane, behind a fault that nothing but a broken disk makes.
+    static let setUnreadableAside = """
+        UPDATE outbox SET lane = ? || lane, mark = NULL WHERE parked = 1 AND lane = ? AND class = ?
+        AND (length(id) <> 16 OR length(origin) <> 16 OR length(record) <> 16 OR length(mark) <> 16)
+        """
     static let earliestOfLane = "SELECT min(not_before) FROM outbox WHERE parked = 1 AND lane = ?"
     static let endedCustody = """
         SELECT seq, lane, length(sealed), mark FROM outbox WHERE parked = 1 AND custody_ends <= ? LIMIT ?
@@ -31,16 +37,39 @@ extension SQLiteWriter {
     ) throws -> [StoredPush] {
         var claimed: [StoredPush] = []
         for level in PushClass.allCases where classes.contains(level) && claimed.count < limit {
-            claimed += try claim(lane, level, due: due, limit: limit - claimed.count, db)
+            claimed += try claimSound(lane, level, due: due, limit: limit - claimed.count, db)
         }
         for index in claimed.indices {
-            var sql = try SQL(db, "UPDATE outbox SET parked = 0, epoch = epoch + 1 WHERE seq = ?")
+            // Ours from here on, whosever it was: a dead owner's row that is given out before it was taken
+            // over must be ours to settle, and the take-over must leave it.
+            var sql = try SQL(db, Self.give)
+            sql.bind(owner)
             sql.bind(claimed[index].row)
             try sql.run()
             claimed[index].epoch += 1
         }
         memory.parked[lane, default: 0] -= claimed.count
         return claimed
+    }
+
+    /// A row whose columns are not what was written goes aside, and takes no other with it.
+    private func claimSound(
+        _ lane: String, _ level: PushClass, due: UnixTime, limit: Int, _ db: Database
+    ) throws -> [StoredPush] {
+        do { return try claim(lane, level, due: due, limit: limit, db) } catch {
+            guard SQLFault.translate(error).code == .corrupt else { throw error }
+            var sql = try SQL(db, Self.setUnreadableAside)
+            sql.bind(Aside.prefix)
+            sql.bind(lane)
+            sql.bind(Int(level.rawValue))
+            try sql.run()
+            let count = sql.changed
+            // Else it is the file that is broken.
+            guard count > 0 else { throw error }
+            memory.parked[lane, default: 0] -= count
+            memory.parked[Aside.text(lane), default: 0] += count
+            return try claim(lane, level, due: due, limit: limit, db)
+        }
     }
 
     private func claim(
@@ -167,7 +196,8 @@ extension SQLiteWriter {
         find.bind(limit)
         var found: [(row: Int64, lane: String, size: Int, mark: Digest16?)] = []
         while try find.step() {
-            found.append((find.int(0), find.text(1), Int(find.int(2)), try find.digest(3)))
+            found.append(
+                (find.int(0), find.text(1), Int(find.int(2)), find.withBytes(3) { Digest16($0) }))
         }
         find.finish()
         var ended: [String: Int] = [:]
@@ -178,6 +208,7 @@ extension SQLiteWriter {
             try sql.run()
             memory.rows -= 1
             memory.bytes -= size
+            memory.owedByApp.add(lane, rows: -1, bytes: -size)
             memory.parked[lane, default: 0] -= 1
             ended[lane, default: 0] += 1
         }

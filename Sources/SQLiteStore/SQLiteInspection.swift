@@ -25,6 +25,8 @@ package struct SQLiteInspection: Sendable {
     /// `nil`: counting took longer than the span that was given.
     package var owed: OwedSum?
     package var soundness: Soundness
+    /// The store's own last time, where it has one.
+    package var lastTime: UnixTime?
 
     /// Looks into the file.
     ///
@@ -63,6 +65,10 @@ package struct SQLiteInspection: Sendable {
             try file.rows("SELECT name, value FROM settings WHERE name LIKE 'check/%' LIMIT 2000") {
                 checks[$0.text(0)] = $0.bytes(1)
             }
+            var lastTime: UnixTime?
+            try file.rows("SELECT value FROM settings WHERE name = '\(LastTime.setting)'") {
+                lastTime = LastTime.time($0.bytes(0))
+            }
             file.giveUp(after: span)
             let owed = try unlessLate { try count(file) }
             file.giveUp(after: span)
@@ -73,7 +79,7 @@ package struct SQLiteInspection: Sendable {
             }
             return SQLiteInspection(
                 checks: checks, owed: owed,
-                soundness: words.map { $0 == "ok" ? .sound : .damaged } ?? .unfinished)
+                soundness: words.map { $0 == "ok" ? .sound : .damaged } ?? .unfinished, lastTime: lastTime)
         } catch {
             throw SQLFault.translate(error)
         }

@@ -1,9 +1,13 @@
+package import PushModel
+
 /// Every bound of the SQLite engine, with its reason.
 package struct SQLiteLimits: Sendable {
     /// Owed pushes; more is `full`. At about 1.2 KiB each that is the bound of bytes below, nearly.
     package var outboxRows = 2_000_000
     /// Bytes of sealed pushes.
     package var outboxBytes = 4 << 30
+    /// Of both, for one app.
+    package var share = AppShare()
     /// Operations joined into one commit: beyond a few hundred a commit gains nothing (TOOLCHAIN B), and the
     /// first of them waits longer.
     package var jobsPerCommit = 512

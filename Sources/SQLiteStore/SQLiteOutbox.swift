@@ -9,7 +9,11 @@ extension SQLiteWriter {
     ) throws -> StoredAccepted {
         guard memory.rows + pushes.count <= limits.outboxRows else { throw StoreError(.full) }
         let bytes = pushes.reduce(0) { $0 + $1.sealed.count }
-        guard memory.bytes + bytes <= limits.outboxBytes else { throw StoreError(.full) }
+        guard memory.bytes + bytes <= limits.outboxBytes,
+            memory.owedByApp.hasRoom(
+                for: pushes, rows: limits.share.of(limits.outboxRows),
+                bytes: limits.share.of(limits.outboxBytes))
+        else { throw StoreError(.full) }
         if let refused = try makeAll(changes, now: now, db) { return .refused(index: refused) }
         // Looked up before any is inserted: items of one call are not compared with each other.
         let repeats = try pushes.map { try heldPush(of: $0.mark, now: now, db) }
@@ -80,6 +84,7 @@ extension SQLiteWriter {
         memory.nextRow += 1
         memory.rows += 1
         memory.bytes += push.sealed.count
+        memory.owedByApp.add(push.lane, rows: 1, bytes: push.sealed.count)
         if push.parked { memory.parked[push.lane, default: 0] += 1 }
         if let mark = push.mark { insertMark(mark, row: row, now: now) }
         return row
@@ -142,7 +147,7 @@ extension SQLiteWriter {
             return false
         }
         let (size, wasParked) = (Int(row.int(0)), row.int(1) == 1)
-        let lane = wasParked ? row.text(2) : ""
+        let lane = row.text(2)
         let first = OutcomeKind(rawValue: UInt8(truncatingIfNeeded: row.int(3))) ?? step.first
         row.finish()
         if wasParked { memory.parked[lane, default: 0] -= 1 }
@@ -153,10 +158,10 @@ extension SQLiteWriter {
                 MarkBlob.append(mark, step.id, first, to: &blob)
                 moveMark(mark, to: .settled(blob: memory.nextBlob, entry: entry), now: now)
             }
-            try remove(step.row, size, db)
+            try remove(step.row, lane, size, db)
         case .withdraw:
             if let mark = step.mark { moveMark(mark, to: nil, now: now) }
-            try remove(step.row, size, db)
+            try remove(step.row, lane, size, db)
         case .park:
             var sql = try SQL(db, "UPDATE outbox SET parked = 1 WHERE seq = ? RETURNING lane")
             sql.bind(step.row)
@@ -177,12 +182,40 @@ extension SQLiteWriter {
         return true
     }
 
-    private func remove(_ row: Int64, _ size: Int, _ db: Database) throws {
+    func setAside(_ push: StoredSettlement, _ db: Database) throws -> Bool {
+        var row = try SQL(
+            db, "SELECT parked, lane, mark FROM outbox WHERE seq=? AND id=? AND epoch=? AND owner=?")
+        row.bind(push.row)
+        row.bind(push.id.value)
+        row.bind(push.epoch)
+        row.bind(owner)
+        guard try row.step() else {
+            row.finish()
+            return false
+        }
+        let (wasParked, lane) = (row.int(0) == 1, row.text(1))
+        // Of a broken row nothing need be as it was written.
+        let mark = row.withBytes(2) { Digest16($0) }
+        row.finish()
+        if let mark, case .owed(push.row)? = marks.place(of: mark, now: marksPurgedAt) {
+            moveMark(mark, to: nil, now: marksPurgedAt)
+        }
+        var sql = try SQL(db, "UPDATE outbox SET lane = ?, parked = 1, mark = NULL WHERE seq = ?")
+        sql.bind(Aside.text(lane))
+        sql.bind(push.row)
+        try sql.run()
+        if wasParked { memory.parked[lane, default: 0] -= 1 }
+        memory.parked[Aside.text(lane), default: 0] += 1
+        return true
+    }
+
+    private func remove(_ row: Int64, _ lane: String, _ size: Int, _ db: Database) throws {
         var sql = try SQL(db, "DELETE FROM outbox WHERE seq = ?")
         sql.bind(row)
         try sql.run()
         memory.rows -= 1
         memory.bytes -= size
+        memory.owedByApp.add(lane, rows: -1, bytes: -size)
     }
 
     /// Blobs whose marks no longer count go whole, oldest first, once a second and a few at a time: they are

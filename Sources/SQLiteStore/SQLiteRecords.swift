@@ -136,17 +136,19 @@ extension SQLiteWriter {
         case .put(let record, let given): (key, condition) = (record.key, given)
         case .expire(let given, _, let test): (key, condition) = (given, test)
         case .delete(let given, let test): (key, condition) = (given, test)
-        case .expireAddress: return true
+        case .expireAddress, .deleteBeside: return true
         }
         guard condition != .any else { return true }
-        let standing = try SQLiteRecords.find(key, now: now, db)
-        return switch condition {
-        case .any: true
-        case .absent: standing == nil
-        case .revision(let revision): standing?.revision == revision
-        case .versionBelow(let version): standing.map { $0.version < version } ?? true
-        case .touchedNotAfter(let time): standing.map { $0.touchedAt <= time } ?? true
+        if case .besideLive = condition, case .put(let new, _) = change, let beside = new.address,
+            try SQLiteRecords.find(beside, now: now, db)?.state != .live
+        {
+            return false
         }
+        let standing = try SQLiteRecords.find(key, now: now, db)
+        return condition.isMet(
+            by: standing.map {
+                Standing(revision: $0.revision, version: $0.version, touchedAt: $0.touchedAt)
+            })
     }
 
     /// Makes a change whose condition is met.
@@ -173,6 +175,12 @@ extension SQLiteWriter {
             var sql = try SQL(db, "DELETE FROM records WHERE \(SQLiteRecords.isKey)")
             sql.bind(slotOf: key)
             try sql.run()
+        case .deleteBeside(let keys):
+            for key in keys {
+                var sql = try SQL(db, "DELETE FROM records WHERE address = ?")
+                sql.bind(key)
+                try sql.run()
+            }
         }
     }
 
@@ -207,7 +215,10 @@ extension SQLiteWriter {
         var find = try SQL(db, "SELECT key FROM records WHERE expires_at < ? LIMIT ?")
         find.bind(before)
         find.bind(limit)
-        return try remove(find, db)
+        var retired = try SQL(db, "SELECT key FROM records WHERE space = ? LIMIT ?")
+        retired.bind(Space.retired.text)
+        retired.bind(limit)
+        return try remove(find, db) + remove(retired, db)
     }
 
     func forget(owner: Digest16, limit: Int, _ db: Database) throws -> Int {

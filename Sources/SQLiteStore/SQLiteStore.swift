@@ -249,6 +249,14 @@ extension SQLiteStore {
         }
     }
 
+    package func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {
+        try await queue.submit(.bulk) { writer, db in try pushes.map { try writer.setAside($0, db) } }
+    }
+
+    package func lastTime(_ step: LastTime) async throws(StoreError) -> UnixTime? {
+        try await queue.submit { try SQLiteRows.lastTime(step, $1) }
+    }
+
     package func setting(_ name: String) async throws(StoreError) -> [UInt8]? {
         try await queue.submit { _, db in
             var sql = try SQL(db, "SELECT value FROM settings WHERE name = ?")

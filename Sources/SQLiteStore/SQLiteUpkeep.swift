@@ -164,6 +164,41 @@ enum SQLiteRows {
         try sql.run()
     }
 
+    /// One statement reads every record, once in the life of a file that an earlier version wrote.
+    private static let newest = """
+        SELECT max((SELECT coalesce(max(touched_at), 0) FROM records),
+        (SELECT coalesce(max(made_at), 0) FROM marks))
+        """
+
+    static func lastTime(_ step: LastTime, _ db: Database) throws -> UnixTime? {
+        var find = try SQL(db, "SELECT value FROM settings WHERE name = ?")
+        find.bind(LastTime.setting)
+        let standing = try find.step() ? LastTime.time(find.bytes(0)) : nil
+        find.finish()
+        switch step {
+        case .look: return try standing ?? lastTimeOfRows(db)
+        case .raise(let time):
+            if let standing, standing >= time { return standing }
+            try put(setting: LastTime.setting, to: LastTime.bytes(time), db)
+            return time
+        case .set(let time):
+            try put(setting: LastTime.setting, to: LastTime.bytes(time), db)
+            return time
+        }
+    }
+
+    private static func lastTimeOfRows(_ db: Database) throws -> UnixTime? {
+        let rows = try SQL(db, newest)
+        var latest = try rows.step() ? rows.time(0) : .distantPast
+        rows.finish()
+        let pushes = try SQL(db, "SELECT id FROM outbox ORDER BY seq DESC LIMIT 1")
+        if try pushes.step(), let id = pushes.withBytes(0, { Digest16($0) }) {
+            latest = max(latest, PushID(id).acceptedAt)
+        }
+        pushes.finish()
+        return latest < LastTime.earliest ? nil : latest
+    }
+
     static func settings(_ sql: SQL, _ prefix: String) throws -> [String: [UInt8]] {
         defer { sql.finish() }
         var settings: [String: [UInt8]] = [:]

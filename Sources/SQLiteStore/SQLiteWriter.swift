@@ -20,6 +20,7 @@ final class SQLiteWriter {
         var rows = 0
         var bytes = 0
         var parked: [String: Int] = [:]
+        var owedByApp = OwedByApp()
     }
 
     let owner: Digest16
@@ -81,6 +82,7 @@ final class SQLiteWriter {
         while try counts.step() {
             memory.rows += Int(counts.int(2))
             memory.bytes += Int(counts.int(3))
+            memory.owedByApp.add(counts.text(0), rows: Int(counts.int(2)), bytes: Int(counts.int(3)))
             if counts.int(1) == 1 { memory.parked[counts.text(0), default: 0] += Int(counts.int(2)) }
         }
         counts.finish()
@@ -123,7 +125,8 @@ final class SQLiteWriter {
             db, "SELECT seq, mark FROM outbox WHERE mark IS NOT NULL ORDER BY seq DESC LIMIT ?")
         owed.bind(bound)
         while try owed.step() {
-            if let mark = try owed.digest(1) { marks.insert(mark, .owed(row: owed.int(0)), now: now) }
+            guard let mark = owed.withBytes(1, { Digest16($0) }) else { continue }
+            marks.insert(mark, .owed(row: owed.int(0)), now: now)
         }
         owed.finish()
     }

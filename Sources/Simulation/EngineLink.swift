@@ -282,6 +282,14 @@ extension EngineLink {
         try await call(.load) { (engine) throws(StoreError) in try await engine.load() }
     }
 
+    func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {
+        try await call(.settle) { (engine) throws(StoreError) in try await engine.setAside(pushes) }
+    }
+
+    func lastTime(_ step: LastTime) async throws(StoreError) -> UnixTime? {
+        try await call(.renew) { (engine) throws(StoreError) in try await engine.lastTime(step) }
+    }
+
     func setting(_ name: String) async throws(StoreError) -> [UInt8]? {
         try await call(.setting) { (engine) throws(StoreError) in try await engine.setting(name) }
     }

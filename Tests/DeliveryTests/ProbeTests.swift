@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("Probes of a halted lane", .timeLimit(.minutes(5)))
+@Suite("Probes of a halted lane", .timeLimit(.minutes(30)))
 struct ProbeTests {
     /// A push for which the service finds fault with us, whatever becomes of others.
     private static func service(_ slots: Int = 1) -> ScriptedProvider {
@@ -43,7 +43,7 @@ struct ProbeTests {
                 await rig.pass(.seconds(60), step: .seconds(1))
                 await rig.pass(untilSent: minute + 1, by: provider)
                 // Its answer is back where it came from.
-                while try rig.lane().inFlight > 0, !Task.isCancelled { await Task.yield() }
+                try await asked(for: "the probe's answer") { try rig.lane().inFlight == 0 }
             }
             let probes = provider.addresses.dropFirst()
             #expect(Set(probes.prefix(10)).count == 10)
@@ -77,7 +77,7 @@ struct ProbeTests {
             try await rig.owe((2...4).map { push($0) })
             await rig.pass(.seconds(125), step: .seconds(1))
             await rig.pass(untilSent: 3, by: provider)
-            while try rig.lane().inFlight > 0, !Task.isCancelled { await Task.yield() }
+            try await asked(for: "the probe's answer") { try rig.lane().inFlight == 0 }
             works.add()
             await rig.pass(.seconds(60), step: .seconds(1))
             await rig.pass(until: rig.outbox.ended, reaches: 4)

@@ -5,7 +5,7 @@ import PushTesting
 import Synchronization
 import Testing
 
-@Suite("Refilling by class", .timeLimit(.minutes(5)))
+@Suite("Refilling by class", .timeLimit(.minutes(30)))
 struct RefillTests {
     private static let full: DeliveryLimits = {
         var limits = DeliveryLimits()

@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("Who can halt a lane", .timeLimit(.minutes(5)))
+@Suite("Who can halt a lane", .timeLimit(.minutes(30)))
 struct WitnessTests {
     @Test("Tokens that are refused here, without asking the service, halt no lane")
     func local() async throws {

@@ -404,7 +404,7 @@ struct ScriptedPeerTests {
             for number in 1...5 {
                 answers.append(try await client.send(client.request(id: number)))
                 // The pool sees it go; nobody wants another meanwhile.
-                while client.pool.snapshot().closed < number, !Task.isCancelled { await Task.yield() }
+                try await asked(for: "a connection that is gone") { client.pool.snapshot().closed >= number }
             }
             return (answers, client.pool.snapshot().opened)
         }

@@ -204,7 +204,7 @@ struct StopTests {
 
     /// Waits until every connection knows of the stop.
     private func drains(_ listener: HTTPListener) async throws {
-        while !listener.isDraining { try await Task.sleep(for: .milliseconds(1)) }
+        try await asked(for: "a listener that stops") { listener.isDraining }
         for loop in MultiThreadedEventLoopGroup.singleton.makeIterator() { try await loop.submit {}.get() }
     }
 

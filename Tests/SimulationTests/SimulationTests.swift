@@ -20,7 +20,7 @@ struct SimulationTests {
         arguments: Trial.EngineKind.allCases)
     func law(_ engine: Trial.EngineKind) async {
         var owed = 0
-        for seed in UInt64(1)...6 {
+        for seed in UInt64(1)...8 {
             let report = await Self.run(Trial(seed: seed, engine: engine))
             #expect(report.violations.isEmpty, "seed \(seed): \(report.stories)")
             owed += report.owed
@@ -30,8 +30,13 @@ struct SimulationTests {
 
     @Test("A push that is settled before it is sent is found", arguments: Trial.EngineKind.allCases)
     func settlesFirst(_ engine: Trial.EngineKind) async {
-        let report = await Self.run(Trial(seed: 1, engine: engine, sabotage: .settlesFirst))
-        #expect(report.violations.contains { $0.law == .sentAfterSettling })
-        #expect(!report.stories.isEmpty)
+        // Which seed kills a process in between, any change of what a relay does may change.
+        for seed in UInt64(1)...8 {
+            let report = await Self.run(Trial(seed: seed, engine: engine, sabotage: .settlesFirst))
+            guard report.violations.contains(where: { $0.law == .sentAfterSettling }) else { continue }
+            #expect(!report.stories.isEmpty)
+            return
+        }
+        Issue.record("eight seeds found nothing")
     }
 }

@@ -100,6 +100,32 @@ struct AtRestTests {
         }
     }
 
+    @Test("what is learned of an address is written without its name, and found by it all the same")
+    func nameless() async throws {
+        let world = ManualClock().world(seed: 11)
+        let engine = MemoryStore(owner: Self.owner, clock: world.now)
+        let keys = AtRestKeys.generate(world)
+        let store = try await SealedStore(engine: engine, keys: keys, world: world)
+        let names = [Secret(Self.canary), Secret(Self.canary + Self.canary)]
+        for name in names {
+            let record = Record(key: RecordKey(.learned, name), touchedAt: world.now(), body: Secret([1]))
+            let change = Change.putBeside(record, registration: nil, notTouchedAfter: .distantPast)
+            #expect(try await store.apply([change]) == .committed)
+        }
+        let rows = try await engine.page(
+            .space(Space.learned.text), after: 0, limit: 9, now: world.now())
+        #expect(rows.count == 2 && rows[0].body.count == rows[1].body.count, "no name, however long")
+        let check = RowCheck(keys, world)
+        #expect(rows.allSatisfy { check.fault(of: $0) == nil })
+        let found = try await store.find(names.map { RecordKey(.learned, $0) })
+        for (record, name) in zip(found, names) {
+            let opened = try #require(record)
+            #expect(opened.key.name == name)
+        }
+        let paged = try await store.page(.space(.learned), after: 0, limit: 9)
+        #expect(paged.isEmpty, "who does not know a name learns none")
+    }
+
     @Test("a store that is open is refused to a second opener")
     func lock() throws {
         let folder = try TemporaryStore()

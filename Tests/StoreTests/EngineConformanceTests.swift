@@ -11,11 +11,14 @@ struct EngineConformanceTests {
     @Test("memory", arguments: EngineConformance.all)
     func memory(_ rule: ConformanceCase) async throws {
         let clock = ManualClock()
-        let shared = MemoryStore.Shared(rows: EngineConformance.rowBound)
+        let share = AppShare()
+        let shared = MemoryStore.Shared(rows: EngineConformance.rowBound, share: share)
+        let start = clock.now
         let open: @Sendable (OwnerID) -> any Engine = {
-            MemoryStore(owner: $0, sharing: shared, clock: { clock.now })
+            MemoryStore(owner: $0, sharing: shared, clock: { clock.now }, spans: { start + clock.elapsed })
         }
-        let rig = EngineRig(clock: clock, isShared: true, first: { open($0) }, next: { open($1) })
+        let rig = EngineRig(
+            clock: clock, share: share, isShared: true, first: { open($0) }, next: { open($1) })
         await #expect(throws: Never.self) { try await rule.run(rig) }
     }
 
@@ -25,12 +28,16 @@ struct EngineConformanceTests {
         defer { folder.remove() }
         let clock = ManualClock()
         let path = folder.path
+        let share = AppShare()
         let open: @Sendable (OwnerID) throws -> SQLiteStore = { owner in
             var limits = SQLiteLimits()
             limits.outboxRows = EngineConformance.rowBound
+            limits.share = share
             return try SQLiteStore(path: path, owner: owner, limits: limits, world: clock.world(seed: 1))
         }
-        let rig = EngineRig(clock: clock, isShared: false, first: { try open($0) }) { earlier, owner in
+        let rig = EngineRig(
+            clock: clock, share: share, isShared: false, first: { try open($0) }
+        ) { earlier, owner in
             try (earlier as? SQLiteStore)?.close()
             return try open(owner)
         }
@@ -41,7 +48,8 @@ struct EngineConformanceTests {
     func postgres(_ rule: ConformanceCase) async throws {
         let database = try await PostgresDatabase()
         let rig = EngineRig(
-            clock: database.clock, isShared: true, first: { try await database.open($0) },
+            clock: database.clock, share: database.share, isShared: true,
+            first: { try await database.open($0) },
             next: { try await database.open($1) })
         await #expect(throws: Never.self) { try await rule.run(rig) }
     }
@@ -51,6 +59,7 @@ struct EngineConformanceTests {
 struct PostgresDatabase: Sendable {
     let url: String
     let clock = ManualClock()
+    let share = AppShare()
 
     init() async throws { url = try await PostgresCluster.shared.freshDatabase() }
 
@@ -58,6 +67,7 @@ struct PostgresDatabase: Sendable {
     var limits: PostgresLimits {
         var limits = PostgresLimits()
         limits.outboxRows = EngineConformance.rowBound
+        limits.share = share
         limits.connections = 2
         let (clock, start) = (clock, clock.now)
         limits.clockAhead = { clock.now.since(start) }

@@ -107,8 +107,9 @@ struct PostgresForgettingTests {
             SELECT pid FROM pg_locks WHERE mode = 'AccessShareLock' AND granted
             AND relation = 'records'::regclass AND pid <> pg_backend_pid()
             """
-        var holder = ""
-        while holder.isEmpty { holder = try await cluster.execute(question, database: "sealbell") }
+        let holder = try await named("who holds the lock") {
+            try await cluster.execute(question, database: "sealbell")
+        }
         #expect(try await store.forgetNow() == .busy)
         try await cluster.execute("SELECT pg_terminate_backend(\(holder))")
         // It was ended by us.

@@ -18,6 +18,7 @@ struct PostgresOutageTests {
         limits.patience = patience
         limits.statementTimeout = answer
         limits.answerGrace = .milliseconds(500)
+        limits.openingPatience = .seconds(300)
         return limits
     }
 
@@ -80,7 +81,7 @@ struct PostgresOutageTests {
         #expect(standing.isSubset(of: Set(told.map(\.0))))
         // The same store works on, and its count is that of the table.
         let push = PostgresSamples.push(77_000_000, clock)
-        #expect(await untilWritten(push, store))
+        #expect(try await untilWritten(push, store))
         #expect(try await store.load().rows == rows.count + 1)
         #expect(try await store.reclaim(limit: 100_000) == rows.count + 1)
         await store.close()
@@ -88,15 +89,13 @@ struct PostgresOutageTests {
     }
 
     /// Whether a push is accepted once the server is back; each attempt waits for a connection.
-    private func untilWritten(_ push: StoredPush, _ store: PostgresStore) async -> Bool {
-        for _ in 0..<20 {
-            switch await accept(push, store) {
-            case .written: return true
-            case .unavailable: continue
-            case .uncertain, nil: return false
-            }
+    private func untilWritten(_ push: StoredPush, _ store: PostgresStore) async throws -> Bool {
+        var told = Told?.none
+        try await asked(for: "an answer of the server that is back") {
+            told = await accept(push, store)
+            return told != .unavailable
         }
-        return false
+        return told == .written
     }
 
     @Test("While the server is away calls are unavailable within their patience; when it is back they pass")
@@ -114,7 +113,7 @@ struct PostgresOutageTests {
         // Bound: twice their patience, on a machine that has hardly any time for them.
         #expect(ContinuousClock.now - began < .seconds(300))
         try await cluster.startAgain()
-        #expect(await untilWritten(PostgresSamples.push(3, clock), store))
+        #expect(try await untilWritten(PostgresSamples.push(3, clock), store))
         #expect(try await store.owed(first.id) != nil)
         await store.close()
         await cluster.end()
@@ -123,7 +122,8 @@ struct PostgresOutageTests {
     @Test("A server that stands still makes a write uncertain, and what it wrote is taken back")
     func standingStill() async throws {
         let cluster = try await PostgresCluster.start()
-        let store = try await open(cluster.url, limits(answer: .seconds(1)))
+        // Long enough for what opens the store, and for a commit.
+        let store = try await open(cluster.url, limits(patience: .seconds(20), answer: .seconds(5)))
         #expect(await accept(PostgresSamples.push(1, clock), store) == .written)
         cluster.suspend()
         let push = PostgresSamples.push(2, clock)
@@ -131,8 +131,10 @@ struct PostgresOutageTests {
         cluster.resume()
         // Whether the second was written is now known, and neither is in anybody's memory.
         var count = 0
-        for _ in 0..<20 where count == 0 {
-            do { count = try await store.reclaim(limit: 10) } catch { continue }
+        try await asked(for: "pushes to take back") {
+            // The first calls find connections that are lost.
+            do { count = try await store.reclaim(limit: 10) } catch { return false }
+            return count > 0
         }
         let stands = try await store.owed(push.id) != nil
         #expect(count == (stands ? 2 : 1))
@@ -145,7 +147,8 @@ struct PostgresOutageTests {
     @Test("What finds no room in the queue is refused at once")
     func fullQueue() async throws {
         let cluster = try await PostgresCluster.start()
-        var limits = limits(patience: .seconds(3), answer: .seconds(1))
+        // Long enough for what opens the store; whom nobody answers waits no longer than they do.
+        var limits = limits(patience: .seconds(7), answer: .seconds(5))
         limits.connections = 1
         limits.waitingJobs = 4
         let store = try await open(cluster.url, limits)
@@ -182,7 +185,7 @@ struct PostgresOutageTests {
         try await standby.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
         try await standby.execute("SELECT pg_reload_conf()")
         try await standby.promote()
-        #expect(await untilWritten(PostgresSamples.push(900, clock), store))
+        #expect(try await untilWritten(PostgresSamples.push(900, clock), store))
         for id in written { #expect(try await store.owed(id) != nil) }
         await store.close()
         await primary.end()
@@ -200,8 +203,7 @@ struct PostgresOutageTests {
         let push = PostgresSamples.push(1, clock)
         async let told = accept(push, store)
         let cut = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-        var count = "0"
-        while count == "0" { count = try await primary.execute(cut) }
+        try await asked(for: "a commit that waits for the standby") { try await primary.execute(cut) != "0" }
         #expect(await told == .uncertain)
         standby.resume()
         #expect(try await store.owed(push.id) != nil)

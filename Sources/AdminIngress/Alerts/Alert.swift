@@ -15,6 +15,10 @@ package enum Alert: Sendable, Hashable {
     case certificateExpiring(ConfiguredName, days: Int)
     /// The storage keys lie where a backup of the database would take them along.
     case keyBesideDatabase
+    /// Owed pushes that do not open: nobody sends them.
+    case pushesSetAside(Int)
+    /// Whole hours by which the wall clock is ahead of what the store knows of time.
+    case clockDoubted(hours: Int)
 
     /// How bad it is within its subject: what grows worse is told at once.
     var grade: Int {
@@ -27,7 +31,7 @@ package enum Alert: Sendable, Hashable {
         switch self {
         case .laneHalted, .laneUnanswered, .outboxFilling, .storeFailing: .seconds(3600)
         // Nothing is lost meanwhile, and who renews by hand does so by day.
-        case .certificateExpiring, .keyBesideDatabase: .seconds(86_400)
+        case .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted: .seconds(86_400)
         }
     }
 
@@ -38,6 +42,8 @@ package enum Alert: Sendable, Hashable {
         case storeFailing = "store_failing"
         case certificateExpiring = "certificate_expiring"
         case keyBesideDatabase = "key_beside_database"
+        case pushesSetAside = "pushes_set_aside"
+        case clockDoubted = "clock_doubted"
         /// Not raised by anybody: the port's own word when it tells no more for a while.
         case muted
     }
@@ -57,6 +63,8 @@ package enum Alert: Sendable, Hashable {
         case .storeFailing: Subject(kind: .storeFailing, name: "")
         case .certificateExpiring(let listener, _): Subject(kind: .certificateExpiring, name: listener.text)
         case .keyBesideDatabase: Subject(kind: .keyBesideDatabase, name: "")
+        case .pushesSetAside: Subject(kind: .pushesSetAside, name: "")
+        case .clockDoubted: Subject(kind: .clockDoubted, name: "")
         }
     }
 
@@ -79,6 +87,12 @@ package enum Alert: Sendable, Hashable {
                 + "Renew it and reload."
         case .keyBesideDatabase:
             "Storage keys and database lie in one directory: one backup would take both. Move the keys."
+        case .pushesSetAside(let count):
+            "\(count) owed pushes do not open and are not sent: look at the disk, and run sealbell store "
+                + "check."
+        case .clockDoubted(let hours):
+            "The clock is \(hours) hours ahead of what the store knows, and nothing expires: set it, or say "
+                + "sealbell store trust-clock."
         }
     }
 }

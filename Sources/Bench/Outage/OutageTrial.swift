@@ -153,8 +153,8 @@ package struct OutageTrial: Sendable {
             if before.delivered == plan.pushes, try await stage.store.load().rows == 0 { return }
             await pass(stage)
             look(stage, &peaks)
-            // Nothing to see for a millisecond or two, and so many turns, where a busy machine may give none in
-            // that time, means that the lane waits for a tick, or for the store.
+            // Nothing to see for a millisecond or two, and so many turns, where a busy machine may give none
+            // in that time, means that the lane waits for a tick, or for the store.
             let patience = world.instant() + .milliseconds(2)
             var turns = 0
             while stage.service.figures.delivered == before.delivered,

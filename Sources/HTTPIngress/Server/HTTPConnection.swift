@@ -6,10 +6,10 @@ import PushModel
 
 /// One connection: requests one after the other, each answered before the next is looked at.
 ///
-/// Phases: `idle` → `reading` → `answering` → `flushing` → `idle`; a connection that ends goes to `lingering`:
-/// our side is closed, and what the client still sends is thrown away until it ends too, or the bound does. A
-/// socket that is closed with bytes unread, or before bytes that are on their way, would be reset, and with it
-/// the answer that the client has not read yet. Everything runs on the
+/// Phases: `idle` → `reading` → `answering` → `flushing` → `idle`; one that ends goes to `lingering`: our
+/// side is closed, and what the client still sends is thrown away until it ends too, or the bound does. A
+/// socket that is closed with bytes unread, or before bytes that are on their way, would be reset, and with
+/// it the answer that the client has not read yet. Everything runs on the
 /// connection's event loop.
 final class HTTPConnection: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart

@@ -54,6 +54,7 @@ struct PostgresChecks {
         let checks = StoreChecks(configuration, world)
         let isServed = living.first?.sentence != Self.alone
         return findings + living + checks.keys(seen.checks) + checks.owed(seen.owed, isServed: isServed)
+            + StoreChecks.clock(seen.lastTime, now: world.now())
     }
 
     private static let alone = "No relay is alive on it."

@@ -37,7 +37,29 @@ struct StoreChecks {
             return [.fault(.store, path, sentence(error))]
         }
         return [Self.soundness(seen, path, Self.span)] + keys(seen.checks)
-            + owed(seen.owed, isServed: isServed)
+            + owed(seen.owed, isServed: isServed) + Self.clock(seen.lastTime, now: world.now())
+    }
+
+    /// A clock that a relay on this store would not believe, or does not.
+    static func clock(_ last: UnixTime?, now: UnixTime) -> [Finding] {
+        guard let last else { return [] }
+        let ahead = now.since(last)
+        if ahead > DoubtedClock.tolerance {
+            return [
+                .warning(
+                    .clock, timestamp(now),
+                    "The store was last written \(words(ahead.components.seconds)) ago by this clock, and a "
+                        + "relay lets nothing expire by it: if it is wrong, set it; if no relay ran so long, "
+                        + "say sealbell store trust-clock once one runs.")
+            ]
+        }
+        guard ahead < .zero - DoubtedClock.tolerance else { return [] }
+        return [
+            .warning(
+                .clock, timestamp(now),
+                "The store was last written \(words(-ahead.components.seconds)) later than now: the clock "
+                    + "has gone back, or was ahead then; set it by NTP.")
+        ]
     }
 
     private func sentence(_ error: StoreError) -> String {
@@ -123,6 +145,12 @@ struct StoreChecks {
     private func stranded(_ owed: OwedSum) -> [Finding] {
         let known = configuration.lanes
         return owed.lanes.sorted { $0.key < $1.key }.compactMap { text, rows in
+            if let lane = Aside.lane(text) {
+                return .warning(
+                    .store, lane,
+                    "\(rows) owed pushes of this lane do not open, and nobody sends them: look at the disk; "
+                        + "sealbell store check names them.")
+            }
             guard let lane = LaneName(text), !known.contains(lane) else { return nil }
             return .warning(
                 .store, text,

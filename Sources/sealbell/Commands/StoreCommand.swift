@@ -5,7 +5,10 @@ import PushModel
 struct StoreCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "store", abstract: "Moves a store to another database, and looks through one.",
-        subcommands: [StoreCopyCommand.self, StoreCheckCommand.self, StoreReopenCommand.self])
+        subcommands: [
+            StoreCopyCommand.self, StoreCheckCommand.self, StoreReopenCommand.self,
+            StoreTrustClockCommand.self
+        ])
 }
 
 /// `sealbell store copy`.

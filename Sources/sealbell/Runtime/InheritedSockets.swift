@@ -112,6 +112,7 @@ struct InheritedSockets: Sendable {
             inet_ntop(family, $0, &text, socklen_t(text.count)) != nil
         }
         guard isWritten else { return nil }
-        return IPAddress(String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
+        return IPAddress(
+            String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self))
     }
 }

@@ -39,6 +39,7 @@ struct AdminDoor: Sendable {
             + WhyDesk(trail: trail, store: store, startedAt: startedAt).calls
             + TrialDesk(configuration: configuration, delivery: delivery, world: world).calls
             + (store.seals.map { SealKeyDesk($0).calls } ?? [])
+            + ClockDesk(delivery.clock).calls
             + ForgetDesk(instances: instances, configuration: configuration, registry: store.sealed).calls
         return AdminFace(
             listener.name, token: token, metrics: metrics, samples: samples, checks: checks,
@@ -75,6 +76,9 @@ struct AdminDoor: Sendable {
         return [
             MetricSample("sealbell_outbox_rows", value: Double(load?.rows ?? 0)),
             MetricSample("sealbell_outbox_bytes", value: Double(load?.bytes ?? 0)),
+            MetricSample("sealbell_pushes_set_aside", value: Double(load?.aside ?? 0)),
+            MetricSample(
+                "sealbell_clock_ahead_seconds", value: Double(delivery.clock.now.ahead.components.seconds)),
             MetricSample("sealbell_settle_backlog", value: Double(delivery.settleBacklog)),
             MetricSample("process_resident_memory_bytes", value: Double(Self.residentBytes()))
         ] + laneSamples

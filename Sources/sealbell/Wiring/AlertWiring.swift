@@ -32,12 +32,21 @@ struct AlertWiring {
 
     /// The delivery core's word to the alert port, and to the memory of answers.
     static func observer(_ alerts: AlertPort, _ trail: AttemptTrail) -> DeliveryObserver {
-        DeliveryObserver(
+        var observer = DeliveryObserver(
             laneHalted: { lane, _, reason in alerts.raise(.laneHalted(lane, reason)) },
             laneResumed: { lane in alerts.clear(Alert.laneHalted(lane, .ok).subject) },
             laneUnanswered: { lane, reason in alerts.raise(.laneUnanswered(lane, reason)) },
             laneAnswered: { lane in alerts.clear(Alert.laneUnanswered(lane, .ok).subject) },
             attempted: { trail.note($0) })
+        observer.setAside = { count in
+            let alert = Alert.pushesSetAside(count)
+            if count > 0 { alerts.raise(alert) } else { alerts.clear(alert.subject) }
+        }
+        observer.clockDoubted = { ahead in
+            let alert = Alert.clockDoubted(hours: Int(ahead.components.seconds / 3_600))
+            if ahead > .zero { alerts.raise(alert) } else { alerts.clear(alert.subject) }
+        }
+        return observer
     }
 }
 

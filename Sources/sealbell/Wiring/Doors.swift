@@ -60,9 +60,19 @@ struct Doors {
         }
     }
 
-    /// - Parameter sockets: those that listen for it already; none: its address is taken.
-    func listener(
-        _ listener: ListenerConfiguration, _ faces: [ConfiguredName: Face], on sockets: [CInt] = []
+    /// - Parameter sockets: of each listener those that listen already; none: its address is taken.
+    func listeners(
+        _ faces: [ConfiguredName: Face], on sockets: [ConfiguredName: [CInt]]
+    ) throws(CommandFailure) -> [HTTPListener] {
+        var listeners: [HTTPListener] = []
+        for facts in configuration.listeners {
+            listeners.append(try listener(facts, faces, on: sockets[facts.name] ?? []))
+        }
+        return listeners
+    }
+
+    private func listener(
+        _ listener: ListenerConfiguration, _ faces: [ConfiguredName: Face], on sockets: [CInt]
     ) throws(CommandFailure) -> HTTPListener {
         let router = try router(listener, faces)
         var limits = spans.ingress

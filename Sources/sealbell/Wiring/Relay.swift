@@ -18,6 +18,8 @@ final class Relay: Sendable {
     }
 
     private let store: OpenStore
+    /// Of the outbox, for each app.
+    private let share: AppShare
     private let delivery: DeliveryService
     private let listeners: [HTTPListener]
     private let nostr: NostrDoors
@@ -54,10 +56,12 @@ final class Relay: Sendable {
     static func open(
         _ configuration: RelayConfiguration, _ around: Surroundings
     ) async throws(CommandFailure) -> Relay {
+        let share = AppShare(apps: configuration.apps.count)
         let store = try await OpenStore.open(
             configuration.store, limits: configuration.limits, synchronous: around.synchronous,
-            world: around.world, journal: around.journal, rotation: around.rotation, engine: around.engine)
-        do throws(CommandFailure) { return try Relay(configuration, store, around) } catch {
+            world: around.world, journal: around.journal, share: share, rotation: around.rotation,
+            engine: around.engine)
+        do throws(CommandFailure) { return try Relay(configuration, store, share, around) } catch {
             // What it would have owed is free at once.
             await store.close()
             throw error
@@ -65,9 +69,10 @@ final class Relay: Sendable {
     }
 
     private init(
-        _ configuration: RelayConfiguration, _ store: OpenStore, _ around: Surroundings
+        _ configuration: RelayConfiguration, _ store: OpenStore, _ share: AppShare, _ around: Surroundings
     ) throws(CommandFailure) {
         self.store = store
+        self.share = share
         world = around.world
         journal = around.journal
         let web = HTTPSFetch(
@@ -92,8 +97,9 @@ final class Relay: Sendable {
         self.certificates = certificates
         let trail = AttemptTrail()
         let delivery = DeliveryService(
-            outbox: store.sealed, registry: store.sealed, plan: plan, limits: around.limits,
-            world: around.world, journal: around.journal, observer: AlertWiring.observer(alerts, trail))
+            outbox: store.sealed, registry: store.sealed, plan: plan,
+            limits: Self.limits(around.limits, configuration), world: around.world, journal: around.journal,
+            observer: AlertWiring.observer(alerts, trail))
         self.delivery = delivery
         let nostr = NostrDoors(delivery, web: web, around)
         self.nostr = nostr
@@ -111,17 +117,22 @@ final class Relay: Sendable {
         }
         let doors = doors(configuration)
         let faces = try doors.faces()
-        var listeners: [HTTPListener] = []
-        for listener in configuration.listeners { 
-            listeners.append(try doors.listener(listener, faces, on: around.sockets[listener.name] ?? []))
-        }
-        self.listeners = listeners
+        listeners = try doors.listeners(faces, on: around.sockets)
         let plans = try nostr.plans(configuration)
         nostr.adopt(plans)
         standing = Mutex(
             Standing(configuration: configuration, shelf: shelf, publicKeys: Self.publicKeys(faces, plans)))
         certificates.adopt(configuration)
         if !configuration.isSandbox, configuration.isKeyBesideStore { alerts.raise(.keyBesideDatabase) }
+    }
+
+    /// A twentieth of the outbox for what one origin's pace puts off, so that no single origin fills it.
+    private static func limits(
+        _ limits: DeliveryLimits, _ configuration: RelayConfiguration
+    ) -> DeliveryLimits {
+        var limits = limits
+        limits.pacedPushes = min(limits.pacedPushes, max(1, configuration.limits.outboxRows / 20))
+        return limits
     }
 
     /// Which ways alerts go; a webhook's calls take the configuration's own proxy.
@@ -214,6 +225,7 @@ final class Relay: Sendable {
                 listener.install(router, proxies: TrustedProxies(facts.trustedProxies))
             }
         }
+        share.set(apps: new.apps.count)
         delivery.adopt(delivering)
         nostr.adopt(plans)
         for exchange in exchanges { exchange() }

@@ -27,7 +27,8 @@ struct OpenStore {
     /// - Throws: `CommandFailure` that says what to do.
     static func open(
         _ store: StoreConfiguration, limits: LimitsConfiguration, synchronous: Synchronous, world: World,
-        journal: Journal, rotation: SealKeyRotation.Limits = SealKeyRotation.Limits(),
+        journal: Journal, share: AppShare = AppShare(),
+        rotation: SealKeyRotation.Limits = SealKeyRotation.Limits(),
         engine watch: (any Engine) -> any Engine = { $0 }
     ) async throws(CommandFailure) -> OpenStore {
         let owner = OwnerID(Digest16(high: world.random(), low: world.random()))
@@ -37,7 +38,8 @@ struct OpenStore {
         }
         switch store.engine {
         case .memory:
-            let engine = MemoryStore(owner: owner, clock: world.now)
+            let engine = MemoryStore(
+                owner: owner, sharing: MemoryStore.Shared(share: share), clock: world.now)
             let keys = AtRestKeys.generate(world)
             let sealed = try await seal(watch(engine), keys, world, journal, upkeep: nil)
             return OpenStore(sealed: sealed, housekeeping: [], close: {}, lookup: engine, seals: nil)
@@ -46,6 +48,7 @@ struct OpenStore {
             var bounds = SQLiteLimits()
             bounds.outboxRows = limits.outboxRows
             bounds.outboxBytes = Int(limits.outboxBytes)
+            bounds.share = share
             let engine: SQLiteStore
             do throws(StoreError) {
                 engine = try SQLiteStore(
@@ -72,6 +75,7 @@ struct OpenStore {
             var bounds = PostgresLimits()
             bounds.outboxRows = limits.outboxRows
             bounds.outboxBytes = Int(limits.outboxBytes)
+            bounds.share = share
             let engine = try await connect(
                 url, passwordFile, owner, bounds, synchronous: synchronous, world, journal)
             do throws(CommandFailure) {

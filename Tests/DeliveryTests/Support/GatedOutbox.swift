@@ -39,10 +39,15 @@ final class GatedOutbox: Outbox {
     let counts = Watch()
     /// Whoever asks what the store owes waits for it, while there is one.
     let countGate = Mutex<Watch?>(nil)
+    /// Awaited before each look for what dead processes left; with how many there were.
+    private let takingOver: (@Sendable (GatedOutbox, Int) async -> Void)?
 
-    init(_ inner: any Outbox, trace: Trace) {
+    init(
+        _ inner: any Outbox, trace: Trace, takingOver: (@Sendable (GatedOutbox, Int) async -> Void)? = nil
+    ) {
         self.inner = inner
         self.trace = trace
+        self.takingOver = takingOver
     }
 
     func set(_ change: (inout Faults) -> Void) { faults.withLock { change(&$0) } }
@@ -129,6 +134,7 @@ final class GatedOutbox: Outbox {
     func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
         try check(\.claim)
         looking.withLock { $0 }?()
+        await takingOver?(self, looks.count)
         defer { looks.add() }
         return try await inner.takeOver(lanes, limit: limit)
     }

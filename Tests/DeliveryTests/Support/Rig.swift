@@ -28,15 +28,22 @@ struct Rig: Sendable {
     /// Runs a core until `body` ends; then it is stopped as an operator would,
     /// or killed if its outbox was cut.
     ///
+    /// - Parameter holds: calls are held while there is no room or no store; else they are refused at once.
     /// - Parameter own: a clock of this process alone, when it sleeps while the world goes on.
+    /// - Parameter takingOver: awaited before each look for what dead processes left: then the sweep may not
+    ///   sleep, and `pass` is told so.
     static func run(
         _ depot: Depot, _ plan: DeliveryService.Plan, limits: DeliveryLimits = DeliveryLimits(),
-        trace: Trace = Trace(), own: ManualClock? = nil, _ body: (Rig) async throws -> Void
+        holds: Bool = false, trace: Trace = Trace(), own: ManualClock? = nil,
+        takingOver: (@Sendable (GatedOutbox, Int) async -> Void)? = nil,
+        _ body: (Rig) async throws -> Void
     ) async throws {
+        var limits = limits
+        if !holds { limits.hold = .zero }
         let clock = own ?? depot.clock
         let world = clock.world(seed: depot.world.random())
         let store = try await depot.open(world)
-        let outbox = GatedOutbox(store, trace: trace)
+        let outbox = GatedOutbox(store, trace: trace, takingOver: takingOver)
         let registry = GatedRegistry(store)
         let journal = LogSpy()
         let events = Trace()
@@ -59,7 +66,7 @@ struct Rig: Sendable {
             custodyEnded: custodyEnded, stopping: group)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
-            await clock.sleepers(atLeast: 3)
+            await clock.sleepers(atLeast: takingOver == nil ? 3 : 2)
             try await body(rig)
             if outbox.isCut.withLock(\.self) {
                 tasks.cancelAll()
@@ -112,12 +119,12 @@ struct Rig: Sendable {
 
     /// Takes pushes in and answers with their first outcomes.
     func admit(
-        _ pushes: [Push], within deadline: Duration = .seconds(3), changes: [Change] = []
+        _ pushes: [Push], within deadline: Duration = .seconds(3), changes: [Change] = [], perMinute: Int = 0
     ) async throws -> [FirstOutcome] {
         let verdict = Verdict<[FirstOutcome], SampleError>(
             pushes: pushes, changes: changes, reply: .afterFirstAttempt(deadline: deadline) { $0 },
             refusal: { _ in SampleError() })
-        return try await service.intake.admit(verdict, instance: Names.instance)
+        return try await service.intake.admit(verdict, instance: Names.instance, perMinute: perMinute)
     }
 
     /// Takes pushes in, and nobody waits for them.

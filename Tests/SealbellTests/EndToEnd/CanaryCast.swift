@@ -142,7 +142,10 @@ struct CanaryCast: Sendable {
             call(
                 "new key",
                 origin.signUp(hostname: server.host, mail: server.mail, newKey: Secret(newKey.utf8))),
-            turned, form(.transfer, [("hostname", server.host), (stray, stray)]),
+            turned,
+            // Its use ends the other key, which is shown as a wrong one later.
+            call("status with the first key again", origin.analyticsStatus()),
+            form(.transfer, [("hostname", server.host), (stray, stray)]),
             call("leaver's sign-up", leaver.origin.signUp(hostname: leaver.host, mail: leaver.mail)),
             call("leaver's analytics", leaver.origin.analytics(realms: [leaver.realm]))
         ]
@@ -168,7 +171,7 @@ struct CanaryCast: Sendable {
             + ["{\"\(stray)\":", "[\"\(stray)\"]", "\u{FFFE}\(stray)%", "{\"realm_uuid\":\"\(stray)\"}"].map {
                 refused("body", path: notifyPath, authorization: text(authorization), body: $0)
             }
-            + [ZulipPath.legacyRegister, .legacyNotify, .legacyTest, .legacyUnregister].map {
+            + [ZulipPath.legacyRegister, .legacyNotify, .legacyTest].map {
                 refused(
                     "legacy", path: $0.rawValue, authorization: text(authorization),
                     body: "token=\(apple.token)&user_id=\(stray)")
@@ -184,6 +187,22 @@ struct CanaryCast: Sendable {
                         ("hostname", stray + "/" + server.host), ("contact_email", server.mail)
                     ], statuses: 400...499)
             ]
+    }
+
+    /// What rows of the plaintext protocol make a server ask: tokens and text in clear.
+    func leftovers() -> [CanaryCall] {
+        let tokens = #""android_devices":["\#(google.token)"],"apple_devices":["\#(apple.token)"]"#
+        let shown = #""apns_payload":{"alert":{"body":"\#(stray)"}},"user_uuid":"\#(stray)""#
+        return [
+            (ZulipPath.legacyNotify, "{\(tokens),\(shown)}"),
+            (.legacyUnregister, "token=\(apple.token)&user_id=\(stray)"),
+            (.legacyUnregisterAll, "user_uuid=\(stray)")
+        ].map { path, body in
+            var call = refused(
+                "legacy", path: path.rawValue, authorization: text(authorization), body: body)
+            call.statuses = 200...200
+            return call
+        }
     }
 
     /// Heads that no HTTP server takes, as bytes.

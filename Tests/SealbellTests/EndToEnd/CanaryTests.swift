@@ -65,7 +65,9 @@ struct CanaryTests {
                     }
                     if let half = call.half { _ = try await Self.ask(half, relay) }
                 }
-                for call in cast.wrong() + cast.operation(token: Self.token) + [cast.leave()] {
+                for call in cast.leftovers() + cast.wrong() + cast.operation(token: Self.token)
+                    + [cast.leave()]
+                {
                     _ = try await Self.ask(call, relay)
                 }
                 for bytes in cast.broken() {

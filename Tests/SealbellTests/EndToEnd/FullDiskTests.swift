@@ -92,7 +92,8 @@ struct FullDiskTests {
     @Test("Answers that come while the disk is full are settled later, and nothing is sent again")
     func settling() async throws {
         try await stage { stage, disk in
-            try await stage.run { relay in
+            // The lease must last for what is sent behind the refusal.
+            try await stage.run(hold: .zero) { relay in
                 let server = try await relay.server()
                 let phones = try await [relay.phone(.apns, of: server), relay.phone(.apns, of: server)]
                 stage.apns.turn { $0.errorShare = 1 }

@@ -94,7 +94,9 @@ struct MemoryTests {
                 }
                 if let half = call.half { _ = try await ask(half) }
             }
-            for call in cast.wrong() + cast.operation(token: CanaryTests.token) + [cast.leave()] {
+            for call in cast.leftovers() + cast.wrong() + cast.operation(token: CanaryTests.token)
+                + [cast.leave()]
+            {
                 _ = try await ask(call)
             }
             for bytes in cast.broken() { _ = try? await door.send(bytes) }

@@ -34,13 +34,15 @@ final class Program: Sendable {
             .first { FileManager.default.isExecutableFile(atPath: $0) }
     }()
 
-    init(_ arguments: [String], in folder: String) throws {
+    /// - Parameter before: what the shell does last before it becomes the program.
+    init(_ arguments: [String], in folder: String, before: String = "") throws {
         let process = Process()
         // A shell writes down what it inherits, and becomes the program.
         process.executableURL = URL(filePath: "/bin/sh")
         process.arguments =
             [
-                "-c", "readlink /proc/$$/fd/* > inherited; exec \"$@\"", "sh", try #require(Self.path)
+                "-c", "readlink /proc/$$/fd/* > inherited; \(before) exec \"$@\"", "sh",
+                try #require(Self.path)
             ] + arguments
         process.currentDirectoryURL = URL(filePath: folder)
         process.environment = ["PATH": "/usr/bin:/bin", "HOME": folder]

@@ -1,4 +1,5 @@
 import PushModel
+import PushTesting
 import Simulators
 import Testing
 import WireFormats
@@ -36,13 +37,13 @@ struct RealOriginTests {
             try await stage.run { relay in
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
-                var arrivals = stage.apns.subscribe(token: phone.token).makeAsyncIterator()
+                let arrivals = stage.apns.subscribe(token: phone.token)
                 for path in [path, "/" + path, "///" + path] {
                     let answer = try await post(
                         relay, path, authorization(server), notify(server, phone, aps: #","aps":"# + aps))
                     #expect(answer.status == 200, "\(path): \(answer.text)")
                 }
-                let delivery = try #require(await arrivals.next())
+                let delivery = try await arrivals.next("a delivery to the phone")
                 let arrived = try JSONValue.parse(delivery.body)
                 #expect(try arrived["aps"] == JSONValue.parse(Array(aps.utf8)))
                 let stranger = try await post(relay, "//api/v1/remotes/x", authorization(server), "{}")
@@ -171,11 +172,11 @@ struct RealOriginTests {
             try await stage.run { relay in
                 let server = try await relay.server()
                 let phone = try await relay.phone(.apns, of: server)
-                var arrivals = stage.apns.subscribe(token: phone.token).makeAsyncIterator()
+                let arrivals = stage.apns.subscribe(token: phone.token)
                 let answer = try await post(
                     relay, ZulipPath.notify.rawValue, authorization(server), notify(server, phone, aps: ""))
                 #expect(answer.status == 200)
-                let delivery = try #require(await arrivals.next())
+                let delivery = try await arrivals.next("a delivery to the phone")
                 let expected =
                     #"{"mutable-content":1,"alert":{"title":"Neue Nachricht"},"sound":"ping.caf"}"#
                 #expect(try JSONValue.parse(delivery.body)["aps"] == JSONValue.parse(Array(expected.utf8)))

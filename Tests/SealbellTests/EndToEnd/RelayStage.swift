@@ -127,9 +127,10 @@ final class RelayStage: Sendable {
     ///
     /// - Parameters:
     ///   - changed: another text than the stage's.
+    ///   - hold: how long a call is held that finds no room, or no store.
     ///   - change: for tests of a span, since those that they do not set are patient.
     func run(
-        _ changed: String? = nil,
+        _ changed: String? = nil, hold: Duration = DeliveryLimits().hold,
         engine: @escaping @Sendable (any Engine) -> any Engine = { $0 },
         spans change: (inout Relay.Surroundings) -> Void = { _ in },
         _ body: (RunningRelay) async throws -> Void
@@ -143,6 +144,7 @@ final class RelayStage: Sendable {
         around.engine = engine
         around.limits = .patient
         around.spans = .patient
+        around.limits.hold = hold
         change(&around)
         // A rotation takes seconds of waiting on purpose.
         around.rotation.every = .milliseconds(50)

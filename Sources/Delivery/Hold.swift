@@ -1,0 +1,149 @@
+import PushModel
+import Synchronization
+
+/// Calls that wait for room, or for the store.
+///
+/// Deployed origins drop a message whose call was refused (zulip.md §5.6), so an intake that is full for a
+/// moment, or a store that is out for a moment, keeps the caller waiting in place of refusing it. Bounded in
+/// number, in bytes and in time. Whoever waits is let go when room has been made or the store has answered
+/// again, at most once a tick, and once in ``DeliveryLimits/holdPoll`` whatever happens; then it asks again.
+final class Hold: Sendable {
+    private struct State {
+        var waiting: [(until: ContinuousClock.Instant, continuation: CheckedContinuation<Void, Never>)] = []
+        var calls = 0
+        var bytes = 0
+        /// Something has happened that those who wait should ask again for.
+        var isStirred = false
+        var lookedAt: ContinuousClock.Instant
+        /// Somebody lets go of those who wait.
+        var isRunning = false
+    }
+
+    private let state: Mutex<State>
+    private let bell = Bell()
+    private let limits: DeliveryLimits
+    private let world: World
+
+    init(limits: DeliveryLimits, world: World) {
+        self.limits = limits
+        self.world = world
+        state = Mutex(State(lookedAt: world.instant()))
+    }
+
+    /// Calls that wait now, or ask again.
+    var calls: Int { state.withLock(\.calls) }
+
+    /// A settlement or another commit has been made, or a renewal was answered after one that was not.
+    func stir() {
+        state.withLock { if $0.calls > 0 { $0.isStirred = true } }
+    }
+
+    /// Counts a call in; false when it must be refused at once. ``leave(_:)`` must follow.
+    func enter(_ bytes: Int) -> Bool {
+        state.withLock { state in
+            guard state.isRunning, state.calls < limits.heldCalls, state.bytes + bytes <= limits.heldBytes
+            else { return false }
+            state.calls += 1
+            state.bytes += bytes
+            return true
+        }
+    }
+
+    func leave(_ bytes: Int) {
+        state.withLock { state in
+            state.calls -= 1
+            state.bytes -= bytes
+        }
+    }
+
+    /// Waits until it is worth asking again, and no longer than until then.
+    ///
+    /// - Returns: whether there is time left.
+    func wait(until: ContinuousClock.Instant) async -> Bool {
+        guard world.instant() < until else { return false }
+        await withCheckedContinuation { continuation in
+            let waits = state.withLock { state in
+                if state.isRunning { state.waiting.append((until, continuation)) }
+                return state.isRunning
+            }
+            if waits { bell.ring() } else { continuation.resume() }
+        }
+        return state.withLock(\.isRunning) && world.instant() < until
+    }
+
+    /// Lets go of those who wait, until cancelled.
+    func run() async {
+        state.withLock { $0.isRunning = true }
+        while !Task.isCancelled {
+            guard state.withLock({ !$0.waiting.isEmpty }) else {
+                await bell.wait()
+                continue
+            }
+            do { try await world.sleep(world.instant() + limits.tick) } catch { break }
+            release(world.instant())
+        }
+        let waiting = state.withLock { state in
+            state.isRunning = false
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for waiter in waiting { waiter.continuation.resume() }
+    }
+
+    private func release(_ now: ContinuousClock.Instant) {
+        let gone = state.withLock { state in
+            let all = state.isStirred || now - state.lookedAt >= limits.holdPoll
+            if all {
+                state.isStirred = false
+                state.lookedAt = now
+            }
+            let gone = state.waiting.filter { all || $0.until <= now }
+            state.waiting.removeAll { all || $0.until <= now }
+            return gone
+        }
+        for waiter in gone { waiter.continuation.resume() }
+    }
+}
+
+/// How long one call may stay: what it may be held for, its reply's wait included.
+package struct Stay: Sendable {
+    let until: ContinuousClock.Instant
+    /// What it keeps in memory meanwhile.
+    let bytes: Int
+}
+
+extension Intake {
+    /// Begins a call's stay.
+    ///
+    /// - Parameter bytes: what the call keeps in memory.
+    package func stay(bytes: Int) -> Stay {
+        Stay(until: core.world.instant() + core.limits.hold, bytes: bytes)
+    }
+
+    /// Asks, and asks again while the answer is that of an intake that is busy, as long as the stay lasts and
+    /// there is room to wait.
+    ///
+    /// - Parameter isBusy: whether asking again may have another answer.
+    package func hold<Value, Failure>(
+        _ stay: Stay, while isBusy: (Failure) -> Bool, _ ask: () async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        var failure: Failure
+        do throws(Failure) { return try await ask() } catch { failure = error }
+        guard isBusy(failure), core.limits.hold > .zero, core.hold.enter(stay.bytes) else { throw failure }
+        defer { core.hold.leave(stay.bytes) }
+        core.observer.held()
+        // Ends with the stay.
+        while await core.hold.wait(until: stay.until) {
+            do throws(Failure) {
+                let value = try await ask()
+                // Where there was room for one there may be for the next.
+                core.hold.stir()
+                return value
+            } catch {
+                failure = error
+                guard isBusy(error) else { break }
+            }
+        }
+        throw failure
+    }
+}

@@ -1,0 +1,145 @@
+import PushModel
+
+/// Whether the server's clock has leapt, by the spans that this process measured beside it.
+///
+/// Leases end by the server's clock. When a standby takes over whose clock is ahead, or somebody sets the
+/// clock, owners that renewed a moment ago would be dead by it. So for one lease span after a leap the dead
+/// are told by the clock as it was before: by then everybody who lives has renewed by the new one.
+struct ServerClock: Sendable {
+    /// A step that a network's delay or a kept clock does not make.
+    private static let least = Duration.seconds(1)
+
+    /// One look at the server's clock.
+    struct Look: Sendable {
+        var server: UnixTime
+        /// When it was asked for, and when it was answered.
+        var asked: ContinuousClock.Instant
+        var answered: ContinuousClock.Instant
+        /// How far a test is ahead of the server, and by which clock of its own.
+        var ahead = Duration.zero
+        var instant: ContinuousClock.Instant
+    }
+
+    private var last: Look?
+    private var leap = Duration.zero
+    private var leapEnds: ContinuousClock.Instant?
+    /// How long a renewal holds.
+    var lease = Duration.seconds(20)
+
+    /// - Returns: by how much less to believe the server's clock.
+    mutating func leap(at look: Look) -> Duration {
+        defer { last = look }
+        if let leapEnds, look.instant >= leapEnds { (leap, self.leapEnds) = (.zero, nil) }
+        guard let last, look.asked >= last.asked else { return leap }
+        // The longest that can have passed between the server's two looks at its clock.
+        let step = look.server.since(last.server) - last.asked.duration(to: look.answered)
+        let ahead = look.ahead - last.ahead - last.instant.duration(to: look.instant)
+        let leapt = max(.zero, step) + max(.zero, ahead)
+        if leapt >= Self.least {
+            leap += leapt
+            leapEnds = look.instant + lease
+        }
+        return leap
+    }
+}
+
+/// Which server leases are counted by, as somebody has noted it in the store.
+///
+/// A process that has just started measured nothing; what it can see is that the server is not the one by
+/// whose clock others have renewed. The server's start tells: no two are started in one microsecond.
+struct ServerNote: Sendable, Equatable {
+    static let setting = "lease/server"
+
+    /// Microseconds of its own clock.
+    var startedAt: Int64
+    /// When it was first seen, by its own clock.
+    var seenAt: UnixTime
+
+    var bytes: [UInt8] {
+        withUnsafeBytes(of: (startedAt.bigEndian, seenAt.milliseconds.bigEndian)) { Array($0) }
+    }
+
+    init(startedAt: Int64, seenAt: UnixTime) {
+        self.startedAt = startedAt
+        self.seenAt = seenAt
+    }
+
+    init?(_ bytes: [UInt8]) {
+        guard let words = Digest16(bytes) else { return nil }
+        startedAt = Int64(bitPattern: words.high)
+        seenAt = UnixTime(milliseconds: Int64(bitPattern: words.low))
+    }
+}
+
+extension PostgresCore {
+    /// Further back than any lease, and not behind the zero of those who gave theirs up: but for them nobody
+    /// is dead by such a clock.
+    private static let never = Duration.seconds(50 * 365 * 86_400)
+
+    /// The server's clock as deaths are told by it, as what to add to it in milliseconds.
+    ///
+    /// - Parameter lease: how long renewals hold from now on.
+    func deathsAhead(_ session: PostgresSession, lease: Duration? = nil) throws(PostgresFault) -> Int64 {
+        let ahead = clockAhead
+        let asked = ContinuousClock.now
+        let rows = try session.run(
+            [
+                Query(PostgresSQL.sightOfServer) { query in
+                    query.add(ahead)
+                    query.add(ServerNote.setting)
+                }
+            ], commits: false)[0]
+        let now = try rows.time(0, 0)
+        let startedAt = try rows.int(0, 1)
+        let note = rows.isNull(0, 2) ? nil : ServerNote(rows.bytes(0, 2))
+        let look = ServerClock.Look(
+            server: now - .milliseconds(ahead), asked: asked, answered: .now, ahead: .milliseconds(ahead),
+            instant: world.instant())
+        let (leap, span) = serverClock { clock in
+            if let lease { clock.lease = lease }
+            return (clock.leap(at: look), clock.lease)
+        }
+        if leap > .zero { journal.note("database clock leapt", [.after: leap], level: .warning) }
+        guard let note, note.startedAt == startedAt else {
+            // Where nobody has noted any, nobody has renewed by another.
+            let seen = ServerNote(startedAt: startedAt, seenAt: note == nil ? .distantPast : now)
+            try session.run(
+                [
+                    Query(PostgresUpkeepSQL.replaceSetting) { query in
+                        query.add(ServerNote.setting)
+                        query.add(seen.bytes)
+                    }
+                ], commits: true)
+            if note != nil { journal.note("database server is another one", level: .warning) }
+            return ahead - (note == nil ? leap : Self.never).wholeMilliseconds
+        }
+        let isNew = now < note.seenAt + span
+        return ahead - (isNew ? Self.never : leap).wholeMilliseconds
+    }
+
+    func lastTime(_ step: LastTime, _ session: PostgresSession) throws(PostgresFault) -> UnixTime? {
+        func write(_ statement: Statement, _ time: UnixTime) throws(PostgresFault) -> Rows {
+            let query = Query(statement) { query in
+                query.add(LastTime.setting)
+                query.add(LastTime.bytes(time))
+            }
+            return try session.run([query], commits: true)[0]
+        }
+        switch step {
+        case .look:
+            let found = try session.run(
+                [Query(PostgresSQL.setting) { $0.add(LastTime.setting) }], commits: false)[0]
+            if found.count == 1, let time = LastTime.time(found.bytes(0, 0)) { return time }
+            let rows = try session.run([Query(PostgresSQL.newestRows)], commits: false)[0]
+            let pushed = try rows.digestIfAny(0, 1).map { PushID($0).acceptedAt } ?? .distantPast
+            let latest = max(try rows.time(0, 0), pushed)
+            return latest < LastTime.earliest ? nil : latest
+        case .raise(let time):
+            let rows = try write(PostgresSQL.raiseSetting, time)
+            return rows.count == 1 ? LastTime.time(rows.bytes(0, 0)) : nil
+        case .set(let time):
+            _ = try write(PostgresUpkeepSQL.replaceSetting, time)
+            return time
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import Synchronization
+
+/// The wall clock with a second witness, for whatever is destroyed by time of day (DESIGN §3, "Clocks are
+/// doubted").
+///
+/// The witness is the store's own last time and, from there on, the spans of the monotonic clock. A wall
+/// clock that is further ahead of them than ``tolerance`` is doubted: until it comes back, or an operator
+/// gives his word for it, things end by the witness alone. One that is behind destroys nothing, and needs no
+/// doubt.
+///
+/// A relay that was off for longer than ``tolerance`` looks the same as one whose clock was set ahead, and is
+/// treated so: what it owes is sent, late at worst, and what it remembers stays (decision 0050).
+package final class DoubtedClock: Sendable {
+    /// Both times of one moment.
+    package struct Reading: Sendable, Hashable {
+        package var wall: UnixTime
+        /// What to end things by: never later than `wall`.
+        package var judged: UnixTime
+        package var isDoubted: Bool
+
+        package init(wall: UnixTime, judged: UnixTime, isDoubted: Bool) {
+            self.wall = wall
+            self.judged = judged
+            self.isDoubted = isDoubted
+        }
+
+        /// By how much the wall clock is ahead of what is believed; zero unless it is doubted.
+        package var ahead: Duration { isDoubted ? wall.since(judged) : .zero }
+
+        /// The time that tells whether something has ended. What was stamped later than the time that is
+        /// believed was stamped by the clock in doubt, and is judged by it.
+        package func end(of stamp: UnixTime) -> UnixTime { isDoubted && stamp <= judged ? judged : wall }
+    }
+
+    /// How far the wall clock may be ahead of its witness, in all of ``window``: a night off, or an hour set
+    /// wrongly, is nobody's business; a day would end all custody.
+    package static let tolerance = Duration.seconds(6 * 3_600)
+    /// The span in which as much is forgiven again.
+    package static let window = Duration.seconds(24 * 3_600)
+
+    private struct State {
+        /// The latest time that was believed, and when that was.
+        var last: UnixTime
+        var at: ContinuousClock.Instant
+        /// Whether a store stands behind it: else there is nobody to say otherwise.
+        var isWitnessed: Bool
+        /// Of the tolerance, at `spentAt`.
+        var spent = Duration.zero
+        var spentAt: ContinuousClock.Instant
+    }
+
+    private let state: Mutex<State>
+    private let world: World
+    private let step: @Sendable (LastTime) async throws(StoreError) -> UnixTime?
+
+    /// - Parameter last: the store's own last time; `nil`: it has none, and the wall clock is believed until
+    ///   ``keep()`` has given it one.
+    /// - Parameter step: to the store's own last time.
+    package init(
+        _ world: World, last: UnixTime? = nil,
+        step: @escaping @Sendable (LastTime) async throws(StoreError) -> UnixTime? = { _ in nil }
+    ) {
+        self.world = world
+        self.step = step
+        let now = world.instant()
+        state = Mutex(
+            State(last: last ?? world.now(), at: now, isWitnessed: last != nil, spentAt: now))
+    }
+
+    package var now: Reading {
+        state.withLock { state in
+            let (wall, now) = (world.now(), world.instant())
+            guard state.isWitnessed else {
+                (state.last, state.at) = (wall, now)
+                return Reading(wall: wall, judged: wall, isDoubted: false)
+            }
+            let witness = state.last + max(.zero, state.at.duration(to: now))
+            let ahead = wall.since(witness)
+            guard ahead > .zero else { return Reading(wall: wall, judged: wall, isDoubted: false) }
+            let spent = max(.zero, state.spent - Self.forgiven(in: state.spentAt.duration(to: now)))
+            guard ahead <= Self.tolerance - spent else {
+                return Reading(wall: wall, judged: witness, isDoubted: true)
+            }
+            state = State(last: wall, at: now, isWitnessed: true, spent: spent + ahead, spentAt: now)
+            return Reading(wall: wall, judged: wall, isDoubted: false)
+        }
+    }
+
+    private static func forgiven(in span: Duration) -> Duration {
+        span >= window ? tolerance : tolerance * (max(.zero, span) / window)
+    }
+
+    /// Writes the time that is believed into the store, and hears what others on it believe: an operator's
+    /// word to one relay is word to all.
+    package func keep() async throws(StoreError) {
+        guard let standing = try await step(.raise(now.judged)) else { return }
+        state.withLock { state in
+            let now = world.instant()
+            let witness = state.last + max(.zero, state.at.duration(to: now))
+            if standing > witness { (state.last, state.at) = (standing, now) }
+            state.isWitnessed = true
+        }
+    }
+
+    /// An operator's word: the wall clock is right as it is.
+    ///
+    /// - Returns: the two times as they were.
+    @discardableResult
+    package func trust() async throws(StoreError) -> Reading {
+        let before = now
+        // The store first: a word that it did not hear would not outlive this process.
+        _ = try await step(.set(before.wall))
+        state.withLock { state in
+            let now = world.instant()
+            state = State(last: world.now(), at: now, isWitnessed: state.isWitnessed, spentAt: now)
+        }
+        return before
+    }
+}

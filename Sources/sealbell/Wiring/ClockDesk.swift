@@ -1,0 +1,39 @@
+import AdminIngress
+import HTTPIngress
+import PushModel
+import WireFormats
+
+/// The operator's calls about time: `GET /clock`, `POST /clock/trust`.
+struct ClockDesk: Sendable {
+    static let path = "/clock"
+    static let trustPath = "/clock/trust"
+
+    private let clock: DoubtedClock
+
+    init(_ clock: DoubtedClock) { self.clock = clock }
+
+    var calls: [AdminCall] {
+        [
+            .desk(Self.path, changes: false) { _ throws(DeskRefusal) in Self.answer(clock.now) },
+            .desk(Self.trustPath, changes: true) { _ throws(DeskRefusal) in
+                do throws(StoreError) { return Self.answer(try await clock.trust()) } catch {
+                    throw .store(error)
+                }
+            }
+        ]
+    }
+
+    /// Milliseconds since 1970: the machine's time, and the time that things end by.
+    private static func answer(_ time: DoubtedClock.Reading) -> [UInt8] {
+        var json = JSONWriter()
+        json.beginObject()
+        json.key("wall")
+        json.int(time.wall.milliseconds)
+        json.key("believed")
+        json.int(time.judged.milliseconds)
+        json.key("doubted")
+        json.bool(time.isDoubted)
+        json.endObject()
+        return json.bytes
+    }
+}

@@ -1,0 +1,162 @@
+import AtRest
+@testable import Delivery
+import PushModel
+import PushTesting
+import Testing
+
+@Suite("An origin's pace", .timeLimit(.minutes(30)))
+struct PaceTests {
+    private let origin = Digest16(high: 1, low: 1)
+    private let start = ContinuousClock.now
+
+    private func pacer(_ change: (inout DeliveryLimits) -> Void = { _ in }) -> Pacer {
+        var limits = DeliveryLimits()
+        change(&limits)
+        return Pacer(limits: limits, start: start)
+    }
+
+    private func take(
+        _ pacer: Pacer, _ classes: [PushClass], _ perMinute: Int = 4, after seconds: Int = 0,
+        of other: Digest16? = nil, custody: Duration = .seconds(86_400)
+    ) -> Pacer.Verdict {
+        pacer.take(
+            classes.map { ($0, custody) }, of: other ?? origin, perMinute: perMinute,
+            now: start + .seconds(seconds))
+    }
+
+    private func normal(_ count: Int) -> [PushClass] { Array(repeating: .normal, count: count) }
+    private func seconds(_ seconds: Int...) -> Pacer.Verdict { .slots(seconds.map { .seconds($0) }) }
+
+    @Test("A minute's worth leaves at once, what exceeds it in turn at the pace, and a quiet minute is room")
+    func slots() {
+        let pacer = pacer()
+        #expect(take(pacer, normal(6)) == seconds(0, 0, 0, 0, 15, 30))
+        #expect(take(pacer, normal(2)) == seconds(45, 60))
+        #expect(take(pacer, normal(1), after: 60) == seconds(15))
+        #expect(take(pacer, normal(5), after: 200) == seconds(0, 0, 0, 0, 15))
+        #expect(take(pacer, normal(1), of: Digest16(high: 2, low: 2)) == seconds(0), "another's is another's")
+    }
+
+    @Test("An urgent push waits for urgent ones only, and puts off what comes later of a lower class")
+    func classes() {
+        let pacer = pacer()
+        #expect(take(pacer, Array(repeating: .background, count: 6)) == seconds(0, 0, 0, 0, 15, 30))
+        #expect(take(pacer, [.urgent, .normal]) == seconds(0, 0))
+        #expect(take(pacer, [.background]) == seconds(75))
+        #expect(take(pacer, [.urgent, .urgent, .urgent, .urgent]) == seconds(0, 0, 0, 15))
+        #expect(take(pacer, [.normal]) == seconds(45))
+    }
+
+    @Test("Who is further ahead than its bound is refused, whole, until it is not")
+    func bound() {
+        let pacer = pacer()
+        // A single call may pass the bound: else it could never be made. Nothing is put off for longer.
+        guard case .slots(let slots) = take(pacer, normal(100)) else {
+            Issue.record("a call of its own was refused")
+            return
+        }
+        #expect(slots.last == .seconds(600) && slots[43] == .seconds(600))
+        #expect(take(pacer, normal(1)) == .refused(retryAfter: .seconds(840)))
+        #expect(take(pacer, [.urgent]) == seconds(0), "messages are no reason to refuse a call")
+        #expect(take(pacer, normal(1), after: 854) == .refused(retryAfter: .seconds(1)))
+        #expect(take(pacer, normal(1), after: 855) == .slots([.seconds(600)]))
+    }
+
+    @Test("The bound is of pushes too, and what would leave after its custody's end is refused")
+    func otherBounds() {
+        let few = pacer { $0.pacedPushes = 2 }
+        #expect(take(few, normal(6), 60) == seconds(0, 0, 0, 0, 0, 0))
+        #expect(take(few, normal(57), 60) != .refused(retryAfter: .seconds(1)))
+        #expect(take(few, normal(1), 60) == .refused(retryAfter: .seconds(1)))
+        let brief = pacer()
+        #expect(take(brief, normal(4)) == seconds(0, 0, 0, 0))
+        #expect(take(brief, normal(1), custody: .seconds(15)) == .refused(retryAfter: .seconds(1)))
+        #expect(take(brief, normal(1), custody: .seconds(16)) == seconds(15), "nothing was promised before")
+    }
+
+    @Test("Newcomers share one schedule where there is no room for theirs; those who are known keep theirs")
+    func capacity() {
+        let pacer = pacer { $0.pacedOrigins = 1 }
+        #expect(take(pacer, normal(5)) == seconds(0, 0, 0, 0, 15))
+        #expect(take(pacer, normal(4), of: Digest16(high: 2, low: 2)) == seconds(0, 0, 0, 0))
+        #expect(take(pacer, normal(1), of: Digest16(high: 3, low: 3)) == seconds(15))
+        #expect(take(pacer, normal(1)) == seconds(30))
+    }
+
+    @Test("What a clock put off that has been set back since is due")
+    func clock() {
+        var putOff = PutOff()
+        let now = UnixTime(seconds: 1_800_000_000)
+        for seconds in [0, 5, 900, 901] { putOff.add(.normal, due: now + .seconds(seconds)) }
+        putOff.add(.urgent, due: now)
+        #expect(putOff.take(upTo: now, within: .seconds(900)) == [.normal: 2, .urgent: 1])
+        #expect(putOff.total == 2)
+        #expect(putOff.take(upTo: now + .seconds(4), within: .seconds(900)).isEmpty)
+        #expect(putOff.take(upTo: now + .seconds(900), within: .seconds(900)) == [.normal: 2])
+        #expect(putOff.total == 0 && putOff.take(upTo: now, within: .zero).isEmpty)
+    }
+
+    @Test(
+        "Above its pace an origin's pushes are owed and leave in turn, and its replies wait for none of them",
+        arguments: EngineKind.allCases)
+    func owed(_ kind: EngineKind) async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 8) { _ in .accepted }
+        try await Rig.run(Depot(kind), .of(provider)) { rig in
+            let began = rig.clock.now
+            let outcomes = try await rig.admit((1...6).map { push($0) }, perMinute: 4)
+            #expect(outcomes == Array(repeating: .accepted, count: 4) + [.pending, .pending])
+            #expect(rig.clock.now == began, "the clock never moved")
+            // The same call again: what was sent is known, and what waits is not waited for.
+            #expect(try await rig.admit((1...6).map { push($0) }, perMinute: 4) == outcomes)
+            await rig.pass(.seconds(14))
+            #expect(provider.sent.count == 4)
+            #expect(try rig.lane().parked == 0, "nobody waits behind what the pace puts off")
+            #expect(try await rig.admit([push(7)]) == [.accepted], "nor does another call")
+            await rig.pass(until: rig.outbox.ended, reaches: 6)
+            #expect(provider.addresses.contains("t5") && !provider.addresses.contains("t6"))
+            #expect(rig.clock.now.since(began) >= .seconds(15))
+            await rig.pass(until: rig.outbox.ended, reaches: 7)
+            #expect(rig.clock.now.since(began) >= .seconds(30))
+            #expect(provider.sent.count == 7)
+            try await rig.expectRows(0)
+        }
+    }
+
+    @Test("What was put off leaves after a restart, not before its time", arguments: EngineKind.allCases)
+    func restart(_ kind: EngineKind) async throws {
+        let depot = Depot(kind)
+        let provider = ScriptedProvider(Names.fcm, slots: 8) { _ in .accepted }
+        try await Rig.run(depot, .of(provider)) { rig in
+            _ = try await rig.admit((1...5).map { push($0) }, perMinute: 4)
+            await rig.outbox.ended.wait(for: 4)
+        }
+        let next = ScriptedProvider(Names.fcm, slots: 8) { _ in .accepted }
+        let began = depot.clock.now
+        try await Rig.run(depot, .of(next)) { rig in
+            await rig.pass(.seconds(10))
+            #expect(next.sent.isEmpty)
+            await rig.pass(until: rig.outbox.ended, reaches: 1)
+            #expect(rig.clock.now.since(began) >= .seconds(14))
+            #expect(next.addresses == ["t5"])
+        }
+    }
+
+    @Test("An origin that is too far ahead is told when to come back, and nothing of its call is written")
+    func tooFar() async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 8) { _ in .accepted }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            _ = try await rig.admit((1...60).map { push($0) }, perMinute: 4)
+            do {
+                _ = try await rig.admit([push(61)], perMinute: 4)
+                Issue.record("it was let in")
+            } catch {
+                guard case .tooFarAhead(let after)? = error as? IntakeRefusal<SampleError> else {
+                    Issue.record("another refusal")
+                    return
+                }
+                #expect(after == .seconds(240))
+            }
+            #expect(try await rig.admit([push(62)], perMinute: 0) == [.accepted], "no quota, no pace")
+        }
+    }
+}
