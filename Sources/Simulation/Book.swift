@@ -25,6 +25,7 @@ final class Book: Sendable {
         var origin = ""
         /// Its address is made up, and the provider itself sees that.
         var isRefusedByUs = false
+        var isPoisoned = false
         /// The store has it, as far as the relay has heard.
         var isWritten = false
         var isTried = false
@@ -116,8 +117,9 @@ final class Book: Sendable {
         state.withLock { state in
             state.pages[number, default: Page()].custodyEnds = push.custodyEnds
             state.pages[number, default: Page()].origin = origin
-            state.pages[number, default: Page()].isRefusedByUs =
-                Peers.read(push.message).map { $0.device >= Traits.MadeUp.byUs } ?? false
+            guard let device = Peers.read(push.message)?.device else { return }
+            state.pages[number, default: Page()].isRefusedByUs = device >= Traits.MadeUp.byUs
+            state.pages[number, default: Page()].isPoisoned = device == traits.poisoned
         }
     }
 
@@ -282,7 +284,7 @@ final class Book: Sendable {
             let spoilt = Set(state.spoilt.compactMap { state.numbers[$0] })
             return state.pages.filter { number, page in
                 page.isOwed && page.isWritten && !page.ended && !page.isTried && page.custodyEnds > now
-                    && !spoilt.contains(number)
+                    && !spoilt.contains(number) && !page.isPoisoned
             }.keys.sorted()
         }
     }
@@ -316,8 +318,8 @@ extension Book {
 
     /// An urgent push stands in the store and is due.
     func waits(_ push: OwedPush) {
-        // One that halts its lane whenever it leaves is better last.
-        guard push.pushClass == .urgent, Peers.read(push.message)?.device != traits.poisoned else { return }
+        // A lane that is halted and let go in turns has an order of its own.
+        guard push.pushClass == .urgent, traits.poisoned == nil else { return }
         let at = scheduler.elapsed
         state.withLock { state in
             let number = state.numbers[push.id] ?? 0
@@ -336,22 +338,34 @@ extension Book {
     func judged(_ attempt: Attempt, by life: Life) {
         let way = Paces.Way(lane: attempt.lane, life: life)
         state.withLock { state in
-            if attempt.outcome == .accepted { return state.paces.blamed[way] = [] }
-            guard let number = state.numbers[attempt.id], let page = state.pages[number],
-                !page.isRefusedByUs
-            else { return }
+            let page = state.numbers[attempt.id].flatMap { state.pages[$0] }
+            guard let page, !page.isRefusedByUs else { return }
             switch attempt.reason {
+            case .notReached, .connectionLost, .deadlineExceeded, .leaseRanOut, .credentialUnavailable: return
             case .badDeviceToken, .senderIdMismatch: state.paces.blamed[way, default: []].insert(page.origin)
             default: break
             }
+            state.paces.known[way, default: []].insert(page.origin)
+            if attempt.outcome == .accepted { state.paces.blamed[way] = [] }
         }
     }
 
     /// A lane stops for the sake of its targets.
     func halted(_ lane: LaneName, by life: Life) {
         state.withLock { state in
-            let origins = state.paces.blamed[Paces.Way(lane: lane, life: life)] ?? []
-            if origins.count < 2 { state.violations.append(Violation(law: .haltedByOne, number: 0)) }
+            let way = Paces.Way(lane: lane, life: life)
+            let isAlone = state.paces.blamed[way]?.count ?? 0 < 2
+            // An app of one origin has no other witness.
+            guard isAlone, state.paces.known[way]?.count ?? 0 > 1 else { return }
+            state.violations.append(Violation(law: .haltedByOne, number: 0))
+        }
+    }
+
+    /// Lanes of a process are new, and know of nobody.
+    func renewed(_ process: Int) {
+        state.withLock { state in
+            state.paces.known = state.paces.known.filter { $0.key.life.process != process }
+            state.paces.blamed = state.paces.blamed.filter { $0.key.life.process != process }
         }
     }
 }

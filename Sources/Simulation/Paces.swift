@@ -31,6 +31,8 @@ struct Paces {
     var unheard: [Way: [Duration]] = [:]
     /// Origins whose targets were blamed since the last acceptance.
     var blamed: [Way: Set<String>] = [:]
+    /// Origins that a push service has answered.
+    var known: [Way: Set<String>] = [:]
     /// Urgent pushes that stand in the store only.
     var urgent: [PushID: Urgent] = [:]
     /// When each process last had to wait for its store.

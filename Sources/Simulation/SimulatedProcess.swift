@@ -131,7 +131,10 @@ final class SimulatedProcess: Sendable {
         }
         machine?.begin {
             let (service, plan, link) = self.state.withLock { ($0.service, $0.plan, $0.link) }
-            if let service, let plan { service.adopt(plan()) }
+            if let service, let plan {
+                self.around.book.renewed(self.number)
+                service.adopt(plan())
+            }
             guard self.around.sabotage.contains(.reclaimsBesideReload) else { return }
             await scheduler.pause(.zero ... .seconds(1))
             // A failure leaves the rows, and then nothing is broken.

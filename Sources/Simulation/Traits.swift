@@ -51,7 +51,8 @@ struct Traits: Sendable {
             // Often slower than a reply may wait.
             mood.latency = .milliseconds(100) ... .seconds(scheduler.random(in: 1...2))
         }
-        drawBacklog(scheduler)
+        // A push that halts its lane lets a few others go in a minute, so there are only a few.
+        if poisoned == nil { drawBacklog(scheduler) }
     }
 
     /// Backlogs are long beside the limits; seldom the limits are those of a real relay.
