@@ -4,7 +4,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("A stop and a start with much owed", .timeLimit(.minutes(10)))
+@Suite("A stop and a start with much owed", .timeLimit(.minutes(30)))
 struct RestartTests {
     /// Twenty rounds of take-over, while lanes claim and send.
     private static let owed = 20_000
@@ -20,7 +20,7 @@ struct RestartTests {
         // The dead one's lease ends, for engines that ask after it.
         depot.clock.advance(by: .seconds(30))
         let provider = ScriptedProvider(Names.fcm, slots: 100) { [clock = depot.clock] _ in
-            // Slow enough that many are under way in each round.
+            // Bound: the clock is the test's own. Slow enough that many are under way in each round.
             try? await clock.sleep(until: clock.instant + .milliseconds(100))
             return .accepted
         }

@@ -2,7 +2,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@Suite("The wall clock with a second witness", .timeLimit(.minutes(1)))
+@Suite("The wall clock with a second witness", .timeLimit(.minutes(30)))
 struct DoubtedClockTests {
     private static let day = Duration.seconds(86_400)
     private let clock = ManualClock()
