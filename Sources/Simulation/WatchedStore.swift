@@ -106,6 +106,8 @@ extension WatchedStore: Outbox {
 }
 
 extension WatchedStore: Registry {
+    var clock: DoubtedClock? { store.clock }
+
     func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
         do throws(StoreError) {
             return try await store.find(keys)
