@@ -46,8 +46,8 @@ package struct LaneQueue: Sendable {
     /// Probes that came back, the longest ago first: the turn of all others comes before theirs.
     private var bench = Fifo<Entry>()
     package private(set) var count = 0
-    /// Of each class, wherever they stand.
-    private var held = [0, 0, 0]
+    /// Durable ones of each class, wherever they stand.
+    private var durable = [0, 0, 0]
     /// The class after the one whose turn it was, while turns are taken one by one.
     private var turn = 0
     /// No custody of what is held ends before then.
@@ -57,13 +57,10 @@ package struct LaneQueue: Sendable {
 
     package var isEmpty: Bool { count == 0 }
     package var readyCount: Int { count - sleeping.count }
-    /// How many are held of that class and of more urgent ones.
-    package func count(upTo lowest: PushClass) -> Int {
-        switch lowest {
-        case .urgent: held[0]
-        case .normal: held[0] + held[1]
-        case .background: count
-        }
+    /// How many are held of that class and of more urgent ones, but for volatile pushes: a flood of these must
+    /// not keep the store's from memory. It yields to them, being one origin's, and has its turn among others.
+    package func durableCount(upTo lowest: PushClass) -> Int {
+        durable[...Int(lowest.rawValue)].reduce(0, +)
     }
     /// Whether `take` would give something after `wake`.
     package func hasDue(_ now: UnixTime) -> Bool { readyCount > 0 || nextDue.map { $0 <= now } ?? false }
@@ -154,13 +151,13 @@ package struct LaneQueue: Sendable {
 
     private mutating func note(_ entry: Entry) {
         count += 1
-        held[Int(entry.push.pushClass.rawValue)] += 1
+        if entry.push.custody == .durable { durable[Int(entry.push.pushClass.rawValue)] += 1 }
         custodyHolds = min(custodyHolds, entry.push.custodyEnds)
     }
 
     private mutating func uncount(_ entry: Entry) {
         count -= 1
-        held[Int(entry.push.pushClass.rawValue)] -= 1
+        if entry.push.custody == .durable { durable[Int(entry.push.pushClass.rawValue)] -= 1 }
     }
 
     /// Some origins that have a durable push here, at most so many.

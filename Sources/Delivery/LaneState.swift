@@ -164,7 +164,7 @@ struct LaneState: Sendable {
         guard isClaiming else { return nil }
         parkedSinceClaim = 0
         for level in claimClasses.levels { claimNotBefore[level] = .distantFuture }
-        let room = queue.limit - queue.count(upTo: claimClasses.upperBound)
+        let room = queue.limit - queue.durableCount(upTo: claimClasses.upperBound)
         return (min(max(room, 1), claimRows), claimClasses)
     }
 
@@ -315,7 +315,7 @@ struct LaneState: Sendable {
     }
 
     private mutating func classesToClaim(_ now: UnixTime) -> ClosedRange<PushClass>? {
-        if queue.count * 2 <= queue.limit {
+        if queue.durableCount(upTo: .background) * 2 <= queue.limit {
             return claimNotBefore.indices.contains { isClaimDue($0, now) } ? .urgent ... .background : nil
         }
         guard mayClaimAhead else { return nil }
@@ -335,7 +335,7 @@ struct LaneState: Sendable {
 
     private mutating func claimAhead(downTo lowest: PushClass, _ now: UnixTime) -> ClosedRange<PushClass>? {
         let classes = PushClass.urgent...lowest
-        guard queue.count(upTo: lowest) * 2 <= queue.limit,
+        guard queue.durableCount(upTo: lowest) * 2 <= queue.limit,
             classes.levels.contains(where: { isClaimDue($0, now) })
         else { return nil }
         mayClaimAhead = false

@@ -55,10 +55,13 @@ final class Book: Sendable {
         var violations: [Violation] = []
         var doubled = 0
         var standing: [String] = []
+        var chronicle: [String] = []
         var marksMayGo = false
         var clocksAreWrong = false
     }
 
+    /// The origin that makes addresses up: a lane that knows of no other may halt by its word, at its cost.
+    static let hostile = "hostile"
     /// How long a repeat is one (DESIGN §2.7).
     private static let markSpan = Duration.seconds(600)
     /// Lines of one story: enough for the longest back-off of a run.
@@ -90,6 +93,15 @@ final class Book: Sendable {
     }
 
     var violations: [Violation] { state.withLock(\.violations) }
+    /// What happened to the relay, in order: for whoever reads a failing seed.
+    var chronicle: [String] { state.withLock(\.chronicle) }
+
+    func happened(_ what: @autoclosure () -> String) {
+        let at = scheduler.elapsed
+        let text = what()
+        state.withLock { $0.chronicle.append("\(at) \(text)") }
+    }
+
     /// What is still owed at the end, a line for each, and by whom.
     var standing: [String] {
         get { state.withLock(\.standing) }
@@ -112,14 +124,24 @@ final class Book: Sendable {
 
     // MARK: Peers
 
-    func offered(_ number: Int, _ push: Push, by origin: String) {
-        tell(number, "offered by \(origin) for device \(Peers.read(push.message)?.device ?? -1)")
+    func offered(_ number: Int, to device: Int, by origin: String, custodyEnds: UnixTime) {
+        tell(number, "offered by \(origin) for device \(device)")
         state.withLock { state in
-            state.pages[number, default: Page()].custodyEnds = push.custodyEnds
-            state.pages[number, default: Page()].origin = origin
-            guard let device = Peers.read(push.message)?.device else { return }
-            state.pages[number, default: Page()].isRefusedByUs = device >= Traits.MadeUp.byUs
-            state.pages[number, default: Page()].isPoisoned = device == traits.poisoned
+            var page = Page()
+            page.custodyEnds = custodyEnds
+            page.origin = origin
+            page.isRefusedByUs = device >= Traits.MadeUp.byUs
+            page.isPoisoned = device == traits.poisoned
+            page.story = state.pages[number]?.story ?? []
+            state.pages[number] = page
+        }
+    }
+
+    /// By the clock of the process that was asked, custody ends then: it may be behind.
+    func promised(_ number: Int, custodyEnds: UnixTime) {
+        state.withLock { state in
+            let standing = state.pages[number]?.custodyEnds ?? .distantFuture
+            state.pages[number]?.custodyEnds = min(standing, custodyEnds)
         }
     }
 
@@ -284,7 +306,7 @@ final class Book: Sendable {
             let spoilt = Set(state.spoilt.compactMap { state.numbers[$0] })
             return state.pages.filter { number, page in
                 page.isOwed && page.isWritten && !page.ended && !page.isTried && page.custodyEnds > now
-                    && !spoilt.contains(number) && !page.isPoisoned
+                    && !spoilt.contains(number) && !page.isPoisoned && page.origin != Self.hostile
             }.keys.sorted()
         }
     }
@@ -339,7 +361,8 @@ extension Book {
         let way = Paces.Way(lane: attempt.lane, life: life)
         state.withLock { state in
             let page = state.numbers[attempt.id].flatMap { state.pages[$0] }
-            guard let page, !page.isRefusedByUs else { return }
+            // A refusal that another environment may yet take back is nobody's word.
+            guard let page, !page.isRefusedByUs, attempt.next != .elsewhere else { return }
             switch attempt.reason {
             case .notReached, .connectionLost, .deadlineExceeded, .leaseRanOut, .credentialUnavailable: return
             case .badDeviceToken, .senderIdMismatch: state.paces.blamed[way, default: []].insert(page.origin)

@@ -70,7 +70,13 @@ final class EngineLink: Engine {
         self.sabotage = sabotage
     }
 
-    func trouble(_ change: (inout Trouble) -> Void) { state.withLock { change(&$0.trouble) } }
+    func trouble(_ change: (inout Trouble) -> Void) {
+        let trouble = state.withLock { state in
+            change(&state.trouble)
+            return state.trouble
+        }
+        book.happened("process \(process) \(trouble)")
+    }
 
     /// Whether a call of that kind would not be answered now.
     func isHanging(_ kind: Kind) -> Bool {
@@ -159,9 +165,11 @@ extension EngineLink {
     }
 
     func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
-        try await call(.sweep) { (engine) throws(StoreError) in
+        let count = try await call(.sweep) { (engine) throws(StoreError) in
             try await engine.purge(before: before, limit: limit)
         }
+        if count > 0 { book.happened("process \(process) purged \(count) before \(before.seconds)") }
+        return count
     }
 
     func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
@@ -243,9 +251,13 @@ extension EngineLink {
     }
 
     func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int] {
-        try await call(.sweep) { (engine) throws(StoreError) in
+        let ended = try await call(.sweep) { (engine) throws(StoreError) in
             try await engine.endCustody(before: before, limit: limit)
         }
+        if !ended.isEmpty {
+            book.happened("process \(process) ended custody of \(ended) before \(before.seconds)")
+        }
+        return ended
     }
 
     func renew(for span: Duration) async throws(StoreError) {

@@ -86,20 +86,25 @@ final class Peers: Sendable {
         }
         let numbers = Array(first..<first + group)
         let ends = scheduler.now + custody
-        let pushes = numbers.map { number -> Push in
+        let targets = numbers.map { number -> Target in
             let some = scheduler.random(in: 0...devices - 1)
-            let name = origin ?? "origin-\(number % 3)"
-            let push = push(number, device: device?(some) ?? some, isUrgent, ends, by: name)
-            book.offered(number, push, by: name)
-            return push
+            let target = Target(
+                number: number, device: device?(some) ?? some, isUrgent: isUrgent,
+                origin: origin ?? "origin-\(number % 3)")
+            book.offered(number, to: target.device, by: target.origin, custodyEnds: ends)
+            return target
         }
         for _ in 0..<(isOnce ? 1 : scheduler.random(in: 1...4)) {
-            let plan: ReplyPlan<[FirstOutcome]> =
-                waits ? .afterFirstAttempt(deadline: Self.deadline) { $0 } : .now([])
-            let verdict = Verdict<[FirstOutcome], Fault>(
-                pushes: pushes, reply: plan, refusal: { _ in Fault() })
             let outcomes = await ask(at: place) { process in
-                await self.admit(verdict, by: process, first)
+                // A role promises by its own clock.
+                let ends = process.now + custody
+                let pushes = targets.map { self.push(to: $0, ends) }
+                for number in numbers { self.book.promised(number, custodyEnds: ends) }
+                let plan: ReplyPlan<[FirstOutcome]> =
+                    waits ? .afterFirstAttempt(deadline: Self.deadline) { $0 } : .now([])
+                let verdict = Verdict<[FirstOutcome], Fault>(
+                    pushes: pushes, reply: plan, refusal: { _ in Fault() })
+                return await self.admit(verdict, by: process, first)
             }
             if let outcomes, let outcomes {
                 for number in numbers { book.owes(number, now: scheduler.now) }
@@ -137,13 +142,20 @@ final class Peers: Sendable {
         return outcomes
     }
 
-    private func push(
-        _ number: Int, device: Int, _ isUrgent: Bool, _ ends: UnixTime, by origin: String
-    ) -> Push {
+    /// Whom a push is for.
+    private struct Target: Sendable {
+        let number: Int
+        let device: Int
+        let isUrgent: Bool
+        let origin: String
+    }
+
+    private func push(to target: Target, _ ends: UnixTime) -> Push {
         Push(
-            message: Self.message(number, device: device), pushClass: isUrgent ? .urgent : .normal,
-            origin: Secret(origin.utf8), record: Self.key(device),
-            touchedAt: .distantPast, custodyEnds: ends, repeatIdentity: Secret("notification-\(number)".utf8))
+            message: Self.message(target.number, device: target.device),
+            pushClass: target.isUrgent ? .urgent : .normal, origin: Secret(target.origin.utf8),
+            record: Self.key(target.device), touchedAt: .distantPast, custodyEnds: ends,
+            repeatIdentity: Secret("notification-\(target.number)".utf8))
     }
 
     private static func message(_ number: Int, device: Int) -> ProviderMessage {
@@ -171,7 +183,7 @@ final class Peers: Sendable {
                         VolatilePush(message: message, pushClass: .normal, custodyEnds: ends)
                     ]), instance: SimulatedProcess.instance)
             }
-            await scheduler.pause(.milliseconds(100) ... .milliseconds(400))
+            await scheduler.pause(.milliseconds(150) ... .milliseconds(450))
         }
     }
 

@@ -24,9 +24,15 @@ final class SimulatedDatabase: Sendable {
     /// False: commits are answered before they are in the log.
     private let waitsForLog: Bool
 
-    init(_ scheduler: Scheduler, waitsForLog: Bool) {
+    /// By the server's wall clock.
+    private var now: UnixTime { scheduler.now + state.withLock(\.skew) }
+    /// What is broken on purpose: owners live and die by it.
+    private let leasesByWallClock: Bool
+
+    init(_ scheduler: Scheduler, waitsForLog: Bool, leasesByWallClock: Bool) {
         self.scheduler = scheduler
         self.waitsForLog = waitsForLog
+        self.leasesByWallClock = leasesByWallClock
         machine = scheduler.machine()
         state = Mutex(State(logged: shared.image))
     }
@@ -34,7 +40,8 @@ final class SimulatedDatabase: Sendable {
     /// The engine of one process, before its network.
     func engine(of owner: OwnerID) -> MemoryStore {
         MemoryStore(
-            owner: owner, sharing: shared, clock: { self.scheduler.now + self.state.withLock(\.skew) })
+            owner: owner, sharing: shared, clock: { self.now },
+            spans: { self.leasesByWallClock ? self.now : self.scheduler.now })
     }
 
     func execute<Value: Sendable>(

@@ -63,6 +63,8 @@ final class SimulatedProcess: Sendable {
     var store: SealedStore? { state.withLock(\.store) }
     var service: DeliveryService? { state.withLock(\.service) }
     var isUp: Bool { machine != nil }
+    /// By the machine's own clock.
+    var now: UnixTime { around.scheduler.now + state.withLock(\.skew) }
     var holds: Int { state.withLock(\.holds) }
     var tick: Duration { around.traits.limits.tick }
 
@@ -79,6 +81,7 @@ final class SimulatedProcess: Sendable {
     /// Starts a life of its own; returns when its jobs have been begun.
     func start() {
         let scheduler = around.scheduler
+        around.book.happened("process \(number) starts")
         let machine = scheduler.machine()
         let life = state.withLock { state in
             state.life += 1
@@ -90,6 +93,7 @@ final class SimulatedProcess: Sendable {
 
     /// SIGKILL: nothing of it happens any more. What it had asked of others they may still do.
     func kill() {
+        around.book.happened("process \(number) is killed")
         let machine = state.withLock { state in
             defer {
                 state.machine = nil
@@ -107,17 +111,31 @@ final class SimulatedProcess: Sendable {
 
     /// SIGSTOP and SIGCONT.
     func hold() {
+        around.book.happened("process \(number) stands still")
         state.withLock { $0.holds += 1 }
         machine?.hold()
     }
-    func goOn() { machine?.goOn() }
+    func goOn() {
+        around.book.happened("process \(number) goes on")
+        machine?.goOn()
+    }
 
     func trouble(_ change: (inout EngineLink.Trouble) -> Void) { state.withLock(\.link)?.trouble(change) }
-    func skew(_ span: Duration) { state.withLock { $0.skew = span } }
-    func setToken(_ hasToken: Bool) { state.withLock { $0.hasToken = hasToken } }
+    func skew(_ span: Duration) {
+        around.book.happened("process \(number) has its clock wrong by \(span)")
+        state.withLock { $0.skew = span }
+    }
+
+    func setToken(_ hasToken: Bool) {
+        around.book.happened("process \(number) has \(hasToken ? "a" : "no") token")
+        state.withLock { $0.hasToken = hasToken }
+    }
 
     /// SIGTERM.
-    func stop() async { await state.withLock(\.group)?.triggerGracefulShutdown() }
+    func stop() async {
+        around.book.happened("process \(number) is stopped")
+        await state.withLock(\.group)?.triggerGracefulShutdown()
+    }
 
     /// SIGHUP, with another configuration: some lanes have new credentials.
     ///
@@ -125,6 +143,7 @@ final class SimulatedProcess: Sendable {
     func reload(without missing: Set<LaneName> = []) {
         let scheduler = around.scheduler
         let changed = lanes.filter { _ in scheduler.chance(60) }
+        around.book.happened("process \(number) reloads \(changed), without \(missing)")
         state.withLock { state in
             for lane in changed { state.stamps[lane, default: 0] += 1 }
             state.missing = missing
@@ -175,7 +194,7 @@ final class SimulatedProcess: Sendable {
     private func world() -> World {
         let scheduler = around.scheduler
         return World(
-            now: { scheduler.now + self.state.withLock(\.skew) }, instant: { scheduler.instant },
+            now: { self.now }, instant: { scheduler.instant },
             sleep: { try await scheduler.sleep(until: $0) }, random: { scheduler.random() })
     }
 

@@ -39,7 +39,8 @@ struct Stage: Sendable {
         let isSynced = !sabotage.contains(.syncOff)
         switch kind {
         case .memory:
-            database = SimulatedDatabase(scheduler, waitsForLog: isSynced)
+            database = SimulatedDatabase(
+                scheduler, waitsForLog: isSynced, leasesByWallClock: sabotage.contains(.trustsClocks))
             file = nil
         case .sqlite:
             database = nil
@@ -131,7 +132,7 @@ struct Stage: Sendable {
             let isAPNs = first == Traits.MadeUp.byUs || scheduler.chance(50)
             await peers.notify(
                 scheduler.random(in: 25...50), isUrgent: scheduler.chance(20), custody: .seconds(86_400),
-                waits: scheduler.chance(50), by: "hostile"
+                waits: scheduler.chance(50), by: Book.hostile
             ) { _ in
                 next.withLock { next in
                     next += 2
@@ -195,7 +196,7 @@ struct Stage: Sendable {
     private func rows() async -> Int? {
         await peers.ask { process in
             // Out: asked again.
-            try? await process.store?.load().rows
+            (try? await process.store?.load()).map { $0.rows - $0.aside }
         }.flatMap(\.self)
     }
 
@@ -219,6 +220,7 @@ struct Stage: Sendable {
 
     /// A call now and then, on connections that were closed meanwhile, and nothing else.
     private func quiet() async {
+        isOver.raise()
         // Lanes that were halted have probed by then.
         await scheduler.pause(.seconds(130) ... .seconds(150))
         for _ in 0..<scheduler.random(in: 2...8) {

@@ -47,7 +47,7 @@ struct Traits: Sendable {
         self.isWide = isWide
         guard isWide else { return }
         learns = scheduler.chance(30)
-        if scheduler.chance(20) { volatileStreams = scheduler.random(in: 2...4) }
+        if scheduler.chance(12) { volatileStreams = scheduler.random(in: 2...3) }
         if scheduler.chance(20) { madeUp = scheduler.chance(50) ? MadeUp.byService : MadeUp.byUs }
         if scheduler.chance(10) { poisoned = scheduler.random(in: 0...devices - 1) }
         isQuietAfterwards = scheduler.chance(8)

@@ -52,6 +52,8 @@ package struct Trial: Sendable {
         package let violations: [Violation]
         /// For each law that was broken, what happened to the first push of these.
         package let stories: [Violation.Law: [String]]
+        /// What happened to the relay, in order.
+        package let chronicle: [String]
         /// What was still owed at the end, and by whom.
         package let standing: [String]
         package let owed: Int
@@ -106,7 +108,7 @@ package struct Trial: Sendable {
                     )
                 },
                 uniquingKeysWith: { first, _ in first }),
-            standing: book.standing, owed: book.owed,
+            chronicle: book.chronicle, standing: book.standing, owed: book.owed,
             doubled: book.doubled, simulated: scheduler.elapsed, jobs: trace.jobs, digest: trace.digest)
     }
 }

@@ -96,7 +96,8 @@ struct Simulate: ParsableCommand {
             guard verbose else { continue }
             for line in report.stories[law] ?? [] { say("    \(line)") }
         }
-        if verbose { for line in report.standing { say("    \(line)") } }
+        guard verbose, !broken.isEmpty else { return }
+        for line in report.chronicle + report.standing { say("    \(line)") }
     }
 
     private func say(_ words: String...) {

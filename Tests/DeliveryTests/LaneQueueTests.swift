@@ -213,7 +213,7 @@ struct LaneQueueTests {
     func countsByClass() {
         var queue = LaneQueue(limit: 6)
         let now = UnixTime(seconds: 100)
-        func counts() -> [Int] { PushClass.allCases.map { queue.count(upTo: $0) } }
+        func counts() -> [Int] { PushClass.allCases.map { queue.durableCount(upTo: $0) } }
         for number in 1...2 { _ = queue.admit(entry(samplePush(number, pushClass: .background)), now: now) }
         _ = queue.admit(entry(samplePush(3, notBefore: now + .seconds(5))), now: now)
         _ = queue.admit(entry(samplePush(4)), now: now)
