@@ -57,8 +57,9 @@ package struct LaneQueue: Sendable {
 
     package var isEmpty: Bool { count == 0 }
     package var readyCount: Int { count - sleeping.count }
-    /// How many are held of that class and of more urgent ones, but for volatile pushes: a flood of these must
-    /// not keep the store's from memory. It yields to them, being one origin's, and has its turn among others.
+    /// How many are held of that class and of more urgent ones, but for volatile pushes: a flood of these
+    /// must not keep the store's from memory. It yields to them, being one origin's, and has its turn among
+    /// others.
     package func durableCount(upTo lowest: PushClass) -> Int {
         durable[...Int(lowest.rawValue)].reduce(0, +)
     }
