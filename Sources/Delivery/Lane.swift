@@ -356,7 +356,6 @@ final class Lane<P: Provider>: LaneDoor {
 
     /// All but the settlements.
     private func carryOut(_ actions: LaneState.Actions) {
-        for (id, outcome) in actions.first { core.firstAttempts.resolve(id, outcome) }
         switch actions.breaker {
         case .none: break
         case .halted(let cause):
@@ -381,6 +380,8 @@ final class Lane<P: Provider>: LaneDoor {
             meter.unanswered(false)
         }
         if actions.spentCalls > 0 { core.observer.callsSpent(name, actions.spentCalls) }
+        // A peer hears of a credential's fault when all its lanes have.
+        for (id, outcome) in actions.first { core.firstAttempts.resolve(id, outcome) }
         switch actions.pace {
         case .none: break
         case .slowed:
