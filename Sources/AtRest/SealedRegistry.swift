@@ -145,6 +145,6 @@ extension SealedStore: Registry {
 extension StoredRecord {
     /// Beside what the engine has passed over already: one that was stamped by a clock that is in doubt.
     func hasEnded(by time: DoubtedClock.Reading) -> Bool {
-        time.isDoubted && expiresAt <= time.end(of: touchedAt)
+        time.isDoubted && expiresAt <= time.end(of: touchedAt, lasting: expiresAt)
     }
 }

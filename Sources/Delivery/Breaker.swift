@@ -11,7 +11,7 @@ package struct Breaker: Sendable {
 
     package enum Change: Sendable, Hashable {
         case none, halted(Cause)
-        /// A push was accepted.
+        /// A push was accepted, or refused by a word that only a good credential is given.
         case resumed
         /// Another origin came: what halted the lane is no reason any more.
         case reopened
@@ -54,19 +54,31 @@ package struct Breaker: Sendable {
         }
     }
 
+    /// What a service says of a token that it knows, it says to a credential that it took: a lane of which
+    /// only dead tokens are left to probe with would wait for an acceptance for ever. `BadDeviceToken` proves
+    /// nothing, for the form of a token may be looked at first.
+    private static func provesCredential(_ answer: Answer) -> Bool {
+        switch answer.reason {
+        case .unregisteredAPNs, .expiredToken, .deviceTokenNotForTopic, .unregisteredFCM, .senderIdMismatch:
+            true
+        default: false
+        }
+    }
+
     /// - Parameters:
     ///   - address: any number that is the same for the same address and differs for others.
     ///   - origin: `nil` when it can be no witness.
     package mutating func note(
         _ answer: Answer, address: Int, origin: Digest16?, at now: ContinuousClock.Instant
     ) -> Change {
+        // Whatever the service answered, the app has that origin.
+        if let origin, answer.fate == .answered { origins.note(origin, at: now) }
         if answer.outcome == .misconfigured(.credential) {
             defer { state = .halted(.credential) }
             return state == .halted(.credential) ? .none : .halted(.credential)
         }
         // What was refused here, or never answered, is no word of the service.
         guard answer.fate == .answered else { return .none }
-        if let origin { origins.note(origin, at: now) }
         if answer.outcome == .accepted {
             recent.removeAll(keepingCapacity: true)
             next = 0
@@ -76,6 +88,10 @@ package struct Breaker: Sendable {
         }
         let isFault = Self.isTargetFault(answer)
         remember(isFault ? origin.map { Fault(address: address, origin: $0) } : nil)
+        if state == .halted(.credential), Self.provesCredential(answer) {
+            state = .open
+            return .resumed
+        }
         guard isFault, state == .open, hasEnoughAddresses, hasEnoughWitnesses(now) else { return .none }
         state = .halted(.targets)
         sparesRegistrations = true

@@ -287,10 +287,7 @@ final class Lane<P: Provider>: LaneDoor {
             core.observer.attempted?(Attempt(entry.push, answer, outcome, .init(judged.step), at: now))
             let hasFeedback = !judged.feedback.isEmpty
             judged.feedback += learned + core.unlearned(of: entry.push, judged)
-            var again = entry
-            // What halts a lane may be this push alone: the first probe is another.
-            again.isProbe = entry.isProbe || actions.breaker != .none
-            again.unreached = answer.fate == .unprocessed ? entry.unreached + 1 : 0
+            let again = entry.again(after: answer, actions.breaker, keepsItsRow: judged.step == nil)
             apply(
                 judged, waitsForCommit: hasFeedback, to: again, now: now, instant, state: &state, &actions)
             actions.wakesSender = true

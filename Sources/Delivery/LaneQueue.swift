@@ -21,6 +21,8 @@ package struct LaneQueue: Sendable {
         var isProbe = false
         /// Answers in a row before which no service had looked at it.
         var unreached = 0
+        /// Faults of the credential that it has met in a row.
+        var blamed = 0
         /// How far its times were moved with the wall clock (`LaneState.heed`).
         var clockShift = Duration.zero
 
@@ -50,6 +52,11 @@ package struct LaneQueue: Sendable {
     private var durable = [0, 0, 0]
     /// The class after the one whose turn it was, while turns are taken one by one.
     private var turn = 0
+    /// Turns since one of the probes that came back had its own.
+    private var turnsOfOthers = 0
+    /// As many others go before such a probe. Without an end it would wait a minute for each push of an
+    /// origin that owes its addresses to its fancy.
+    private static let mostTurnsOfOthers = 16
     /// No custody of what is held ends before then.
     private var custodyHolds = UnixTime.distantFuture
 
@@ -108,6 +115,12 @@ package struct LaneQueue: Sendable {
         rounds[Int(entry.push.pushClass.rawValue)].putBack(entry)
     }
 
+    /// Puts back what was taken, to sleep until it is due: it was counted before, so there is room.
+    package mutating func putToSleep(_ entry: Entry) {
+        note(entry)
+        sleeping.insert(entry)
+    }
+
     /// Puts a probe back behind all others, until they have had their turn.
     package mutating func setAside(_ entry: Entry) {
         note(entry)
@@ -133,10 +146,12 @@ package struct LaneQueue: Sendable {
     /// The next of those that are tried one by one: of each class in turn, so that what the first of them
     /// meets does not hide what the others would.
     package mutating func takeTurn() -> Entry? {
+        if turnsOfOthers >= Self.mostTurnsOfOthers, let entry = takeFromBench() { return entry }
         for step in rounds.indices {
             let level = (turn + step) % rounds.count
             if let entry = rounds[level].take() {
                 turn = (level + 1) % rounds.count
+                turnsOfOthers += 1
                 uncount(entry)
                 return entry
             }
@@ -146,6 +161,7 @@ package struct LaneQueue: Sendable {
 
     private mutating func takeFromBench() -> Entry? {
         guard let entry = bench.popFirst() else { return nil }
+        turnsOfOthers = 0
         uncount(entry)
         return entry
     }
@@ -229,5 +245,19 @@ package struct LaneQueue: Sendable {
             return level
         }
         return rounds[own].fullestCount > rounds[own].count(of: origin) + 1 ? own : nil
+    }
+}
+
+extension LaneQueue.Entry {
+    /// As it goes on after an answer.
+    ///
+    /// - Parameter keepsItsRow: the answer is a fault of ours: it goes back to its place.
+    func again(after answer: Answer, _ breaker: Breaker.Change, keepsItsRow: Bool) -> LaneQueue.Entry {
+        var again = self
+        // What halts a lane may be this push alone: the first probe is another.
+        again.isProbe = isProbe || breaker != .none
+        again.blamed = keepsItsRow ? blamed + 1 : 0
+        again.unreached = answer.fate == .unprocessed ? unreached + 1 : 0
+        return again
     }
 }

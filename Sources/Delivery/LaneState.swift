@@ -81,6 +81,8 @@ struct LaneState: Sendable {
     private let retryClaim: Duration
     /// How long probes that came back wait for others when the lane goes on.
     private let probesWait: Duration
+    /// A halted lane sends that often anyhow.
+    private let mostRest: Duration
     private let witnesses: Int
 
     init(limits: DeliveryLimits, handsBack: Bool = false) {
@@ -90,6 +92,7 @@ struct LaneState: Sendable {
         tickSpan = limits.tick
         retryClaim = limits.backoffBase
         probesWait = limits.backoffBase
+        mostRest = limits.probeEvery
         witnesses = limits.breakerWitnesses
         reach = Reach(limits: limits)
         throttle = Throttle(refusals: limits.throttleRefusals, open: limits.lanePushes)
@@ -274,16 +277,19 @@ struct LaneState: Sendable {
     /// The time that says whether custody of a push has ended. Volatile pushes move with the clock
     /// (``WallClock``), for none is older than this process.
     func custodyTime(of push: OwedPush, _ now: UnixTime) -> UnixTime {
+        Self.custodyTime(of: push, now, doubted)
+    }
+
+    private static func custodyTime(
+        of push: OwedPush, _ now: UnixTime, _ doubted: DoubtedClock.Reading?
+    ) -> UnixTime {
         guard let doubted, push.custody == .durable else { return now }
-        return min(now, doubted.end(of: push.id.acceptedAt))
+        return min(now, doubted.end(of: push.id.acceptedAt, lasting: push.custodyEnds))
     }
 
     private mutating func removeEnded(_ now: UnixTime) -> [LaneQueue.Entry] {
         guard let doubted else { return queue.removeEnded(now: now) }
-        let ended = queue.remove { entry in
-            let time = entry.push.custody == .durable ? doubted.end(of: entry.push.id.acceptedAt) : now
-            return entry.push.custodyEnds <= min(now, time)
-        }
+        let ended = queue.remove { $0.push.custodyEnds <= Self.custodyTime(of: $0.push, now, doubted) }
         queue.forgetCustody()
         return ended
     }
@@ -389,24 +395,37 @@ struct LaneState: Sendable {
     /// Back to its place at the front, or to the store when others have filled the room meanwhile. A probe
     /// goes behind all that wait, be it here or in the store: the next one is another's turn.
     mutating func putBack(_ entry: LaneQueue.Entry, now: UnixTime, _ actions: inout Actions) {
-        let goesLast = entry.isProbe && isHalted
+        let rest = rest(of: entry)
+        let goesLast = isHalted && (entry.isProbe || rest > .zero)
         let isFull = queue.count >= queue.limit
+        var last = entry
+        last.push.notBefore = now + rest
         if keepsNothing && entry.push.custody == .durable || isStopping || isFull && !goesLast {
             park(entry, &actions)
         } else if !goesLast {
             queue.putBack(entry)
         } else if entry.push.custody == .durable && (isFull || parked > 0) {
-            var last = entry
-            last.push.notBefore = now
+            let push = last.push
+            // Counted, for it will not be known in memory how often it met the fault.
             let step = Settlement.Step.retry(
-                notBefore: now, attempt: last.push.attempt, lane: last.push.lane, parked: true)
+                notBefore: push.notBefore, attempt: push.attempt + 1, lane: push.lane, parked: true)
             actions.settle.append(
-                Settler.Item(settlement: Settlement(last.push, step, first: last.unwritten)))
+                Settler.Item(settlement: Settlement(push, step, first: last.unwritten)))
         } else if isFull {
             park(entry, &actions)
+        } else if rest > .zero {
+            queue.putToSleep(last)
         } else {
             queue.setAside(entry)
         }
+    }
+
+    /// How long a push waits that has met the credential's fault again and again. Where others are accepted
+    /// meanwhile the fault is with this push alone, and each of their answers would send it once more.
+    private func rest(of entry: LaneQueue.Entry) -> Duration {
+        let times = entry.blamed + (entry.blamed > 0 ? entry.push.attempt : 0)
+        guard times > 2 else { return .zero }
+        return min(probesWait * (1 << min(times - 3, 16)), mostRest)
     }
 
     private mutating func end(_ entry: LaneQueue.Entry, reason: OutcomeKind, _ actions: inout Actions) {

@@ -27,14 +27,25 @@ package final class DoubtedClock: Sendable {
         /// By how much the wall clock is ahead of what is believed; zero unless it is doubted.
         package var ahead: Duration { isDoubted ? wall.since(judged) : .zero }
 
-        /// The time that tells whether something has ended. What was stamped later than the time that is
-        /// believed was stamped by the clock in doubt, and is judged by it.
-        package func end(of stamp: UnixTime) -> UnixTime { isDoubted && stamp <= judged ? judged : wall }
+        /// The time that tells whether what was stamped then has ended. What the clock in doubt itself has
+        /// stamped is judged by it: of the two times the stamp is nearer to the wall's, and not days away
+        /// from it. All else is not, such as what the relay took in last before it ended: it came after the
+        /// store's last time, which is written once a minute.
+        ///
+        /// - Parameter end: an end that is no later than the stamp was named by another clock than the
+        ///   stamp's, and is never judged by the one in doubt.
+        package func end(of stamp: UnixTime, lasting end: UnixTime = .distantFuture) -> UnixTime {
+            guard isDoubted else { return wall }
+            return end > stamp && wall.since(stamp) < min(ahead / 2, DoubtedClock.ownSpan) ? wall : judged
+        }
     }
 
     /// How far the wall clock may be ahead of its witness, in all of ``window``: a night off, or an hour set
     /// wrongly, is nobody's business; a day would end all custody.
     package static let tolerance = Duration.seconds(6 * 3_600)
+    /// How old at most something may be, by a clock in doubt, that is judged by it: twice the usual custody.
+    /// What is older lives longer.
+    package static let ownSpan = Duration.seconds(48 * 3_600)
     /// The span in which as much is forgiven again.
     package static let window = Duration.seconds(24 * 3_600)
 

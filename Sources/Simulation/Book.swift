@@ -154,7 +154,16 @@ final class Book: Sendable {
     }
 
     /// A row does not open any more.
-    func spoil(_ id: PushID) { state.withLock { _ = $0.spoilt.insert(id) } }
+    func spoil(_ id: PushID) {
+        state.withLock { state in
+            state.spoilt.insert(id)
+            state.paces.urgent[id] = nil
+        }
+    }
+
+    /// Its row did not open for want of a key: it is set aside for a while.
+    func lock(_ id: PushID) { state.withLock { $0.paces.urgent[id] = nil } }
+
     func isSpoilt(_ id: PushID) -> Bool { state.withLock { $0.spoilt.contains(id) } }
 
     /// The peer heard that the relay owes it.
@@ -268,9 +277,9 @@ final class Book: Sendable {
         let (trueNow, at) = (scheduler.now, scheduler.elapsed)
         state.withLock { state in
             switch step.step {
-            case .retry(let notBefore, _, _, parked: true):
-                state.paces.waits(step.id, row: step.row, from: at + notBefore.since(now))
-            case .park, .retry: break
+            case .retry(let notBefore, _, _, let isParked):
+                state.paces.isPutOff(step.id, until: at + notBefore.since(now), isParked: isParked)
+            case .park: state.paces.isParked(step.id, at: at)
             case .settle, .withdraw:
                 state.settled.insert(step.id)
                 state.paces.urgent[step.id] = nil
@@ -288,14 +297,36 @@ final class Book: Sendable {
     // MARK: The end
 
     /// Judges what is owed, when the store owes nothing any more.
-    func close(at now: UnixTime) {
+    ///
+    /// - Parameter left: what it owes all the same, of the origin that makes addresses up.
+    func close(at now: UnixTime, left: Int) {
         state.withLock { state in
             let spoilt = Set(state.spoilt.compactMap { state.numbers[$0] })
             for (number, page) in state.pages.sorted(by: { $0.key < $1.key })
             where page.isOwed && page.isWritten && !page.ended && page.custodyEnds > now + Self.skew
-                && !spoilt.contains(number)
+                && !spoilt.contains(number) && (left == 0 || page.origin != Self.hostile)
             {
                 state.violations.append(Violation(law: .lost, number: number))
+            }
+        }
+    }
+
+    /// How many pushes the origin that makes addresses up may still be owed. A lane that it has halted lets
+    /// one of them go in a minute, and nobody else waits for that.
+    var leftOfHostile: Int {
+        state.withLock { state in
+            let settled = Set(state.settled.compactMap { state.numbers[$0] })
+            return state.pages.count { $0.value.origin == Self.hostile && !settled.contains($0.key) }
+        }
+    }
+
+    /// Whether anybody else is owed something that may yet come to an end.
+    func owesOthers(at now: UnixTime) -> Bool {
+        state.withLock { state in
+            let spoilt = Set(state.spoilt.compactMap { state.numbers[$0] })
+            return state.pages.contains { number, page in
+                page.isOwed && page.isWritten && !page.ended && page.custodyEnds > now
+                    && !spoilt.contains(number) && page.origin != Self.hostile
             }
         }
     }
@@ -344,9 +375,12 @@ extension Book {
         guard push.pushClass == .urgent, traits.poisoned == nil else { return }
         let at = scheduler.elapsed
         state.withLock { state in
+            // A store that hangs may say so only when another process has sent it.
+            guard !state.settled.contains(push.id) else { return }
             let number = state.numbers[push.id] ?? 0
             state.paces.urgent[push.id] = Paces.Urgent(
-                number: number, row: push.row, lane: push.lane, custodyEnds: push.custodyEnds, due: at)
+                number: number, row: push.row, lane: push.lane, custodyEnds: push.custodyEnds, due: at,
+                dueInStore: at)
         }
     }
 

@@ -242,7 +242,10 @@ extension EngineLink {
         if scheduler.chance(trouble.spoils) { book.spoil(row.id) }
         if book.isSpoilt(row.id), let last = row.sealed.indices.last { row.sealed[last] ^= 1 }
         // The first bytes name the key.
-        if scheduler.chance(trouble.locked) { row.sealed[0] ^= 0x40 }
+        if scheduler.chance(trouble.locked) {
+            row.sealed[0] ^= 0x40
+            book.lock(row.id)
+        }
         return row
     }
 

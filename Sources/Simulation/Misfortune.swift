@@ -14,7 +14,7 @@ extension Stage {
     private func strike() async {
         // Misfortunes seldom come alone.
         let process = processes[scheduler.chance(40) ? 0 : scheduler.random(in: 0...processes.count - 1)]
-        switch scheduler.random(in: 0...(traits.isWide ? 20 : 10)) {
+        switch scheduler.random(in: 0...20) {
         case 0, 1: await crash(process)
         case 2:
             process.hold()
@@ -47,7 +47,7 @@ extension Stage {
 
     private func strikeService() async {
         var mood = SimulatedPushService.Mood()
-        switch scheduler.random(in: 0...(traits.isWide ? 4 : 1)) {
+        switch scheduler.random(in: 0...4) {
         case 0:
             mood.busy = scheduler.random(in: 20...100)
             mood.asking = scheduler.random(in: 0...100)
@@ -108,7 +108,7 @@ extension Stage {
     /// How wrong clocks are: by up to an hour, by a day, by a year.
     private var someSkew: Duration {
         let span =
-            switch traits.isWide ? scheduler.random(in: 0...3) : 3 {
+            switch scheduler.random(in: 0...3) {
             case 0: scheduler.random(in: .hours(23) ... .hours(26))
             case 1: scheduler.random(in: .hours(24 * 300) ... .hours(24 * 500))
             default: scheduler.random(in: .zero...Book.skew)
@@ -146,7 +146,7 @@ extension Stage {
         }
         database.crash()
         await scheduler.pause(.milliseconds(100) ... .seconds(scheduler.chance(50) ? 4 : 25))
-        if traits.isWide, scheduler.chance(60) {
+        if scheduler.chance(60) {
             // The server that takes over has a clock of its own.
             book.noteWrongClock()
             database.failOver(skew: .seconds(scheduler.chance(50) ? 15 : -15))

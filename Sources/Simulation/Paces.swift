@@ -14,6 +14,8 @@ struct Paces {
         let lane: LaneName
         let custodyEnds: UnixTime
         var due: Duration
+        /// From when on it is due, as its row in the store says.
+        var dueInStore: Duration
         var overtaken = 0
     }
 
@@ -50,9 +52,18 @@ struct Paces {
         return times.count > most && at - times[0] < minute
     }
 
-    mutating func waits(_ id: PushID, row: Int64, from due: Duration) {
-        urgent[id]?.due = due
+    /// Its row says from when on it is due; unless it is parked, it stands in memory until then.
+    mutating func isPutOff(_ id: PushID, until due: Duration, isParked: Bool) {
+        urgent[id]?.dueInStore = due
+        urgent[id]?.due = isParked ? due : Self.never
     }
+
+    /// It went back to the store as it was.
+    mutating func isParked(_ id: PushID, at: Duration) {
+        if let one = urgent[id] { urgent[id]?.due = max(at, one.dueInStore) }
+    }
+
+    private static let never = Duration.seconds(1 << 40)
 
     /// Urgent pushes that more than an eighth of a lane's memory went before.
     mutating func left(
@@ -61,7 +72,7 @@ struct Paces {
     ) -> [Int] {
         if push.pushClass == .urgent {
             // Until it is put off, and stands in the store again.
-            urgent[push.id]?.due = .seconds(1 << 40)
+            urgent[push.id]?.due = Self.never
             return []
         }
         guard !urgent.isEmpty, troubles[life.process].map({ at - $0 > .seconds(6) }) ?? true else {

@@ -308,8 +308,12 @@ final class SimulatedProcess: Sendable {
     private func observer(of life: Book.Life) -> DeliveryObserver {
         let book = around.book
         return DeliveryObserver(
-            laneHalted: { lane, cause, _ in if cause == .targets { book.halted(lane, by: life) } },
-            laneResumed: { _ in }, attempted: { book.judged($0, by: life) })
+            laneHalted: { lane, cause, _ in
+                book.happened("\(life) halts \(lane), \(cause)")
+                if cause == .targets { book.halted(lane, by: life) }
+            },
+            laneResumed: { book.happened("\(life) resumes \($0)") },
+            attempted: { book.judged($0, by: life) })
     }
 
     private static let silence = Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() }

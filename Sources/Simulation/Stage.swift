@@ -163,21 +163,34 @@ struct Stage: Sendable {
         // What has broken the law already is not waited for as long.
         let isBroken = !book.violations.isEmpty
         let end = scheduler.instant + (isBroken ? .seconds(120) : Self.patience)
-        var isDrained = false
-        while !isDrained, scheduler.instant < end, !isFound {
-            await scheduler.pause(.seconds(2) ... .seconds(3))
-            for process in processes where !process.isUp { process.start() }
-            isDrained = await rows() == 0
-        }
+        var left = await drain(until: end)
         if isFound { return }
-        if !isDrained {
+        if left == nil {
             book.standing = (database?.shared.standing ?? []) + processes.map(\.description)
             if !isBroken { book.record(.notDrained) }
         }
         await checkRegistrations()
-        if isDrained, traits.isQuietAfterwards { await quiet() }
+        if left != nil, traits.isQuietAfterwards {
+            await quiet()
+            left = await drain(until: scheduler.instant + Self.patience)
+            if left == nil { book.record(.notDrained) }
+        }
         await stop()
-        if isDrained { book.close(at: scheduler.now) }
+        if let left { book.close(at: scheduler.now, left: left) }
+    }
+
+    /// Waits until nothing is owed, or only what nobody waits for.
+    ///
+    /// - Returns: how much of that; `nil` when something is owed still.
+    private func drain(until end: ContinuousClock.Instant) async -> Int? {
+        while scheduler.instant < end, !isFound {
+            await scheduler.pause(.seconds(2) ... .seconds(3))
+            for process in processes where !process.isUp { process.start() }
+            guard let left = await rows() else { continue }
+            if left == 0 { return 0 }
+            if left <= book.leftOfHostile, !book.owesOthers(at: scheduler.now) { return left }
+        }
+        return nil
     }
 
     /// Nothing keeps anything from its first attempt now but what others do.
@@ -190,6 +203,7 @@ struct Stage: Sendable {
         }
         guard !book.clocksWereWrong else { return }
         for number in book.untried(at: scheduler.now) { book.record(.starved, number) }
+        for lane in processes.flatMap({ $0.service?.snapshot() ?? [] }) { book.happened("\(lane)") }
     }
 
     /// What the store owes, by the word of a process that serves.

@@ -3,8 +3,6 @@ import PushModel
 
 /// What a seed is from its beginning to its end: how the relay is set up, and who else uses it.
 struct Traits: Sendable {
-    /// Clocks may be off by days, stores may hang, lanes may be reloaded, and much more may be owed.
-    let isWide: Bool
     /// Names of made-up addresses, of the lane for APNs and of the other, in turn.
     enum MadeUp {
         /// The push service refuses them.
@@ -43,9 +41,7 @@ struct Traits: Sendable {
         return limits
     }()
 
-    init(_ scheduler: Scheduler, devices: Int, isWide: Bool) {
-        self.isWide = isWide
-        guard isWide else { return }
+    init(_ scheduler: Scheduler, devices: Int) {
         learns = scheduler.chance(30)
         if scheduler.chance(12) { volatileStreams = scheduler.random(in: 2...3) }
         if scheduler.chance(20) { madeUp = scheduler.chance(50) ? MadeUp.byService : MadeUp.byUs }

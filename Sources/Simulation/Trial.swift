@@ -67,15 +67,12 @@ package struct Trial: Sendable {
     package let seed: UInt64
     package let engine: EngineKind?
     package let sabotage: Sabotage
-    /// Whether what strangers found is drawn too (0023).
-    package let isWide: Bool
 
     /// - Parameter engine: `nil`: as the seed has it, a file for one in eight.
-    package init(seed: UInt64, engine: EngineKind? = nil, sabotage: Sabotage = [], isWide: Bool = false) {
+    package init(seed: UInt64, engine: EngineKind? = nil, sabotage: Sabotage = []) {
         self.seed = seed
         self.engine = engine
         self.sabotage = sabotage
-        self.isWide = isWide
     }
 
     /// Runs the seed on the calling thread.
@@ -84,7 +81,7 @@ package struct Trial: Sendable {
         let kind = engine ?? (scheduler.chance(12) ? .sqlite : .memory)
         let count = kind == .sqlite ? 1 : scheduler.random(in: 2...4)
         let devices = scheduler.random(in: 2...8)
-        let traits = Traits(scheduler, devices: devices, isWide: isWide)
+        let traits = Traits(scheduler, devices: devices)
         let book = Book(scheduler, traits)
         let calm = scheduler.machine()
         let isOver = Mutex(false)

@@ -29,9 +29,6 @@ struct Simulate: ParsableCommand {
     @Flag(help: "With --sabotage: go on after the first seed that finds it, and count those that do.")
     var all = false
 
-    @Flag(help: "Draw wild clocks, hanging stores, reloads and long backlogs too.")
-    var wide = false
-
     @Flag(help: "Print each seed's figures.")
     var verbose = false
 
@@ -50,9 +47,7 @@ struct Simulate: ParsableCommand {
             }
             return kind
         }
-        let (once, again) = (
-            Trial(seed: first, isWide: wide).run(), Trial(seed: first, isWide: wide).run()
-        )
+        let (once, again) = (Trial(seed: first).run(), Trial(seed: first).run())
         guard once.digest == again.digest, once.jobs == again.jobs else {
             say("seed \(first) did not run the same way twice: something beside the seed decides")
             throw ExitCode.failure
@@ -60,7 +55,7 @@ struct Simulate: ParsableCommand {
         var (seeds, failed, owed, doubled, jobs) = (0, 0, 0, 0, 0)
         var simulated = Duration.zero
         for seed in first..<first + count {
-            let report = Trial(seed: seed, engine: kind, sabotage: planted ?? [], isWide: wide).run()
+            let report = Trial(seed: seed, engine: kind, sabotage: planted ?? []).run()
             seeds += 1
             owed += report.owed
             doubled += report.doubled

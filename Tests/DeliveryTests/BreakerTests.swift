@@ -33,6 +33,35 @@ struct BreakerTests {
         #expect(breaker.state == .open)
     }
 
+    @Test(
+        "What is said of a token that the service knows ends the halt, and what any credential may hear does not",
+        arguments: [
+            (Reason.unregisteredAPNs, true), (.expiredToken, true), (.deviceTokenNotForTopic, true),
+            (.unregisteredFCM, true), (.senderIdMismatch, true), (.badDeviceToken, false),
+            (.payloadTooLarge, false), (.serviceUnavailable, false)
+        ])
+    mutating func provesCredential(_ reason: Reason, _ resumes: Bool) {
+        _ = note(.misconfigured(.credential), .invalidProviderToken, address: 1)
+        #expect(note(.unregistered(since: nil), reason, address: 2, fate: .unprocessed) == .none)
+        #expect(note(.unregistered(since: nil), reason, address: 2) == (resumes ? .resumed : .none))
+        #expect(breaker.state == (resumes ? .open : .halted(.credential)))
+        // A halt for targets ends with an acceptance alone.
+        for address in 3..<40 { _ = fault(address) }
+        guard resumes else { return }
+        #expect(breaker.state == .halted(.targets))
+        #expect(note(.unregistered(since: nil), reason, address: 2) == .none)
+        #expect(breaker.state == .halted(.targets))
+    }
+
+    @Test("Whoever heard of a fault of the credential only is an origin that the app has")
+    mutating func knownByCredential() {
+        for origin in 2...3 as ClosedRange<UInt64> {
+            _ = note(.misconfigured(.credential), .invalidProviderToken, address: 1, origin: origin)
+        }
+        _ = note(.accepted, .ok, address: 2, origin: nil)
+        for address in 3..<40 { #expect(fault(address, origin: 9) == .none) }
+    }
+
     @Test("One address with a bad topic, a thousand times, never halts a lane")
     mutating func oneAddress() {
         for _ in 0..<1_000 {

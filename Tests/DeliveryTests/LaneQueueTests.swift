@@ -258,6 +258,17 @@ struct LaneQueueTests {
         ended.endTurns()
         #expect((0..<5).map { _ in ended.take()?.push.row } == [1, 2, 3, 4, nil])
     }
+
+    @Test("However many the others are, such a probe has a turn after sixteen of theirs")
+    func benchAmongMany() {
+        var queue = LaneQueue(limit: 200)
+        let now = UnixTime(seconds: 100)
+        for number in 3..<100 { _ = queue.admit(entry(samplePush(number)), now: now) }
+        for number in 1...2 { queue.setAside(entry(samplePush(number))) }
+        let rows = (0..<99).map { _ in queue.takeTurn()?.push.row ?? 0 }
+        #expect(rows.firstIndex(of: 1) == 16 && rows.firstIndex(of: 2) == 33)
+        #expect(Set(rows).count == 99 && queue.isEmpty)
+    }
 }
 
 /// A small generator for shuffles in tests (SplitMix64).

@@ -1,8 +1,9 @@
 import AtRest
-import Delivery
 import PushModel
 import PushTesting
 import Testing
+
+@testable import Delivery
 
 @Suite("Probes of a halted lane", .timeLimit(.minutes(30)))
 struct ProbeTests {
@@ -83,5 +84,35 @@ struct ProbeTests {
             await rig.pass(until: rig.outbox.ended, reaches: 4)
             #expect(provider.addresses == ["t1", "t2", "t3", "t4", "t1", "t2", "t3"])
         }
+    }
+
+    @Test("Beside others that are accepted all the time it is sent less and less often")
+    func rests() {
+        var (now, instant) = (UnixTime(seconds: 0), ContinuousClock.now)
+        var lane = LaneState(limits: DeliveryLimits())
+        let refusal = Answer(.misconfigured(.credential), .invalidProviderToken, sentAt: now)
+        let good = Answer(.accepted, .ok, sentAt: now)
+        let (bad, other) = (samplePush(1), samplePush(2))
+        _ = lane.admit([entry(bad)], now: now, instant: instant)
+        var sent: [Int] = []
+        for tick in 0..<6_000 {
+            now = now + .milliseconds(100)
+            instant += .milliseconds(100)
+            _ = lane.tick(now: now, instant: instant, seconds: 0.1, isLeased: true)
+            // One of the others, which left before the lane was halted, has its answer.
+            if lane.judge(good, of: other, address: 2, at: instant) == .resumed { lane.goOn(instant) }
+            guard let taken = lane.take(now: now, instant: instant, probeEvery: .seconds(60)).0 else {
+                continue
+            }
+            sent.append(tick)
+            lane.noteAnswer(of: taken)
+            var actions = LaneState.Actions()
+            let change = lane.judge(refusal, of: taken.push, address: 1, at: instant)
+            let again = taken.again(after: refusal, change, keepsItsRow: true)
+            lane.putBack(again, now: now, &actions)
+        }
+        // Ten minutes: at once at first, and once a minute in the end.
+        #expect((10...25).contains(sent.count), "\(sent)")
+        #expect(lane.queue.count == 1)
     }
 }

@@ -33,7 +33,14 @@ struct DoubtedClockTests {
         #expect(reading.isDoubted && reading.judged == start + .seconds(60) && reading.ahead == span)
         #expect(reading.wall == clock.now)
         #expect(reading.end(of: start) == reading.judged, "stamped before")
+        // The last time of a store is a minute old when its relay ends, and the relay was off for a while.
+        #expect(reading.end(of: reading.judged + .seconds(300)) == reading.judged, "stamped just before")
         #expect(reading.end(of: reading.wall) == reading.wall, "stamped by the clock in doubt")
+        let other = reading.wall - max(.seconds(72 * 3_600), span / 4)
+        #expect(reading.end(of: other) == reading.judged, "by neither, or long ago")
+        let old = reading.judged + .seconds(3_600)
+        #expect(reading.end(of: reading.wall, lasting: old) == reading.judged, "its end is of another clock")
+        #expect(reading.end(of: reading.wall, lasting: reading.wall + .seconds(1)) == reading.wall)
         clock.skewWall(by: .zero - span)
         #expect(doubted.now == .init(wall: clock.now, judged: clock.now, isDoubted: false))
     }
