@@ -106,6 +106,12 @@ final class DeliveryCore: Sendable {
         observer.laneAnswered(lane)
     }
 
+    /// A reload took a halted lane away, or put another in its place, which may halt in its turn.
+    func haltedLaneLeft(_ lane: LaneName) {
+        journal.note("halted lane has left", [.lane: lane])
+        observer.laneResumed(lane)
+    }
+
     func laneResumed(_ lane: LaneName) {
         journal.note("lane resumed", [.lane: lane])
         observer.laneResumed(lane)

@@ -106,7 +106,7 @@ package final class DeliveryService: Service {
                 handsBack: table.handsBack, overrides: plan.overrides)
             return (fresh, gone)
         }
-        for lane in gone { lane.stop() }
+        for lane in gone { lane.giveWay() }
         for (lane, credential) in fresh { credential.join(lane) }
         core.table.withLock { table in
             // A stop has met the new lanes in the table; one that it has not met yet, it meets running.

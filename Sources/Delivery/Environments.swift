@@ -70,7 +70,10 @@ extension DeliveryCore {
                     Environments.record(key, lane.environment, now: now), registration: entry.push.record,
                     notTouchedAfter: now - Environments.fresh))
         }
-        guard answer.reason == .badDeviceToken, lane.environment == .production else { return .nothing }
+        // What is refused here is no address of any environment.
+        guard answer.reason == .badDeviceToken, answer.fate != .local, lane.environment == .production else {
+            return .nothing
+        }
         do {
             // Learned while this push was under way, an address may be the sandbox's all the same.
             let known = try await registry.find([key]).first.flatMap { $0 }.flatMap(Environments.read)
@@ -99,7 +102,9 @@ extension DeliveryCore {
             volatile.learn(lane.environment, app: lane.app, address: address)
             return .nothing
         }
-        guard answer.reason == .badDeviceToken, lane.environment == .production else { return .nothing }
+        guard answer.reason == .badDeviceToken, answer.fate != .local, lane.environment == .production else {
+            return .nothing
+        }
         let other = LaneName(app: lane.app, service: .apns, environment: .sandbox)
         return volatileLane(other).map { .goesOnInMemory($0) } ?? .nothing
     }

@@ -85,7 +85,7 @@ final class Lane<P: Provider>: LaneDoor {
     func setCredential(fault: Reason?) {
         let instant = core.world.instant()
         let probe = instant + core.limits.probeEvery
-        let changed = state.withLock { state in
+        let isReported = state.withLock { state in
             let before = state.breaker.state
             if fault != nil {
                 state.breaker.haltForCredential()
@@ -95,9 +95,9 @@ final class Lane<P: Provider>: LaneDoor {
                 // A lane that its own target faults halted goes on probing.
                 if !state.isHalted { state.goOn(instant) }
             }
-            return state.breaker.state != before
+            return state.breaker.state != before && !state.isReplaced
         }
-        if changed {
+        if isReported {
             meter.halted(fault != nil)
             if let fault { core.laneHalted(name, .credential, fault) } else { core.laneResumed(name) }
         }
@@ -125,6 +125,18 @@ final class Lane<P: Provider>: LaneDoor {
         sender.ring()
         refill.ring()
         stopped.ring()
+    }
+
+    /// Stops as a lane that another one replaces, or none: whether it is halted is nobody's concern any more.
+    func giveWay() {
+        stop()
+        let ends = state.withLock { state in
+            defer { state.isReplaced = true }
+            return state.isHalted && !state.isReplaced
+        }
+        guard ends else { return }
+        meter.halted(false)
+        core.haltedLaneLeft(name)
     }
 
     func handBack(_ handsBack: Bool) {
@@ -342,30 +354,34 @@ final class Lane<P: Provider>: LaneDoor {
     /// and left it at once would else reach the store in the other order, and stand there as held by us,
     /// who do not hold it.
     private func change<Value>(_ body: (inout LaneState) -> (Value, LaneState.Actions)) -> Value {
-        let (value, actions) = state.withLock { state in
+        let (value, actions, isReplaced) = state.withLock { state in
             let (value, actions) = body(&state)
             core.settler.add(actions.settle)
-            return (value, actions)
+            return (value, actions, state.isReplaced)
         }
-        carryOut(actions)
+        carryOut(actions, isReplaced: isReplaced)
         return value
     }
 
-    /// All but the settlements.
-    private func carryOut(_ actions: LaneState.Actions) {
+    private func report(_ actions: LaneState.Actions) {
         switch actions.breaker {
         case .none: break
         case .halted(let cause):
             core.laneHalted(name, cause, actions.reason)
             meter.halted(true)
-            if cause == .credential { credential.set(fault: actions.reason) }
-        case .resumed:
+        case .resumed, .reopened:
             core.laneResumed(name)
             meter.halted(false)
-            credential.set(fault: nil)
-        case .reopened:
-            core.laneResumed(name)
-            meter.halted(false)
+        }
+    }
+
+    /// All but the settlements.
+    private func carryOut(_ actions: LaneState.Actions, isReplaced: Bool) {
+        if !isReplaced { report(actions) }
+        switch actions.breaker {
+        case .halted(.credential): credential.set(fault: actions.reason)
+        case .resumed: credential.set(fault: nil)
+        case .none, .halted(.targets), .reopened: break
         }
         switch actions.reach {
         case .none: break

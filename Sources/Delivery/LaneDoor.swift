@@ -21,6 +21,8 @@ protocol LaneDoor: AnyObject, Sendable {
     func snapshot() -> LaneSnapshot
     func run() async
     func stop()
+    /// Ends as a lane that a reload replaces or takes away.
+    func giveWay()
     /// Gives all that is durable back to the store, and takes none from it until told otherwise.
     func handBack(_ handsBack: Bool)
     /// Whether a durable push is under way whose settlement the settler has not got yet.

@@ -65,6 +65,8 @@ struct LaneState: Sendable {
     private var turnsEnd: ContinuousClock.Instant?
     var inFlight = 0
     var isStopping = false
+    /// Another lane of its name has come, or none: nobody hears of this one's halts.
+    var isReplaced = false
     /// All that is durable goes back to the store, and none comes from it (``Reclaim``).
     var handsBack: Bool
     /// Nothing durable stays in memory.

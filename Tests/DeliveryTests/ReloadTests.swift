@@ -37,6 +37,27 @@ struct ReloadTests {
         }
     }
 
+    @Test("A halt ends for operators with the lane that was halted, whatever it still hears")
+    func halted() async throws {
+        let answers = Watch()
+        let old = ScriptedProvider(Names.fcm, slots: 2) { push in
+            if push.address == "t2" { await answers.wait(for: 1) }
+            return .badCredential
+        }
+        let new = ScriptedProvider(Names.fcm) { _ in .accepted }
+        try await Rig.run(Depot(), .of([(old, Credential())])) { rig in
+            try await rig.owe([push(2)])
+            await old.waitForSent(1)
+            try await rig.expect([.known(.misconfigured)], of: [push(1)])
+            rig.service.adopt(.of([(new, Credential())], stamp: 1))
+            try await rig.expect([.accepted], of: [push(3)])
+            answers.add()
+            await rig.pass(until: rig.outbox.ended, reaches: 3)
+            #expect(
+                rig.events.text == ["acme/fcm/production halted credential", "acme/fcm/production resumed"])
+        }
+    }
+
     @Test("A lane named again with the same stamp keeps running")
     func kept() async throws {
         let old = ScriptedProvider(Names.fcm) { _ in .accepted }
