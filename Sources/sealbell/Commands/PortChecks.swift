@@ -31,7 +31,8 @@ struct PortChecks {
                 }
                 return .fault(
                     .ports, subject,
-                    "Another program listens there; ss -ltnp shows which. Stop it or change bind.")
+                    "Another program listens there; ss -ltnp shows which. Stop it or change bind. "
+                        + "The service manager may stay: it keeps the socket of a relay with a socket unit.")
             case EADDRNOTAVAIL:
                 return .fault(
                     .ports, subject, "This machine has no such address; ip addr shows those it has.")
