@@ -61,6 +61,10 @@ struct Reach: Sendable {
             (silences, tries, isTrying, tryAgainAt, waitsSince) = (0, 0, false, nil, nil)
             return isUnanswered
         }
+        if isTrying, answer.fate == .local {
+            // Refused here: it was no try, and the next push is one at once.
+            (isTrying, tryAgainAt) = (false, instant)
+        }
         guard Self.isSilence(answer) else { return false }
         silences += 1
         // What was under way before the silence was noticed, a whole connection's requests perhaps, says

@@ -78,6 +78,9 @@ package final class DoubtedClock: Sendable {
             State(last: last ?? world.now(), at: now, isWitnessed: last != nil, spentAt: now))
     }
 
+    /// Whether a store says when the wall clock is wrong.
+    package var isWitnessed: Bool { state.withLock(\.isWitnessed) }
+
     package var now: Reading {
         state.withLock { state in
             let (wall, now) = (world.now(), world.instant())

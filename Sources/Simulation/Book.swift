@@ -29,6 +29,7 @@ final class Book: Sendable {
         /// The store has it, as far as the relay has heard.
         var isWritten = false
         var isTried = false
+        var triedAt = Duration.zero
         /// The peer was told that it is owed.
         var isOwed = false
         var owedAt = UnixTime.distantPast
@@ -277,8 +278,9 @@ final class Book: Sendable {
         let (trueNow, at) = (scheduler.now, scheduler.elapsed)
         state.withLock { state in
             switch step.step {
-            case .retry(let notBefore, _, _, let isParked):
-                state.paces.isPutOff(step.id, until: at + notBefore.since(now), isParked: isParked)
+            case .retry(let notBefore, _, let lane, let isParked):
+                let due = at + notBefore.since(now)
+                state.paces.isPutOff(step.id, to: lane, until: due, isParked: isParked)
             case .park: state.paces.isParked(step.id, at: at)
             case .settle, .withdraw:
                 state.settled.insert(step.id)
@@ -354,10 +356,12 @@ final class Book: Sendable {
 
 extension Book {
     /// A provider was asked to send it.
-    func tries(_ number: Int, in lane: LaneName, by life: Life) {
+    func tries(_ number: Int, _ id: PushID, in lane: LaneName, by life: Life) {
         let at = scheduler.elapsed
         state.withLock { state in
             state.pages[number, default: Page()].isTried = true
+            state.pages[number, default: Page()].triedAt = at
+            state.paces.leaves(id)
             if state.paces.tries(number, in: Paces.Way(lane: lane, life: life), at: at) {
                 state.violations.append(Violation(law: .tooManyAttempts, number: number))
             }
@@ -402,6 +406,8 @@ extension Book {
             case .badDeviceToken, .senderIdMismatch: state.paces.blamed[way, default: []].insert(page.origin)
             default: break
             }
+            // The lane that a reload put in the place of the one that sent it has not heard of it.
+            guard page.triedAt > state.paces.renewed[life.process] ?? .zero else { return }
             state.paces.known[way, default: []].insert(page.origin)
             if attempt.outcome == .accepted { state.paces.blamed[way] = [] }
         }
@@ -420,7 +426,9 @@ extension Book {
 
     /// Lanes of a process are new, and know of nobody.
     func renewed(_ process: Int) {
+        let at = scheduler.elapsed
         state.withLock { state in
+            state.paces.renewed[process] = at
             state.paces.known = state.paces.known.filter { $0.key.life.process != process }
             state.paces.blamed = state.paces.blamed.filter { $0.key.life.process != process }
         }

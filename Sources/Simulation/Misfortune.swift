@@ -117,6 +117,8 @@ extension Stage {
     }
 
     private func setClock(of process: SimulatedProcess) async {
+        // Before the store has a first time, nobody can say that a clock is wrong.
+        guard process.service?.clock.isWitnessed ?? false else { return }
         // A file's marks age by the clock of its one process.
         if file != nil { book.marksMayGo() }
         book.noteWrongClock()

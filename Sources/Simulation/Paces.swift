@@ -11,7 +11,7 @@ struct Paces {
     struct Urgent {
         let number: Int
         let row: Int64
-        let lane: LaneName
+        var lane: LaneName
         let custodyEnds: UnixTime
         var due: Duration
         /// From when on it is due, as its row in the store says.
@@ -33,6 +33,8 @@ struct Paces {
     var unheard: [Way: [Duration]] = [:]
     /// Origins whose targets were blamed since the last acceptance.
     var blamed: [Way: Set<String>] = [:]
+    /// When a reload may last have made each process's lanes anew.
+    var renewed: [Int: Duration] = [:]
     /// Origins that a push service has answered.
     var known: [Way: Set<String>] = [:]
     /// Urgent pushes that stand in the store only.
@@ -53,10 +55,14 @@ struct Paces {
     }
 
     /// Its row says from when on it is due; unless it is parked, it stands in memory until then.
-    mutating func isPutOff(_ id: PushID, until due: Duration, isParked: Bool) {
+    mutating func isPutOff(_ id: PushID, to lane: LaneName, until due: Duration, isParked: Bool) {
+        urgent[id]?.lane = lane
         urgent[id]?.dueInStore = due
         urgent[id]?.due = isParked ? due : Self.never
     }
+
+    /// A provider has it.
+    mutating func leaves(_ id: PushID) { urgent[id]?.due = Self.never }
 
     /// It went back to the store as it was.
     mutating func isParked(_ id: PushID, at: Duration) {

@@ -153,7 +153,7 @@ final class SimulatedProvider: DirectProvider {
         guard let (number, device) = Peers.read(push.message) else {
             return Answer(.rejected, .badPath, sentAt: sentAt)
         }
-        if push.custody == .durable { book.tries(number, in: lane, by: life) }
+        if push.custody == .durable { book.tries(number, push.id, in: lane, by: life) }
         guard hasToken() else {
             return Answer(.retry(after: nil), .credentialUnavailable, sentAt: sentAt, fate: .unprocessed)
         }

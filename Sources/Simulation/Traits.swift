@@ -84,7 +84,9 @@ struct Traits: Sendable {
     /// Longer than anything that owes its length to a rule may keep a push from its first attempt.
     var patience: Duration {
         // A poisoned push halts the lanes at each probe that meets it.
-        .seconds(poisoned == nil ? 240 : 1_200)
+        if poisoned != nil { return .seconds(1_200) }
+        // A service that puts off every third push takes its time for hundreds.
+        return .seconds(mood.busy > 0 ? 900 : 240)
     }
 
     /// In a few words, for whoever reads a failing seed.

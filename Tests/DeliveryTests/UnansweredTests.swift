@@ -1,9 +1,10 @@
 import AtRest
-import Delivery
 import PushModel
 import PushTesting
 import Synchronization
 import Testing
+
+@testable import Delivery
 
 @Suite("Answers that no service gave", .timeLimit(.minutes(30)))
 struct UnansweredTests {
@@ -48,6 +49,25 @@ struct UnansweredTests {
             #expect(rig.events.text.last == "acme/fcm/production answered")
             #expect(try !rig.lane().isUnanswered)
         }
+    }
+
+    @Test("What is refused here is no try: fifty such pushes take nobody's turn")
+    func refusedHere() {
+        var instant = ContinuousClock.now
+        var reach = Reach(limits: DeliveryLimits())
+        for _ in 0..<100 where !reach.isSilent { _ = reach.note(.notReached, at: instant, random: .max) }
+        #expect(reach.isSilent && !reach.mayTry(instant))
+        instant += .seconds(60)
+        for _ in 0..<50 {
+            #expect(reach.mayTry(instant))
+            reach.sent(at: instant)
+            #expect(!reach.mayTry(instant))
+            _ = reach.note(.badTokenHere, at: instant, random: .max)
+        }
+        #expect(reach.mayTry(instant) && reach.isSilent)
+        reach.sent(at: instant)
+        _ = reach.note(.accepted, at: instant, random: .max)
+        #expect(!reach.isSilent)
     }
 
     @Test("No connection at all is told as well, though nothing is ever sent")

@@ -387,6 +387,12 @@ struct ScriptedPeerTests {
     @Test("Connections that the peer closes for being idle cost the next request no wait")
     func idleClose() async throws {
         var script = RawPeer.Script()
+        let wanted = Noted(0)
+        script.opened = { connection in
+            connection.settings([:])
+            // Nobody has asked for this one: it goes unused, and that must not happen.
+            if connection.number > wanted.value { connection.close() }
+        }
         script.requested = { connection, stream, _, _ in
             connection.answer(stream)
             connection.later(.milliseconds(20)) { $0.close() }
@@ -402,6 +408,7 @@ struct ScriptedPeerTests {
         let (answers, opened) = try await client.running { client in
             var answers: [HTTP2Answer] = []
             for number in 1...5 {
+                wanted.change { $0 = number }
                 answers.append(try await client.send(client.request(id: number)))
                 // The pool sees it go; nobody wants another meanwhile.
                 try await asked(for: "a connection that is gone") { client.pool.snapshot().closed >= number }
