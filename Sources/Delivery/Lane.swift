@@ -277,7 +277,10 @@ final class Lane<P: Provider>: LaneDoor {
         }
         let probe = instant + core.limits.probeEvery
         let random = core.world.random()
+        let time = core.clock.now
         change { state in
+            // The clock may have leapt while this push was under way.
+            state.doubted = time.isDoubted ? time : nil
             state.noteAnswer(of: entry)
             state.heed(now, instant)
             let entry = state.wallClock.moved(entry)

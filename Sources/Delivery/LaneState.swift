@@ -388,9 +388,12 @@ struct LaneState: Sendable {
         if entry.push.custody == .volatile { return shelve(entry, &actions) }
         if entry.isFirst { actions.first.append((entry.push.id, .pending)) }
         let push = entry.push
+        // Its rest goes on in the store, where nobody knows how often it was blamed.
+        let rests = entry.blamed > 2
+        let attempt = rests ? push.attempt + 1 : push.attempt
         let step: Settlement.Step =
-            entry.isMoved || entry.unwritten != nil
-            ? .retry(notBefore: push.notBefore, attempt: push.attempt, lane: push.lane, parked: true) : .park
+            entry.isMoved || entry.unwritten != nil || rests
+            ? .retry(notBefore: push.notBefore, attempt: attempt, lane: push.lane, parked: true) : .park
         actions.settle.append(Settler.Item(settlement: Settlement(push, step, first: entry.unwritten)))
     }
 

@@ -4,14 +4,14 @@ import PushModel
 ///
 /// Each push has its own back-off, but a lane that owes thousands would go on asking thousands of times a
 /// second: what sleeps makes room for what waits in the store. So the lane learns too: after so many
-/// refusals without one acceptance it sends one push a tick, whatever it owes; an acceptance doubles that at
-/// each tick until nothing is held back. The most urgent push goes first, as ever.
+/// refusals without another word it sends one push a tick, whatever it owes; an acceptance, or a word about
+/// one push, doubles that at each tick until nothing is held back. The most urgent push goes first, as ever.
 struct Throttle: Sendable {
     /// Sends in one tick; `nil`: as many as go.
     private(set) var allowance: Int?
     private var left = 0
     private var refusalsInARow = 0
-    private var accepted = 0
+    private var dealtWith = 0
     private var refused = 0
     private let refusals: Int
     private let open: Int
@@ -35,15 +35,25 @@ struct Throttle: Sendable {
         }
     }
 
+    /// A service that says of a push that its device is gone has looked at it, as if it had taken it: else a
+    /// lane that owes nothing but such pushes would stay slow for as long as it owes them.
+    static func isDealtWith(_ answer: Answer) -> Bool {
+        switch answer.outcome {
+        case .accepted: true
+        case .rejected, .unregistered, .misconfigured(.target): answer.fate == .answered
+        case .retry, .misconfigured(.credential): false
+        }
+    }
+
     var maySend: Bool { allowance == nil || left > 0 }
 
     mutating func sent() { if allowance != nil { left -= 1 } }
 
     /// True when this answer begins it.
     mutating func note(_ answer: Answer) -> Bool {
-        if answer.outcome == .accepted {
+        if Self.isDealtWith(answer) {
             refusalsInARow = 0
-            accepted += 1
+            dealtWith += 1
             return false
         }
         guard Self.isRefusal(answer) else { return false }
@@ -56,10 +66,10 @@ struct Throttle: Sendable {
 
     /// True when from this tick on nothing is held back any more.
     mutating func tick() -> Bool {
-        defer { (accepted, refused) = (0, 0) }
+        defer { (dealtWith, refused) = (0, 0) }
         guard let current = allowance else { return false }
         var next = current
-        if accepted > refused { next *= 2 } else if accepted == 0, refused > 0 { next = max(1, next / 2) }
+        if dealtWith > refused { next *= 2 } else if dealtWith == 0, refused > 0 { next = max(1, next / 2) }
         allowance = next < open ? next : nil
         left = next
         return allowance == nil

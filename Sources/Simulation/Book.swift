@@ -379,9 +379,9 @@ extension Book {
         guard push.pushClass == .urgent, traits.poisoned == nil else { return }
         let at = scheduler.elapsed
         state.withLock { state in
-            // A store that hangs may say so only when another process has sent it.
-            guard !state.settled.contains(push.id) else { return }
             let number = state.numbers[push.id] ?? 0
+            // A store that hangs may say so only when another process has tried it.
+            guard state.pages[number]?.triedAt ?? .zero == .zero else { return }
             state.paces.urgent[push.id] = Paces.Urgent(
                 number: number, row: push.row, lane: push.lane, custodyEnds: push.custodyEnds, due: at,
                 dueInStore: at)
@@ -389,9 +389,13 @@ extension Book {
     }
 
     /// Whoever asks this store is not answered in time.
-    func troubled(_ process: Int) {
-        let at = scheduler.elapsed
-        state.withLock { $0.paces.troubles[process] = at }
+    ///
+    /// - Parameter end: when it will be; `nil`: now.
+    func troubled(_ process: Int, until end: Duration? = nil) {
+        let at = end ?? scheduler.elapsed
+        state.withLock { state in
+            state.paces.troubles[process] = max(at, state.paces.troubles[process] ?? .zero)
+        }
     }
 
     /// What the relay made of an answer, in the order of its breaker.

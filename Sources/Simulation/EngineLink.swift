@@ -107,9 +107,10 @@ final class EngineLink: Engine {
 
     private func hang(_ kind: Kind) async {
         while isHanging(kind) {
-            book.troubled(process)
+            let end = state.withLock(\.trouble.hangsUntil)
+            book.troubled(process, until: end)
             // Cancelled: the call itself is not, so it ends when the store answers.
-            let until = state.withLock(\.trouble.hangsUntil) - scheduler.elapsed
+            let until = end - scheduler.elapsed
             await scheduler.pause(until...until)
             if Task.isCancelled { break }
         }

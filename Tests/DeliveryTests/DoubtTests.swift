@@ -19,6 +19,20 @@ struct DoubtTests {
         numbers.map { push($0, custodyEnds: depot.clock.now + .seconds(86_400)) }
     }
 
+    @Test("A clock that leaps while a push is under way does not end its custody", arguments: jumps)
+    func leapsUnderWay(_ jump: Duration) async throws {
+        let depot = Depot()
+        let provider = ScriptedProvider(Names.fcm) { _ in
+            depot.clock.skewWall(by: jump)
+            return .busy()
+        }
+        try await Rig.run(depot, .of(provider)) { rig in
+            try await rig.expect([.known(.retry)], of: owed(1...1, depot))
+            #expect(rig.custodyEnded.count == 0)
+            try await rig.expectRows(1)
+        }
+    }
+
     @Test(
         "A relay that starts ahead ends and purges nothing, sends what it owes, and says so",
         arguments: EngineKind.allCases, jumps)

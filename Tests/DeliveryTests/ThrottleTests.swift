@@ -59,6 +59,21 @@ struct ThrottleTests {
         #expect(throttle.allowance == nil)
     }
 
+    @Test(
+        "What the service says of one push counts as an acceptance does: it has looked at it",
+        arguments: [Answer.gone(at: .distantPast), .rejected, .badDeviceToken, .badTopic])
+    func looksAtPushes(_ answer: Answer) {
+        var throttle = Throttle(refusals: 1, open: 32)
+        _ = throttle.note(Self.refusal)
+        _ = throttle.tick()
+        for _ in 0..<5 {
+            #expect(throttle.allowance != nil)
+            _ = throttle.note(answer)
+            _ = throttle.tick()
+        }
+        #expect(throttle.allowance == nil)
+    }
+
     @Test("A tick without an answer changes nothing, and the floor is one")
     func floor() {
         var throttle = Throttle(refusals: 1, open: 32)

@@ -270,9 +270,9 @@ struct LyingTests {
             _ = try await notes.request()
             try await rig.listening()
             for _ in 0..<6 { relay.inject(rig.wrap()) }
-            _ = try await notes.next("a note of the relay") { $0.isDisconnection }
-            relay.turn { $0.lies = [] }
+            // On a connection of its own; the relay may see the old one's end only after that.
             _ = try await notes.request()
+            #expect(relay.counters.connections >= 2)
         }
         #expect(rig.takenCount == 0)
     }
