@@ -11,6 +11,8 @@ package final class Membership: Sendable {
         var rosters: [GroupName: Roster] = [:]
         /// Readings so far: who keeps something by a roster asks whether it is still the same.
         var readings = 0
+        /// When the question was asked that the rosters answer.
+        var askedAt: ContinuousClock.Instant
         /// The last sign that this process was not suspended.
         var awakeAt: ContinuousClock.Instant
         /// When it turned out that it was, until the store has been asked since.
@@ -29,7 +31,8 @@ package final class Membership: Sendable {
         self.limits = limits
         self.world = world
         self.journal = journal
-        state = Mutex(State(awakeAt: world.instant()))
+        let now = world.instant()
+        state = Mutex(State(askedAt: now, awakeAt: now))
     }
 
     package func enter(_ group: GroupName) {
@@ -104,6 +107,9 @@ package final class Membership: Sendable {
             let byGroup = Dictionary(grouping: members, by: \.group)
             let mustAskAgain = state.withLock { state in
                 look(at: ended, &state)
+                // An answer that was long on its way must not take the place of a later one.
+                guard began >= state.askedAt else { return state.dazedAt != nil }
+                state.askedAt = began
                 // What was entered or left meanwhile has rung the bell again.
                 for group in groups where state.groups.contains(group) {
                     state.rosters[group] = Roster(

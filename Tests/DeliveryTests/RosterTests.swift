@@ -1,4 +1,6 @@
+import AtRest
 @testable import Delivery
+import MemoryStore
 import PushModel
 import PushTesting
 import Testing
@@ -167,5 +169,48 @@ struct RosterTests {
         let roster = try #require(member.roster(of: Self.group))
         #expect(roster.isLone && member.relays == 1)
         #expect(roster.worker(of: Digest16(high: 1, low: 2), at: depot.clock.instant)?.isUs == true)
+    }
+
+    @Test("An answer that was long on its way does not take the place of a later one")
+    func lateAnswer() async throws {
+        let clock = ManualClock()
+        let shared = MemoryStore.Shared()
+        let keys = AtRestKeys.generate(.live)
+        let (asked, isToCome) = (Watch(), Watch())
+        func member(_ number: UInt64, isLate: Bool) async throws -> Membership {
+            let base = MemoryStore(
+                owner: OwnerID(Digest16(high: number, low: 1)), sharing: shared, clock: { clock.now })
+            let engine: any Engine = isLate ? LateEngine(base: base, asked: asked, isToCome: isToCome) : base
+            let store = try await SealedStore(engine: engine, keys: keys, world: clock.world(seed: number))
+            let member = Membership(
+                outbox: store, limits: DeliveryLimits(), world: clock.world(seed: number), journal: .silent)
+            member.enter(Self.group)
+            return member
+        }
+        let (late, other) = (try await member(1, isLate: true), try await member(2, isLate: false))
+        async let first: Void = late.renew()
+        await asked.wait(for: 1)
+        await other.renew()
+        clock.advance(by: .seconds(1))
+        await late.renew()
+        #expect(late.roster(of: Self.group)?.isLone == false)
+        isToCome.add()
+        await first
+        #expect(late.roster(of: Self.group)?.isLone == false)
+    }
+}
+
+/// The answer to its first enrolment comes when it is told to.
+private struct LateEngine: ForwardingEngine {
+    let base: any Engine
+    let asked: Watch
+    let isToCome: Watch
+
+    func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
+        let members = try await base.enrol(in: groups, for: span)
+        let isFirst = asked.count == 0
+        asked.add()
+        if isFirst { await isToCome.wait(for: 1) }
+        return members
     }
 }

@@ -122,7 +122,8 @@ package final class RequestDrive: @unchecked Sendable {
     private func connect() async throws {
         _ = try await ClientBootstrap(group: eventLoop)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
-            .connectTimeout(.seconds(5))
+            // The driver shares its machine with what it drives, which may hold everything up for a while.
+            .connectTimeout(.seconds(60))
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let caller = HTTPCaller { [weak self] in self?.answered($0, $1) }
