@@ -16,7 +16,10 @@ def systemd(folder):
     program = folder / "sealbell"
     os.symlink(shutil.which(SEALBELL) or SEALBELL, program)
     unit.write_text(guide_block("ini", ("/usr/local/bin/sealbell", str(program))))
-    told = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True)
+    socket = folder / "sealbell.socket"
+    socket.write_text(guide_block("ini", place=1))
+    told = subprocess.run(
+        ["systemd-analyze", "verify", str(unit), str(socket)], capture_output=True, text=True)
     if told.returncode or told.stderr.strip():
         raise Failed(told.stderr.strip() or f"systemd-analyze verify ended with {told.returncode}")
     told = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--no-pager", str(unit)],
@@ -25,7 +28,7 @@ def systemd(folder):
     if exposure is None or float(exposure.group(1)) > EXPOSURE_LIMIT:
         raise Failed(f"exposure {exposure and exposure.group(1)}: {told.stderr.strip()[-200:]}")
     return ("systemd " + version(["systemd-analyze", "--version"], r"systemd (\d+)"),
-            f"the guide's unit is sound, exposure {exposure.group(1)} of 10; never started here")
+            f"the guide's units are sound, exposure {exposure.group(1)} of 10; never started here")
 
 
 ROWS = [("systemd reads the guide's unit", systemd)]

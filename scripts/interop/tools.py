@@ -63,16 +63,17 @@ def relay(folder, *settings):
         raise Failed(f"the relay ended with {process.returncode} when asked to stop")
 
 
-def guide_block(language, *changes, guide="zulip"):
-    """The first code block of that language in an operator's guide, each change made exactly once.
+def guide_block(language, *changes, guide="zulip", place=0):
+    """The first code block of that language in an operator's guide, or the one behind it at that place, each change
+    made exactly once.
 
     So what runs here is what the guide shows, but for ports and certificates.
     """
     text = (ROOT / "docs" / "guides" / f"{guide}.md").read_text()
-    found = re.search(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    if found is None:
-        raise Failed(f"the guide shows no {language} any more")
-    block = found.group(1)
+    found = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    if len(found) <= place:
+        raise Failed(f"the guide shows {len(found)} blocks of {language}")
+    block = found[place]
     for old, new in changes:
         if block.count(old) != 1:
             raise Failed(f"the guide's {language} has {old!r} {block.count(old)} times")
