@@ -70,10 +70,7 @@ extension DeliveryCore {
                     Environments.record(key, lane.environment, now: now), registration: entry.push.record,
                     notTouchedAfter: now - Environments.fresh))
         }
-        // What is refused here is no address of any environment.
-        guard answer.reason == .badDeviceToken, answer.fate != .local, lane.environment == .production else {
-            return .nothing
-        }
+        guard Self.mayBeElsewhere(answer, lane) else { return .nothing }
         do {
             // Learned while this push was under way, an address may be the sandbox's all the same.
             let known = try await registry.find([key]).first.flatMap { $0 }.flatMap(Environments.read)
@@ -85,6 +82,11 @@ extension DeliveryCore {
         }
         let other = LaneName(app: lane.app, service: .apns, environment: .sandbox)
         return self.lane(other).map { .goesOn($0) } ?? .nothing
+    }
+
+    /// Whether the address may be the sandbox's. What is refused here is no address of any environment.
+    private static func mayBeElsewhere(_ answer: Answer, _ lane: LaneName) -> Bool {
+        answer.reason == .badDeviceToken && answer.fate != .local && lane.environment == .production
     }
 
     /// What is known of an address that the push service does not know any more.
@@ -102,9 +104,7 @@ extension DeliveryCore {
             volatile.learn(lane.environment, app: lane.app, address: address)
             return .nothing
         }
-        guard answer.reason == .badDeviceToken, answer.fate != .local, lane.environment == .production else {
-            return .nothing
-        }
+        guard Self.mayBeElsewhere(answer, lane) else { return .nothing }
         let other = LaneName(app: lane.app, service: .apns, environment: .sandbox)
         return volatileLane(other).map { .goesOnInMemory($0) } ?? .nothing
     }

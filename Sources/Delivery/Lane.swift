@@ -61,7 +61,7 @@ final class Lane<P: Provider>: LaneDoor {
         let (now, instant) = (core.world.now(), core.world.instant())
         let isLeased = core.lease.grant() != nil
         let isCongested = core.settler.isCongested
-        let time = core.clock.now
+        let time = core.clock.reading(now, instant)
         let snapshot = change { state in
             state.doubted = time.isDoubted ? time : nil
             let actions = state.tick(
@@ -129,12 +129,12 @@ final class Lane<P: Provider>: LaneDoor {
 
     /// Stops as a lane that another one replaces, or none: whether it is halted is nobody's concern any more.
     func giveWay() {
-        stop()
-        let ends = state.withLock { state in
-            defer { state.isReplaced = true }
-            return state.isHalted && !state.isReplaced
+        let wasHalted = state.withLock { state in
+            state.isReplaced = true
+            return state.isHalted
         }
-        guard ends else { return }
+        stop()
+        guard wasHalted else { return }
         meter.halted(false)
         core.haltedLaneLeft(name)
     }
@@ -218,7 +218,7 @@ final class Lane<P: Provider>: LaneDoor {
             if count > 0 { core.journal.note("lease ran out", [.lane: name, .count: count], level: .warning) }
         }
         let (now, instant) = (core.world.now(), core.world.instant())
-        let time = core.clock.now
+        let time = core.clock.reading(now, instant)
         let entry = change { state -> (LaneQueue.Entry?, LaneState.Actions) in
             state.doubted = time.isDoubted ? time : nil
             guard let grant else { return state.takeVolatile(now: now, instant: instant, core.limits) }
@@ -277,7 +277,7 @@ final class Lane<P: Provider>: LaneDoor {
         }
         let probe = instant + core.limits.probeEvery
         let random = core.world.random()
-        let time = core.clock.now
+        let time = core.clock.reading(now, instant)
         change { state in
             // The clock may have leapt while this push was under way.
             state.doubted = time.isDoubted ? time : nil

@@ -389,7 +389,7 @@ struct LaneState: Sendable {
         if entry.isFirst { actions.first.append((entry.push.id, .pending)) }
         let push = entry.push
         // Its rest goes on in the store, where nobody knows how often it was blamed.
-        let rests = entry.blamed > 2
+        let rests = rest(of: entry) > .zero
         let attempt = rests ? push.attempt + 1 : push.attempt
         let step: Settlement.Step =
             entry.isMoved || entry.unwritten != nil || rests

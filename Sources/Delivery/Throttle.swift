@@ -37,7 +37,7 @@ struct Throttle: Sendable {
 
     /// A service that says of a push that its device is gone has looked at it, as if it had taken it: else a
     /// lane that owes nothing but such pushes would stay slow for as long as it owes them.
-    static func isDealtWith(_ answer: Answer) -> Bool {
+    private static func isDealtWith(_ answer: Answer) -> Bool {
         switch answer.outcome {
         case .accepted: true
         case .rejected, .unregistered, .misconfigured(.target): answer.fate == .answered

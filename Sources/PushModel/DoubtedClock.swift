@@ -81,9 +81,11 @@ package final class DoubtedClock: Sendable {
     /// Whether a store says when the wall clock is wrong.
     package var isWitnessed: Bool { state.withLock(\.isWitnessed) }
 
-    package var now: Reading {
+    package var now: Reading { reading(world.now(), world.instant()) }
+
+    /// Both times of a moment that the caller has just asked the world for: lanes do so for each push.
+    package func reading(_ wall: UnixTime, _ now: ContinuousClock.Instant) -> Reading {
         state.withLock { state in
-            let (wall, now) = (world.now(), world.instant())
             guard state.isWitnessed else {
                 (state.last, state.at) = (wall, now)
                 return Reading(wall: wall, judged: wall, isDoubted: false)

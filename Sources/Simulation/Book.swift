@@ -59,6 +59,15 @@ final class Book: Sendable {
         var chronicle: [String] = []
         var marksMayGo = false
         var clocksAreWrong = false
+
+        /// What is owed, can be sent, and has not come to an end.
+        func open(at now: UnixTime) -> [Int: Page] {
+            let spoilt = Set(spoilt.compactMap { numbers[$0] })
+            return pages.filter { number, page in
+                page.isOwed && page.isWritten && !page.ended && page.custodyEnds > now
+                    && !spoilt.contains(number)
+            }
+        }
     }
 
     /// The origin that makes addresses up: a lane that knows of no other may halt by its word, at its cost.
@@ -303,11 +312,8 @@ final class Book: Sendable {
     /// - Parameter left: what it owes all the same, of the origin that makes addresses up.
     func close(at now: UnixTime, left: Int) {
         state.withLock { state in
-            let spoilt = Set(state.spoilt.compactMap { state.numbers[$0] })
-            for (number, page) in state.pages.sorted(by: { $0.key < $1.key })
-            where page.isOwed && page.isWritten && !page.ended && page.custodyEnds > now + Self.skew
-                && !spoilt.contains(number) && (left == 0 || page.origin != Self.hostile)
-            {
+            let open = state.open(at: now + Self.skew).filter { left == 0 || $0.value.origin != Self.hostile }
+            for number in open.keys.sorted() {
                 state.violations.append(Violation(law: .lost, number: number))
             }
         }
@@ -324,22 +330,14 @@ final class Book: Sendable {
 
     /// Whether anybody else is owed something that may yet come to an end.
     func owesOthers(at now: UnixTime) -> Bool {
-        state.withLock { state in
-            let spoilt = Set(state.spoilt.compactMap { state.numbers[$0] })
-            return state.pages.contains { number, page in
-                page.isOwed && page.isWritten && !page.ended && page.custodyEnds > now
-                    && !spoilt.contains(number) && page.origin != Self.hostile
-            }
-        }
+        state.withLock { $0.open(at: now).contains { $0.value.origin != Self.hostile } }
     }
 
     /// What is owed and nobody has tried to send.
     func untried(at now: UnixTime) -> [Int] {
         state.withLock { state in
-            let spoilt = Set(state.spoilt.compactMap { state.numbers[$0] })
-            return state.pages.filter { number, page in
-                page.isOwed && page.isWritten && !page.ended && !page.isTried && page.custodyEnds > now
-                    && !spoilt.contains(number) && !page.isPoisoned && page.origin != Self.hostile
+            state.open(at: now).filter { _, page in
+                !page.isTried && !page.isPoisoned && page.origin != Self.hostile
             }.keys.sorted()
         }
     }

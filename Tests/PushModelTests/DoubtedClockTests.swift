@@ -62,6 +62,19 @@ struct DoubtedClockTests {
         #expect((6...7).contains(steps))
     }
 
+    @Test("Looks that follow one another within a millisecond spend nothing of what is forgiven")
+    func manyLooks() {
+        // Neither of the two clocks ticks with the other.
+        clock.advance(by: .microseconds(370))
+        let doubted = doubted()
+        for _ in 0..<100_000 {
+            clock.advance(by: .microseconds(130))
+            #expect(!doubted.now.isDoubted)
+        }
+        clock.skewWall(by: DoubtedClock.tolerance - .seconds(3))
+        #expect(!doubted.now.isDoubted)
+    }
+
     @Test("Set back, it ends nothing early, and the way forth again is no leap")
     func back() {
         let doubted = doubted()
