@@ -120,15 +120,20 @@ extension Intake {
         Stay(until: core.world.instant() + core.limits.hold, bytes: bytes)
     }
 
-    /// Asks, and asks again while the answer is that of an intake that is busy, as long as the stay lasts and
-    /// there is room to wait.
+    /// Asks again while the answer is that of an intake that is busy, as long as the stay lasts and there is
+    /// room to wait.
     ///
-    /// - Parameter isBusy: whether asking again may have another answer.
+    /// Whoever calls has asked once himself: nearly always that is all, and one asking through this function
+    /// costs a push two more frames of a task.
+    ///
+    /// - Parameters:
+    ///   - first: what the first asking had for an answer.
+    ///   - isBusy: whether asking again may have another answer.
     package func hold<Value, Failure>(
-        _ stay: Stay, while isBusy: (Failure) -> Bool, _ ask: () async throws(Failure) -> Value
+        _ stay: Stay, after first: Failure, while isBusy: (Failure) -> Bool,
+        _ ask: () async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        var failure: Failure
-        do throws(Failure) { return try await ask() } catch { failure = error }
+        var failure = first
         guard isBusy(failure), core.limits.hold > .zero, core.hold.enter(stay.bytes) else { throw failure }
         defer { core.hold.leave(stay.bytes) }
         core.observer.held()

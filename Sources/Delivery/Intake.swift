@@ -31,14 +31,9 @@ package struct Intake: Sendable {
         }
         let stay = stay ?? self.stay(bytes: verdict.pushes.reduce(0) { $0 + $1.message.bytes })
         let slots = try slots(verdict, of: instance, perMinute)
-        let asked: (accepted: Accepted, routes: [Route], term: Int, isHeld: Bool)
-        do throws(StoreError) {
-            asked = try await hold(stay, while: { verdict.canBeAskedAgain(after: $0) }) {
-                () throws(StoreError) in
-                try await ask(verdict, of: instance, slots)
-            }
-        } catch {
-            throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+        let asked: Asked
+        do throws(StoreError) { asked = try await ask(verdict, of: instance, slots) } catch {
+            asked = try await askAgain(verdict, of: instance, slots, stay, after: error)
         }
         switch asked.accepted {
         case .committed(let admissions):
@@ -54,10 +49,26 @@ package struct Intake: Sendable {
         }
     }
 
+    private typealias Asked = (accepted: Accepted, routes: [Route], term: Int, isHeld: Bool)
+
+    private func askAgain<Reply, Failure>(
+        _ verdict: Verdict<Reply, Failure>, of instance: ConfiguredName, _ slots: [UnixTime?], _ stay: Stay,
+        after error: StoreError
+    ) async throws(IntakeRefusal<Failure>) -> Asked {
+        do throws(StoreError) {
+            return try await hold(stay, after: error, while: { verdict.canBeAskedAgain(after: $0) }) {
+                () throws(StoreError) in
+                try await ask(verdict, of: instance, slots)
+            }
+        } catch {
+            throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+        }
+    }
+
     /// Asks the store once.
     private func ask<Reply, Failure>(
         _ verdict: Verdict<Reply, Failure>, of instance: ConfiguredName, _ slots: [UnixTime?]
-    ) async throws(StoreError) -> (accepted: Accepted, routes: [Route], term: Int, isHeld: Bool) {
+    ) async throws(StoreError) -> Asked {
         let held = core.reclaim.begin()
         let term = core.lease.term
         do throws(StoreError) {
@@ -80,14 +91,12 @@ package struct Intake: Sendable {
         }
     }
 
-    /// Until when each push is put off; `nil`: not at all. Promised once for a call, however often the store
-    /// is asked.
+    /// Until when each push is put off; `nil`: not at all. None where the origin has no pace. Promised once
+    /// for a call, however often the store is asked.
     private func slots<Reply, Failure>(
         _ verdict: Verdict<Reply, Failure>, of instance: ConfiguredName, _ perMinute: Int
     ) throws(IntakeRefusal<Failure>) -> [UnixTime?] {
-        guard perMinute > 0, let first = verdict.pushes.first else {
-            return Array(repeating: nil, count: verdict.pushes.count)
-        }
+        guard perMinute > 0, let first = verdict.pushes.first else { return [] }
         let among = core.membership.relays
         let now = core.world.now()
         let verdict = core.pacer.take(

@@ -102,9 +102,12 @@ package struct ZulipFace: HTTPFace {
     private func receive(
         _ request: ZulipInbound, _ stay: Stay
     ) async throws(ZulipError) -> Verdict<ZulipReply, ZulipError> {
-        guard case .notify = request.call else { return try await relay.receive(request) }
-        return try await intake.hold(stay, while: { $0.code == .overloaded }) { () throws(ZulipError) in
-            try await relay.receive(request)
+        do throws(ZulipError) { return try await relay.receive(request) } catch {
+            guard case .notify = request.call else { throw error }
+            return try await intake.hold(stay, after: error, while: { $0.code == .overloaded }) {
+                () throws(ZulipError) in
+                try await relay.receive(request)
+            }
         }
     }
 

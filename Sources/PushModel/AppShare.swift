@@ -33,35 +33,62 @@ package struct OwedByApp: Sendable {
     private struct Owed: Sendable {
         var rows = 0
         var bytes = 0
+
+        mutating func add(rows: Int, bytes: Int) {
+            self.rows = max(0, self.rows + rows)
+            self.bytes = max(0, self.bytes + bytes)
+        }
+
+        func fits(_ more: Owed, rows: Int, bytes: Int) -> Bool {
+            self.rows + more.rows <= rows && self.bytes + more.bytes <= bytes
+        }
     }
 
-    private var apps: [Substring: Owed] = [:]
+    private var owed: [Owed] = []
+    /// Places in `owed`, by app.
+    private var apps: [String: Int] = [:]
+    /// The same by lane, so that a push costs one look-up and no new text. As many as lanes were configured
+    /// since the start.
+    private var lanes: [String: Int] = [:]
 
     package init() {}
 
     /// Counts rows in, or out with negative numbers.
     package mutating func add(_ lane: String, rows: Int, bytes: Int) {
-        let app = Self.app(lane)
-        var owed = apps[app] ?? Owed()
-        owed.rows = max(0, owed.rows + rows)
-        owed.bytes = max(0, owed.bytes + bytes)
-        // Apps go with a reload; what they owed runs out.
-        apps[app] = owed.rows == 0 ? nil : owed
+        owed[place(of: lane)].add(rows: rows, bytes: bytes)
     }
 
     /// Whether none of the pushes' apps would then owe more than this.
     package func hasRoom(for pushes: [StoredPush], rows: Int, bytes: Int) -> Bool {
-        var after = OwedByApp()
-        for push in pushes { after.add(push.lane, rows: 1, bytes: push.sealed.count) }
-        return after.apps.allSatisfy { app, more in
-            (apps[app]?.rows ?? 0) + more.rows <= rows && (apps[app]?.bytes ?? 0) + more.bytes <= bytes
+        guard let lane = pushes.first?.lane else { return true }
+        // As nearly every call has it: no table is made for one app.
+        if pushes.allSatisfy({ $0.lane == lane }) {
+            let more = Owed(rows: pushes.count, bytes: pushes.reduce(0) { $0 + $1.sealed.count })
+            let owed = lanes[lane].map { self.owed[$0] } ?? standing(Self.app(lane))
+            return owed.fits(more, rows: rows, bytes: bytes)
         }
+        var after: [String: Owed] = [:]
+        for push in pushes {
+            after[Self.app(push.lane), default: Owed()].add(rows: 1, bytes: push.sealed.count)
+        }
+        return after.allSatisfy { standing($0).fits($1, rows: rows, bytes: bytes) }
     }
 
-    private static func app(_ lane: String) -> Substring {
+    private func standing(_ app: String) -> Owed { apps[app].map { owed[$0] } ?? Owed() }
+
+    private mutating func place(of lane: String) -> Int {
+        if let known = lanes[lane] { return known }
+        let app = Self.app(lane)
+        let place = apps[app] ?? owed.count
+        if place == owed.count { owed.append(Owed()) }
+        apps[app] = place
+        lanes[lane] = place
+        return place
+    }
+
+    private static func app(_ lane: String) -> String {
         // What stands aside of a lane is its app's too.
         let lane = Aside.lane(lane) ?? lane
-        // Not a piece of the lane's own storage, which it would keep.
-        return Substring(String(lane[..<(lane.firstIndex(of: "/") ?? lane.endIndex)]))
+        return String(lane[..<(lane.firstIndex(of: "/") ?? lane.endIndex)])
     }
 }
