@@ -55,8 +55,12 @@ struct LearningTests {
     @Test("Nor does one that was parked before it was accepted, and so comes from the store unknown")
     func knownFromStore() async throws {
         let depot = Depot()
+        let learned = Watch()
         let production = ScriptedProvider(Names.apns, slots: 0) { push in
-            push.pushClass == .urgent ? .accepted : .badDeviceToken
+            if push.pushClass == .urgent { return .accepted }
+            // The lane may have it back before the store has the other one's acceptance.
+            await learned.wait(for: 1)
+            return .badDeviceToken
         }
         let sandbox = ScriptedProvider(Names.sandbox) { _ in .accepted }
         var limits = DeliveryLimits()
@@ -68,6 +72,7 @@ struct LearningTests {
             production.grant(1)
             await production.waitForSent(1)
             await rig.outbox.ended.wait(for: 1)
+            learned.add()
             await rig.pass(.milliseconds(500))
             await rig.pass(until: rig.outbox.ended, reaches: 2)
             #expect(production.addresses == ["phone", "phone"])
