@@ -32,7 +32,14 @@ struct ChaosCaller {
     }
 
     private mutating func carry(_ request: ByteBuffer, _ marks: [String]) async throws {
+        var last: ContinuousClock.Instant?
         while true {
+            if trial.shared.isEnding {
+                let now = trial.world.instant()
+                let until = last ?? now + ChaosPlan.lastAnswerSpan
+                last = until
+                guard now < until else { return trial.shared.ledger { $0.wasNeverAcknowledged() } }
+            }
             guard let connection = try await connected() else { continue }
             let sequence = asked
             asked += 1

@@ -31,6 +31,7 @@ struct ChaosLedger: Sendable {
     private(set) var acknowledgedRequests = 0
     private(set) var unanswered = 0
     private(set) var refusedForNow = 0
+    private(set) var neverAcknowledged = 0
     private(set) var unexpectedStatuses: [Int] = []
     private(set) var answersWithDeadDevices = 0
     private(set) var foreignDeliveries = 0
@@ -51,6 +52,7 @@ struct ChaosLedger: Sendable {
     mutating func note(_ answer: Answered) { if keepsAnswers { answered.append(answer) } }
     mutating func wasUnanswered() { unanswered += 1 }
     mutating func wasRefusedForNow() { refusedForNow += 1 }
+    mutating func wasNeverAcknowledged() { neverAcknowledged += 1 }
     mutating func unexpected(_ status: Int) { unexpectedStatuses.append(status) }
     mutating func killed(_ kill: Kill) { kills.append(kill) }
 

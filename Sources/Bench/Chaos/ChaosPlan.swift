@@ -68,4 +68,7 @@ package struct ChaosPlan: Sendable {
     static let drainSpan = Duration.seconds(120)
     static let startSpan = Duration.seconds(60)
     static let answerSpan = Duration.seconds(20)
+    /// From the end of the trial on, so long for the last request of each caller to be acknowledged: a relay
+    /// that never gets there has failed, and its answers are in the report.
+    static let lastAnswerSpan = Duration.seconds(120)
 }

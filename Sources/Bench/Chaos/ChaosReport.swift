@@ -10,7 +10,8 @@ enum ChaosReport {
         let hasPassed =
             verdict.hasPassed && outcome.drainedIn != nil && outcome.exitStatus == 0
             && ledger.unexpectedStatuses.isEmpty && ledger.answersWithDeadDevices == 0
-            && ledger.foreignDeliveries == 0 && verdict.acknowledged > 0 && marmot?.hasPassed != false
+            && ledger.neverAcknowledged == 0 && ledger.foreignDeliveries == 0 && verdict.acknowledged > 0
+            && marmot?.hasPassed != false
         var report = BenchReport()
         report.add("store", .text(plan.store.rawValue))
         report.add("kills", ledger.kills.count)
@@ -21,6 +22,7 @@ enum ChaosReport {
         report.add("requests_acknowledged", ledger.acknowledgedRequests)
         report.add("requests_repeated_for_want_of_an_answer", ledger.unanswered)
         report.add("refused_for_now", ledger.refusedForNow)
+        report.add("never_acknowledged", ledger.neverAcknowledged)
         report.add("pushes", verdict.pushes)
         report.add("pushes_acknowledged", verdict.acknowledged)
         report.add("lost", verdict.lost)
