@@ -323,15 +323,26 @@ struct VolatileStopTests {
 
     @Test("A halted lane does not wait at a stop")
     func halted() async throws {
-        let provider = ScriptedProvider(Names.fcm) { _ in .badCredential }
+        let tries = Mutex(0)
+        let halted = Bell()
+        let provider = ScriptedProvider(Names.fcm) { _ in
+            let isFirst = tries.withLock { tries in
+                tries += 1
+                return tries == 1
+            }
+            // The slot is free before the lane has read the answer: one more may be under way by then.
+            if !isFirst { await halted.waitThroughCancellation() }
+            return .badCredential
+        }
         try await Rig.run(Depot(), .of(provider)) { rig in
             rig.admitVolatile(1...5)
             await provider.waitForSent(1)
             try await asked(for: "a lane that halts") { try rig.lane().isHalted }
+            halted.ring()
             await rig.stop()
             try await asked(for: "a lane that owes nothing") { rig.service.volatileOwed == 0 }
         }
-        #expect(provider.sent.count == 1)
+        #expect(provider.sent.count <= 2)
     }
 
     @Test("A lane that a reload replaces sends its own volatile pushes, retries included")
