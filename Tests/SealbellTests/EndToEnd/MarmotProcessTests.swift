@@ -147,13 +147,10 @@ struct MarmotProcessTests {
         .enabled(if: isRunnable))
     func late() async throws {
         let group = MultiThreadedEventLoopGroup.singleton
-        let first = NostrRelaySimulator(authority: nil, eventLoopGroup: group)
-        let port = try await first.start()
-        await first.stop()
-        try await Self.with(relay: "ws://127.0.0.1:\(port)") { running in
+        var configuration = NostrRelayConfiguration()
+        configuration.port = try await Self.portOfNobody(group)
+        try await Self.with(relay: "ws://127.0.0.1:\(configuration.port)") { [configuration] running in
             #expect(try await !running.isReady())
-            var configuration = NostrRelayConfiguration()
-            configuration.port = port
             let second = NostrRelaySimulator(configuration, authority: nil, eventLoopGroup: group)
             try await second.start()
             try await running.ready()
@@ -163,6 +160,20 @@ struct MarmotProcessTests {
             _ = try await woken.next("a delivery")
             await second.stop()
         }
+    }
+
+    /// A free port below those that the system gives out by itself, so that nobody has it in the meantime: a
+    /// connection that is being made may have any of the others, even to itself.
+    private static func portOfNobody(_ group: MultiThreadedEventLoopGroup) async throws -> Int {
+        for _ in 0..<20 {
+            var configuration = NostrRelayConfiguration()
+            configuration.port = .random(in: 20_000..<32_000)
+            let relay = NostrRelaySimulator(configuration, authority: nil, eventLoopGroup: group)
+            do throws(SimulatorError) { _ = try await relay.start() } catch { continue }
+            await relay.stop()
+            return configuration.port
+        }
+        throw SimulatorError(.portNotFree)
     }
 
     @Test(
