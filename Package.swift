@@ -235,8 +235,8 @@ let fuzzing: [Target] =
         .executableTarget(
             name: "Fuzz",
             dependencies: [
-                "PushModel", "Primitives", "WireFormats", "ZulipPush", "MarmotPush", "WebSocket", nioCore,
-                nioEmbedded
+                "PushModel", "Primitives", "WireFormats", "ZulipPush", "MarmotPush", "WebSocket", "Delivery",
+                "NostrIngress", nioCore, nioEmbedded
             ],
             path: "Fuzz", exclude: ["Inputs"],
             swiftSettings: strict + [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],

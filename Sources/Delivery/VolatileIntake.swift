@@ -91,7 +91,7 @@ package struct VolatileIntake: Sendable {
         for (push, lane, isKnown) in routed[..<admission.owed] {
             let owed = OwedPush(
                 volatile: push, id: core.volatile.id(at: now), lane: lane.name, origin: origin,
-                notBefore: now, instance: instance)
+                notBefore: push.notBefore ?? now, instance: instance)
             entries[lane.name, default: (lane, [])].entries.append(
                 VolatileEntry(owed, environmentKnown: isKnown))
         }

@@ -32,14 +32,17 @@ public enum MarmotLimits {
     public static let relaysOfList = 16
     /// A wrap and its seal are dated back up to so much (NIP-59).
     public static let backdating = Duration.seconds(172_800)
+    /// So much a sender's clock may be slow: wraps are asked for from so much earlier.
+    public static let clockSlack = Duration.seconds(3_600)
     /// An authentication event may be off so much (NIP-42).
     public static let authenticationSkew = Duration.seconds(600)
     /// Bytes of a device token in the unpadded format (§2); FCM tokens anywhere (§5.3).
     public static let deviceTokenBytes = 4_096
     /// An APNs token of so many characters that are hex digits is text (§3).
     public static let textualTokenBytes = 64
-    /// Encrypted tokens of one trigger: the texts' maxima (§2, §7).
-    public static let seedTokens = 120
+    /// Encrypted tokens of one trigger: the texts' maxima (§2, §7). The seed text names none but the frame,
+    /// which holds 190 tokens of APNs.
+    public static let seedTokens = 190
     public static let mip05Tokens = 100
     public static let pushV1Tokens = 32
 
@@ -115,11 +118,20 @@ public enum MarmotLimits {
     public static let apnsTokenBytes = 100
     /// How long the ids of wraps and rumors are held: as far back as wraps are asked for, and five minutes
     /// (§5.1, §5.2 step 3).
-    public static let replaySpan = Duration.seconds(173_100)
-    /// How long the content of a `push-v1` trigger is held (§5.2 step 7).
-    public static let contentReplaySpan = Duration.seconds(300)
+    public static let replaySpan = backdating + clockSlack + .seconds(300)
+    /// How long the content of a `push-v1` trigger is held (§5.2 step 7): deployed clients publish a trigger
+    /// several times within seconds, and write the same content for the next message of a conversation.
+    public static let contentReplaySpan = Duration.seconds(30)
+    /// Between two wakes of one device, unless the operator says otherwise.
+    public static let devicePause = Duration.seconds(1)
+    /// Percent of one core that an instance may use for opening what strangers send.
+    public static let cpuPercent = 50
+    /// How long a push service keeps a wake for a phone that is off: over night.
+    public static let wakeLife = Duration.seconds(86_400)
     /// How old a trigger may be that a relay had stored (§5.1).
     public static let backlogGrace = Duration.seconds(300)
+    /// The longest absence from a relay that lets a trigger be so much older: later it would only disturb.
+    public static let absence = Duration.seconds(3_600)
     /// How far ahead of our clock a stored trigger may be dated (§5.1).
     public static let clockSkew = Duration.seconds(300)
     /// How long a wake is owed: later it would only disturb.

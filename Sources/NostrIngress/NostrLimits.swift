@@ -1,4 +1,5 @@
 package import Delivery
+import MarmotPush
 
 /// Every bound of the way in from Nostr relays, with its reason. With several processes on one store each has
 /// these for itself: all of them hear everything.
@@ -6,12 +7,18 @@ package struct NostrLimits: Sendable {
     /// Inbox relays of one instance: each costs a connection, and two or three are what clients publish to.
     package static let relays = 16
 
-    /// Events of one relay that wait for a worker. When so many do, the relay's socket is not read: it waits,
-    /// and nobody else does. All relays together hold at most ``relays`` times as much.
-    package var queuedEvents = 256
-    /// The bytes of these: eight events of the largest size.
-    package var queuedBytes = 2 << 20
-    /// Wraps that are opened at once: more than a machine has cores gains nothing but memory.
+    /// Bytes of events that wait for a worker, of all relays of an instance. Each relay may fill an equal share
+    /// of it: then its socket is not read, it waits, and nobody else does. What is not read in time some
+    /// relays drop (nostr-sdk's does), so a share holds what comes in a burst of seconds.
+    package var queuedBytes = 32 << 20
+    /// The least share: eight events of the largest size.
+    package var leastShare = 2 << 20
+
+    /// A relay's share of the queue, in bytes.
+    package func share(among relays: Int) -> Int { max(leastShare, queuedBytes / max(1, relays)) }
+
+    /// Wraps that are opened at once, one on each event loop at most: reading goes on beside, in turn with
+    /// it.
     package var workers = 8
     /// How long a wrap that falls to another process is held for the case that it has died: its lease, the
     /// renewal at which we read of its end, and as much again as that may be late.
@@ -20,8 +27,15 @@ package struct NostrLimits: Sendable {
     /// oldest go.
     package var heldEvents = 4_096
     package var heldBytes = 8 << 20
-    /// Reconnecting: 1 s doubling to 60 s with full jitter (fact sheet §5.1). The same for a subscription
-    /// that a relay closed.
+    /// A relay that cannot be reached is dialled once in half of this to the whole, for so long: most are
+    /// back within minutes, and what they hear then is not to wait for us. After that the doubling begins.
+    package var eagerRedial = Duration.seconds(1)
+    package var eager = Duration.seconds(600)
+    /// The same holds for a relay that ended a connection on which it had been listened at for so long; one
+    /// that drops them sooner is left in peace like one that fails.
+    package var steady = Duration.seconds(5)
+    /// Reconnecting otherwise: 1 s doubling to 60 s with full jitter (NIP-01 says nothing; relays ban who
+    /// dials much). The same for a subscription that a relay closed.
     package var backoff = Backoff(base: .seconds(1), cap: .seconds(60), floorCap: .zero)
     /// After so long with a subscription in force, the next fault counts as the first (§5.1).
     package var health = Duration.seconds(60)
@@ -37,6 +51,11 @@ package struct NostrLimits: Sendable {
     package var endOfStored = Duration.seconds(10)
     /// The same however many come: 6,000 wraps of 8 KiB, the most that a common relay gives, over 4 Mbit/s.
     package var storedEvents = Duration.seconds(120)
+    /// An answer of so many stored events may be cut short by the relay's own bound (500 at strfry): the next
+    /// page is asked for, up to so many pages. Twenty thousand events are a hundred megabytes or so, and more
+    /// than a relay gives away without a grudge.
+    package var fullPage = 100
+    package var pages = 40
     /// How long the answer to a published relay list is waited for.
     package var listAnswer = Duration.seconds(10)
     /// The relay list is published again after so long, for relays lose events (§5.1).
@@ -48,10 +67,18 @@ package struct NostrLimits: Sendable {
     package var challenges = 8
     /// Messages of one connection that nobody asked for, before it is ended.
     package var strays = 1_000
+    /// Whether a trigger comes through a relay is tested so long after the start, by when the subscriptions
+    /// stand, and then once in so long: a relay that hands nothing out is known within the hour, and 24 events
+    /// a day burden none.
+    package var firstSelfTest = Duration.seconds(60)
+    package var selfTestEvery = Duration.seconds(3_600)
+    /// How long a test may take to be published, and as long to come back.
+    package var selfTestSpan = Duration.seconds(30)
     /// Grain of all these spans.
     package var tick = Duration.milliseconds(200)
-    /// Wraps are dated back so much (NIP-59), so stored ones are asked for from then on.
-    package static let backlog = Duration.seconds(172_800)
+    /// Wraps are dated back up to two days (NIP-59), by clocks that may be slow: stored ones are asked for
+    /// from then on.
+    package static let backlog = MarmotLimits.backdating + MarmotLimits.clockSlack
 
     /// A relay's document (NIP-11).
     package static let documentDeadline = Duration.seconds(5)

@@ -5,12 +5,17 @@
 package struct VolatilePush: Sendable {
     package var message: ProviderMessage
     package var pushClass: PushClass
+    /// When it may leave; `nil`: at once. A relay that stops sends it before.
+    package var notBefore: UnixTime?
     /// Until when the relay owes it, if the process lives so long.
     package var custodyEnds: UnixTime
 
-    package init(message: ProviderMessage, pushClass: PushClass, custodyEnds: UnixTime) {
+    package init(
+        message: ProviderMessage, pushClass: PushClass, notBefore: UnixTime? = nil, custodyEnds: UnixTime
+    ) {
         self.message = message
         self.pushClass = pushClass
+        self.notBefore = notBefore
         self.custodyEnds = custodyEnds
     }
 }

@@ -177,15 +177,17 @@ struct RelayTests {
         }
     }
 
-    @Test("Step 7: the same tokens of another author count as a repeat in push-v1, for 300 seconds")
-    func content() async throws {
-        try await stage { bench, sender, _ in
+    @Test(
+        "Step 7: the same tokens of another author count as a repeat in push-v1, for as long as is set",
+        arguments: [30, 300, 0])
+    func content(seconds: Int64) async throws {
+        try await stage({ $0.contentSpan = .seconds(seconds) }) { bench, sender, _ in
             for format in [TokenFormat.pushV1, .mip05Long] {
                 let chunks = [try sender.chunk(sender.device(.apns, 1), format)]
                 try await bench.expect(wakes: 1, by: sender.wrapped(format, chunks))
-                bench.clock.advance(by: .seconds(299))
+                bench.clock.advance(by: .seconds(max(0, seconds - 1)))
                 let repeated = await bench.receive(try sender.wrapped(format, chunks))
-                #expect(repeated.refusal == (format == .pushV1 ? .repeated : nil))
+                #expect(repeated.refusal == (format == .pushV1 && seconds > 0 ? .repeated : nil))
                 bench.clock.advance(by: .seconds(2))
                 try await bench.expect(wakes: 1, by: sender.wrapped(format, chunks))
             }
@@ -235,6 +237,62 @@ struct RelayChunkTests {
             let result = await bench.receive(try sender.wrapped(.pushV1, [chunk, chunk, chunk]))
             #expect(result.count == 1)
             #expect(result.notes == ["marmot.token-repeated": 2])
+        }
+    }
+
+    @Test(
+        "A device wakes once for a trigger, however many of its boxes there are",
+        arguments: TokenFormat.allCases)
+    func oneDevice(_ format: TokenFormat) async throws {
+        try await stage { bench, sender, _ in
+            let device = try sender.device(.apns, 1)
+            // What a wrap holds of the long ones, and then some of the short.
+            let count = (format.tokenBytes ?? 0) > 1_000 ? 15 : 100
+            let chunks = try (0..<count).map { _ in try sender.chunk(device, format) }
+            let result = await bench.receive(try sender.wrapped(format, chunks))
+            #expect(result.count == 1)
+            #expect(result.notes == ["marmot.token-repeated": count - 1])
+        }
+    }
+
+    @Test("Triggers within a device's pause make one wake together, when it is over")
+    func pause() async throws {
+        try await stage({ $0.pause = .seconds(10) }) { bench, sender, _ in
+            func trigger() throws -> NostrEvent {
+                try sender.wrapped(.mip05Long, [sender.chunk(sender.device(.fcm, 1), .mip05Long)])
+            }
+            await bench.expect(wakes: 1, by: try trigger())
+            let now = bench.clock.now
+            let second = try await bench.relay.receive(MarmotInbound(trigger(), relay: 0))
+            #expect(second.pushes.map(\.notBefore) == [now + .seconds(10)])
+            bench.clock.advance(by: .seconds(9))
+            let third = try await bench.relay.receive(MarmotInbound(trigger(), relay: 0))
+            #expect(third.pushes.isEmpty && third.notes == [.init(NoteCode("marmot.token-covered"))])
+            // There was no room for the second: the next one wakes.
+            second.untaken?()
+            await bench.expect(wakes: 1, by: try trigger())
+            bench.clock.advance(by: .seconds(10))
+            await bench.expect(wakes: 1, by: try trigger())
+        }
+    }
+
+    @Test("Behind more junk than its format has decoys a trigger is given up, and not before")
+    func junk() async throws {
+        try await stage { bench, sender, _ in
+            for format in [TokenFormat.seed, .mip05Short] {
+                let run = format.mostDecoysInARow
+                func chunks(_ junk: Int, _ number: Int) throws -> [Secret] {
+                    let decoys = (0..<2 * junk).map { _ in sender.decoy(format) }
+                    let good = try sender.chunk(sender.device(.fcm, number), format)
+                    return decoys[..<junk] + [good] + decoys[junk...]
+                }
+                let within = await bench.receive(try sender.wrapped(format, chunks(run, 1)))
+                #expect(within.count == 1 && within.notes == ["marmot.decoy": 2 * run])
+                let beyond = await bench.receive(try sender.wrapped(format, chunks(run + 1, 2)))
+                #expect(beyond.count == 0)
+                #expect(
+                    beyond.notes == ["marmot.decoy": run + 1, "marmot.token-given-up": run + 2])
+            }
         }
     }
 
@@ -358,7 +416,7 @@ struct RelayChunkTests {
 @Suite("What a wake is, and what waits", .timeLimit(.minutes(30)))
 struct RelayWakeTests {
     @Test(
-        "Nothing is asked for beyond the fixed words: no origin, no collapse id, no expiry; owed ten minutes")
+        "Every wake is the same: fixed words, one collapse id, a day at the push service; owed ten minutes")
     func silent() async throws {
         try await stage { bench, sender, _ in
             let chunks = try [
@@ -372,10 +430,12 @@ struct RelayWakeTests {
                 switch sent.push.message {
                 case .apns(let message):
                     #expect(message.pushType == .background && message.priority == 5)
-                    #expect(message.expiration == nil && message.collapseID == nil)
+                    #expect(message.expiration == bench.clock.now + .seconds(86_400))
+                    #expect(message.collapseID.map { $0 == Secret("wake".utf8) } == true)
                     #expect(message.payload == Secret(#"{"aps":{"content-available":1}}"#.utf8))
                 case .fcm(let message):
-                    #expect(message.priority == .high && message.ttl == nil && message.collapseKey == nil)
+                    #expect(message.priority == .high && message.ttl == .seconds(86_400))
+                    #expect(message.collapseKey.map { $0 == Secret("wake".utf8) } == true)
                     #expect(message.data == Secret(#"{"content_available":"true"}"#.utf8))
                 }
             }
@@ -444,6 +504,49 @@ struct RelayWakeTests {
             let result = await bench.receive(wrap, arrival: .stored)
             #expect(result.refusal == (isTaken ? nil : .tooOld))
             #expect(result.count == (isTaken ? 1 : 0))
+        }
+    }
+
+    @Test(
+        "A wrap that its author wants forgotten by now wakes nobody (NIP-40)",
+        arguments: [(0, true), (-1, true), (1, false)])
+    func expired(after span: Int64, isRefused: Bool) async throws {
+        try await stage { bench, sender, _ in
+            let rumor = try sender.trigger(.seed, [sender.chunk(sender.device(.fcm, 1), .seed)])
+            let wrapper = Secp256k1KeyPair.generate(bench.world)
+            let seal = try GiftWrap.seal(
+                rumor, by: sender.author, to: sender.server.publicKey, .random(bench.world))
+            let good = try GiftWrap.wrap(
+                seal, by: wrapper, to: sender.server.publicKey, .random(bench.world))
+            func again(_ expiration: String) -> NostrEvent {
+                .signed(
+                    kind: good.kind, createdAt: good.createdAt,
+                    tags: good.tags + [["expiration", expiration]], content: good.content,
+                    by: wrapper, auxiliary: bench.world.randomBytes(32))
+            }
+            let wrap = again(String(bench.clock.now.seconds + span))
+            if isRefused {
+                await bench.expect(.tooOld, of: wrap)
+            } else {
+                await bench.expect(wakes: 1, by: wrap)
+            }
+            #expect(!again("soon").hasExpired(at: .max) && again("0").hasExpired(at: 0))
+        }
+    }
+
+    @Test(
+        "What came while the connection was away is taken by its age, be stored triggers wanted or not",
+        arguments: [
+            (away: 0, age: Int64(300), isTaken: true), (0, 301, false), (20, 320, true), (20, 321, false),
+            (3_600, 3_900, true), (7_200, 3_900, true), (7_200, 3_901, false), (20, -301, false)
+        ], [MarmotBacklog.liveOnly, .grace(MarmotLimits.backlogGrace)])
+    func missed(_ row: (away: Int, age: Int64, isTaken: Bool), backlog: MarmotBacklog) async throws {
+        try await stage({ $0.backlog = backlog }) { bench, sender, _ in
+            let chunk = try sender.chunk(sender.device(.fcm, 1), .pushV1)
+            let wrap = try sender.wrapped(.pushV1, [chunk], createdAt: bench.clock.now.seconds - row.age)
+            let result = await bench.receive(wrap, arrival: .missed(.seconds(row.away)))
+            #expect(result.refusal == (row.isTaken ? nil : .tooOld))
+            #expect(result.count == (row.isTaken ? 1 : 0))
         }
     }
 

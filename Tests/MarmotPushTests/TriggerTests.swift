@@ -83,10 +83,9 @@ struct TriggerTests {
         let none: [[[String]]] = [
             [["v"]], [["v", "marmot-push-v1", "x"]], [["v", "marmot-push-v1"], ["v", "marmot-push-v1"]],
             [["v", "marmot-push-v1"], ["encoding", "base64"]], [["v", "Marmot-push-v1"]],
-            [["encoding", "base64"]], [["v", "mip05-v1"], ["encoding", "hex"]], [["v", "mip05-v1"], ["x"]],
-            [["v", "mip05-v1"], ["v", "mip05-v1"]],
-            [["v", "mip05-v1"], ["encoding", "base64"], ["encoding", "base64"]],
-            [["v", "mip05-v1"], ["v", "marmot-push-v1"]], [[]], [["v", "mip05-v1"], []], [["x", "y"]]
+            [["v", "mip05-v1"], ["encoding", "hex"]], [["v", "mip05-v1"], ["encoding"]],
+            [["v", "mip05-v1"], ["v", "marmot-push-v1"]], [["v", "mip05-v2"]], [["v", "mip05-v1"], ["v"]],
+            [["encoding", "hex"]]
         ]
         for tags in none {
             for content in [base64(1084), base64(280), MarmotSupport.text("[]")] {
@@ -99,6 +98,39 @@ struct TriggerTests {
         #expect(try TriggerContent(reading: event([], base64(280))).format == .mip05Short)
         #expect(try code([], base64(1084)) == .unknownVersion)
         #expect(try code([["v", "marmot-push-v1"]], base64(280)) == .malformedTrigger)
+    }
+
+    @Test("Of the older formats only what two tags say counts, however often and beside whatever they say it")
+    func liberal() throws {
+        let versioned: [[[String]]] = [
+            [["v", "mip05-v1"], ["x"]], [["v", "mip05-v1"], ["v", "mip05-v1"]], [["v", "mip05-v1", "x"]],
+            [["v", "mip05-v1"], ["encoding", "base64"], ["encoding", "base64", "y"]],
+            [[], ["v", "mip05-v1"]], [["x", "y"], ["v", "mip05-v1"]]
+        ]
+        for tags in versioned {
+            #expect(try TriggerContent(reading: event(tags, base64(1084))).format == .mip05Long)
+            #expect(try TriggerContent(reading: event(tags, base64(280))).format == .mip05Short)
+        }
+        for tags in [[["x", "y"]], [[]], [["encoding", "base64"]]] {
+            #expect(try TriggerContent(reading: event(tags, base64(280))).format == .mip05Short)
+            #expect(try TriggerContent(reading: event(tags, MarmotSupport.text("[]"))).format == .seed)
+        }
+    }
+
+    @Test("White space around a content counts for nothing but in push-v1", arguments: TokenFormat.allCases)
+    func whiteSpace(format: TokenFormat) throws {
+        let written = try TriggerContent(format, chunks(format, 2))
+        let text = written.serialized().reveal { String(decoding: $0, as: UTF8.self) }
+        for spaced in ["\n\(text)", "\(text)\r\n", " \t\(text)  "] {
+            let content = MarmotSupport.text(spaced)
+            if format == .pushV1 {
+                #expect(try code(format.triggerTags, content) == .malformedTrigger)
+            } else {
+                let read = try TriggerContent(reading: event(format.triggerTags, content))
+                #expect(read.format == format && read.digest == written.digest)
+            }
+        }
+        #expect(try code(format.triggerTags, MarmotSupport.text(" \n")) == .malformedTrigger)
     }
 
     @Test("Only the canonical base64 of the standard alphabet is read")
@@ -123,7 +155,7 @@ struct TriggerTests {
         let content = try TriggerContent(reading: event([], MarmotSupport.text(list)))
         #expect(content.count == 10 && content.unusable == 8)
         #expect(content.chunks.map(\.count) == [61, 0])
-        for text in ["[\"00\"", "[\"00\"]]", "[\"00\",]", "[00]", "{\"0\":1}", "\"00\"", " []", "[\"\\x\"]"] {
+        for text in ["[\"00\"", "[\"00\"]]", "[\"00\",]", "[00]", "{\"0\":1}", "\"00\"", "[\"\\x\"]"] {
             #expect(try code([], MarmotSupport.text(text)) != nil, "\(text)")
         }
     }

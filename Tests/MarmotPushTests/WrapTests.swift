@@ -93,6 +93,59 @@ struct WrapTests {
         #expect(code(twice, server) == .wrongKind)
     }
 
+    /// A wrap around a seal around this text.
+    private func wrap(
+        text: String, by author: Secp256k1KeyPair, to server: Secp256k1KeyPair
+    ) throws -> NostrEvent {
+        let content = try NIP44.encrypt(
+            Secret(text.utf8), key: NIP44.conversationKey(author, server.publicKey),
+            nonce: world.randomBytes(32))
+        let seal = NostrEvent.signed(
+            kind: NostrKind.seal, createdAt: 1, content: content, by: author,
+            auxiliary: world.randomBytes(32))
+        return try GiftWrap.wrap(seal, by: .generate(world), to: server.publicKey, .random(world))
+    }
+
+    @Test("Inside a seal what stands for no id and no signature is none, and hex may have capitals")
+    func loose() throws {
+        let (server, author) = (Secp256k1KeyPair.generate(world), Secp256k1KeyPair.generate(world))
+        for format in [TokenFormat.seed, .mip05Long, .pushV1] {
+            let rumor = NostrEvent.rumor(
+                kind: 446, createdAt: MarmotSupport.now, tags: format.triggerTags,
+                content: Secret("content".utf8), author: author.publicKey)
+            let plain = rumor.serialized().reveal { String(decoding: $0, as: UTF8.self) }
+            let (id, key) = (Hex.encode(rumor.id), author.publicKey.hex)
+            let zeros = String(repeating: "0", count: 64)
+            func with(_ signature: String) -> String { plain.dropLast() + ",\"sig\":\(signature)}" }
+            let loose = [
+                with("null"), with("\"\""), with("\"\(zeros)\(zeros)\""),
+                plain.replacing("\"\(id)\"", with: "null"), plain.replacing(id, with: ""),
+                plain.replacing(id, with: zeros), plain.replacing(id, with: id.uppercased()),
+                plain.replacing(key, with: key.uppercased())
+            ]
+            for text in loose {
+                let wrap = try wrap(text: text, by: author, to: server)
+                if format == .pushV1 {
+                    #expect(code(wrap, server) == .malformedInside)
+                } else {
+                    #expect(try GiftWrap.unwrap(wrap, with: server).event.id == rumor.id)
+                }
+            }
+            // What is there is held against what it should be, as ever.
+            let wrong = [
+                (plain.replacing(id, with: String(id.reversed())), MarmotError.Code.badRumorID),
+                (with("\"\(zeros)\(String(repeating: "1", count: 64))\""), .badSignature),
+                (with("1"), .malformedInside), (with("\"00\""), .malformedInside),
+                (with("null,\"sig\":null"), .malformedInside),
+                (plain.replacing(key, with: ""), .malformedInside),
+                (plain.replacing("\"\(key)\"", with: "null"), .malformedInside)
+            ]
+            for (text, expected) in wrong {
+                #expect(code(try wrap(text: text, by: author, to: server), server) == expected, "\(text)")
+            }
+        }
+    }
+
     @Test("More than the short prefix can tell needs the long one, and is read with it")
     func long() throws {
         let (server, author) = (Secp256k1KeyPair.generate(world), Secp256k1KeyPair.generate(world))

@@ -23,6 +23,11 @@ struct FloodTests {
         func before(_ id: [UInt8]) -> Int? { ids.withLock { $0.firstIndex(of: id) } }
     }
 
+    /// What an event takes of a share.
+    private static func size(_ event: NostrEvent) -> Int {
+        WrapQueue.Item(event: event, standing: .live, relay: 0).size
+    }
+
     @Test(
         "Another relay's wrap waits for one event of the flood, and the queue stays as short as it is",
         arguments: [1, 50])
@@ -30,7 +35,7 @@ struct FloodTests {
         let rig = try await Rig(relays: 2)
         let (flooding, honest) = (rig.relays[0], rig.relays[1])
         var limits = Rig.limits
-        (limits.queuedEvents, limits.workers) = (8, 1)
+        (limits.queuedBytes, limits.leastShare, limits.workers) = (0, 8 * Self.size(rig.wrap()), 1)
         let gauge = QueueGauge()
         let order = Order()
         let (began, beginning) = AsyncStream.makeStream(of: Void.self)
@@ -67,7 +72,7 @@ struct FloodTests {
         let count = 5
         let rig = try await Rig(relays: count + 1)
         var limits = Rig.limits
-        (limits.queuedEvents, limits.workers) = (4, 1)
+        (limits.queuedBytes, limits.leastShare, limits.workers) = (0, 4 * Self.size(rig.wrap()), 1)
         let gauge = QueueGauge()
         let order = Order()
         let (found, finding) = AsyncStream.makeStream(of: Void.self)

@@ -4,8 +4,21 @@ import NostrIngress
 import Primitives
 import PushModel
 import PushTesting
+import Synchronization
 import Testing
 import WebSocket
+
+/// Draws 1, 2, 3: what in earnest nobody guesses.
+private final class Numbers: Sendable {
+    private let last = Mutex(0)
+
+    func next() -> String {
+        last.withLock { last in
+            last += 1
+            return String(last)
+        }
+    }
+}
 
 /// A relay's state with a clock that a test moves.
 private struct Machine {
@@ -15,7 +28,10 @@ private struct Machine {
 
     init(_ backlog: NostrBacklog = .live, limits: NostrLimits = NostrLimits()) throws {
         key = try Secp256k1KeyPair(secret: Secret([UInt8](repeating: 0, count: 31) + [7]))
-        state = RelayState(keys: [key.publicKey.hex], backlog: backlog, limits: limits) { .max }
+        let numbers = Numbers()
+        state = RelayState(
+            keys: [key.publicKey.hex], backlog: backlog, limits: limits, random: { .max },
+            prefix: { numbers.next() })
     }
 
     /// What the machine asks for, as words.
@@ -32,19 +48,25 @@ private struct Machine {
         switch action {
         case .dial: "dial"
         case .authenticate(let challenge): "authenticate \(challenge)"
-        case .subscribe(let name): "subscribe \(name)"
+        case .subscribe(let name, let takesStored):
+            takesStored ? "subscribe \(name) with stored" : "subscribe \(name)"
+        case .subscribePage(let name, let until): "subscribe \(name) until \(until)"
         case .unsubscribe(let name): "unsubscribe \(name)"
         case .publishList: "publish"
-        case .deliver(_, let standing): "deliver \(standing)"
+        case .deliver(_, .live): "deliver live"
+        case .deliver(_, .stored): "deliver stored"
+        case .deliver(_, .missed(let away)): "deliver missed in \(away.components.seconds) s"
         case .hangUp: "hang up"
         case .note(let note): "note \(note.code)"
         }
     }
 
-    func wrap(kind: Int = NostrKind.giftWrap, to key: XOnlyKey? = nil) -> NostrEvent {
+    func wrap(
+        kind: Int = NostrKind.giftWrap, to key: XOnlyKey? = nil, createdAt: Int64 = 1
+    ) -> NostrEvent {
         .rumor(
-            kind: kind, createdAt: 1, tags: [["p", (key ?? self.key.publicKey).hex]], content: Secret([]),
-            author: self.key.publicKey)
+            kind: kind, createdAt: createdAt, tags: [["p", (key ?? self.key.publicKey).hex]],
+            content: Secret([]), author: self.key.publicKey)
     }
 }
 
@@ -174,7 +196,7 @@ struct RelayStateTests {
         _ = machine.take(.authenticating([proof]))
         #expect(
             machine.say(.ok(id: proof, isAccepted: true, text: ""))
-                == ["note proven", "unsubscribe 1-1", "subscribe 1-2", "publish"])
+                == ["note proven", "unsubscribe 1-1", "subscribe 1-2 with stored", "publish"])
         #expect(machine.say(.event(subscription: "1-1", machine.wrap())) == ["note outdated"])
     }
 
@@ -208,7 +230,7 @@ struct RelayStateTests {
         #expect(machine.say(closed) == ["note refused-for-good"])
         #expect(!machine.state.isListening)
         #expect(machine.take(.tick, after: .seconds(3_599)).isEmpty)
-        #expect(machine.take(.tick, after: .seconds(1)) == ["subscribe 1-3"])
+        #expect(machine.take(.tick, after: .seconds(1)) == ["subscribe 1-3 with stored"])
     }
 
     @Test("A relay that closes again and again is asked at growing spans")
@@ -226,23 +248,193 @@ struct RelayStateTests {
         #expect(spans[7] <= .seconds(60))
     }
 
-    @Test("Reconnecting doubles its spans up to a minute, and begins anew after a minute of health")
-    func backoff() throws {
+    /// How long until the machine dials, in quarters of a second.
+    private func untilDial(_ machine: inout Machine) -> Duration {
+        var span = Duration.zero
+        while machine.take(.tick, after: .milliseconds(250)) != ["dial"] { span += .milliseconds(250) }
+        return span + .milliseconds(250)
+    }
+
+    @Test("A relay that is away is dialled each second for ten minutes, then at doubling spans")
+    func eager() throws {
+        var machine = try Machine()
+        _ = machine.take(.start)
+        let began = machine.now
+        var spans: [Duration] = []
+        while machine.now - began < .seconds(600) {
+            #expect(machine.take(.ended(.unreachable)) == ["note unreachable"])
+            spans.append(untilDial(&machine))
+        }
+        #expect(spans.allSatisfy { $0 <= .seconds(1) } && spans.count == 600)
+        spans = []
+        for _ in 1...8 {
+            #expect(machine.take(.ended(.unreachable)) == ["note unreachable"])
+            spans.append(untilDial(&machine))
+        }
+        #expect(spans.map { $0.components.seconds } == [1, 2, 4, 8, 16, 32, 60, 60])
+        // Once it has been there, it is dialled eagerly anew.
+        _ = machine.take(.connected)
+        _ = machine.take(.tick, after: machine.greeting)
+        _ = machine.say(.endOfStored(subscription: "1-1"))
+        #expect(machine.take(.ended(.lost), after: .seconds(5)) == ["note disconnected"])
+        #expect(untilDial(&machine) <= .seconds(1))
+        #expect(machine.take(.ended(.unreachable)) == ["note unreachable"])
+        #expect(untilDial(&machine) <= .seconds(1))
+    }
+
+    @Test("A relay that drops connections is dialled ever more seldom, until a minute of health")
+    func flapping() throws {
         var machine = try Machine()
         _ = machine.take(.start)
         var spans: [Duration] = []
         for _ in 1...8 {
-            #expect(machine.take(.ended(.unreachable)) == ["note unreachable"])
-            var span = Duration.zero
-            while machine.take(.tick, after: .milliseconds(250)) != ["dial"] { span += .milliseconds(250) }
-            spans.append(span)
+            _ = machine.take(.connected)
+            #expect(machine.take(.ended(.lost)) == ["note disconnected"])
+            spans.append(untilDial(&machine))
         }
-        #expect(spans.map { $0.components.seconds } == [0, 1, 3, 7, 15, 31, 59, 59])
+        #expect(spans.map { $0.components.seconds } == [1, 2, 4, 8, 16, 32, 60, 60])
         _ = machine.take(.connected)
         _ = machine.take(.tick, after: machine.greeting)
-        _ = machine.say(.endOfStored(subscription: "1-1"))
+        _ = machine.say(.endOfStored(subscription: "9-1"))
         #expect(machine.take(.ended(.lost), after: .seconds(60)) == ["note disconnected"])
+        #expect(untilDial(&machine) <= .seconds(1))
+        _ = machine.take(.connected)
+        #expect(machine.take(.ended(.lost)) == ["note disconnected"])
+        #expect(untilDial(&machine) <= .seconds(1))
+    }
+
+    @Test("What came while the connection was away is taken, with how long that was")
+    func missed() throws {
+        var machine = try listening()
+        _ = machine.take(.ended(.lost), after: .seconds(100))
         #expect(machine.take(.tick, after: .seconds(1)) == ["dial"])
+        // A connection that ends before its stored events have changes nothing of what was missed.
+        _ = machine.take(.connected, after: .seconds(8))
+        #expect(
+            machine.take(.tick, after: machine.greeting) == ["subscribe 2-1 with stored", "publish"])
+        #expect(machine.say(.event(subscription: "2-1", machine.wrap())) == ["deliver missed in 9 s"])
+        _ = machine.take(.ended(.lost))
+        _ = machine.take(.connected, after: .seconds(20))
+        #expect(
+            machine.take(.tick, after: machine.greeting) == ["subscribe 3-1 with stored", "publish"])
+        #expect(machine.say(.event(subscription: "3-1", machine.wrap())) == ["deliver missed in 29 s"])
+        _ = machine.say(.endOfStored(subscription: "3-1"))
+        #expect(machine.say(.event(subscription: "3-1", machine.wrap())) == ["deliver live"])
+        // A subscription that the relay ends, or that we ask for anew, leaves a gap too.
+        #expect(machine.say(.closed(subscription: "3-1", text: "error: x")) == ["note closed"])
+        #expect(machine.take(.tick, after: .seconds(2)) == ["subscribe 3-2 with stored"])
+        #expect(machine.say(.event(subscription: "3-2", machine.wrap())) == ["deliver missed in 2 s"])
+    }
+
+    @Test("An answer that may have been cut short is followed by pages, each beginning where the last ended")
+    func pages() throws {
+        var limits = NostrLimits()
+        (limits.fullPage, limits.pages) = (2, 3)
+        var machine = try Machine(.grace, limits: limits)
+        _ = machine.take(.connected)
+        #expect(machine.take(.tick, after: machine.greeting) == ["subscribe 1-1 with stored", "publish"])
+        for at: Int64 in [90, 80] {
+            #expect(
+                machine.say(.event(subscription: "1-1", machine.wrap(createdAt: at))) == ["deliver stored"])
+        }
+        #expect(
+            machine.say(.endOfStored(subscription: "1-1")) == ["note listening", "subscribe 1-2 until 80"])
+        // Live events come beside them.
+        #expect(machine.say(.event(subscription: "1-1", machine.wrap(createdAt: 10))) == ["deliver live"])
+        for at: Int64 in [80, 70] {
+            #expect(
+                machine.say(.event(subscription: "1-2", machine.wrap(createdAt: at))) == ["deliver stored"])
+        }
+        #expect(
+            machine.say(.endOfStored(subscription: "1-2")) == ["unsubscribe 1-2", "subscribe 1-3 until 70"])
+        #expect(machine.say(.event(subscription: "1-2", machine.wrap())) == ["note outdated"])
+        // One that brings nothing older is the last.
+        #expect(machine.say(.event(subscription: "1-3", machine.wrap(createdAt: 70))) == ["deliver stored"])
+        #expect(machine.say(.endOfStored(subscription: "1-3")) == ["unsubscribe 1-3"])
+        #expect(machine.say(.endOfStored(subscription: "1-3")).isEmpty)
+        #expect(machine.state.isListening)
+    }
+
+    @Test("Pages end with their bound, when the relay says nothing, and with the subscription")
+    func pagesEnd() throws {
+        var limits = NostrLimits()
+        (limits.fullPage, limits.pages) = (1, 2)
+        func paging() throws -> Machine {
+            var machine = try listening(limits: limits)
+            _ = machine.take(.ended(.lost), after: .seconds(50))
+            _ = machine.take(.connected, after: .seconds(5))
+            _ = machine.take(.tick, after: machine.greeting)
+            _ = machine.say(.event(subscription: "2-1", machine.wrap(createdAt: 90)))
+            let ended = machine.say(.endOfStored(subscription: "2-1"))
+            #expect(ended == ["note listening", "subscribe 2-2 until 90"])
+            return machine
+        }
+        var bounded = try paging()
+        for (name, at) in [("2-2", Int64(80)), ("2-3", 70)] {
+            _ = bounded.say(.event(subscription: name, bounded.wrap(createdAt: at)))
+            let ended = bounded.say(.endOfStored(subscription: name))
+            let expected = name == "2-2" ? ["unsubscribe 2-2", "subscribe 2-3 until 80"] : ["unsubscribe 2-3"]
+            #expect(ended == expected)
+        }
+        var withheld = try paging()
+        #expect(withheld.take(.tick, after: .seconds(10)) == ["unsubscribe 2-2"])
+        var refused = try paging()
+        #expect(refused.say(.closed(subscription: "2-2", text: "error: no")).isEmpty)
+        #expect(refused.state.isListening)
+        // A connection that ends before all pages were read has missed what they would have held.
+        var lost = try paging()
+        _ = lost.take(.ended(.lost), after: .seconds(2))
+        _ = lost.take(.connected, after: .seconds(1))
+        #expect(lost.take(.tick, after: lost.greeting) == ["subscribe 3-1 with stored", "publish"])
+        #expect(lost.say(.event(subscription: "3-1", lost.wrap())) == ["deliver missed in 8 s"])
+        // After the last page nothing is.
+        _ = refused.take(.ended(.lost), after: .seconds(2))
+        _ = refused.take(.connected, after: .seconds(1))
+        _ = refused.take(.tick, after: refused.greeting)
+        #expect(refused.say(.event(subscription: "3-1", refused.wrap())) == ["deliver missed in 1 s"])
+    }
+
+    @Test("An event that a relay says before it was asked for anything is dropped")
+    func speaksFirst() throws {
+        var machine = try Machine()
+        _ = machine.take(.start)
+        _ = machine.take(.connected)
+        for name in ["1-1", "1-0", "1--1", "1-", "", "1-9223372036854775807", "1-99999999999999999999"] {
+            #expect(
+                machine.say(.event(subscription: name, machine.wrap())) == ["note strange-subscription"])
+        }
+    }
+
+    @Test("Whatever comes in whatever order, the machine goes on", arguments: 0..<200)
+    func anyOrder(_ seed: UInt64) throws {
+        var random = SeededRandom(seed: seed)
+        var machine = try Machine(seed.isMultiple(of: 2) ? .live : .grace)
+        var subscription = "1-1"
+        for _ in 0..<300 {
+            let names = [subscription, "1-1", "2-1", "3-2", "", "-", "1-0", "1--1", "\(Int.max)-\(Int.max)"]
+            let name = names.randomElement(using: &random) ?? ""
+            let id = [UInt8](repeating: UInt8.random(in: 1...3, using: &random), count: 32)
+            let text = ["auth-required: x", "restricted: x", "blocked: x", "duplicate: x", "error: x", ""]
+                .randomElement(using: &random) ?? ""
+            let events: [RelayState.Event] = [
+                .start, .connected, .connected, .ended(nil), .ended(.lost), .ended(.unreachable), .babble,
+                .authenticating([id]), .publishing([id]), .listChanged, .tick, .tick, .tick,
+                .said(.event(subscription: name, machine.wrap())),
+                .said(.event(subscription: name, machine.wrap(kind: 1))),
+                .said(.ok(id: id, isAccepted: .random(using: &random), text: text)),
+                .said(.endOfStored(subscription: name)), .said(.closed(subscription: name, text: text)),
+                .said(.notice(text: text)), .said(.challenge(text))
+            ]
+            guard let event = events.randomElement(using: &random) else { continue }
+            let spans: [Duration] = [.zero, .milliseconds(300), .seconds(2), .seconds(70), .seconds(4_000)]
+            machine.now += spans.randomElement(using: &random) ?? .zero
+            for action in machine.state.take(event, at: machine.now) {
+                if case .subscribe(let name, _) = action { subscription = name }
+                if case .deliver(let event, _) = action { #expect(event.kind == NostrKind.giftWrap) }
+            }
+            // Without a connection there is always a dial to come, or one under way.
+            if case .ended = event { #expect(!machine.state.isListening) }
+        }
     }
 
     @Test("Stored events are dropped when only live ones count, and delivered as stored otherwise")
@@ -332,7 +524,8 @@ struct RelayStateTests {
         #expect(machine.say(.endOfStored(subscription: "1-1")).isEmpty)
         _ = machine.take(.tick, after: .seconds(1))
         _ = machine.take(.connected)
-        #expect(machine.take(.tick, after: machine.greeting) == ["subscribe 2-1", "publish"])
+        #expect(
+            machine.take(.tick, after: machine.greeting) == ["subscribe 2-1 with stored", "publish"])
         #expect(machine.say(.event(subscription: "1-1", machine.wrap())) == ["note strange-subscription"])
     }
 

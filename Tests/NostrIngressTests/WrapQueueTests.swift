@@ -21,7 +21,7 @@ struct WrapQueueTests {
 
     @Test("Relays take turns, so a flood delays another's event by one of its own")
     func turns() async {
-        let queue = WrapQueue(events: 100, bytes: 1 << 20)
+        let queue = WrapQueue(share: 1 << 20)
         for number in 0..<50 { #expect(await queue.put(item(1, number))) }
         #expect(await queue.put(item(2, 99)))
         #expect(await queue.put(item(3, 98)))
@@ -33,36 +33,51 @@ struct WrapQueueTests {
 
     @Test("One relay's events come in their order")
     func order() async {
-        let queue = WrapQueue(events: 200, bytes: 1 << 20)
+        let queue = WrapQueue(share: 1 << 20)
         for number in 0..<150 { #expect(await queue.put(item(1, number))) }
         for number in 0..<150 { #expect(await queue.take()?.event.createdAt == Int64(number)) }
     }
 
-    @Test(
-        "Who finds the own share full waits, and another relay does not", arguments: [(2, 1 << 20), (99, 25)])
-    func full(events: Int, bytes: Int) async {
-        let queue = WrapQueue(events: events, bytes: bytes)
-        #expect(await queue.put(item(1, 1)))
-        #expect(await queue.put(item(1, 2)))
+    @Test("Who finds the own share full waits, and another relay does not")
+    func full() async {
+        // Of three such events the third does not fit.
+        let queue = WrapQueue(share: 3_000)
+        #expect(await queue.put(item(1, 1, bytes: 900)))
+        #expect(await queue.put(item(1, 2, bytes: 900)))
         await withTaskGroup(of: Bool.self) { group in
-            group.addTask { await queue.put(item(1, 3)) }
-            #expect(await queue.put(item(2, 4)))
+            group.addTask { await queue.put(item(1, 3, bytes: 900)) }
+            #expect(await queue.put(item(2, 4, bytes: 900)))
             #expect(await queue.take()?.event.createdAt == 1)
             #expect(await group.next() == true)
         }
         #expect(queue.count == 3)
     }
 
+    @Test("Small events fill a share too, and a larger share lets the next one in")
+    func share() async {
+        let queue = WrapQueue(share: 100 * 600)
+        for number in 1...100 { #expect(await queue.put(item(1, number, bytes: 1))) }
+        await withTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                for number in 101...150 where !(await queue.put(item(1, number, bytes: 1))) { return false }
+                return true
+            }
+            queue.setShare(1 << 20)
+            #expect(await group.next() == true)
+        }
+        #expect(queue.count == 150)
+    }
+
     @Test("An event above the byte bound passes when it is alone")
     func large() async {
-        let queue = WrapQueue(events: 2, bytes: 100)
+        let queue = WrapQueue(share: 100)
         #expect(await queue.put(item(1, 1, bytes: 1_000)))
         #expect(await queue.take()?.event.content.count == 1_000)
     }
 
     @Test("A closed queue refuses, wakes who waits, and hands out what it has")
     func close() async {
-        let queue = WrapQueue(events: 1, bytes: 1 << 20)
+        let queue = WrapQueue(share: 1)
         #expect(await queue.put(item(1, 1)))
         await withTaskGroup(of: Bool.self) { group in
             group.addTask { await queue.put(item(1, 2)) }
@@ -76,7 +91,7 @@ struct WrapQueueTests {
 
     @Test("A cancelled reader stops waiting for room")
     func cancelled() async {
-        let queue = WrapQueue(events: 1, bytes: 1 << 20)
+        let queue = WrapQueue(share: 1)
         #expect(await queue.put(item(1, 1)))
         await withTaskGroup(of: Bool.self) { group in
             group.addTask { await queue.put(item(1, 2)) }
@@ -88,7 +103,7 @@ struct WrapQueueTests {
 
     @Test("Workers that wait are woken, each by an event of its own")
     func takers() async {
-        let queue = WrapQueue(events: 10, bytes: 1 << 20)
+        let queue = WrapQueue(share: 1 << 20)
         await withTaskGroup(of: Int64?.self) { group in
             for _ in 0..<4 { group.addTask { await queue.take()?.event.createdAt } }
             for number in 1...4 { #expect(await queue.put(item(number, number))) }

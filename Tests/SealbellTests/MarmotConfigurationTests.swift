@@ -38,6 +38,8 @@ struct MarmotConfigurationTests {
         #expect(found.bundle == "org.acme.chat" && found.keyFile == "/etc/sealbell/nostr.key")
         #expect(found.relays == ["wss://relay.example.org"] && found.oldKeyFiles.isEmpty)
         #expect(found.formats == Set(TokenFormat.allCases) && found.mode == .silent)
+        #expect(found.wakePause == 1 && found.contentMemory == 30)
+        #expect(found.cpuPercent == 50 && found.authorPerMinute == 600 && found.selfTest)
         #expect(found.backlog == .live && found.proxy == nil && found.caFile == nil)
         #expect(configuration.listeners.map(\.name.text) == ["admin"])
         #expect(configuration.warnings.isEmpty)
@@ -54,6 +56,11 @@ struct MarmotConfigurationTests {
                     formats: [seed, push-v1]
                     mode: mutable_alert
                     backlog: grace
+                    wake_pause: 0
+                    content_memory: 300
+                    cpu_percent: 100
+                    author_per_minute: 60
+                    self_test: false
                     proxy: socks5://127.0.0.1:9050
                     ca: ca.pem
                     bundle: org.acme.chat
@@ -61,6 +68,8 @@ struct MarmotConfigurationTests {
         let found = try #require(try load(text).instances.first?.marmot)
         #expect(found.oldKeyFiles == ["/etc/sealbell/old.key"] && found.relays.count == 3)
         #expect(found.formats == [.seed, .pushV1] && found.mode == .mutableAlert && found.backlog == .grace)
+        #expect(found.wakePause == 0 && found.contentMemory == 300)
+        #expect(found.cpuPercent == 100 && found.authorPerMinute == 60 && !found.selfTest)
         #expect(found.proxy == SOCKSAddress("socks5://127.0.0.1:9050"))
         #expect(found.caFile == "/etc/sealbell/ca.pem")
     }
@@ -72,6 +81,12 @@ struct MarmotConfigurationTests {
         BadText(
             "no relays", marmot(#"relays: ["wss://relay.example.org"]"#, with: "mode: silent"),
             .missingKey, "\(path).relays", line: 10),
+        BadText(
+            "an hour and more", marmot("key_file: nostr.key", with: "key_file: nostr.key\n    wake_pause: 3601"),
+            .outOfBounds, "\(path).wake_pause", line: 13),
+        BadText(
+            "no core at all", marmot("key_file: nostr.key", with: "key_file: nostr.key\n    cpu_percent: 0"),
+            .outOfBounds, "\(path).cpu_percent", line: 13),
         BadText(
             "an empty list", marmot(#"["wss://relay.example.org"]"#, with: "[]"), .outOfBounds,
             "\(path).relays", line: 13),

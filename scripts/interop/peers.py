@@ -11,6 +11,7 @@ import traceback
 import marmot
 import nostr
 import operators
+import rough
 import sealing
 import sinks
 from tools import Failed, NotRunnable
@@ -34,7 +35,7 @@ ROWS += later("zulip_habits", [
     "12.x: " + habit for habit in ("a sound in aps", "a leftover legacy row", "--rotate-key", "a slash too many",
                                    "set up anew", "a wrong method", "dead and back in one second")])
 ROWS += later("curls", ["curl as client"])
-ROWS += operators.ROWS + nostr.ROWS + marmot.ROWS
+ROWS += operators.ROWS + nostr.ROWS + marmot.ROWS + rough.ROWS
 
 
 def run(title, peer):

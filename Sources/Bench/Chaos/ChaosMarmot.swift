@@ -22,6 +22,9 @@ final class ChaosMarmot: Sendable {
 
     /// Triggers of the last life: all of them must arrive.
     static let lastTriggers = 50
+    /// How often the last life loses its connection, and what is published each time while it is away.
+    static let absences = 3
+    static let missedTriggers = 10
     /// Values looked for in files; each is looked for in several forms.
     private static let kept = 40
     /// How long a relay that was started may take to listen: a connection, its greeting, back-off.
@@ -45,7 +48,12 @@ final class ChaosMarmot: Sendable {
         self.bundle = bundle
         self.world = world
         pair = .generate(world)
-        nostr = NostrRelaySimulator(authority: authority, eventLoopGroup: group)
+        var configuration = NostrRelayConfiguration()
+        // The wraps of a trial bear dates of two days: what was missed is not the newest among them.
+        configuration.eventsOfRequest = configuration.storedEvents
+        // What a relay says before it was asked must not end anybody.
+        configuration.knobs.speaksFirst = true
+        nostr = NostrRelaySimulator(configuration, authority: authority, eventLoopGroup: group)
         notes = nostr.notes()
         try await nostr.start()
         url = nostr.url ?? ""
@@ -111,6 +119,19 @@ final class ChaosMarmot: Sendable {
     /// Publishes what must arrive, and waits until it has.
     func finish(_ trial: ChaosTrial) async throws {
         for _ in 0..<Self.lastTriggers { try publishOne() }
+        try await untilArrived(trial)
+        for _ in 0..<Self.absences {
+            nostr.turn { $0.refusesRequests = .error }
+            nostr.killConnections()
+            // Nobody listens, connected again or not: it lies in the relay's store.
+            for _ in 0..<Self.missedTriggers { try publishOne() }
+            nostr.turn { $0.refusesRequests = nil }
+            try await untilArrived(trial)
+        }
+    }
+
+    /// Waits until nothing is missing of what this life was told.
+    private func untilArrived(_ trial: ChaosTrial) async throws {
         let until = world.instant() + ChaosPlan.drainSpan
         while ledger.missing > 0, world.instant() < until { try await trial.pause(milliseconds: 20) }
     }

@@ -1,21 +1,32 @@
 import PushModel
 
-/// A budget for each of at most so many keys.
+/// A budget for each of at most so many keys. A key of which nothing was taken for an hour is forgotten:
+/// nothing would be known of it but that it was there.
 ///
 /// When full, the oldest key that has something left makes room; where the oldest are all spent, the new key
 /// is refused: those are the ones that the budget is for.
 struct KeyedBudget: Sendable {
-    private let rule: RateRule
+    var rule: RateRule { didSet { rule = Self.bounded(rule) } }
     private let limit: Int
     private var budgets: [Digest16: Budget<UInt16>] = [:]
+    /// The keys, each of which is looked at in its turn and goes to the end when it is not idle.
     private var order = KeyQueue<Digest16>()
+    /// Keys looked at with each charge, so that a busy table gives back more than it takes; and in one call
+    /// of ``forget(at:)``, so that none holds others up for long.
+    private static let forgotten = 2
+    private static let swept = 4_096
     /// How many old keys are looked at for one that can go: a full table costs no walk.
     private static let probes = 16
 
     init(_ rule: RateRule, limit: Int) {
-        let most = Int(UInt16.max)
-        self.rule = RateRule(perMinute: min(rule.perMinute, most), perHour: min(rule.perHour, most))
+        self.rule = Self.bounded(rule)
         self.limit = limit
+    }
+
+    /// What 16 bits can count.
+    private static func bounded(_ rule: RateRule) -> RateRule {
+        let most = Int(UInt16.max)
+        return RateRule(perMinute: min(rule.perMinute, most), perHour: min(rule.perHour, most))
     }
 
     var count: Int { budgets.count }
@@ -26,6 +37,7 @@ struct KeyedBudget: Sendable {
     ///   rounded up: what falls to whom cannot be chosen, so the whole holds over all of them.
     mutating func charge(_ key: Digest16, at now: Int64, among members: Int = 1) -> Bool {
         let rule = rule.part(of: members)
+        forget(at: now, looking: Self.forgotten)
         if budgets[key] != nil { return budgets[key]?.charge(rule, at: now) ?? false }
         guard budgets.count < limit || makeRoom(rule, at: now) else { return false }
         var budget = Budget<UInt16>()
@@ -33,6 +45,22 @@ struct KeyedBudget: Sendable {
         budgets[key] = budget
         order.append(key)
         return true
+    }
+
+    /// Forgets keys that were idle for an hour.
+    mutating func forget(at now: Int64) { forget(at: now, looking: min(order.count, Self.swept)) }
+
+    private mutating func forget(at now: Int64, looking count: Int) {
+        for _ in 0..<count {
+            guard let oldest = order.first else { return }
+            guard budgets[oldest]?.isIdle(at: now) ?? true else {
+                _ = order.popFirst()
+                order.append(oldest)
+                continue
+            }
+            _ = order.popFirst()
+            budgets[oldest] = nil
+        }
     }
 
     mutating func refund(_ key: Digest16) { budgets[key]?.refund() }

@@ -1,7 +1,8 @@
 /// A wrap that a Nostr relay handed over: parsed and bounded, not yet believed.
 package struct MarmotInbound: Sendable {
-    /// Whether the relay sent it as it came, or out of its store.
-    package enum Arrival: Sendable, Hashable { case live, stored }
+    /// Whether the relay sent it as it came, or out of its store; or out of its store to a server that had
+    /// been listening until so long ago.
+    package enum Arrival: Sendable, Hashable { case live, stored, missed(Duration) }
 
     package let event: NostrEvent
     /// Which of the configured inbox relays, in their order.

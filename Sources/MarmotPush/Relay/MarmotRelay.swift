@@ -21,8 +21,8 @@ package final class MarmotRelay: RelayRole {
         let memory: Mutex<RelayMemory>
         let start: ContinuousClock.Instant
 
-        init(_ budgets: MarmotBudgets, _ start: ContinuousClock.Instant) {
-            memory = Mutex(RelayMemory(budgets))
+        init(_ serving: MarmotServing, _ start: ContinuousClock.Instant) {
+            memory = Mutex(RelayMemory(serving))
             self.start = start
         }
 
@@ -30,12 +30,13 @@ package final class MarmotRelay: RelayRole {
     }
 
     /// - Parameter old: the relay whose place this one takes, as after a reload: what it has seen is not new
-    ///   to this one either, and its budgets stay as spent as they are, and as large.
+    ///   to this one either, and its budgets stay as spent as they are.
     package init(_ serving: MarmotServing, replacing old: MarmotRelay? = nil, world: World) {
         self.serving = serving
         self.world = world
         publicKeys = serving.keys.map(\.publicKey)
-        shelf = old?.shelf ?? Shelf(serving.budgets, world.instant())
+        shelf = old?.shelf ?? Shelf(serving, world.instant())
+        if old != nil { shelf.memory.withLock { $0.adopt(serving) } }
     }
 
     /// The outcome table stands as it is: there is no registration that an answer could end.
@@ -44,11 +45,22 @@ package final class MarmotRelay: RelayRole {
     /// Keys in memory, of all tables: bounded whatever comes.
     package var remembered: Int { shelf.memory.withLock(\.keys) }
 
+    /// Forgets what is over. A server that hears much does so by itself.
+    package func forget() {
+        let now = elapsed
+        shelf.memory.withLock { $0.forget(at: now) }
+    }
+
     /// What to subscribe to: wraps for any of our keys, dated back as far as NIP-59 lets them be.
     ///
-    /// - Parameter limit: 0 asks for no stored events.
-    package func subscription(limit: Int? = nil) -> NostrFilter {
-        let since = max(0, world.now().seconds - MarmotLimits.backdating.components.seconds)
+    /// - Parameters:
+    ///   - limit: 0 asks for no stored events.
+    ///   - slack: how much earlier than that, for the sake of clocks that are slow.
+    package func subscription(
+        limit: Int? = nil, slack: Duration = MarmotLimits.clockSlack
+    ) -> NostrFilter {
+        let back = MarmotLimits.backdating + slack
+        let since = max(0, world.now().seconds - back.components.seconds)
         return .wraps(for: publicKeys, since: since, limit: limit)
     }
 
@@ -61,6 +73,7 @@ package final class MarmotRelay: RelayRole {
         // 1 and 2
         let addressee = try GiftWrap.addressee(of: wrap, among: publicKeys)
         if inbound.arrival == .stored, serving.backlog == .liveOnly { throw MarmotError(.tooOld) }
+        if wrap.hasExpired(at: world.now().seconds) { throw MarmotError(.tooOld) }
         try GiftWrap.verify(wrap)
         // 3 and 4
         var held = RelayMemory.Reservation(wrap: Self.key(wrap.id))
@@ -88,7 +101,7 @@ package final class MarmotRelay: RelayRole {
         _ visit: RelayMemory.Visit
     ) throws(MarmotError) -> VolatileVerdict {
         let opened = try GiftWrap.open(inbound.event, with: pairs[0])
-        if inbound.arrival == .stored { try checkAge(of: opened.event) }
+        try checkAge(of: opened.event, inbound.arrival)
         let trigger = try TriggerContent(reading: opened.event, formats: serving.formats)
         let digests = trigger.chunks.map { SHA256.hash($0) }
         // Of the other formats the texts ask for no such key, and two members who write at once share their
@@ -105,8 +118,15 @@ package final class MarmotRelay: RelayRole {
         return try wake(trigger, digests.map(Self.key), pairs, held, visit)
     }
 
-    private func checkAge(of trigger: NostrEvent) throws(MarmotError) {
-        guard case .grace(let span) = serving.backlog else { throw MarmotError(.tooOld) }
+    private func checkAge(of trigger: NostrEvent, _ arrival: MarmotInbound.Arrival) throws(MarmotError) {
+        let span: Duration
+        switch (arrival, serving.backlog) {
+        case (.live, _): return
+        case (.stored, .liveOnly): throw MarmotError(.tooOld)
+        case (.stored, .grace(let grace)): span = grace
+        // What a server that listens would have heard counts as if it had, be it a little late.
+        case (.missed(let away), _): span = MarmotLimits.backlogGrace + min(away, MarmotLimits.absence)
+        }
         let age = world.now().seconds - trigger.createdAt
         guard age <= span.components.seconds, age >= -MarmotLimits.clockSkew.components.seconds else {
             throw MarmotError(.tooOld)
@@ -118,36 +138,51 @@ package final class MarmotRelay: RelayRole {
         _ trigger: TriggerContent, _ keys: [Digest16], _ pairs: [Secp256k1KeyPair],
         _ held: RelayMemory.Reservation, _ visit: RelayMemory.Visit
     ) throws(MarmotError) -> VolatileVerdict {
-        let custodyEnds = world.now() + MarmotLimits.custody
+        let now = world.now()
+        var held = held
         var pushes: [VolatilePush] = []
-        var seen: Set<Digest16> = []
+        var seen = Seen()
         var counts: [Chunk: Int] = [.decoy: trigger.unusable]
-        for (chunk, key) in zip(trigger.chunks, keys) {
-            let found =
-                seen.insert(key).inserted ? judge(chunk, trigger.format, key, pairs, visit) : .repeated
-            switch found {
-            case .wakes(let message):
+        var failuresInARow = 0
+        for (at, (chunk, key)) in zip(trigger.chunks, keys).enumerated() {
+            switch judge(chunk, trigger.format, key, pairs, &seen, visit) {
+            case .wakes(let message, let device, let delay):
+                failuresInARow = 0
+                held.devices.append(device)
                 // What a wake stands for is a message, whatever its priority at Apple.
                 pushes.append(
-                    VolatilePush(message: message, pushClass: .normal, custodyEnds: custodyEnds))
-            case .not(let why): counts[why, default: 0] += 1
-            case .repeated: counts[.repeated, default: 0] += 1
+                    VolatilePush(
+                        message: message, pushClass: .normal, notBefore: delay.map { now + $0 },
+                        custodyEnds: now + (delay ?? .zero) + MarmotLimits.custody))
+            case .not(let why):
+                if why == .decoy { failuresInARow += 1 } else if why != .repeated { failuresInARow = 0 }
+                counts[why, default: 0] += 1
+            }
+            guard failuresInARow <= trigger.format.mostDecoysInARow else {
+                counts[.givenUp] = trigger.chunks.count - at - 1
+                break
             }
         }
         // Nobody was woken, and for want of budget: a redelivery may succeed.
-        if pushes.isEmpty, counts[.overBudget, default: 0] > 0 { throw MarmotError(.overBudget) }
+        if pushes.isEmpty, counts[.overBudget, default: 0] > 0, counts[.covered] == nil {
+            throw MarmotError(.overBudget)
+        }
         let notes = Chunk.allCases.compactMap { why in
             counts[why].flatMap { $0 > 0 ? VolatileVerdict.Note(why.note, $0) : nil }
         }
-        return VolatileVerdict(pushes: pushes, notes: notes) { [shelf] in shelf.release(held) }
+        return VolatileVerdict(pushes: pushes, notes: notes) { [shelf, held] in shelf.release(held) }
     }
 
     /// Why a chunk leads nowhere.
     package enum Chunk: Sendable, Hashable, CaseIterable {
         /// Does not open, or holds no device token: a decoy is meant not to.
         case decoy
-        /// Came in the same trigger before.
+        /// Came in the same trigger before, or is for a device that did.
         case repeated
+        /// The device was woken a moment ago and will be once more, which stands for this too.
+        case covered
+        /// Behind more decoys in a row than its format has.
+        case givenUp
         case overBudget
         /// For a push service that the instance does not serve.
         case unserved
@@ -156,6 +191,8 @@ package final class MarmotRelay: RelayRole {
             switch self {
             case .decoy: NoteCode("marmot.decoy")
             case .repeated: NoteCode("marmot.token-repeated")
+            case .covered: NoteCode("marmot.token-covered")
+            case .givenUp: NoteCode("marmot.token-given-up")
             case .overBudget: NoteCode("marmot.token-over-budget")
             case .unserved: NoteCode("marmot.token-unserved")
             }
@@ -163,15 +200,22 @@ package final class MarmotRelay: RelayRole {
     }
 
     private enum Found {
-        case wakes(ProviderMessage)
+        /// - `after`: not at once.
+        case wakes(ProviderMessage, device: Digest16, after: Duration?)
         case not(Chunk)
-        case repeated
+    }
+
+    /// What one trigger has had so far.
+    private struct Seen {
+        var chunks: Set<Digest16> = []
+        var devices: Set<Digest16> = []
     }
 
     private func judge(
         _ chunk: Secret, _ format: TokenFormat, _ key: Digest16, _ pairs: [Secp256k1KeyPair],
-        _ visit: RelayMemory.Visit
+        _ seen: inout Seen, _ visit: RelayMemory.Visit
     ) -> Found {
+        guard seen.chunks.insert(key).inserted else { return .not(.repeated) }
         guard shelf.memory.withLock({ $0.charge(encryptedToken: key, visit) }) else {
             return .not(.overBudget)
         }
@@ -187,16 +231,24 @@ package final class MarmotRelay: RelayRole {
         guard target.platform == .fcm ? serving.servesFCM : serving.topic != nil else {
             return .not(.unserved)
         }
-        guard let message = serving.wake.message(for: target, topic: serving.topic ?? "") else {
+        let message = serving.wake.message(for: target, topic: serving.topic ?? "", at: world.now())
+        guard let message else {
             return .not(.decoy)
         }
         let device = Self.key(target.digest)
-        let isWithin = shelf.memory.withLock { memory in
-            if memory.charge(deviceToken: device, visit) { return true }
-            memory.refund(encryptedToken: key)
-            return false
+        guard seen.devices.insert(device).inserted else { return .not(.repeated) }
+        let turn = shelf.memory.withLock { memory in
+            let turn = memory.wake(deviceToken: device, visit)
+            if turn == nil { memory.refund(encryptedToken: key) }
+            return turn
         }
-        return isWithin ? .wakes(message) : .not(.overBudget)
+        switch turn {
+        case nil: return .not(.overBudget)
+        case .covered?: return .not(.covered)
+        case .now?: return .wakes(message, device: device, after: nil)
+        case .later(let milliseconds)?:
+            return .wakes(message, device: device, after: .milliseconds(milliseconds))
+        }
     }
 
     /// Under each of our keys in turn: a wrap for the new one may hold tokens for the old.

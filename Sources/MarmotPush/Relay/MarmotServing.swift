@@ -34,11 +34,12 @@ package struct RateRule: Sendable, Hashable {
 /// one process does, and each has it whole (decision 0039).
 package struct MarmotBudgets: Sendable {
     /// Wraps that are decrypted, and attempts at a token: each is a multiplication on the curve or two. The
-    /// deployed server stops at 600 a minute, which ten junk wraps a second use up for everybody; a thousand
-    /// a second are about a tenth of one core.
-    package var everything = RateRule(perMinute: 60_000, perHour: 1_200_000)
-    /// By the author of a trigger: the seed text asks for it. One-time authors meet it never.
-    package var sender = RateRule(perMinute: 60, perHour: 1_000)
+    /// deployed server stops at 600 a minute, which ten junk wraps a second use up for everybody; what a
+    /// server can do, ``everything(cpuPercent:of:)`` tells.
+    package var everything = RateRule(perMinute: 60_000, perHour: 3_600_000)
+    /// By the author of a trigger: the seed text asks for it. One-time authors meet it never. One message in
+    /// a group of 600 is ten triggers of one author: a message a second.
+    package var sender = RateRule(perMinute: 600, perHour: 20_000)
     /// By encrypted token, as the deployed server.
     package var encryptedToken = RateRule(perMinute: 240, perHour: 5_000)
     /// By device token: a device has one encrypted token for each of its groups.
@@ -47,6 +48,24 @@ package struct MarmotBudgets: Sendable {
     package var keys = 100_000
 
     package init() {}
+
+    /// A rule for authors: in an hour as much as in 33 minutes, so that a conversation may be lively and not
+    /// for ever.
+    package static func sender(perMinute: Int) -> RateRule {
+        RateRule(perMinute: perMinute, perHour: perMinute * 100 / 3)
+    }
+
+    /// What a part of one core opens.
+    ///
+    /// - Parameters:
+    ///   - cpuPercent: of one core, 1 to 100.
+    ///   - attempt: CPU time of one attempt at a token; ``AttemptCost/measure()`` tells it.
+    package static func everything(cpuPercent: Int, of attempt: Duration) -> RateRule {
+        let minute = Duration.seconds(60) * cpuPercent / 100
+        // A rule of 0 is none, and what counts does so in 32 bits.
+        let perMinute = min(max(1, Int(minute / max(attempt, .nanoseconds(1_000)))), Int(UInt32.max) / 60)
+        return RateRule(perMinute: perMinute, perHour: 60 * perMinute)
+    }
 }
 
 /// How one instance serves: its keys and what an operator may choose.
@@ -59,6 +78,11 @@ package struct MarmotServing: Sendable {
     package var topic: String?
     package var servesFCM: Bool
     package var backlog = MarmotBacklog.grace(MarmotLimits.backlogGrace)
+    /// How long the content of a `push-v1` trigger is held: its origin writes the same for each message of a
+    /// conversation of two, so that what comes in again within it is taken for the same.
+    package var contentSpan = MarmotLimits.contentReplaySpan
+    /// Between two wakes of a device; zero: none.
+    package var pause = Duration.zero
     package var budgets = MarmotBudgets()
     /// Inbox relays: each may use an equal share of the budget for everything, so that a flood at one leaves
     /// the others theirs.

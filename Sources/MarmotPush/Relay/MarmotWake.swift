@@ -59,18 +59,26 @@ package struct MarmotWake: Sendable {
         data = Secret(#"{"content_available":"true"}"#.utf8)
     }
 
+    /// The same for every wake, so that it says nothing: a push service keeps one of them for a phone that is
+    /// off, and a phone shows one.
+    private static let collapse = Secret("wake".utf8)
+
     /// The message for one device.
     ///
     /// - Returns: `nil` for an address that no push service has.
-    func message(for target: DeviceTarget, topic: String) -> ProviderMessage? {
+    func message(for target: DeviceTarget, topic: String, at now: UnixTime) -> ProviderMessage? {
         switch target.platform {
-        case .fcm: return .fcm(FCMMessage(address: target.token, priority: .high, data: data))
+        case .fcm:
+            return .fcm(
+                FCMMessage(
+                    address: target.token, priority: .high, ttl: MarmotLimits.wakeLife,
+                    collapseKey: Self.collapse, data: data))
         case .apns:
             guard target.token.count <= MarmotLimits.apnsTokenBytes else { return nil }
             return .apns(
                 APNsMessage(
                     token: Self.hex(target.token), bundle: topic, pushType: pushType, priority: priority,
-                    payload: payload))
+                    expiration: now + MarmotLimits.wakeLife, collapseID: Self.collapse, payload: payload))
         }
     }
 

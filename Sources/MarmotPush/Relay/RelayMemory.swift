@@ -10,6 +10,8 @@ struct RelayMemory: Sendable {
         var wrap: Digest16
         var rumor: Digest16?
         var content: Digest16?
+        /// Devices that are to be woken.
+        var devices: [Digest16] = []
     }
 
     /// Where a wrap came from, and when.
@@ -22,7 +24,7 @@ struct RelayMemory: Sendable {
         var now: Int64
     }
 
-    private let rule: RateRule
+    private var rule: RateRule
     private var everything = Budget<UInt32>()
     /// What each inbox relay has used of it.
     private var relays: [Int: Budget<UInt32>] = [:]
@@ -34,8 +36,10 @@ struct RelayMemory: Sendable {
     private var wraps: ReplayWindow
     private var rumors: ReplayWindow
     private var contents: ReplayWindow
+    private var pauses: DevicePauses
 
-    init(_ budgets: MarmotBudgets) {
+    init(_ serving: MarmotServing) {
+        let budgets = serving.budgets
         rule = budgets.everything
         senders = KeyedBudget(budgets.sender, limit: budgets.keys)
         encryptedTokens = KeyedBudget(budgets.encryptedToken, limit: budgets.keys)
@@ -44,13 +48,33 @@ struct RelayMemory: Sendable {
         wraps = ReplayWindow(span: events, limit: budgets.keys)
         rumors = ReplayWindow(span: events, limit: budgets.keys)
         contents = ReplayWindow(
-            span: MarmotLimits.contentReplaySpan.wholeMilliseconds, limit: budgets.keys)
+            span: serving.contentSpan.wholeMilliseconds, limit: budgets.keys)
+        pauses = DevicePauses(span: serving.pause.wholeMilliseconds, limit: budgets.keys)
+    }
+
+    /// Goes by other rules from now on, and forgets nothing.
+    mutating func adopt(_ serving: MarmotServing) {
+        rule = serving.budgets.everything
+        senders.rule = serving.budgets.sender
+        contents.span = serving.contentSpan.wholeMilliseconds
+        pauses.span = serving.pause.wholeMilliseconds
     }
 
     /// Keys in memory: what a test watches.
     var keys: Int {
         senders.count + encryptedTokens.count + deviceTokens.count + wraps.count + rumors.count
-            + contents.count
+            + contents.count + pauses.count
+    }
+
+    /// Forgets what is over, for a server that nothing comes to.
+    mutating func forget(at now: Int64) {
+        senders.forget(at: now)
+        encryptedTokens.forget(at: now)
+        deviceTokens.forget(at: now)
+        wraps.forget(at: now)
+        rumors.forget(at: now)
+        contents.forget(at: now)
+        pauses.forget(at: now)
     }
 
     /// Steps 3 and 4.
@@ -81,6 +105,7 @@ struct RelayMemory: Sendable {
         wraps.release(held.wrap)
         if let rumor = held.rumor { rumors.release(rumor) }
         if let content = held.content { contents.release(content) }
+        for device in held.devices { pauses.release(device) }
     }
 
     mutating func charge(encryptedToken key: Digest16, _ visit: Visit) -> Bool {
@@ -104,7 +129,15 @@ struct RelayMemory: Sendable {
         return true
     }
 
-    mutating func charge(deviceToken key: Digest16, _ visit: Visit) -> Bool {
-        deviceTokens.charge(key, at: visit.now, among: visit.members)
+    /// Whether and when a device may be woken; `nil`: its budget is spent.
+    mutating func wake(deviceToken key: Digest16, _ visit: Visit) -> DevicePauses.Turn? {
+        let turn = pauses.take(key, at: visit.now)
+        // What an earlier trigger wakes costs nothing more.
+        if turn == .covered { return turn }
+        guard deviceTokens.charge(key, at: visit.now, among: visit.members) else {
+            if turn == .now { pauses.release(key) }
+            return nil
+        }
+        return turn
     }
 }

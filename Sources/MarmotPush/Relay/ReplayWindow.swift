@@ -18,7 +18,8 @@ struct ReplayWindow: Sendable {
         var until: Int64
     }
 
-    private let span: Int64
+    /// For keys that are reserved from now on.
+    var span: Int64
     private let limit: Int
     private var held: [Digest16: Held] = [:]
     private var order = KeyQueue<Place>()
@@ -48,7 +49,7 @@ struct ReplayWindow: Sendable {
 
     mutating func release(_ key: Digest16) { held[key] = nil }
 
-    private mutating func forget(at now: Int64) {
+    mutating func forget(at now: Int64) {
         for _ in 0..<Self.sweep {
             guard let oldest = order.first, oldest.until <= now else { return }
             dropOldest()

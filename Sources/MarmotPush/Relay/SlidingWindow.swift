@@ -55,6 +55,9 @@ where Count.SIMD8Storage: Sendable {
             || (rule.perHour > 0 && lastHour.count(at: now, span: Self.hour) >= rule.perHour)
     }
 
+    /// Whether neither window holds anything.
+    func isIdle(at now: Int64) -> Bool { lastHour.count(at: now, span: Self.hour) == 0 }
+
     /// False when nothing is left; then nothing was charged.
     mutating func charge(_ rule: RateRule, at now: Int64) -> Bool {
         guard !isSpent(rule, at: now) else { return false }

@@ -46,6 +46,9 @@ public enum GiftWrap {
     /// Step 5: decrypts both layers and believes the author.
     ///
     /// - Parameter wrap: one that ``verify(_:)`` let pass.
+    /// What lies inside is read liberally, as deployed servers read it, but for `push-v1`, whose text forbids
+    /// it.
+    ///
     /// - Throws: `.doesNotOpen`; `.malformedInside` for what is no event; `.wrongKind`; `.badSignature` of a
     ///   seal or of a 446 that has or needs one; `.authorMismatch`; `.badRumorID`.
     public static func open(_ wrap: NostrEvent, with pair: Secp256k1KeyPair) throws(MarmotError) -> Opened {
@@ -59,6 +62,8 @@ public enum GiftWrap {
             let rumor = try layer(in: inner, with: pair)
             guard rumor.kind == NostrKind.trigger else { throw MarmotError(.wrongKind) }
             guard rumor.pubkey == inner.pubkey else { throw MarmotError(.authorMismatch) }
+            let isStrict = rumor.tags == TokenFormat.pushV1.triggerTags
+            guard !isStrict || !(rumor.isLoose || inner.isLoose) else { throw MarmotError(.malformedInside) }
             guard rumor.hasRightID else { throw MarmotError(.badRumorID) }
             guard rumor.signature == nil || rumor.isSigned else { throw MarmotError(.badSignature) }
             return Opened(event: rumor, path: .sealed)
@@ -78,7 +83,7 @@ public enum GiftWrap {
         in outer: NostrEvent, with pair: Secp256k1KeyPair
     ) throws(MarmotError) -> NostrEvent {
         let text = try NIP44.decrypt(outer.content, key: NIP44.conversationKey(pair, outer.pubkey))
-        do { return try NostrEvent.parse(text, .rumor) } catch { throw MarmotError(.malformedInside) }
+        do { return try NostrEvent.parse(text, .sealed) } catch { throw MarmotError(.malformedInside) }
     }
 
     // MARK: writing

@@ -32,11 +32,14 @@ public struct NostrEvent: Sendable {
     public let content: Secret
     /// 64 bytes; `nil` for a rumor (NIP-59).
     public let signature: [UInt8]?
+    /// Whether it was read with a leniency that the texts do not grant.
+    package let isLoose: Bool
 
     init(
         id: [UInt8]? = nil, pubkey: XOnlyKey, createdAt: Int64, kind: Int, tags: [[String]], content: Secret,
-        signature: [UInt8]? = nil
+        signature: [UInt8]? = nil, isLoose: Bool = false
     ) {
+        self.isLoose = isLoose
         self.id =
             id ?? Self.id(of: pubkey, createdAt: createdAt, kind: kind, tags: tags, content: content)
         self.pubkey = pubkey
@@ -76,6 +79,13 @@ public struct NostrEvent: Sendable {
     public var isSigned: Bool {
         guard let signature, hasRightID else { return false }
         return pubkey.verifies(signature, of: id)
+    }
+
+    /// Whether its author wants it to be forgotten by now (NIP-40). A time that is no number says nothing.
+    ///
+    /// - Parameter now: seconds since 1970.
+    public func hasExpired(at now: Int64) -> Bool {
+        tag("expiration").flatMap { Int64($0) }.map { $0 <= now } ?? false
     }
 
     /// First value of the first tag of this name.

@@ -9,6 +9,9 @@ extension NostrEvent {
         case signed
         /// Neither is needed: what was inside a seal (readers cope without the id, fact sheet §3).
         case rumor
+        /// As a rumor, and what deployed writers put in place of an id or a signature that they do not have
+        /// counts as none: `null`, an empty text, zeros. Hexadecimal may have capitals (fact sheet, §12).
+        case sealed
     }
 
     /// Reads an event.
@@ -36,6 +39,7 @@ extension NostrEvent {
         _ reader: inout JSONReader, _ completeness: Completeness
     ) throws(MarmotError) -> NostrEvent {
         var fields = EventFields()
+        fields.isSealed = completeness == .sealed
         do { try fields.read(&reader) } catch { throw MarmotError(.malformedEvent) }
         return try fields.event(completeness)
     }
@@ -50,17 +54,25 @@ private struct EventFields {
     var tags: [[String]]?
     var content: Secret?
     var signature: [UInt8]?
+    var isSealed = false
+    /// Something of it would be refused anywhere but in a seal.
+    private var isLoose = false
+    private var hasID = false
+    private var hasSignature = false
     private var unknown = 0
 
     mutating func read(_ reader: inout JSONReader) throws(FormatError) {
         try reader.beginObject()
         while let name = try reader.nextMember() {
             if name.equals("id") {
-                try once(id == nil)
-                id = try reader.readHex(count: 32)
+                try once(!hasID)
+                hasID = true
+                id = isSealed ? try looseHex(&reader, count: 32, orNone: true) : try reader.readHex(count: 32)
             } else if name.equals("pubkey") {
                 try once(pubkey == nil)
-                guard let key = XOnlyKey(try reader.readHex(count: 32)) else { throw FormatError(.wrongType) }
+                let bytes =
+                    isSealed ? try looseHex(&reader, count: 32, orNone: false) : try reader.readHex(count: 32)
+                guard let key = bytes.flatMap({ XOnlyKey($0) }) else { throw FormatError(.wrongType) }
                 pubkey = key
             } else if name.equals("created_at") {
                 try once(createdAt == nil)
@@ -75,8 +87,10 @@ private struct EventFields {
                 try once(content == nil)
                 content = try reader.readString().secret()
             } else if name.equals("sig") {
-                try once(signature == nil)
-                signature = try reader.readHex(count: 64)
+                try once(!hasSignature)
+                hasSignature = true
+                signature =
+                    isSealed ? try looseHex(&reader, count: 64, orNone: true) : try reader.readHex(count: 64)
             } else {
                 unknown += 1
                 guard unknown <= MarmotLimits.unknownMembers else { throw FormatError(.tooLarge) }
@@ -90,13 +104,37 @@ private struct EventFields {
         guard isFirst else { throw FormatError(.malformedJSON) }
     }
 
+    /// Bytes in hex of either case; with `orNone`, `nil` for what stands for none.
+    private mutating func looseHex(
+        _ reader: inout JSONReader, count: Int, orNone: Bool
+    ) throws(FormatError) -> [UInt8]? {
+        if orNone, try reader.readNull() {
+            isLoose = true
+            return nil
+        }
+        let text = try reader.readString()
+        guard !text.hasEscapes else { throw FormatError(.malformedHex) }
+        if orNone, text.raw.isEmpty {
+            isLoose = true
+            return nil
+        }
+        if let bytes = LowerHex.decode(text, count: count) {
+            guard orNone, bytes.allSatisfy({ $0 == 0 }) else { return bytes }
+            isLoose = true
+            return nil
+        }
+        guard text.raw.count == 2 * count else { throw FormatError(.malformedHex) }
+        isLoose = true
+        return try Hex.decode(text.raw)
+    }
+
     func event(_ completeness: NostrEvent.Completeness) throws(MarmotError) -> NostrEvent {
         guard let pubkey, let createdAt, let kind, let tags, let content,
-            completeness == .rumor || (id != nil && signature != nil)
+            completeness != .signed || (id != nil && signature != nil)
         else { throw MarmotError(.malformedEvent) }
         return NostrEvent(
             id: id, pubkey: pubkey, createdAt: createdAt, kind: kind, tags: tags, content: content,
-            signature: signature)
+            signature: signature, isLoose: isLoose)
     }
 }
 

@@ -50,10 +50,12 @@ public struct TriggerContent: Sendable {
     ) throws(MarmotError) {
         guard event.kind == NostrKind.trigger else { throw MarmotError(.wrongKind) }
         self = try event.content.reveal { (content) throws(MarmotError) in
-            let format = try Self.format(of: event.tags, content)
+            let trimmed = Self.trimmed(content)
+            let format = try Self.format(of: event.tags, trimmed)
             guard formats.contains(format) else { throw MarmotError(.formatSwitchedOff) }
-            guard let size = format.tokenBytes else { return try Self.readArray(content) }
-            return try Self.readBlob(content, format, size)
+            guard let size = format.tokenBytes else { return try Self.readArray(trimmed) }
+            // The one text that forbids everything beside its tokens.
+            return try Self.readBlob(format == .pushV1 ? content : trimmed, format, size)
         }
     }
 
@@ -86,10 +88,17 @@ public struct TriggerContent: Sendable {
 
     // MARK: recognition
 
+    /// `push-v1` is known by its one tag and nothing else. Of the older formats deployed servers look for two
+    /// tags, wherever they stand and whatever stands beside them; so do we.
     private static func format(
         of tags: [[String]], _ content: UnsafeRawBufferPointer
     ) throws(MarmotError) -> TokenFormat {
-        if tags.isEmpty {
+        if tags == TokenFormat.pushV1.triggerTags { return .pushV1 }
+        let versions = tags.filter { $0.first == "v" }
+        guard versions.allSatisfy({ $0.count > 1 && $0[1] == "mip05-v1" }),
+            tags.allSatisfy({ $0.first != "encoding" || ($0.count > 1 && $0[1] == "base64") })
+        else { throw MarmotError(.unknownVersion) }
+        if versions.isEmpty {
             if content.first == 0x5B { return .seed }
             let count = Base64.decodedCount(content) ?? 0
             guard content.isEmpty || count.isMultiple(of: TokenFormat.shortTokenBytes) else {
@@ -97,14 +106,17 @@ public struct TriggerContent: Sendable {
             }
             return .mip05Short
         }
-        if tags == TokenFormat.pushV1.triggerTags { return .pushV1 }
-        let versions = tags.filter { $0.first == "v" }
-        let encodings = tags.filter { $0.first == "encoding" }
-        guard versions == [["v", "mip05-v1"]], encodings.isEmpty || encodings == [["encoding", "base64"]],
-            versions.count + encodings.count == tags.count
-        else { throw MarmotError(.unknownVersion) }
         guard let count = Base64.decodedCount(content) else { throw MarmotError(.malformedTrigger) }
         return count.isMultiple(of: TokenFormat.longTokenBytes) ? .mip05Long : .mip05Short
+    }
+
+    /// Without the white space of JSON around it.
+    private static func trimmed(_ content: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) && byte != 0x0B }
+        guard let first = content.firstIndex(where: { !isSpace($0) }),
+            let last = content.lastIndex(where: { !isSpace($0) })
+        else { return UnsafeRawBufferPointer(rebasing: content[..<0]) }
+        return UnsafeRawBufferPointer(rebasing: content[first...last])
     }
 
     // MARK: content

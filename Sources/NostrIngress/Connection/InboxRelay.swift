@@ -4,6 +4,7 @@ import NIOCore
 import Primitives
 import PushModel
 import WebSocket
+import WireFormats
 
 /// Drives one inbox relay: connects, carries out what its state asks for, and hands events to the queue.
 actor InboxRelay {
@@ -16,13 +17,14 @@ actor InboxRelay {
         let document: DocumentFetch?
         let note: @Sendable (NostrRelay, RelayNote) -> Void
         let share: WrapShare
+        let selfTest: SelfTest
         /// An event fell to another process.
         let passedOver: @Sendable () -> Void
     }
 
     nonisolated let relay: NostrRelay
     /// The relay's share of the queue.
-    private let share: Int
+    nonisolated let share: Int
     private let plan: NostrPlan
     private let around: Surroundings
     private var lists: [NostrEvent]
@@ -43,7 +45,8 @@ actor InboxRelay {
         self.around = around
         state = RelayState(
             keys: plan.keys.map(\.publicKey.hex), backlog: plan.backlog, limits: around.limits,
-            random: around.world.random)
+            random: around.world.random,
+            prefix: { [world = around.world] in Hex.encode(world.randomBytes(8)) })
     }
 
     var isListening: Bool { state.isListening }
@@ -142,7 +145,12 @@ actor InboxRelay {
             // A farewell would wait for someone who does not listen.
             connection?.abort()
         case .unsubscribe(let name): await say(.close(subscription: name))
-        case .subscribe(let name): await say(.request(subscription: name, filters: [filter]))
+        case .subscribe(let name, let takesStored):
+            await say(.request(subscription: name, filters: [filter(takesStored)]))
+        case .subscribePage(let name, let until):
+            var filter = filter(true)
+            filter.until = until
+            await say(.request(subscription: name, filters: [filter]))
         case .authenticate(let challenge):
             let proofs = plan.keys.map { pair in
                 AuthEvent.make(
@@ -157,6 +165,7 @@ actor InboxRelay {
             _ = state.take(.publishing(lists.map(\.id)), at: around.world.instant())
             for list in lists { await say(.event(list)) }
         case .deliver(let event, let standing):
+            guard !around.selfTest.takes(event, from: share) else { return }
             let item = WrapQueue.Item(event: event, standing: standing, relay: share)
             guard around.share.falls(to: item) else { return around.passedOver() }
             // Waits while this relay's share is full, and its socket with it.
@@ -168,10 +177,10 @@ actor InboxRelay {
 
     /// One stored event is asked for where none is wanted, and dropped: nostr-relay 1.14 reads a limit of 0
     /// as none at all, and would say two days of wraps anew on every connection.
-    private var filter: NostrFilter {
+    private func filter(_ takesStored: Bool) -> NostrFilter {
         .wraps(
             for: plan.keys.map(\.publicKey), since: max(0, now - NostrLimits.backlog.components.seconds),
-            limit: plan.backlog == .live ? 1 : nil)
+            limit: takesStored ? nil : 1)
     }
 
     private func say(_ message: NostrMessage.FromClient) async {

@@ -11,6 +11,9 @@ package enum RelayNote: Sendable, Hashable {
     case listAccepted, listUnanswered
     case listRejected(NostrReason?)
     case endWithheld, notice
+    /// A trigger of ours, published by a stranger, came back through the relay; or did not; or was not taken.
+    case selfTestPassed, selfTestLost
+    case selfTestRefused(NostrReason?), selfTestFailed(WebSocketError.Code?)
     // Messages that are dropped.
     case malformed, strangeSubscription, wrongFilter, outdated, beforeEnd, strangeAnswer, tooManyChallenges
 
@@ -31,6 +34,10 @@ package enum RelayNote: Sendable, Hashable {
         case .listRejected: NoteCode("list-rejected")
         case .endWithheld: NoteCode("end-withheld")
         case .notice: NoteCode("notice")
+        case .selfTestPassed: NoteCode("self-test-passed")
+        case .selfTestLost: NoteCode("self-test-lost")
+        case .selfTestRefused: NoteCode("self-test-refused")
+        case .selfTestFailed: NoteCode("self-test-failed")
         case .malformed: NoteCode("malformed")
         case .strangeSubscription: NoteCode("strange-subscription")
         case .wrongFilter: NoteCode("wrong-filter")
@@ -44,8 +51,9 @@ package enum RelayNote: Sendable, Hashable {
     /// The code beside it in a log line; `nil`: none.
     package var detail: ErrorCode? {
         switch self {
-        case .disconnected(let code?), .unreachable(let code?): ErrorCode(WebSocketError(code))
-        case .closed(let reason?), .listRejected(let reason?): reason.logged
+        case .disconnected(let code?), .unreachable(let code?), .selfTestFailed(let code?):
+            ErrorCode(WebSocketError(code))
+        case .closed(let reason?), .listRejected(let reason?), .selfTestRefused(let reason?): reason.logged
         default: nil
         }
     }
@@ -53,9 +61,11 @@ package enum RelayNote: Sendable, Hashable {
     /// Silent: what a relay may cause as often as it likes is counted, never logged.
     package var level: LogLevel? {
         switch self {
-        case .connected, .disconnected, .proven, .listAccepted: .debug
+        case .connected, .disconnected, .proven, .listAccepted, .selfTestPassed: .debug
         case .listening: .info
-        case .unreachable, .closed, .refusedForGood, .proofRefused, .listRejected, .listUnanswered: .warning
+        case .unreachable, .closed, .refusedForGood, .proofRefused, .listRejected, .listUnanswered,
+            .selfTestLost, .selfTestRefused, .selfTestFailed:
+            .warning
         case .proofUnanswered, .endWithheld: .debug
         case .notice, .malformed, .strangeSubscription, .wrongFilter, .outdated, .beforeEnd, .strangeAnswer,
             .tooManyChallenges:

@@ -3,12 +3,17 @@ package import MarmotPush
 import PushModel
 package import WebSocket
 
-/// What comes before a relay has said that its stored events have ended, and what after.
-package enum EventStanding: Sendable, Hashable { case stored, live }
+/// How an event came: out of a relay's store, or as the relay heard it.
+package enum EventStanding: Sendable, Hashable {
+    case stored, live
+    /// Out of the store of a relay at which we had been listening until so long ago.
+    case missed(Duration)
+}
 
 /// What becomes of stored events (fact sheet §5.1).
 package enum NostrBacklog: String, Sendable, Hashable, CaseIterable {
-    /// None is asked for, and none is taken: a hint that came while the server was away is lost on purpose.
+    /// What was there before this process listened is left alone: a hint that came while the server was
+    /// away is lost on purpose. What came while the connection of a running server was away is taken.
     case live
     /// They are taken, and the role drops what is older than its grace.
     case grace
@@ -37,7 +42,10 @@ package struct RelayState: Sendable {
     package enum Action: Sendable {
         case dial
         case authenticate(challenge: String)
-        case subscribe(name: String)
+        /// - `takesStored`: stored events are wanted, all of them.
+        case subscribe(name: String, takesStored: Bool)
+        /// Stored events that are no newer than that, beside the subscription in force.
+        case subscribePage(name: String, until: Int64)
         case unsubscribe(name: String)
         case publishList
         case deliver(NostrEvent, EventStanding)
@@ -45,10 +53,21 @@ package struct RelayState: Sendable {
         case note(RelayNote)
     }
 
-    enum Timer: Hashable { case dial, greeting, authentication, subscription, endOfStored, listAnswer }
+    enum Timer: Hashable { case dial, greeting, authentication, subscription, endOfStored, page, listAnswer }
+
+    /// A request for older stored events that is under way.
+    struct Page {
+        let name: String
+        let until: Int64
+        /// The oldest that it brought.
+        var oldest: Int64
+    }
 
     /// What is known of one connection.
     struct Session {
+        /// What its subscriptions' names begin with: no relay can say an event under a name that it was not
+        /// given.
+        let prefix: String
         var challenge: String?
         var challenges = 0
         /// Ids of authentications that await an answer.
@@ -60,7 +79,14 @@ package struct RelayState: Sendable {
         var hasEnded = false
         /// When the subscription was asked for.
         var askedAt: ContinuousClock.Instant?
+        /// How long we had not been listening then; `nil`: we never had.
+        var away: Duration?
         var liveSince: ContinuousClock.Instant?
+        /// Stored events of the subscription in force, and the oldest of them.
+        var storedCount = 0
+        var oldestStored: Int64?
+        var page: Page?
+        var pages = 0
         var lists: Set<[UInt8]> = []
         var listNeedsProof = false
         var strays = 0
@@ -71,22 +97,30 @@ package struct RelayState: Sendable {
     /// The hex of our keys.
     private let keys: Set<String>
     private let random: @Sendable () -> UInt64
+    private let prefix: @Sendable () -> String
     /// Whether the relay's document says that it asks for authentication.
     package var asksForProof = false
 
     private(set) var session: Session?
     private(set) var timers: [Timer: ContinuousClock.Instant] = [:]
-    private var connections = 0
     private var failures = 0
     private var refusals = 0
+    /// When the last subscription in force ended; `nil`: none ever was.
+    private var ceased: ContinuousClock.Instant?
+    /// Since when every dial has failed; `nil`: the last did not.
+    private var unreachableSince: ContinuousClock.Instant?
 
+    /// - Parameter prefix: draws what the names of one connection's subscriptions begin with: letters and
+    ///   digits that nobody guesses, at most 32.
     package init(
-        keys: [String], backlog: NostrBacklog, limits: NostrLimits, random: @escaping @Sendable () -> UInt64
+        keys: [String], backlog: NostrBacklog, limits: NostrLimits,
+        random: @escaping @Sendable () -> UInt64, prefix: @escaping @Sendable () -> String
     ) {
         self.keys = Set(keys)
         self.backlog = backlog
         self.limits = limits
         self.random = random
+        self.prefix = prefix
     }
 
     /// Whether the answer to an authentication is being waited for.
@@ -118,20 +152,48 @@ package struct RelayState: Sendable {
     // MARK: Coming and going
 
     private mutating func connected(_ now: ContinuousClock.Instant) -> [Action] {
-        connections += 1
-        session = Session()
+        session = Session(prefix: prefix())
+        unreachableSince = nil
         refusals = 0
         timers = [.greeting: now + (asksForProof ? limits.announcedGreeting : limits.greeting)]
         return [.note(.connected)]
     }
 
     private mutating func ended(_ code: WebSocketError.Code?, _ now: ContinuousClock.Instant) -> [Action] {
-        if let since = session?.liveSince, now - since >= limits.health { failures = 0 }
-        failures += 1
         let stood = session != nil
+        let steadyFor = session?.liveSince.map { now - $0 }
+        silenced(now)
         session = nil
-        timers = [.dial: now + wait(failures)]
+        if let steadyFor, steadyFor >= limits.health { failures = 0 }
+        timers = [.dial: now + redial(stood, steadyFor, now)]
         return [.note(stood ? .disconnected(code) : .unreachable(code))]
+    }
+
+    /// How long until the next dial. A relay that restarts is dialled about once a second, so that what it
+    /// hears next is heard by us; one that stays away, or takes connections and drops them, ever more seldom.
+    private mutating func redial(
+        _ stood: Bool, _ steadyFor: Duration?, _ now: ContinuousClock.Instant
+    ) -> Duration {
+        let isEager: Bool
+        if stood {
+            isEager = steadyFor.map { $0 >= limits.steady } ?? false
+        } else {
+            let since = unreachableSince ?? now
+            unreachableSince = since
+            isEager = now - since < limits.eager
+        }
+        if isEager {
+            let span = limits.eagerRedial / 2
+            return span + span * (Double(random() >> 11) / Double(1 << 53))
+        }
+        failures += 1
+        return wait(failures)
+    }
+
+    /// The subscription is no longer in force.
+    private mutating func silenced(_ now: ContinuousClock.Instant) {
+        if session?.liveSince != nil { ceased = ceased ?? now }
+        session?.liveSince = nil
     }
 
     private func wait(_ attempt: Int) -> Duration {
@@ -156,7 +218,8 @@ package struct RelayState: Sendable {
                 }
             case .endOfStored:
                 actions.append(.note(.endWithheld))
-                storedEnded(now)
+                actions += storedEnded(now)
+            case .page: actions += pagesEnded()
             case .listAnswer:
                 if session?.lists.isEmpty == false { actions.append(.note(.listUnanswered)) }
                 session?.lists = []
@@ -171,32 +234,71 @@ package struct RelayState: Sendable {
     private mutating func subscribe(_ now: ContinuousClock.Instant) -> [Action] {
         guard var session else { return [] }
         var actions: [Action] = []
+        if let page = session.page { actions.append(.unsubscribe(name: page.name)) }
         if let old = session.subscription { actions.append(.unsubscribe(name: old)) }
+        (session.page, session.pages) = (nil, 0)
+        (session.storedCount, session.oldestStored) = (0, nil)
+        timers[.page] = nil
+        // Between the end of one subscription and the beginning of the next a wrap may come.
+        if session.liveSince != nil { ceased = ceased ?? now }
         session.requests += 1
-        let name = "\(connections)-\(session.requests)"
+        let name = Self.name(session.prefix, session.requests)
         session.subscription = name
         session.hasEnded = false
         session.askedAt = now
+        session.away = ceased.map { now - $0 }
         timers[.subscription] = nil
         timers[.greeting] = nil
         timers[.endOfStored] = now + limits.endOfStored
-        actions.append(.subscribe(name: name))
+        actions.append(.subscribe(name: name, takesStored: backlog == .grace || session.away != nil))
         let publishes = session.requests == 1 || session.listNeedsProof
         session.listNeedsProof = false
         self.session = session
         return publishes ? actions + [.publishList] : actions
     }
 
-    private mutating func storedEnded(_ now: ContinuousClock.Instant) {
+    /// From here on events are live. What is stored beyond what the relay gives in one answer is asked for
+    /// page by page: wraps bear dates of two days, so that those that were missed are anywhere among them.
+    private mutating func storedEnded(_ now: ContinuousClock.Instant) -> [Action] {
         timers[.endOfStored] = nil
         session?.hasEnded = true
         if session?.liveSince == nil { session?.liveSince = now }
+        guard let session, let oldest = session.oldestStored, session.storedCount >= limits.fullPage else {
+            ceased = nil
+            return []
+        }
+        return page(until: oldest, now)
+    }
+
+    private mutating func page(until oldest: Int64, _ now: ContinuousClock.Instant) -> [Action] {
+        guard var session else { return [] }
+        session.pages += 1
+        session.requests += 1
+        let name = Self.name(session.prefix, session.requests)
+        session.page = Page(name: name, until: oldest, oldest: oldest)
+        timers[.page] = now + limits.endOfStored
+        self.session = session
+        return [.subscribePage(name: name, until: oldest)]
+    }
+
+    private mutating func pageEnded(_ page: Page, _ now: ContinuousClock.Instant) -> [Action] {
+        guard page.oldest < page.until, (session?.pages ?? 0) < limits.pages else { return pagesEnded() }
+        return [.unsubscribe(name: page.name)] + self.page(until: page.oldest, now)
+    }
+
+    private mutating func pagesEnded() -> [Action] {
+        timers[.page] = nil
+        ceased = nil
+        guard let page = session?.page else { return [] }
+        session?.page = nil
+        return [.unsubscribe(name: page.name)]
     }
 
     private mutating func closed(_ text: String, _ now: ContinuousClock.Instant) -> [Action] {
         session?.subscription = nil
-        session?.liveSince = nil
-        timers[.endOfStored] = nil
+        silenced(now)
+        session?.page = nil
+        (timers[.endOfStored], timers[.page]) = (nil, nil)
         let reason = NostrReason(text: text)
         let mayProve = session?.isProven == false
         if reason == .authRequired || reason == .restricted, mayProve, !isProving,
@@ -222,11 +324,15 @@ package struct RelayState: Sendable {
         case .event(let name, let event): return received(event, under: name, now)
         case .ok(let id, let isAccepted, let text): return answered(id, isAccepted, text, now)
         case .endOfStored(let name):
+            if let page = session?.page, name == page.name { return pageEnded(page, now) }
             guard name == session?.subscription else { return [] }
             guard session?.hasEnded == false else { return [] }
-            storedEnded(now)
-            return [.note(.listening)]
+            return [.note(.listening)] + storedEnded(now)
         case .closed(let name, let text):
+            if name == session?.page?.name {
+                session?.page = nil
+                return pagesEnded()
+            }
             return name == session?.subscription ? closed(text, now) : []
         case .notice: return [.note(.notice)] + (countsAsStray() ? [.hangUp] : [])
         case .challenge(let text): return challenged(text)
@@ -236,25 +342,44 @@ package struct RelayState: Sendable {
     private mutating func received(
         _ event: NostrEvent, under name: String, _ now: ContinuousClock.Instant
     ) -> [Action] {
-        guard let session, name == session.subscription else {
+        guard let session, name == session.subscription || name == session.page?.name else {
             // What was under way for a subscription of before is no lie.
             return isOutdated(name) ? [.note(.outdated)] : stray(.strangeSubscription)
         }
         guard event.kind == NostrKind.giftWrap,
             event.tags.contains(where: { $0.count > 1 && $0[0] == "p" && keys.contains($0[1]) })
         else { return stray(.wrongFilter) }
+        if let page = session.page, name == page.name {
+            self.session?.page?.oldest = min(page.oldest, event.createdAt)
+            timers[.page] = now + limits.endOfStored
+            return [stored(event, session)]
+        }
         if session.hasEnded { return [.deliver(event, .live)] }
         // A relay that is still at it withholds nothing: the rest of a long past must not count as live.
         if let asked = session.askedAt {
             timers[.endOfStored] = min(now + limits.endOfStored, asked + limits.storedEvents)
         }
-        return backlog == .grace ? [.deliver(event, .stored)] : [.note(.beforeEnd)]
+        if backlog == .grace || session.away != nil {
+            self.session?.storedCount += 1
+            self.session?.oldestStored = min(session.oldestStored ?? .max, event.createdAt)
+        }
+        return [stored(event, session)]
     }
 
+    private func stored(_ event: NostrEvent, _ session: Session) -> Action {
+        if backlog == .grace { return .deliver(event, .stored) }
+        return session.away.map { .deliver(event, .missed($0)) } ?? .note(.beforeEnd)
+    }
+
+    private static func name(_ prefix: String, _ request: Int) -> String { "\(prefix)-\(request)" }
+
+    /// Whether this connection asked under that name before it asked under the present one.
     private func isOutdated(_ name: String) -> Bool {
-        let parts = name.split(separator: "-", omittingEmptySubsequences: false)
-        guard parts.count == 2, Int(parts[0]) == connections, let number = Int(parts[1]) else { return false }
-        return (1..<(session?.requests ?? 1)).contains(number)
+        guard let session, name.hasPrefix(session.prefix + "-") else { return false }
+        guard let number = Int(name.dropFirst(session.prefix.count + 1)), number >= 1,
+            name == Self.name(session.prefix, number)
+        else { return false }
+        return number <= session.requests
     }
 
     private mutating func answered(

@@ -26,6 +26,9 @@ package final class NostrIngress: Service {
     private let group: any EventLoopGroup
     private let world: World
     private let limits: NostrLimits
+    private let selfTest: SelfTest
+    private let client: WebSocketClient
+    private let note: @Sendable (NostrRelay, RelayNote) -> Void
     private let changed = Bell()
     private let standing: Mutex<Standing>
 
@@ -57,16 +60,21 @@ package final class NostrIngress: Service {
         self.limits = limits
         let metrics = NostrMetrics(name, factory)
         self.metrics = metrics
-        let queue = WrapQueue(events: limits.queuedEvents, bytes: limits.queuedBytes)
+        let queue = WrapQueue(share: limits.share(among: plan.relays.count))
         self.queue = queue
         let share = WrapShare(of: name, membership, limits: limits)
         self.share = share
+        let selfTest = SelfTest(limits: limits, world: world)
+        self.selfTest = selfTest
+        self.client = client
+        let note: @Sendable (NostrRelay, RelayNote) -> Void = { relay, note in
+            metrics.count(note)
+            Self.log(note, of: relay, at: name, journal)
+        }
+        self.note = note
         around = InboxRelay.Surroundings(
-            client: client, queue: queue, limits: limits, world: world, document: document,
-            note: { relay, note in
-                metrics.count(note)
-                Self.log(note, of: relay, at: name, journal)
-            }, share: share, passedOver: { metrics.passedOver() })
+            client: client, queue: queue, limits: limits, world: world, document: document, note: note,
+            share: share, selfTest: selfTest, passedOver: { metrics.passedOver() })
         standing = Mutex(Standing(plan: plan, take: take))
         adopt(plan, take: take)
     }
@@ -96,6 +104,7 @@ package final class NostrIngress: Service {
             standing.take = take
             standing.listsDue = changesLists
             metrics.relays(standing.relays.count)
+            queue.setShare(limits.share(among: wanted.count))
             return gone
         }
         for relay in gone { relay.stop() }
@@ -140,8 +149,8 @@ package final class NostrIngress: Service {
             await withTaskCancellationHandler {
                 await withDiscardingTaskGroup { workers in
                     let loops = Array(group.makeIterator())
-                    for number in 0..<limits.workers {
-                        let executor = LoopExecutor(loops[number % loops.count])
+                    for number in 0..<max(1, min(limits.workers, loops.count)) {
+                        let executor = LoopExecutor(loops[number])
                         workers.addTask(executorPreference: executor) { await self.work() }
                     }
                     await self.listen()
@@ -158,6 +167,7 @@ package final class NostrIngress: Service {
     private func listen() async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.tick() }
+            group.addTask { await self.testRelays() }
             if share.isShared { group.addTask { await self.takeUp() } }
             await withDiscardingTaskGroup { links in
                 while let fresh = self.fresh() {
@@ -203,6 +213,30 @@ package final class NostrIngress: Service {
             metrics.waiting(queue.count)
             metrics.held(share.held)
             if !standing.withLock(\.isStopping) { share.listens(listening > 0) }
+        }
+    }
+
+    /// Publishes triggers to ourselves, as a stranger would, and looks whether they come.
+    private func testRelays() async {
+        var next = world.instant() + limits.firstSelfTest
+        while true {
+            // The sleep ends early only by cancellation, which ends the pool.
+            do { try await world.sleep(next) } catch { return }
+            next = world.instant() + limits.selfTestEvery
+            let (relays, plan) = standing.withLock { ($0.relays, $0.plan) }
+            // Of all processes that listen for this key one tests.
+            guard plan.testsItself, share.speaks, let key = plan.keys.first?.publicKey else { continue }
+            let publisher = NostrPublisher(client: client, proxy: plan.proxy, world: world)
+            await withDiscardingTaskGroup { tests in
+                for relay in relays where await relay.isListening {
+                    tests.addTask { [selfTest, note] in
+                        let outcome = await selfTest.run(
+                            relay.relay, share: relay.share, for: key, by: publisher)
+                        // Who is stopped meanwhile has nothing to say of it.
+                        if !Task.isCancelled { note(relay.relay, outcome) }
+                    }
+                }
+            }
         }
     }
 

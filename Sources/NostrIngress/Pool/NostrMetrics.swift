@@ -23,7 +23,9 @@ final class NostrMetrics: Sendable {
     private let held: Meter
     private let passed: Counter
     private let takenUp: Counter
-    private let events: [EventStanding: Counter]
+    private let live: Counter
+    private let stored: Counter
+    private let missed: Counter
 
     init(_ instance: ConfiguredName, _ factory: any MetricsFactory) {
         self.instance = instance
@@ -43,10 +45,18 @@ final class NostrMetrics: Sendable {
                 label: NostrMetric.events.rawValue, dimensions: [label, ("standing", standing)],
                 factory: factory)
         }
-        events = [.live: counter("live"), .stored: counter("stored")]
+        live = counter("live")
+        stored = counter("stored")
+        missed = counter("missed")
     }
 
-    func taken(_ standing: EventStanding) { events[standing]?.increment() }
+    func taken(_ standing: EventStanding) {
+        switch standing {
+        case .live: live.increment()
+        case .stored: stored.increment()
+        case .missed: missed.increment()
+        }
+    }
     func relays(_ count: Int) { configured.set(count) }
     func waiting(_ count: Int) { queued.set(count) }
     func held(_ count: Int) { held.set(count) }

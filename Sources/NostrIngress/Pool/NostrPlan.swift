@@ -27,10 +27,14 @@ package struct NostrPlan: Sendable {
     package var backlog: NostrBacklog
     /// Through which every relay is reached, by name; each connection has credentials of its own.
     package var proxy: SOCKS5Proxy?
+    /// Whether relays are tested with triggers of our own.
+    package var testsItself: Bool
 
     package init(
-        relays: [NostrRelay], keys: [Secp256k1KeyPair], backlog: NostrBacklog, proxy: SOCKS5Proxy? = nil
+        relays: [NostrRelay], keys: [Secp256k1KeyPair], backlog: NostrBacklog, proxy: SOCKS5Proxy? = nil,
+        testsItself: Bool = false
     ) {
+        self.testsItself = testsItself
         self.relays = relays
         self.keys = keys
         self.backlog = backlog

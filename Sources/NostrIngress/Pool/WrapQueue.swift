@@ -5,7 +5,8 @@ import Synchronization
 /// Events that wait to be opened, a share for each relay. They are handed out round robin over relays, so a
 /// flood of one relay delays another's by one event for each relay, and no more.
 ///
-/// A share is bounded by count and by bytes; who finds its own full waits, and then its socket is not read.
+/// A share is bounded by the bytes that its events take; who finds its own full waits, and then its socket
+/// is not read.
 package final class WrapQueue: Sendable {
     package struct Item: Sendable {
         package let event: NostrEvent
@@ -17,6 +18,16 @@ package final class WrapQueue: Sendable {
             self.event = event
             self.standing = standing
             self.relay = relay
+        }
+
+        /// What it takes of memory, or somewhat more: its texts, and what holds them.
+        package var size: Int {
+            var bytes = 512 + event.content.count
+            for tag in event.tags {
+                bytes += 64
+                for value in tag { bytes += 32 + value.utf8.count }
+            }
+            return bytes
         }
     }
 
@@ -33,8 +44,9 @@ package final class WrapQueue: Sendable {
         mutating func pop() -> Item {
             let item = items[head]
             head += 1
-            bytes -= item.event.content.count
-            if head == items.count || head >= 64 {
+            bytes -= item.size
+            // Moved seldom, and at most as many as were taken since.
+            if head == items.count || (head >= 64 && head * 2 >= items.count) {
                 items.removeFirst(head)
                 head = 0
             }
@@ -43,6 +55,8 @@ package final class WrapQueue: Sendable {
     }
 
     private struct State {
+        /// Bytes of one relay's share.
+        var limit: Int
         var shares: [Int: Share] = [:]
         /// Relays with something to take, in their turn.
         var turns: [Int] = []
@@ -52,13 +66,22 @@ package final class WrapQueue: Sendable {
         var count = 0
     }
 
-    private let limitEvents: Int
-    private let limitBytes: Int
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
-    package init(events: Int, bytes: Int) {
-        limitEvents = max(1, events)
-        limitBytes = bytes
+    /// - Parameter share: bytes of one relay's events that wait.
+    package init(share: Int) {
+        state = Mutex(State(limit: share))
+    }
+
+    /// Another share for each relay. What waits already stays.
+    package func setShare(_ bytes: Int) {
+        let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            state.limit = bytes
+            let waiting = state.shares.values.compactMap(\.putter)
+            for relay in state.shares.keys { state.shares[relay]?.putter = nil }
+            return waiting
+        }
+        for one in waiting { one.resume() }
     }
 
     package var count: Int { state.withLock(\.count) }
@@ -107,10 +130,10 @@ package final class WrapQueue: Sendable {
     private func offer(_ item: Item) -> Offer {
         let (offer, taker) = state.withLock { state -> (Offer, CheckedContinuation<Void, Never>?) in
             guard !state.isClosed else { return (.closed, nil) }
-            let size = item.event.content.count
+            let size = item.size
             let (count, bytes) = state.shares[item.relay].map { ($0.count, $0.bytes) } ?? (0, 0)
             // One event fits always, or a large one would wait for ever.
-            guard count == 0 || count < limitEvents && bytes + size <= limitBytes else { return (.full, nil) }
+            guard count == 0 || bytes + size <= state.limit else { return (.full, nil) }
             if count == 0 { state.turns.append(item.relay) }
             state.shares[item.relay, default: Share()].items.append(item)
             state.shares[item.relay]?.bytes += size

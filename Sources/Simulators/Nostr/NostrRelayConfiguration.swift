@@ -73,6 +73,10 @@ public struct NostrRelayKnobs: Sendable, Equatable {
     public var refusesEvents: NostrReason?
     /// Every request is closed with this word.
     public var refusesRequests: NostrReason?
+    /// An event is said on connecting, before anybody has asked for one, under a name that nobody gave.
+    public var speaksFirst = false
+    /// Events are taken and kept, and handed to nobody whose subscription stands.
+    public var spreadsNothing = false
     /// Nothing that a client says is answered, and nothing is sent. PINGs are answered still.
     public var isSilent = false
     public var ignoresPing = false

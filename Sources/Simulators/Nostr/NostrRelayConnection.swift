@@ -67,6 +67,9 @@ final class NostrRelayConnection: WebSocketUser, @unchecked Sendable {
         self.link = link
         let knobs = hub.knobs
         link.answersPings = !knobs.ignoresPing
+        if knobs.speaksFirst, let event = hub.stored.first {
+            say(.event(subscription: "1-1", event), knobs)
+        }
         if knobs.authentication == .onConnect { sendChallenge(knobs) }
     }
 

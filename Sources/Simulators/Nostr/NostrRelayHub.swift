@@ -75,6 +75,7 @@ final class NostrRelayHub: Sendable {
 
     /// Passes an event on to every connection, which judges by itself whether somebody asked for it.
     func spread(_ event: NostrEvent, text: ByteBuffer) {
+        guard !knobs.spreadsNothing else { return }
         for connection in connections { connection.offer(event, text: text) }
     }
 

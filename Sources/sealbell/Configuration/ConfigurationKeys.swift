@@ -15,6 +15,7 @@ enum ConfigurationKeys {
     static let zulip = ["protocol", "apps", "fcm_app", "keys", "sign_up", "hosts", "mx_lookup"]
     static let marmot = [
         "protocol", "apps", "bundle", "key_file", "old_key_files", "relays", "formats", "mode", "backlog",
+        "wake_pause", "content_memory", "cpu_percent", "author_per_minute", "self_test",
         "proxy", "ca"
     ]
     static let limits = ["outbox", "pushes_per_minute", "connections"]

@@ -23,7 +23,16 @@ extension ConfigurationReader {
         let marmot = MarmotInstanceConfiguration(
             bundle: bundle, keyFile: key ?? "", oldKeyFiles: old, relays: relays, formats: formats(cursor),
             mode: cursor.choice("mode", default: MarmotInstanceConfiguration.Mode.silent),
-            backlog: cursor.choice("backlog", default: NostrBacklog.live), proxy: proxy,
+            backlog: cursor.choice("backlog", default: NostrBacklog.live),
+            wakePause: cursor.number(
+                "wake_pause", in: 0...Self.longestSpan, default: Int(MarmotLimits.devicePause.components.seconds)),
+            contentMemory: cursor.number(
+                "content_memory", in: 0...Self.longestSpan,
+                default: Int(MarmotLimits.contentReplaySpan.components.seconds)),
+            cpuPercent: cursor.number("cpu_percent", in: 1...100, default: MarmotLimits.cpuPercent),
+            authorPerMinute: cursor.number(
+                "author_per_minute", in: 0...60_000, default: MarmotBudgets().sender.perMinute),
+            selfTest: cursor.flag("self_test", default: true), proxy: proxy,
             caFile: cursor.file("ca", .authority))
         guard key != nil, !apps.isEmpty else { return nil }
         return InstanceConfiguration(name: name, kind: .marmot(marmot), apps: apps)
@@ -97,6 +106,8 @@ extension ConfigurationReader {
         }
     }
 
+    /// A device that is woken once an hour is as good as never woken.
+    private static let longestSpan = 3_600
     /// What clients take from a relay list.
     private static let relayBytes = MarmotLimits.relayURLBytes
 

@@ -254,6 +254,16 @@ struct MarmotInstanceConfiguration: Sendable, Hashable {
     var formats: Set<TokenFormat>
     var mode: Mode
     var backlog: NostrBacklog
+    /// Seconds between two wakes of a device; 0: none.
+    var wakePause: Int
+    /// Seconds for which a `push-v1` content is held.
+    var contentMemory: Int
+    /// Percent of one core for what strangers send.
+    var cpuPercent: Int
+    /// Triggers of one author in a minute; 0: no limit.
+    var authorPerMinute: Int
+    /// Whether relays are tested with triggers of our own.
+    var selfTest: Bool
     /// Through which the relays are reached, by name.
     var proxy: SOCKSAddress?
     /// PEM file of the authority to trust instead of the system's.

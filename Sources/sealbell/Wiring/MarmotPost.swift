@@ -38,11 +38,25 @@ final class MarmotPost: Sendable {
             serving.formats = marmot.formats
             serving.relays = max(1, marmot.relays.count)
             serving.backlog = marmot.backlog == .live ? .liveOnly : .grace(MarmotLimits.backlogGrace)
+            serving.pause = .seconds(marmot.wakePause)
+            serving.contentSpan = .seconds(marmot.contentMemory)
+            serving.budgets.everything = MarmotBudgets.everything(
+                cpuPercent: marmot.cpuPercent, of: Self.attempt)
+            serving.budgets.sender = MarmotBudgets.sender(perMinute: marmot.authorPerMinute)
             // What was seen before a reload is not new after it.
             relay = MarmotRelay(serving, replacing: old?.relay, world: around.world)
         } catch {
             throw CommandFailure(.configuration, "instances.\(instance.name.text): \(error.sentence)")
         }
+    }
+
+    /// What an attempt at a token costs here, measured once.
+    private static let attempt = AttemptCost.measure(.live)
+
+    /// Forgets what is over.
+    func forget() {
+        relay.forget()
+        remembered.set(relay.remembered)
     }
 
     private static func wake(_ mode: MarmotInstanceConfiguration.Mode) throws(MarmotError) -> MarmotWake {
@@ -63,8 +77,7 @@ final class MarmotPost: Sendable {
     private func receive(_ event: NostrEvent, _ standing: EventStanding, _ index: Int) async {
         do throws(MarmotError) {
             let verdict = try await relay.receive(
-                MarmotInbound(
-                    event, relay: index, arrival: standing == .live ? .live : .stored, members: members()))
+                MarmotInbound(event, relay: index, arrival: standing.arrival, members: members()))
             let admission = intake.admit(verdict, instance: name)
             count(admission.withoutRoom > 0 && admission.owed == 0 ? "no-room" : "taken")
             for note in verdict.notes { notes.count(note.code, note.count) }
@@ -79,5 +92,15 @@ final class MarmotPost: Sendable {
             label: "sealbell_marmot_wraps_total",
             dimensions: [("instance", name.text), ("outcome", outcome)], factory: metrics
         ).increment()
+    }
+}
+
+extension EventStanding {
+    fileprivate var arrival: MarmotInbound.Arrival {
+        switch self {
+        case .live: .live
+        case .stored: .stored
+        case .missed(let away): .missed(away)
+        }
     }
 }

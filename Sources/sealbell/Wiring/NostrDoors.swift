@@ -92,7 +92,8 @@ final class NostrDoors: Service {
             let proxy = marmot.proxy.map { SOCKS5Proxy(host: $0.host, port: $0.port) }
             return Plan(
                 name: instance.name,
-                plan: NostrPlan(relays: relays, keys: keys, backlog: marmot.backlog, proxy: proxy),
+                plan: NostrPlan(relays: relays, keys: keys, backlog: marmot.backlog, proxy: proxy,
+                    testsItself: marmot.selfTest),
                 post: post, certificates: certificates, client: client)
         } catch {
             throw CommandFailure(.configuration, "instances.\(instance.name.text): \(error.sentence)")
@@ -155,14 +156,10 @@ final class NostrDoors: Service {
     func run() async throws {
         await withGracefulShutdownHandler {
             await withTaskCancellationHandler {
-                await withDiscardingTaskGroup { doors in
-                    while let fresh = self.fresh() {
-                        for ingress in fresh {
-                            // It throws nothing; the protocol's word is wider than what it does.
-                            doors.addTask { try? await ingress.run() }
-                        }
-                        await self.changed.waitThroughCancellation()
-                    }
+                await withTaskGroup(of: Void.self) { group in
+                    group.addTask { await self.sweep() }
+                    await self.listen()
+                    group.cancelAll()
                 }
             } onCancel: {
                 self.stop()
@@ -171,6 +168,31 @@ final class NostrDoors: Service {
             self.stop()
         }
     }
+
+    private func listen() async {
+        await withDiscardingTaskGroup { doors in
+            while let fresh = self.fresh() {
+                for ingress in fresh {
+                    // It throws nothing; the protocol's word is wider than what it does.
+                    doors.addTask { try? await ingress.run() }
+                }
+                await changed.waitThroughCancellation()
+            }
+        }
+    }
+
+    /// What roles remember goes when it is over, at a server that hears nothing too.
+    private func sweep() async {
+        while true {
+            // The sleep ends early only by cancellation, which ends the doors.
+            do { try await around.world.sleep(around.world.instant() + Self.sweepEvery) } catch { return }
+            let posts = state.withLock { $0.entries.values.map(\.post) }
+            for post in posts { post.forget() }
+        }
+    }
+
+    /// The least span that anything is remembered for, and some tables' worth in an hour.
+    private static let sweepEvery = Duration.seconds(60)
 
     private func stop() {
         let all = state.withLock { state in

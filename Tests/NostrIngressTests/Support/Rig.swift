@@ -32,8 +32,11 @@ final class Rig: Sendable {
     private let group = MultiThreadedEventLoopGroup.singleton
 
     /// Relays without TLS on free ports.
-    init(relays count: Int = 1, _ knobs: (inout NostrRelayKnobs) -> Void = { _ in }) async throws {
-        var configuration = NostrRelayConfiguration()
+    init(
+        _ configuration: NostrRelayConfiguration = NostrRelayConfiguration(), relays count: Int = 1,
+        _ knobs: (inout NostrRelayKnobs) -> Void = { _ in }
+    ) async throws {
+        var configuration = configuration
         configuration.isSecure = false
         knobs(&configuration.knobs)
         key = .generate(.live)
@@ -55,11 +58,13 @@ final class Rig: Sendable {
     }
 
     func plan(
-        _ relays: [Int]? = nil, keys: [Secp256k1KeyPair]? = nil, backlog: NostrBacklog = .live
+        _ relays: [Int]? = nil, keys: [Secp256k1KeyPair]? = nil, backlog: NostrBacklog = .live,
+        testsItself: Bool = false
     ) throws -> NostrPlan {
         let urls = (relays ?? Array(self.relays.indices)).compactMap { self.relays[$0].url }
         return NostrPlan(
-            relays: try urls.map { try NostrRelay($0) }, keys: keys ?? [key], backlog: backlog)
+            relays: try urls.map { try NostrRelay($0) }, keys: keys ?? [key], backlog: backlog,
+            testsItself: testsItself)
     }
 
     /// Spans short enough for a test, none that a loaded machine would trip over.
@@ -70,6 +75,7 @@ final class Rig: Sendable {
         limits.endOfStored = .seconds(600)
         limits.listAnswer = .seconds(600)
         limits.greeting = .milliseconds(100)
+        limits.eagerRedial = .milliseconds(100)
         limits.backoff = Backoff(base: .milliseconds(50), cap: .milliseconds(200), floorCap: .zero)
         return limits
     }
@@ -126,9 +132,11 @@ final class Rig: Sendable {
     }
 
     /// A wrap that a relay passes on; it opens for nobody.
-    func wrap(to key: XOnlyKey? = nil, kind: Int = NostrKind.giftWrap, bytes: Int = 100) -> NostrEvent {
+    func wrap(
+        to key: XOnlyKey? = nil, kind: Int = NostrKind.giftWrap, bytes: Int = 100, createdAt: Int64? = nil
+    ) -> NostrEvent {
         .signed(
-            kind: kind, createdAt: World.live.now().seconds, tags: [["p", (key ?? self.key.publicKey).hex]],
+            kind: kind, createdAt: createdAt ?? World.live.now().seconds, tags: [["p", (key ?? self.key.publicKey).hex]],
             content: Secret([UInt8](repeating: 0x61, count: bytes)), by: .generate(.live),
             auxiliary: World.live.randomBytes(32))
     }

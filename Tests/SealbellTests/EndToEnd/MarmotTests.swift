@@ -57,7 +57,7 @@ struct MarmotTests {
                 let first = try await wokenByApple.next("a delivery")
                 #expect(String(decoding: first.body, as: UTF8.self) == #"{"aps":{"content-available":1}}"#)
                 #expect(first.topic == "org.acme.chat" && first.pushType == .background)
-                #expect(first.priority == 5 && first.collapseID == nil)
+                #expect(first.priority == 5 && first.collapseID == "wake")
                 let second = try JSONValue.parse(await wokenByGoogle.next("a delivery").body)
                 #expect(second["message"]?["data"]?["content_available"]?.string == "true")
                 #expect(second["message"]?["android"]?["priority"]?.string?.lowercased() == "high")

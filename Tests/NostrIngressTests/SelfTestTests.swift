@@ -1,0 +1,56 @@
+import MarmotPush
+import NostrIngress
+import Primitives
+import PushModel
+import PushTesting
+import Simulators
+import Testing
+
+@Suite("Relays that are tested with a trigger of our own", .timeLimit(.minutes(30)))
+struct SelfTestTests {
+    private static var limits: NostrLimits {
+        var limits = Rig.limits
+        limits.firstSelfTest = .milliseconds(10)
+        limits.selfTestEvery = .milliseconds(100)
+        limits.selfTestSpan = .seconds(600)
+        return limits
+    }
+
+    @Test("A trigger to ourselves comes back through each relay, is swallowed, and looks like any other")
+    func passed() async throws {
+        let rig = try await Rig(relays: 2)
+        let ingress = try rig.ingress(try rig.plan(testsItself: true), limits: Self.limits)
+        try await rig.run(ingress) {
+            try await rig.listening(2)
+            for _ in 0..<2 {
+                _ = try await rig.journal.next("a test that passed") { $0 == "self-test-passed" }
+            }
+            let wraps = rig.relays[0].events.filter { $0.kind == NostrKind.giftWrap }
+            let wrap = try #require(wraps.first)
+            #expect(wrap.tags == [["p", rig.key.publicKey.hex]] && wrap.isSigned)
+            let opened = try GiftWrap.unwrap(wrap, with: rig.key)
+            #expect(try TriggerContent(reading: opened.event).format == .pushV1)
+            #expect(Set(wraps.map(\.pubkey)).count == wraps.count)
+            let good = rig.wrap()
+            rig.relays[1].inject(good)
+            // The only thing that is taken in.
+            #expect(try await rig.taken.next("an event taken in").event.id == good.id)
+        }
+    }
+
+    @Test("A relay that takes nothing of strangers is named, and so is one that hands nothing out")
+    func refusedAndLost() async throws {
+        let rig = try await Rig { $0.refusesEvents = .blocked }
+        let ingress = try rig.ingress(try rig.plan(testsItself: true), limits: Self.limits)
+        try await rig.run(ingress) {
+            _ = try await rig.journal.next("a test that was refused") { $0 == "self-test-refused" }
+        }
+        let mute = try await Rig { $0.spreadsNothing = true }
+        var limits = Self.limits
+        limits.selfTestSpan = .milliseconds(300)
+        let other = try mute.ingress(try mute.plan(testsItself: true), limits: limits)
+        try await mute.run(other) {
+            _ = try await mute.journal.next("a test that was lost") { $0 == "self-test-lost" }
+        }
+    }
+}
