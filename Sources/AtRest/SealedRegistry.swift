@@ -50,6 +50,11 @@ extension SealedStore: Registry {
         return keys.count
     }
 
+    package func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
+        guard !owners.isEmpty else { return [] }
+        return try await engine.tally(owners.map(digests.digest))
+    }
+
     package var clock: DoubtedClock? { doubted }
 
     /// With the changes that follow from them: whoever is forgotten, or has expired, takes along what was

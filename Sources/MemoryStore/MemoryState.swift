@@ -85,6 +85,16 @@ struct MemoryState {
 
     mutating func forget(_ owner: Digest16, _ limit: Int) -> Int { remove(limit) { $0.owner == owner } }
 
+    func tally(_ owners: [Digest16]) -> [RecordTally] {
+        var tallies: [Digest16: RecordTally] = [:]
+        for owner in owners { tallies[owner] = RecordTally.none }
+        for record in records.values {
+            guard let owner = record.owner, let so = tallies[owner] else { continue }
+            tallies[owner] = so + RecordTally(records: 1, bytes: record.body.count)
+        }
+        return owners.map { tallies[$0] ?? .none }
+    }
+
     private mutating func remove(_ limit: Int, _ isGone: (StoredRecord) -> Bool) -> Int {
         var keys: [Digest16] = []
         for record in records.values where isGone(record) && keys.count < limit { keys.append(record.key) }

@@ -442,6 +442,15 @@ enum PostgresSQL {
         """
     }
 
+    /// A row for each owner, in order. $1 owners.
+    static let tally = Statement(
+        85,
+        """
+        SELECT t.records, t.bytes FROM unnest($1::uuid[]) WITH ORDINALITY AS o(owner, place)
+        CROSS JOIN LATERAL (SELECT count(*)::int8 AS records, COALESCE(sum(octet_length(r.body)), 0)::int8
+            AS bytes FROM records r WHERE r.owner = o.owner) t ORDER BY o.place
+        """)
+
     /// Whoever changes records holds this row until the commit. So revisions are committed in the order in
     /// which they are given, and a reader that has seen one will not find a lower one later; and a condition
     /// that was judged still holds when the change is made.

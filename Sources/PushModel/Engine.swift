@@ -136,6 +136,8 @@ package protocol Engine: Sendable {
     /// Also takes what stands in ``Space/retired``, as much again.
     func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int
     func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int
+    /// One answer for each owner, in order.
+    func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally]
 
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime

@@ -106,6 +106,24 @@ package enum Change: Sendable {
     case delete(RecordKey, if: Condition)
 }
 
+/// What some records amount to.
+package struct RecordTally: Sendable, Hashable {
+    package var records: Int
+    /// Of their sealed bodies.
+    package var bytes: Int
+
+    package static let none = RecordTally(records: 0, bytes: 0)
+
+    package init(records: Int, bytes: Int) {
+        self.records = records
+        self.bytes = bytes
+    }
+
+    package static func + (left: RecordTally, right: RecordTally) -> RecordTally {
+        RecordTally(records: left.records + right.records, bytes: left.bytes + right.bytes)
+    }
+}
+
 /// Which records to page.
 package enum RecordIndex: Sendable {
     case space(Space)

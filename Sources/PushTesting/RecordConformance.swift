@@ -15,6 +15,7 @@ package enum EngineConformance {
             ConformanceCase("a record past its expiry is none, and purge takes a bounded number", expiry),
             ConformanceCase("an expired record stays 42 days, and may be put anew before", expiredLife),
             ConformanceCase("an owner's records are forgotten, expired ones too", forgottenOwner),
+            ConformanceCase("an owner's records are counted with what they take, expired ones too", tallies),
             ConformanceCase("one dead address ends its older registrations only", deadAddress),
             ConformanceCase("a setting is written once", settings)
         ]
@@ -204,6 +205,30 @@ package enum EngineConformance {
         try expect(try await engine.forget(owner: owner, limit: 2) == 0, "and ends")
         let left = try await engine.find((1...5).map { Samples.digest($0) }, now: now)
         try expect(left.map { $0 != nil } == [false, false, false, true, true], "others stay")
+    }
+
+    private static func tallies(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let now = rig.clock.now
+        let records = [
+            Samples.record(1, owner: 50), Samples.record(2, owner: 50), Samples.record(3, owner: 51),
+            Samples.record(4)
+        ]
+        _ = try await engine.apply(records.map { .put($0, if: .any) }, now: now)
+        let owners = [51, 99, 50, 51].map { Samples.digest($0) }
+        func bytes(_ numbers: UInt64...) async throws -> Int {
+            try await engine.find(numbers.map { Samples.digest($0) }, now: now)
+                .reduce(0) { $0 + ($1?.body.count ?? 0) }
+        }
+        let before = try await engine.tally(owners)
+        try expect(before.map(\.records) == [1, 0, 2, 1], "one answer for each, in order")
+        try expect(before[1] == .none, "nobody has nothing")
+        try expect(try await before[2].bytes == bytes(1, 2) && before[2].bytes > 0, "the bodies' bytes")
+        _ = try await engine.apply([.expire(Samples.digest(2), at: now, if: .any)], now: now)
+        let after = try await engine.tally(owners)
+        try expect(after[2].records == 2, "an expired one still stands there")
+        try expect(try await after[2].bytes == bytes(1), "and takes nothing any more")
+        try expect(try await engine.tally([]).isEmpty, "of none none")
     }
 
     private static func deadAddress(_ rig: EngineRig) async throws {

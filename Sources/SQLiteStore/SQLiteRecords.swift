@@ -86,6 +86,18 @@ enum SQLiteRecords {
         return records
     }
 
+    /// Of each owner in turn, by the index of owners; the length of a body is read without the body.
+    static func tally(_ owners: [Digest16], _ db: Database) throws -> [RecordTally] {
+        try owners.map { owner in
+            var sql = try SQL(
+                db, "SELECT count(*), COALESCE(sum(length(body)), 0) FROM records WHERE owner = ?")
+            sql.bind(owner)
+            defer { sql.finish() }
+            guard try sql.step() else { return .none }
+            return RecordTally(records: Int(sql.int(0)), bytes: Int(sql.int(1)))
+        }
+    }
+
     /// The columns of one row, as ``columns`` has them.
     static func record(_ sql: SQL) throws -> StoredRecord {
         guard let key = try sql.digest(0) else { throw StoreError(.corrupt) }

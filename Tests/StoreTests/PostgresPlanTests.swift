@@ -20,7 +20,7 @@ struct PostgresPlanTests {
         (PostgresSQL.expireAddress, 5, "records_by_address"), (PostgresSQL.purge, 2, "records_by_expiry"),
         (PostgresSQL.forget, 2, "records_by_owner"), (PostgresSQL.pageSpace, 4, "records_by_space"),
         (PostgresSQL.pageOwner, 4, "records_by_owner"), (PostgresSQL.pageAddress, 4, "records_by_address"),
-        (PostgresSQL.owed, 1, "outbox_pkey"), (PostgresSQL.oldest, 1, "outbox_pkey")
+        (PostgresSQL.tally, 1, "records_by_owner"), (PostgresSQL.owed, 1, "outbox_pkey"), (PostgresSQL.oldest, 1, "outbox_pkey")
     ]
 
     private static let cut = "=== plan"
