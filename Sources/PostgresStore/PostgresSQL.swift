@@ -507,23 +507,6 @@ enum PostgresSQL {
         SELECT refused FROM verdict
         """)
 
-    /// $1 address, $2 at, $3 not touched after, $4 life of an expired record in milliseconds, $5 at most.
-    static let expireAddress = Statement(
-        36,
-        """
-        WITH found AS MATERIALIZED (
-            SELECT r.key, row_number() OVER (ORDER BY r.revision) AS turn FROM records r
-            WHERE r.address = $1 AND r.state = 0 AND r.touched_at <= $3 LIMIT $5
-        ), head AS (
-            UPDATE heads SET revision = revision + (SELECT count(*) FROM found) WHERE name = 'records'
-            RETURNING revision
-        )
-        UPDATE records r SET state = 1, state_at = $2, body = ''::bytea,
-        expires_at = least(r.expires_at, $2::int8 + $4::int8),
-        revision = h.revision - (SELECT count(*) FROM found) + f.turn
-        FROM found f, head h WHERE \(each("r.key", "f.key"))
-        """)
-
     /// $1 before, $2 at most.
     static let purge = Statement(
         37,

@@ -32,7 +32,6 @@ package struct StoredRecord: Sendable, Hashable {
 package enum StoredChange: Sendable, Hashable {
     case put(StoredRecord, if: Condition)
     case expire(Digest16, at: UnixTime, if: Condition)
-    case expireAddress(Digest16, at: UnixTime, notTouchedAfter: UnixTime)
     case delete(Digest16, if: Condition)
     /// Deletes all records that name one of these in their `address`: what went with a registration.
     case deleteBeside([Digest16])

@@ -102,7 +102,6 @@ package enum Change: Sendable {
     case expire(RecordKey, at: UnixTime, if: Condition)
     /// The same by the digest that an owed push carries; only the store knows such digests.
     case expireStored(Digest16, at: UnixTime, notTouchedAfter: UnixTime)
-    case expireAddress(RecordKey, at: UnixTime, notTouchedAfter: UnixTime)
     case delete(RecordKey, if: Condition)
 }
 

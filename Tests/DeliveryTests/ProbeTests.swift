@@ -86,7 +86,7 @@ struct ProbeTests {
         }
     }
 
-    @Test("The first probe is a push to somebody who was lately reached, whatever its class and who else waits")
+    @Test("The first probe is for somebody who was lately reached, whatever its class and who else waits")
     func known() async throws {
         let provider = ScriptedProvider(Names.fcm) { push in
             push.address.hasPrefix("bad") ? .badDeviceToken : .accepted

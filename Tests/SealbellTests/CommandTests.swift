@@ -65,7 +65,7 @@ struct CommandTests {
         }
     }
 
-    @Test("Options that lose pushes are refused where a push service could be reached, before anything starts")
+    @Test("Options that lose pushes are refused where a push service could be reached, before any start")
     func danger() async throws {
         let folder = try sound()
         for option in ["--danger-volatile-store", "--danger-synchronous-normal"] {

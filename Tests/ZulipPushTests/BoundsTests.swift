@@ -89,7 +89,9 @@ struct BoundsTests {
         #expect(await bench.reportRealms([RelayBench.realm, realm(1)], by: RelayBench.server).status == 200)
         #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
         #expect(await bench.reportRealms([realm(2)], by: Self.other).status == 200)
-        func status(_ token: Int, _ realm: String, by server: String = RelayBench.server) async throws -> Int {
+        func status(
+            _ token: Int, _ realm: String, by server: String = RelayBench.server
+        ) async throws -> Int {
             try await bench.ask(toRegister: "token \(token)", realm: realm, by: server).status
         }
         for token in 1...3 { #expect(try await status(token, RelayBench.realm) == 200) }
@@ -127,7 +129,8 @@ struct BoundsTests {
         let bench = try await RelayBench(now: Self.now, bounds: bounds)
         #expect(try await bench.ask(toRegister: "token 1").status == 200)
         let tenancy = ZulipTenancy(
-            try #require(UUIDText(RelayBench.realm)), of: try #require(UUIDText(RelayBench.server)), .byServer)
+            try #require(UUIDText(RelayBench.realm)), of: try #require(UUIDText(RelayBench.server)),
+            .byServer)
         let others = (1...6).map { number in
             Change.put(
                 Record(

@@ -16,7 +16,8 @@ struct LeavingTests {
     private func known(_ bench: RelayBench) async throws -> [UInt8] {
         var bytes: [UInt8] = []
         let rooms = [
-            "server", "host", "name", "realm", "device", "challenge", "invitation", "leaving", "vacated", "old-key"
+            "server", "host", "name", "realm", "device", "challenge", "invitation", "leaving", "vacated",
+            "old-key"
         ]
         for room in rooms {
             let space = Space(text: "\(TestRelay.instance.text)/\(room)")
