@@ -24,8 +24,11 @@ package struct RowCheck: Sendable {
     /// `nil` for a sound one. An expired record has no body any more.
     package func fault(of record: StoredRecord) -> Fault? {
         if case .expired = record.state, record.body.isEmpty { return nil }
-        let place = SealedStore.place(record.space, record.key)
-        return check(record.body, place) { bytes in
+        let opened: Result<Secret, Sealer.Fault>
+        do throws(Sealer.Fault) {
+            opened = .success(try SealedStore.open(record, with: sealer).body)
+        } catch { opened = .failure(error) }
+        return check(record.body, opened) { bytes in
             guard let content = StoredCodec.readRecord(bytes) else { return false }
             // A body begins with its own names, so it tells whether it stands under them.
             guard Space(text: record.space).keepsNames else { return content.name.count == 0 }
@@ -35,18 +38,17 @@ package struct RowCheck: Sendable {
 
     /// `nil` for a sound one.
     package func fault(of push: StoredPush) -> Fault? {
-        let place = SealedStore.withPlace(push) { Array($0) }
-        return check(push.sealed, place) { StoredCodec.readPush($0) != nil }
-    }
-
-    private func check(
-        _ sealed: [UInt8], _ place: [UInt8], _ reads: (UnsafeRawBufferPointer) -> Bool
-    ) -> Fault? {
-        let opened = place.withUnsafeBytes { place -> Result<Secret, Sealer.Fault> in
-            do throws(Sealer.Fault) { return .success(try sealer.open(sealed, with: place)) } catch {
+        let opened = SealedStore.withPlace(push) { place -> Result<Secret, Sealer.Fault> in
+            do throws(Sealer.Fault) { return .success(try sealer.open(push.sealed, with: place)) } catch {
                 return .failure(error)
             }
         }
+        return check(push.sealed, opened) { StoredCodec.readPush($0) != nil }
+    }
+
+    private func check(
+        _ sealed: [UInt8], _ opened: Result<Secret, Sealer.Fault>, _ reads: (UnsafeRawBufferPointer) -> Bool
+    ) -> Fault? {
         switch opened {
         case .success(let plain): return plain.reveal(reads) ? nil : .doesNotRead
         case .failure(.unknownKey): return .unknownKey(Sealer.number(of: sealed) ?? 0)

@@ -228,8 +228,8 @@ package final class SealKeyRotation: Sendable {
     private func renewed(_ record: StoredRecord, _ number: UInt32) -> Resealed? {
         // An expired record has forgotten its body.
         guard !record.body.isEmpty else { return nil }
-        let place = SealedStore.place(record.space, record.key)
-        return anew(record.body, number, place).map { body in
+        let (now, before) = (SealedStore.place(of: record), SealedStore.earlierPlace(of: record))
+        return anew(record.body, number, now, before).map { body in
             .record(record.key, revision: record.revision, body: body)
         }
     }
@@ -241,16 +241,23 @@ package final class SealKeyRotation: Sendable {
         }
     }
 
-    private func anew(_ sealed: [UInt8], _ number: UInt32, _ place: [UInt8]) -> [UInt8]? {
+    /// - Parameter before: what an earlier version bound it to, where that is something else.
+    private func anew(
+        _ sealed: [UInt8], _ number: UInt32, _ place: [UInt8], _ before: [UInt8]? = nil
+    ) -> [UInt8]? {
         guard Sealer.number(of: sealed) != number else { return nil }
-        do {
-            return try place.withUnsafeBytes { place throws(Sealer.Fault) in
-                try store.sealer.sealAnew(sealed, with: place)
+        for opening in [place, before] {
+            guard let opening else { continue }
+            let renewed = opening.withUnsafeBytes { opening in
+                place.withUnsafeBytes { place in
+                    // Tried in the other way, or counted below.
+                    try? store.sealer.sealAnew(sealed, openedWith: opening, with: place)
+                }
             }
-        } catch {
-            note { $0.unopened += 1 }
-            return nil
+            if let renewed { return renewed }
         }
+        note { $0.unopened += 1 }
+        return nil
     }
 
     private func note(_ change: (inout Progress) -> Void) { state.withLock { change(&$0.progress) } }

@@ -50,6 +50,11 @@ extension SealedStore: Registry {
         return keys.count
     }
 
+    package func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
+        guard !owners.isEmpty else { return [] }
+        return try await engine.tally(owners.map(digests.digest))
+    }
+
     package var clock: DoubtedClock? { doubted }
 
     /// With the changes that follow from them: whoever is forgotten, or has expired, takes along what was
@@ -61,7 +66,7 @@ extension SealedStore: Registry {
             switch change {
             case .delete(let key, _), .expire(let key, _, _): gone.append(key)
             case .put(let record, _): if record.state != .live { gone.append(record.key) }
-            case .expireAddress, .deleteBeside: break
+            case .deleteBeside: break
             }
         }
         return gone.isEmpty ? stored : stored + [.deleteBeside(gone)]
@@ -75,25 +80,23 @@ extension SealedStore: Registry {
         case .expire(let key, let at, let condition): .expire(digests.digest(key), at: at, if: condition)
         case .expireStored(let digest, let at, let touched):
             .expire(digest, at: at, if: .touchedNotAfter(touched))
-        case .expireAddress(let key, let at, let touched):
-            .expireAddress(digests.digest(key), at: at, notTouchedAfter: touched)
         case .delete(let key, let condition): .delete(digests.digest(key), if: condition)
         }
     }
 
     private func seal(_ record: Record, beside registration: Digest16? = nil) -> StoredRecord {
         let key = digests.digest(record.key)
-        let place = Self.place(record.key.space.text, key)
         var record = record
         if !record.key.space.keepsNames { record.key = RecordKey(record.key.space, Secret([])) }
-        let body = place.withUnsafeBytes { place in
-            sealer.seal(atMost: StoredCodec.size(record), with: place) { StoredCodec.write(record, to: $0) }
-        }
-        return StoredRecord(
+        var row = StoredRecord(
             key: key, space: record.key.space.text, owner: record.owner.map(digests.digest),
             address: registration ?? record.address.map(digests.digest), version: record.version,
             state: record.state, touchedAt: record.touchedAt, expiresAt: record.expiresAt,
-            revision: record.revision, body: body)
+            revision: record.revision, body: [])
+        row.body = Self.place(of: row).withUnsafeBytes { place in
+            sealer.seal(atMost: StoredCodec.size(record), with: place) { StoredCodec.write(record, to: $0) }
+        }
+        return row
     }
 
     /// `nil` for a row whose bytes were changed, or which names a seal key that the file does not have (at a
@@ -109,15 +112,9 @@ extension SealedStore: Registry {
                     expiresAt: row.expiresAt, revision: row.revision, body: Secret([]))
             }
         }
-        let body: Secret
-        do {
-            let place = Self.place(row.space, row.key)
-            let opened = place.withUnsafeBytes { place -> Result<Secret, Sealer.Fault> in
-                do throws(Sealer.Fault) { return .success(try sealer.open(row.body, with: place)) } catch {
-                    return .failure(error)
-                }
-            }
-            body = try opened.get()
+        let (body, isEarlier): (Secret, Bool)
+        do throws(Sealer.Fault) {
+            (body, isEarlier) = try Self.open(row, with: sealer)
         } catch {
             var code = StoreError.Code.corrupt
             if case .unknownKey = error { code = .wrongKey }
@@ -129,6 +126,10 @@ extension SealedStore: Registry {
             return nil
         }
         let space = Space(text: row.space)
+        if isEarlier, !isBound(row, content, space) {
+            journal.note("record is not in its row", [.code: ErrorCode(StoreError(.corrupt))], level: .error)
+            return nil
+        }
         guard space.keepsNames || key != nil else { return nil }
         return Record(
             key: space.keepsNames ? RecordKey(space, content.name) : key ?? RecordKey(space, content.name),
@@ -137,8 +138,76 @@ extension SealedStore: Registry {
             expiresAt: row.expiresAt, revision: row.revision, body: content.body)
     }
 
-    static func place(_ space: String, _ key: Digest16) -> [UInt8] {
-        Array("records/".utf8) + Array(space.utf8) + [0] + key.bytes
+    /// Where the seal of an earlier version says nothing of owner and address, what is inside does. The
+    /// address of what was learned is another record's digest.
+    private func isBound(_ row: StoredRecord, _ content: StoredCodec.RecordBody, _ space: Space) -> Bool {
+        content.owner.map(digests.digest) == row.owner
+            && (space == .learned || content.address.map(digests.digest) == row.address)
+    }
+
+    /// What binds the sealed column to its row: every column that a put writes. None of them changes but with
+    /// a put, or with an expiry, which empties the body.
+    ///
+    /// `record/1/` ‖ space ‖ 0 ‖ key (16) ‖ owner and address (0, or 1 and 16 bytes) ‖ version (8) ‖ state
+    /// (1; of an expired one its time too, 8) ‖ touched (8) ‖ expires (8), numbers big-endian.
+    static func place(of row: StoredRecord) -> [UInt8] {
+        var place: [UInt8] = []
+        place.reserveCapacity(96 + row.space.utf8.count)
+        place += "record/1/".utf8
+        place += row.space.utf8
+        place.append(0)
+        func append(_ digest: Digest16) {
+            append(digest.high)
+            append(digest.low)
+        }
+        func append(_ word: UInt64) {
+            withUnsafeBytes(of: word.bigEndian) { place.append(contentsOf: $0) }
+        }
+        func append(_ time: UnixTime) { append(UInt64(bitPattern: time.milliseconds)) }
+        append(row.key)
+        for digest in [row.owner, row.address] {
+            place.append(digest == nil ? 0 : 1)
+            if let digest { append(digest) }
+        }
+        append(row.version)
+        switch row.state {
+        case .live: place.append(0)
+        case .tombstone: place.append(2)
+        case .expired(let at):
+            place.append(1)
+            append(at)
+        }
+        append(row.touchedAt)
+        append(row.expiresAt)
+        return place
+    }
+
+    /// What earlier versions bound it to: the key alone.
+    static func earlierPlace(of row: StoredRecord) -> [UInt8] {
+        Array("records/".utf8) + Array(row.space.utf8) + [0] + row.key.bytes
+    }
+
+    /// Opens a record's body, in whichever of both ways it was sealed.
+    static func open(
+        _ row: StoredRecord, with sealer: Sealer
+    ) throws(Sealer.Fault) -> (body: Secret, isEarlier: Bool) {
+        do throws(Sealer.Fault) {
+            return (try open(row.body, place(of: row), sealer), false)
+        } catch {
+            guard case .doesNotOpen = error else { throw error }
+            return (try open(row.body, earlierPlace(of: row), sealer), true)
+        }
+    }
+
+    private static func open(
+        _ sealed: [UInt8], _ place: [UInt8], _ sealer: Sealer
+    ) throws(Sealer.Fault) -> Secret {
+        let opened = place.withUnsafeBytes { place -> Result<Secret, Sealer.Fault> in
+            do throws(Sealer.Fault) { return .success(try sealer.open(sealed, with: place)) } catch {
+                return .failure(error)
+            }
+        }
+        return try opened.get()
     }
 }
 

@@ -95,9 +95,14 @@ final class Sealer: Sendable {
     }
 
     /// The same content under the key that seals now.
-    func sealAnew(_ sealed: [UInt8], with associated: UnsafeRawBufferPointer) throws(Fault) -> [UInt8] {
+    ///
+    /// - Parameter before: the associated data that it was sealed with.
+    func sealAnew(
+        _ sealed: [UInt8], openedWith before: UnsafeRawBufferPointer,
+        with associated: UnsafeRawBufferPointer
+    ) throws(Fault) -> [UInt8] {
         let key = ring.withLock(\.sealing)
-        return try open(sealed, with: associated).reveal { seal($0, with: associated, key) }
+        return try open(sealed, with: before).reveal { seal($0, with: associated, key) }
     }
 
     /// Opens into storage of its own, which is wiped when let go.

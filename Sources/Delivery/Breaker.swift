@@ -3,8 +3,9 @@ package import PushModel
 /// Whether a lane may send (DESIGN §2.5). A value: answers in, state out.
 ///
 /// Two things halt a lane: a fault of its credential, at once and for every lane of that credential; and
-/// target faults, only when its last answers hold enough *distinct* addresses with them, from enough origins,
-/// and no acceptance, since a topic or a token that a client chose must never stop an app.
+/// target faults, only when its last answers hold enough *distinct* addresses with them, from enough origins
+/// that were lately served, and no acceptance, since a topic or a token that a client chose must never stop
+/// an app.
 package struct Breaker: Sendable {
     package enum State: Sendable, Hashable { case open, halted(Cause) }
     package enum Cause: Sendable, Hashable { case credential, targets }
@@ -28,6 +29,8 @@ package struct Breaker: Sendable {
     private var recent: [Fault?] = []
     private var next = 0
     private var origins: RecentOrigins
+    /// Who was accepted here, and so can speak for the app.
+    package private(set) var accepted: LateAcceptances
     private let answers: Int
     private let addresses: Int
     private let witnesses: Int
@@ -35,13 +38,15 @@ package struct Breaker: Sendable {
     /// - Parameters:
     ///   - answers: how far it looks back.
     ///   - addresses: distinct ones with target faults that halt.
-    ///   - witnesses: origins that these come from, where the app has as many.
-    ///   - memory: how long an origin counts as one that the app has.
+    ///   - witnesses: origins that these come from, where the app has as many; and of those that were lately
+    ///     accepted as many, where there are.
+    ///   - memory: how long an origin counts as one that the app has, and an acceptance as late.
     package init(answers: Int, addresses: Int, witnesses: Int, memory: Duration) {
         self.answers = answers
         self.addresses = addresses
         self.witnesses = witnesses
         origins = RecentOrigins(most: witnesses, span: memory)
+        accepted = LateAcceptances(span: memory)
     }
 
     /// Reasons that blame the target. They count before a protocol's override.
@@ -83,6 +88,7 @@ package struct Breaker: Sendable {
             recent.removeAll(keepingCapacity: true)
             next = 0
             sparesRegistrations = false
+            if let origin { accepted.note(origin, address, at: now) }
             defer { state = .open }
             return state == .open ? .none : .resumed
         }
@@ -110,6 +116,9 @@ package struct Breaker: Sendable {
     /// wait in it.
     package var isNearHalt: Bool { state == .open && recent.count + 1 >= addresses }
 
+    /// A probe to somebody who was lately accepted was not: the next one goes to another.
+    package mutating func doubt(_ origin: Digest16) { accepted.forget(origin) }
+
     /// Another lane of the same credential met its fault.
     package mutating func haltForCredential() { if state == .open { state = .halted(.credential) } }
     /// Another lane of the same credential was accepted again.
@@ -120,8 +129,11 @@ package struct Breaker: Sendable {
     }
 
     private func hasEnoughWitnesses(_ now: ContinuousClock.Instant) -> Bool {
-        let seen = Set(recent.compactMap { $0?.origin }).count
-        return seen >= min(witnesses, origins.count(at: now))
+        let seen = Set(recent.compactMap { $0?.origin })
+        guard seen.count >= min(witnesses, origins.count(at: now)) else { return false }
+        // Whoever makes up addresses makes up origins too, where anybody may sign up. Those that were lately
+        // accepted are somebody's, and it is they who would be halted.
+        return accepted.areAmong(seen, atMost: witnesses, at: now)
     }
 
     /// The answers since the last acceptance, at most as many as the breaker looks back over.

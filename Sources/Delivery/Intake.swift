@@ -25,6 +25,8 @@ package struct Intake: Sendable {
     package func admit<Reply, Failure>(
         _ verdict: Verdict<Reply, Failure>, instance: ConfiguredName, perMinute: Int = 0, stay: Stay? = nil
     ) async throws(IntakeRefusal<Failure>) -> Reply {
+        try charge(verdict, instance, perMinute)
+        try await make(verdict.pages, verdict)
         guard !verdict.pushes.isEmpty || !verdict.changes.isEmpty else {
             let taken = Taken(pushes: [], term: 0, isHeld: false)
             return await reply(verdict.reply, taken, until: nil)
@@ -42,6 +44,35 @@ package struct Intake: Sendable {
             return await reply(verdict.reply, taken, until: stay.until)
         case .refused(let index):
             if asked.isHeld { core.reclaim.end() }
+            guard let refusal = verdict.refusal else {
+                throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+            }
+            throw .refused(refusal(index))
+        }
+    }
+
+    private func charge<Reply, Failure>(
+        _ verdict: Verdict<Reply, Failure>, _ instance: ConfiguredName, _ perMinute: Int
+    ) throws(IntakeRefusal<Failure>) {
+        guard perMinute > 0, let charge = verdict.charge, charge.units > 0 else { return }
+        let among = core.membership.relays
+        let wait = core.pacer.charge(
+            charge.units, of: core.outbox.digest(ofOrigin: charge.origin, at: instance),
+            perMinute: (perMinute + among - 1) / among, now: core.world.instant())
+        if let wait { throw .tooFarAhead(retryAfter: wait) }
+    }
+
+    /// Makes changes that need not be made together, a page at a time.
+    private func make<Reply, Failure>(
+        _ pages: [[Change]], _ verdict: Verdict<Reply, Failure>
+    ) async throws(IntakeRefusal<Failure>) {
+        for page in pages {
+            let applied: Applied
+            do throws(StoreError) { applied = try await core.registry.apply(page) } catch {
+                core.observer.refused(error)
+                throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+            }
+            guard case .refused(let index) = applied else { continue }
             guard let refusal = verdict.refusal else {
                 throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
             }

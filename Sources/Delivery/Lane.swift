@@ -270,11 +270,7 @@ final class Lane<P: Provider>: LaneDoor {
     private func finish(_ entry: LaneQueue.Entry, _ answer: Answer, learned: [Change]) {
         let (now, instant) = (core.world.now(), core.world.instant())
         let outcome = core.override(answer, of: entry.push.instance)
-        let address = entry.push.message.address.reveal { bytes in
-            var hasher = Hasher()
-            hasher.combine(bytes: bytes)
-            return hasher.finalize()
-        }
+        let address = entry.push.message.addressNumber
         let probe = instant + core.limits.probeEvery
         let random = core.world.random()
         let time = core.clock.reading(now, instant)
@@ -285,7 +281,8 @@ final class Lane<P: Provider>: LaneDoor {
             state.heed(now, instant)
             let entry = state.wallClock.moved(entry)
             var actions = LaneState.Actions()
-            actions.breaker = state.judge(answer, of: entry.push, address: address, at: instant)
+            actions.breaker = state.judge(
+                answer, of: entry.push, address: address, isKnown: entry.isKnown, at: instant)
             if state.reach.note(answer, at: instant, random: random) { actions.reach = .over }
             if state.throttle.note(answer) { actions.pace = .slowed }
             actions.reason = answer.reason
@@ -474,6 +471,18 @@ final class Lane<P: Provider>: LaneDoor {
             // What came due while the store was asked need not wait for the next tick.
             state.refillIfLow(now: core.world.now(), &actions)
             return actions
+        }
+    }
+}
+
+extension ProviderMessage {
+    /// A number that is the same for the same address, and another for others but by chance; of this process
+    /// alone.
+    var addressNumber: Int {
+        address.reveal { bytes in
+            var hasher = Hasher()
+            hasher.combine(bytes: bytes)
+            return hasher.finalize()
         }
     }
 }

@@ -19,6 +19,8 @@ package struct LaneQueue: Sendable {
         package var term: Int
         /// It left while the lane was halted, to find out whether it still is.
         var isProbe = false
+        /// As such a probe it went before its turn, for its origin had lately been accepted.
+        var isKnown = false
         /// Answers in a row before which no service had looked at it.
         var unreached = 0
         /// Faults of the credential that it has met in a row.
@@ -159,6 +161,31 @@ package struct LaneQueue: Sendable {
         return takeFromBench()
     }
 
+    /// A push to somebody who was lately reached, whatever its class: to an address that was, else of an
+    /// origin that was. `nil` when none stands in turn here.
+    ///
+    /// - Parameter address: the number that stands for an entry's address.
+    package mutating func takeKnown(
+        _ known: some Collection<LateAcceptances.Known>, address: (Entry) -> Int
+    ) -> Entry? {
+        for mustBeReached in [true, false] {
+            for one in known {
+                for level in rounds.indices {
+                    let entry = rounds[level].take(of: one.origin, atMost: Self.mostLookedAt) { entry in
+                        !mustBeReached || one.addresses.contains(address(entry))
+                    }
+                    guard let entry else { continue }
+                    uncount(entry)
+                    return entry
+                }
+            }
+        }
+        return nil
+    }
+
+    /// Entries of one origin and class whose addresses are compared, once a minute.
+    private static let mostLookedAt = 64
+
     private mutating func takeFromBench() -> Entry? {
         guard let entry = bench.popFirst() else { return nil }
         turnsOfOthers = 0
@@ -256,6 +283,7 @@ extension LaneQueue.Entry {
         var again = self
         // What halts a lane may be this push alone: the first probe is another.
         again.isProbe = isProbe || breaker != .none
+        again.isKnown = false
         again.blamed = keepsItsRow ? blamed + 1 : 0
         again.unreached = answer.fate == .unprocessed ? unreached + 1 : 0
         return again

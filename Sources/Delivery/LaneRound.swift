@@ -78,6 +78,23 @@ struct LaneRound: Sendable {
         return nil
     }
 
+    /// Takes an origin's first entry that fits, out of turn: linear in what that origin has here, of which no
+    /// more than `limit` are looked at.
+    mutating func take(
+        of origin: Digest16, atMost limit: Int, where fits: (LaneQueue.Entry) -> Bool
+    ) -> LaneQueue.Entry? {
+        guard let place = places[origin] else { return nil }
+        var left = limit
+        let entry = rows[place].entries.removeFirst { entry in
+            left -= 1
+            return left >= 0 && fits(entry)
+        }
+        guard let entry else { return nil }
+        shrank(place, by: 1)
+        if empties > Self.emptiesLimit { sweep() }
+        return entry
+    }
+
     /// The newest entry of the origin that holds most.
     mutating func removeNewestOfFullest() -> LaneQueue.Entry? {
         let place = heads[fullestCount]

@@ -60,9 +60,13 @@ extension LaneState {
 
     /// An address that anybody can make up must not halt a lane that others send by: target faults of
     /// volatile pushes do not count. They blame no registration either, for there is none.
+    ///
+    /// - Parameter isKnown: it was a probe to somebody who had lately been accepted.
     mutating func judge(
-        _ answer: Answer, of push: OwedPush, address: Int, at instant: ContinuousClock.Instant
+        _ answer: Answer, of push: OwedPush, address: Int, isKnown: Bool = false,
+        at instant: ContinuousClock.Instant
     ) -> Breaker.Change {
+        if isKnown, answer.outcome != .accepted { breaker.doubt(push.origin) }
         if Breaker.isTargetFault(answer) {
             if push.custody == .volatile { return .none }
             if breaker.isNearHalt { nameWaitingOrigins(instant) }

@@ -207,7 +207,7 @@ struct LaneState: Sendable {
         queue.wake(now: now, within: longestWait)
         unshelve(now: now)
         let goesOneByOne = isHalted || reach.isSilent
-        while var entry = goesOneByOne ? queue.takeTurn() : queue.take() {
+        while var entry = isHalted ? takeProbe(instant) : goesOneByOne ? queue.takeTurn() : queue.take() {
             guard entry.term == term || entry.push.custody == .volatile else {
                 // Asked for, or sent, in an earlier term, and here only now.
                 park(entry, &actions)
@@ -227,6 +227,19 @@ struct LaneState: Sendable {
         }
         if isLeased { refillIfLow(now: now, &actions) }
         return (nil, actions)
+    }
+
+    /// The next probe: to somebody who was lately reached, if anything of theirs waits, else in turn.
+    ///
+    /// An origin whose probe was not accepted is asked no more before it is accepted again (`judge`), so as
+    /// many probes as there are such origins go before the first turn of the others.
+    private mutating func takeProbe(_ instant: ContinuousClock.Instant) -> LaneQueue.Entry? {
+        let known = breaker.accepted.lately(instant)
+        guard var entry = queue.takeKnown(known, address: { $0.push.message.addressNumber }) else {
+            return queue.takeTurn()
+        }
+        entry.isKnown = true
+        return entry
     }
 
     /// Whether `take` could give something now.

@@ -22,6 +22,14 @@ struct Schedule: Sendable {
         max(fullAt[Int(pushClass.rawValue)], now) - now - Self.minute
     }
 
+    /// Counts so many units behind everything that is promised.
+    mutating func charge(_ units: Int, at now: Int64, interval: Int64) {
+        let (span, isOver) = interval.multipliedReportingOverflow(by: Int64(units))
+        let last = fullAt.count - 1
+        // No call costs more than an hour of its origin's pace.
+        fullAt[last] = max(fullAt[last], now) + (isOver ? 60 * Self.minute : min(span, 60 * Self.minute))
+    }
+
     /// Promises one push.
     ///
     /// - Parameter interval: of the pace.
@@ -70,8 +78,7 @@ final class Pacer: Sendable {
         let time = nanoseconds(start.duration(to: now))
         let interval = max(1, Schedule.minute / Int64(perMinute))
         let longest = nanoseconds(limits.paceAhead)
-        let (most, isOver) = interval.multipliedReportingOverflow(by: Int64(limits.pacedPushes))
-        let bound = isOver ? longest : min(longest, most)
+        let bound = bound(interval)
         return state.withLock { state in
             let isShared = state.schedules[origin] == nil && !makeRoom(&state, time)
             var schedule = isShared ? state.shared : state.schedules[origin] ?? Schedule()
@@ -92,6 +99,35 @@ final class Pacer: Sendable {
             if isShared { state.shared = schedule } else { state.schedules[origin] = schedule }
             return .slots(slots)
         }
+    }
+
+    /// Counts what is no push against the same pace, behind everything that is promised: no push but those of
+    /// the lowest class waits for it.
+    ///
+    /// - Returns: `nil` when it was counted; else nothing was, and what was asked for can be after that span.
+    func charge(
+        _ units: Int, of origin: Digest16, perMinute: Int, now: ContinuousClock.Instant
+    ) -> Duration? {
+        let time = nanoseconds(start.duration(to: now))
+        let interval = max(1, Schedule.minute / Int64(perMinute))
+        let bound = bound(interval)
+        return state.withLock { state in
+            let isShared = state.schedules[origin] == nil && !makeRoom(&state, time)
+            var schedule = isShared ? state.shared : state.schedules[origin] ?? Schedule()
+            // Judged by what stood before, as a call's pushes are.
+            let over = schedule.ahead(.background, at: time) - bound
+            guard over <= 0 else { return .nanoseconds(over) }
+            schedule.charge(units, at: time, interval: interval)
+            if isShared { state.shared = schedule } else { state.schedules[origin] = schedule }
+            return nil
+        }
+    }
+
+    /// How far ahead of its pace an origin may be.
+    private func bound(_ interval: Int64) -> Int64 {
+        let (most, isOver) = interval.multipliedReportingOverflow(by: Int64(limits.pacedPushes))
+        let longest = nanoseconds(limits.paceAhead)
+        return isOver ? longest : min(longest, most)
     }
 
     /// Whether one more schedule fits, after dropping those that say nothing any more; looked at once a

@@ -14,9 +14,13 @@ package struct ZulipFace: HTTPFace {
     /// Sign-ups, transfers and challenges a minute of the whole instance: each is open to anybody, and a
     /// challenge makes the relay fetch from a host. Divided among all relays on the store.
     private let signUps: RateLimiter<Int>
+    /// Changes of contact, host or key a minute of one server that shows its key: no stranger uses them up.
+    private let changes: RateLimiter<UUIDText>
     private let observe: @Sendable (NoteCode) -> Void
 
     package static let signUpsPerMinute = 60
+    /// A person at a command line makes one or two.
+    package static let changesPerMinute = 60
 
     /// - Parameter pushesPerMinute: of each origin that has no quota of its own; 0: no limit.
     /// - Parameter relays: how many relays share the store, and the limits with it.
@@ -31,6 +35,7 @@ package struct ZulipFace: HTTPFace {
         self.intake = intake
         self.pushesPerMinute = pushesPerMinute
         signUps = RateLimiter(perMinute: signUpsPerMinute, capacity: 1, world: world, relays: relays)
+        changes = RateLimiter(perMinute: Self.changesPerMinute, world: world, relays: relays)
         self.observe = observe
     }
 
@@ -75,7 +80,7 @@ package struct ZulipFace: HTTPFace {
                 authorization: inbound.header("authorization"), contentType: inbound.header("content-type"),
                 body: body)
         }
-        if request.credentials == nil { try take(signUps.take(1, of: 0)) }
+        if request.credentials == nil { try await count(request) }
         let stay = intake.stay(bytes: inbound.body.readableBytes)
         let verdict = try await receive(request, stay)
         for note in verdict.notes { observe(note) }
@@ -108,6 +113,15 @@ package struct ZulipFace: HTTPFace {
                 () throws(ZulipError) in
                 try await relay.receive(request)
             }
+        }
+    }
+
+    /// Whoever shows a server's key in a sign-up is that server, and is counted by itself.
+    private func count(_ request: ZulipInbound) async throws(ZulipError) {
+        if case .signUp(let form) = request.call, try await relay.vouches(for: form) {
+            try take(changes.take(1, of: form.id))
+        } else {
+            try take(signUps.take(1, of: 0))
         }
     }
 

@@ -30,8 +30,6 @@ struct MemoryState {
     static let markSpan = Duration.seconds(600)
     /// Marks of ended pushes in memory: ten minutes at 1,700 a second, in some 100 MB at worst.
     static let markLimit = 1_000_000
-    /// Records of one address that one answer of a push service can expire.
-    static let addressLimit = 10_000
 
     let rowLimit: Int
     let byteLimit: Int
@@ -85,6 +83,16 @@ struct MemoryState {
 
     mutating func forget(_ owner: Digest16, _ limit: Int) -> Int { remove(limit) { $0.owner == owner } }
 
+    func tally(_ owners: [Digest16]) -> [RecordTally] {
+        var tallies: [Digest16: RecordTally] = [:]
+        for owner in owners { tallies[owner] = RecordTally.none }
+        for record in records.values {
+            guard let owner = record.owner, let so = tallies[owner] else { continue }
+            tallies[owner] = so + RecordTally(records: 1, bytes: record.body.count)
+        }
+        return owners.map { tallies[$0] ?? .none }
+    }
+
     private mutating func remove(_ limit: Int, _ isGone: (StoredRecord) -> Bool) -> Int {
         var keys: [Digest16] = []
         for record in records.values where isGone(record) && keys.count < limit { keys.append(record.key) }
@@ -115,9 +123,6 @@ struct MemoryState {
         case .expire(let key, let at, let condition):
             guard isMet(condition, key, now) else { return false }
             expire(key, at, now)
-        case .expireAddress(let address, let at, let touched):
-            let keys = records.values.filter { $0.address == address && $0.touchedAt <= touched }.map(\.key)
-            for key in keys.prefix(Self.addressLimit) { expire(key, at, now) }
         case .delete(let key, let condition):
             guard isMet(condition, key, now) else { return false }
             records[key] = nil

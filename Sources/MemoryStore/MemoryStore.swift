@@ -86,6 +86,10 @@ package final class MemoryStore: Engine {
         shared.state.withLock { $0.purge(before, limit) }
     }
 
+    package func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
+        shared.state.withLock { $0.tally(owners) }
+    }
+
     package func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
         shared.state.withLock { $0.forget(owner, limit) }
     }

@@ -19,7 +19,6 @@ struct ChangeCall: Sendable {
     enum Run: Sendable {
         /// Distinct keys; the numbers are their places in the call.
         case keyed([(place: Int, change: StoredChange)])
-        case address(Digest16, at: UnixTime, notTouchedAfter: UnixTime)
         case beside([Digest16])
     }
 
@@ -50,10 +49,6 @@ struct ChangeCall: Sendable {
             switch change {
             case .put(let record, _): key = record.key
             case .expire(let named, _, _), .delete(let named, _): key = named
-            case .expireAddress(let address, let at, let limit):
-                close()
-                runs.append(.address(address, at: at, notTouchedAfter: limit))
-                continue
             case .deleteBeside(let keys):
                 close()
                 runs.append(.beside(keys))
@@ -175,14 +170,6 @@ extension PostgresCore {
         switch run {
         case .keyed(let changes): query(changes, call)
         case .beside(let keys): Query(PostgresSQL.deleteBeside) { $0.add(digests: keys) }
-        case .address(let address, let at, let limit):
-            Query(PostgresSQL.expireAddress) { query in
-                query.add(address)
-                query.add(at)
-                query.add(limit)
-                query.add(PushModel.Record.expiredLife.wholeMilliseconds)
-                query.add(Int64(limits.addressRecords))
-            }
         }
     }
 
@@ -248,12 +235,8 @@ private struct ChangeRow {
             kind = 2
             key = name
             judge(condition)
-        case .expireAddress(let address, _, _):
-            // A run of its own; never here.
-            key = address
-            kind = -1
         case .deleteBeside:
-            // The same.
+            // A run of its own; never here.
             key = Digest16(high: 0, low: 0)
             kind = -1
         }

@@ -54,8 +54,6 @@ package struct PostgresLimits: Sendable {
     package var originsPerClaim = 1_024
     /// Passes of one claim over a class: each brings something, or looks at further origins.
     package var passesPerClaim = 8
-    /// Records of one address that one answer of a push service can expire.
-    package var addressRecords = 10_000
     /// How long a dead process without pushes stays known: one that was stopped for longer than that, wakes
     /// and accepts makes its row anew.
     package var ownerLife: Duration = .seconds(86_400)

@@ -76,4 +76,16 @@ extension PostgresCore {
         for row in 0..<rows.count { records.append(try PostgresRecords.record(rows, row)) }
         return records
     }
+
+    func tally(
+        _ owners: [Digest16], _ session: PostgresSession
+    ) throws(PostgresFault) -> [RecordTally] {
+        let rows = try session.run([Query(PostgresSQL.tally) { $0.add(digests: owners) }], commits: false)[0]
+        var tallies: [RecordTally] = []
+        for row in 0..<rows.count {
+            tallies.append(
+                RecordTally(records: Int(try rows.int(row, 0)), bytes: Int(try rows.int(row, 1))))
+        }
+        return tallies
+    }
 }

@@ -442,6 +442,15 @@ enum PostgresSQL {
         """
     }
 
+    /// A row for each owner, in order. $1 owners.
+    static let tally = Statement(
+        85,
+        """
+        SELECT t.records, t.bytes FROM unnest($1::uuid[]) WITH ORDINALITY AS o(owner, place)
+        CROSS JOIN LATERAL (SELECT count(*)::int8 AS records, COALESCE(sum(octet_length(r.body)), 0)::int8
+            AS bytes FROM records r WHERE r.owner = o.owner) t ORDER BY o.place
+        """)
+
     /// Whoever changes records holds this row until the commit. So revisions are committed in the order in
     /// which they are given, and a reader that has seen one will not find a lower one later; and a condition
     /// that was judged still holds when the change is made.
@@ -496,23 +505,6 @@ enum PostgresSQL {
             DELETE FROM records r USING made m WHERE m.kind = 2 AND \(each("r.key", "m.key"))
         )
         SELECT refused FROM verdict
-        """)
-
-    /// $1 address, $2 at, $3 not touched after, $4 life of an expired record in milliseconds, $5 at most.
-    static let expireAddress = Statement(
-        36,
-        """
-        WITH found AS MATERIALIZED (
-            SELECT r.key, row_number() OVER (ORDER BY r.revision) AS turn FROM records r
-            WHERE r.address = $1 AND r.state = 0 AND r.touched_at <= $3 LIMIT $5
-        ), head AS (
-            UPDATE heads SET revision = revision + (SELECT count(*) FROM found) WHERE name = 'records'
-            RETURNING revision
-        )
-        UPDATE records r SET state = 1, state_at = $2, body = ''::bytea,
-        expires_at = least(r.expires_at, $2::int8 + $4::int8),
-        revision = h.revision - (SELECT count(*) FROM found) + f.turn
-        FROM found f, head h WHERE \(each("r.key", "f.key"))
         """)
 
     /// $1 before, $2 at most.

@@ -207,6 +207,12 @@ extension PostgresStore {
         }
     }
 
+    package func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
+        try await core.single(.read) { [core] session throws(PostgresFault) in
+            try core.tally(owners, session)
+        }
+    }
+
     package func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied {
         guard !changes.isEmpty else { return .committed }
         let runs = ChangeCall.runs(changes)

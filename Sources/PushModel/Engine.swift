@@ -32,7 +32,6 @@ package struct StoredRecord: Sendable, Hashable {
 package enum StoredChange: Sendable, Hashable {
     case put(StoredRecord, if: Condition)
     case expire(Digest16, at: UnixTime, if: Condition)
-    case expireAddress(Digest16, at: UnixTime, notTouchedAfter: UnixTime)
     case delete(Digest16, if: Condition)
     /// Deletes all records that name one of these in their `address`: what went with a registration.
     case deleteBeside([Digest16])
@@ -136,6 +135,8 @@ package protocol Engine: Sendable {
     /// Also takes what stands in ``Space/retired``, as much again.
     func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int
     func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int
+    /// One answer for each owner, in order.
+    func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally]
 
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime

@@ -102,8 +102,25 @@ package enum Change: Sendable {
     case expire(RecordKey, at: UnixTime, if: Condition)
     /// The same by the digest that an owed push carries; only the store knows such digests.
     case expireStored(Digest16, at: UnixTime, notTouchedAfter: UnixTime)
-    case expireAddress(RecordKey, at: UnixTime, notTouchedAfter: UnixTime)
     case delete(RecordKey, if: Condition)
+}
+
+/// What some records amount to.
+package struct RecordTally: Sendable, Hashable {
+    package var records: Int
+    /// Of their sealed bodies.
+    package var bytes: Int
+
+    package static let none = RecordTally(records: 0, bytes: 0)
+
+    package init(records: Int, bytes: Int) {
+        self.records = records
+        self.bytes = bytes
+    }
+
+    package static func + (left: RecordTally, right: RecordTally) -> RecordTally {
+        RecordTally(records: left.records + right.records, bytes: left.bytes + right.bytes)
+    }
 }
 
 /// Which records to page.

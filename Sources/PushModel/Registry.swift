@@ -89,6 +89,9 @@ package protocol Registry: Sendable {
     func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int
     /// Removes at most `limit` records of an owner, expired ones and tombstones too; how many went.
     func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int
+    /// How many records each of these owners has, and what they take, expired ones and tombstones too; one
+    /// answer for each, in order. It walks over all of them: for a bound that is looked at now and then.
+    func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally]
     /// The clock that whatever is destroyed by time goes by, where the store keeps one.
     var clock: DoubtedClock? { get }
 }

@@ -23,13 +23,30 @@ package enum ReplyPlan<Reply: Sendable>: Sendable {
     case afterFirstAttempt(deadline: Duration, @Sendable ([FirstOutcome]) -> Reply)
 }
 
+/// What a request costs its origin beside pushes, in pushes of its pace.
+package struct OriginCharge: Sendable {
+    /// As ``Push/origin``.
+    package var origin: Secret
+    package var units: Int
+
+    package init(of origin: Secret, units: Int) {
+        self.origin = origin
+        self.units = units
+    }
+}
+
 /// What a role makes of one request: everything that follows from it, nothing done yet.
 package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
     package var pushes: [Push]
     /// Made in the pushes' commit, all or none.
     package var changes: [Change]
+    /// Changes that stand each page for itself, made one page after the other before all the rest, so that
+    /// others' commits come between. One that is refused ends it: those before it stay.
+    package var pages: [[Change]] = []
+    /// Look-ups and records that the origin pays for like pushes of the least urgent kind; `nil`: none.
+    package var charge: OriginCharge?
     package var reply: ReplyPlan<Reply>
-    /// What to say when the change at that index did not meet its condition.
+    /// What to say when the change at that index, of its page or of ``changes``, did not meet its condition.
     package var refusal: (@Sendable (Int) -> Failure)?
     package var notes: [NoteCode]
     /// Pushes a minute of this origin, where an operator gave it a quota of its own; 0: no limit; `nil`: the

@@ -24,6 +24,10 @@ extension ForwardingEngine {
         try await base.purge(before: before, limit: limit)
     }
 
+    package func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
+        try await base.tally(owners)
+    }
+
     package func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
         try await base.forget(owner: owner, limit: limit)
     }

@@ -15,7 +15,7 @@ package enum EngineConformance {
             ConformanceCase("a record past its expiry is none, and purge takes a bounded number", expiry),
             ConformanceCase("an expired record stays 42 days, and may be put anew before", expiredLife),
             ConformanceCase("an owner's records are forgotten, expired ones too", forgottenOwner),
-            ConformanceCase("one dead address ends its older registrations only", deadAddress),
+            ConformanceCase("an owner's records are counted with what they take, expired ones too", tallies),
             ConformanceCase("a setting is written once", settings)
         ]
     }
@@ -163,12 +163,11 @@ package enum EngineConformance {
         let end = now + .seconds(42 * 86_400)
         let soon = now + .seconds(60)
         let records = [
-            Samples.record(1), Samples.record(2, address: 77), Samples.record(3, expires: soon),
+            Samples.record(1), Samples.record(2), Samples.record(3, expires: soon),
             Samples.record(4), Samples.record(5)
         ]
         _ = try await engine.apply(records.map { .put($0, if: .any) }, now: now)
-        let dead = StoredChange.expireAddress(Samples.digest(77), at: now, notTouchedAfter: now)
-        let changes = [1, 3, 4].map { StoredChange.expire(Samples.digest($0), at: now, if: .any) } + [dead]
+        let changes = [1, 2, 3, 4].map { StoredChange.expire(Samples.digest($0), at: now, if: .any) }
         _ = try await engine.settle([], feedback: changes, now: now)
         let found = try await engine.find([1, 2, 3, 5].map(Samples.digest), now: now)
         try expect(found[0]?.expiresAt == end && found[1]?.expiresAt == end, "42 days from then")
@@ -206,21 +205,28 @@ package enum EngineConformance {
         try expect(left.map { $0 != nil } == [false, false, false, true, true], "others stay")
     }
 
-    private static func deadAddress(_ rig: EngineRig) async throws {
+    private static func tallies(_ rig: EngineRig) async throws {
         let engine = try await rig.first(Samples.ours)
         let now = rig.clock.now
-        _ = try await engine.apply(
-            [
-                .put(Samples.record(1, touched: 10, address: 77), if: .any),
-                .put(Samples.record(2, touched: 30, address: 77), if: .any)
-            ], now: now)
-        let dead = StoredChange.expireAddress(
-            Samples.digest(77), at: now, notTouchedAfter: UnixTime(milliseconds: 20))
-        _ = try await engine.settle([], feedback: [dead], now: now)
-        let found = try await engine.find([1, 2].map(Samples.digest), now: now)
-        try expect(found[0]?.state == .expired(at: now), "the older one ends")
-        try expect(found[0]?.body.isEmpty == true, "and its content is forgotten")
-        try expect(found[1]?.state == .live, "a fresher registration survives")
+        let records = [
+            Samples.record(1, owner: 50), Samples.record(2, owner: 50), Samples.record(3, owner: 51),
+            Samples.record(4)
+        ]
+        _ = try await engine.apply(records.map { .put($0, if: .any) }, now: now)
+        let owners = [51, 99, 50, 51].map { Samples.digest($0) }
+        func bytes(_ numbers: UInt64...) async throws -> Int {
+            try await engine.find(numbers.map { Samples.digest($0) }, now: now)
+                .reduce(0) { $0 + ($1?.body.count ?? 0) }
+        }
+        let before = try await engine.tally(owners)
+        try expect(before.map(\.records) == [1, 0, 2, 1], "one answer for each, in order")
+        try expect(before[1] == .none, "nobody has nothing")
+        try expect(try await before[2].bytes == bytes(1, 2) && before[2].bytes > 0, "the bodies' bytes")
+        _ = try await engine.apply([.expire(Samples.digest(2), at: now, if: .any)], now: now)
+        let after = try await engine.tally(owners)
+        try expect(after[2].records == 2, "an expired one still stands there")
+        try expect(try await after[2].bytes == bytes(1), "and takes nothing any more")
+        try expect(try await engine.tally([]).isEmpty, "of none none")
     }
 
     private static func settings(_ rig: EngineRig) async throws {

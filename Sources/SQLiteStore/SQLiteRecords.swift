@@ -86,6 +86,18 @@ enum SQLiteRecords {
         return records
     }
 
+    /// Of each owner in turn, by the index of owners; the length of a body is read without the body.
+    static func tally(_ owners: [Digest16], _ db: Database) throws -> [RecordTally] {
+        try owners.map { owner in
+            var sql = try SQL(
+                db, "SELECT count(*), COALESCE(sum(length(body)), 0) FROM records WHERE owner = ?")
+            sql.bind(owner)
+            defer { sql.finish() }
+            guard try sql.step() else { return .none }
+            return RecordTally(records: Int(sql.int(0)), bytes: Int(sql.int(1)))
+        }
+    }
+
     /// The columns of one row, as ``columns`` has them.
     static func record(_ sql: SQL) throws -> StoredRecord {
         guard let key = try sql.digest(0) else { throw StoreError(.corrupt) }
@@ -136,7 +148,7 @@ extension SQLiteWriter {
         case .put(let record, let given): (key, condition) = (record.key, given)
         case .expire(let given, _, let test): (key, condition) = (given, test)
         case .delete(let given, let test): (key, condition) = (given, test)
-        case .expireAddress, .deleteBeside: return true
+        case .deleteBeside: return true
         }
         guard condition != .any else { return true }
         if case .besideLive = condition, case .put(let new, _) = change, let beside = new.address,
@@ -169,8 +181,6 @@ extension SQLiteWriter {
             sql.bind(try nextRevision(db))
             sql.bind(slotOf: key)
             try sql.run()
-        case .expireAddress(let address, let at, let limit):
-            try expire(address: address, at: at, limit: limit, db)
         case .delete(let key, _):
             var sql = try SQL(db, "DELETE FROM records WHERE \(SQLiteRecords.isKey)")
             sql.bind(slotOf: key)
@@ -182,16 +192,6 @@ extension SQLiteWriter {
                 try sql.run()
             }
         }
-    }
-
-    private func expire(address: Digest16, at: UnixTime, limit: UnixTime, _ db: Database) throws {
-        var find = try SQL(db, "SELECT key FROM records WHERE address = ? AND state = 0 AND touched_at <= ?")
-        find.bind(address)
-        find.bind(limit)
-        var keys: [Digest16] = []
-        while try find.step() { if let key = try find.digest(0) { keys.append(key) } }
-        find.finish()
-        for key in keys { try make(.expire(key, at: at, if: .any), db) }
     }
 
     private func put(_ record: StoredRecord, _ db: Database) throws {

@@ -171,6 +171,14 @@ extension SQLiteStore {
         }
     }
 
+    package func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
+        do {
+            return try await pool.read { db in try SQLiteRecords.tally(owners, db) }
+        } catch {
+            throw SQLFault.translate(error)
+        }
+    }
+
     package func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied {
         try await queue.submit { writer, db in
             switch try writer.accept([], changes: changes, now: now, db) {

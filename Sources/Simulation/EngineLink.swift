@@ -173,6 +173,10 @@ extension EngineLink {
         return count
     }
 
+    func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
+        try await call(.records) { (engine) throws(StoreError) in try await engine.tally(owners) }
+    }
+
     func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
         try await call(.records) { (engine) throws(StoreError) in
             try await engine.forget(owner: owner, limit: limit)

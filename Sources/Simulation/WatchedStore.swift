@@ -127,6 +127,10 @@ extension WatchedStore: Registry {
         try await store.purge(before: before, limit: limit)
     }
 
+    func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
+        try await store.tally(owners)
+    }
+
     func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {
         try await store.forget(owner: owner, limit: limit)
     }

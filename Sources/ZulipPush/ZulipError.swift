@@ -18,7 +18,8 @@ public struct ZulipError: PushError {
         // Realms
         case unknownRealm, realmOfOtherServer, realmRegisteredElsewhere
         // Registration and notification
-        case unknownBouncerKey, invalidRegistration, registrationExpired, invalidRequest, kindMismatch
+        case unknownBouncerKey, tooManyRegistrations, invalidRegistration, registrationExpired
+        case invalidRequest, kindMismatch
         // Device and origin
         case invalidPushKey, unknownPushKey, doesNotOpen, malformedContent, foreignContent, malformedAnswer
         case tooMuchContent
@@ -100,6 +101,7 @@ public struct ZulipError: PushError {
             "Your organization is registered to a different Zulip server. Please contact Zulip support"
         case .realmRegisteredElsewhere: "Duplicate registration detected."
         case .unknownBouncerKey: "Invalid bouncer_public_key"
+        case .tooManyRegistrations: "This server has as many devices registered as this relay keeps."
         case .invalidRegistration: "Invalid encrypted_push_registration"
         case .registrationExpired: "Request expired"
         case .invalidRequest: "A push request has a wrong form."

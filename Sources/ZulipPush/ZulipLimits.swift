@@ -43,8 +43,24 @@ public enum ZulipLimits {
     public static let hostnameBytes = 128
     /// Characters of a contact address: RFC 5321 §4.5.3.1.3.
     public static let mailBytes = 254
-    /// Realms of one server: twenty times the largest known.
+    /// Realms of one server, those that it reports no longer included: twenty times the largest known.
     public static let realmsPerServer = 5_000
+    /// Realms that are reported no longer of which one upload looks whether they have devices: each costs a
+    /// look-up, some 20 ms in all.
+    public static let realmsLookedInto = 256
+    /// Registrations of one realm, and of all realms of one server: the largest organisations have tens of
+    /// thousands of users with two phones at most, and a server that hosts many of them some ten times that.
+    public static let registrationsPerRealm = 100_000
+    public static let registrationsPerServer = 500_000
+    /// New registrations of a server after which the store is asked anew how many there are: a walk over all
+    /// of them, half a second for the largest. With several relays each may add as many in between.
+    public static let newRegistrationsPerCount = 1_000
+    /// What they take in the store, sealed: 640 bytes each, where one has 300 to 500.
+    public static let registrationBytesPerRealm = 64_000_000
+    public static let registrationBytesPerServer = 320_000_000
+    /// Servers of one host name, each at a port of its own, where the policy lets several have it: a machine
+    /// with test servers. A sign-up looks at all of them.
+    public static let hostsPerName = 16
     /// An invitation admits one sign-up of a host within so long (DESIGN §5).
     public static let invitationLife = Duration.seconds(7 * 86_400)
     /// How long a rotated key stays good where the new one is not used (§5.2): the deployed `--rotate-key`

@@ -86,6 +86,41 @@ struct ProbeTests {
         }
     }
 
+    @Test("The first probe is for somebody who was lately reached, whatever its class and who else waits")
+    func known() async throws {
+        let provider = ScriptedProvider(Names.fcm) { push in
+            push.address.hasPrefix("bad") ? .badDeviceToken : .accepted
+        }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            try await rig.expect([.accepted], of: [push(1, origin: "victim", address: "phone")])
+            // Three that had a phone accepted each may halt the lane with what they make up.
+            for number in 1...3 {
+                try await rig.expect([.accepted], of: [push(10 + number, origin: "attacker \(number)")])
+            }
+            var halted = 0
+            for number in 100..<200 where rig.events.text.isEmpty {
+                let made = push(number, origin: "attacker \(number % 3 + 1)", address: "bad\(number)")
+                halted += 1
+                _ = try await rig.admit([made])
+            }
+            #expect(rig.events.text == ["acme/fcm/production halted targets"])
+            for number in 200..<260 {
+                let origin = "attacker \(number % 3 + 1)"
+                try await rig.owe([push(number, origin: origin, .urgent, address: "bad\(number)")])
+                try await rig.owe([push(number + 100, origin: origin, address: "bad\(number + 100)")])
+            }
+            try await rig.owe([push(400, origin: "victim", address: "other phone")])
+            try await rig.owe([push(401, origin: "victim", .background, address: "phone")])
+            let before = provider.addresses.count
+            await rig.pass(.seconds(60), step: .seconds(1))
+            await rig.pass(untilSent: before + 1, by: provider)
+            #expect(provider.addresses[before] == "phone")
+            // And accepted, it lets all go.
+            await rig.pass(until: rig.outbox.ended, reaches: 4 + halted + 1)
+            #expect(rig.events.text.dropFirst().first == "acme/fcm/production resumed")
+        }
+    }
+
     @Test("Beside others that are accepted all the time it is sent less and less often")
     func rests() {
         var (now, instant) = (UnixTime(seconds: 0), ContinuousClock.now)

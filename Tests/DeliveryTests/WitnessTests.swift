@@ -90,4 +90,20 @@ struct WitnessTests {
             #expect(rig.events.text == ["acme/fcm/production halted targets"])
         }
     }
+
+    @Test("Origins that were never accepted halt no lane by which others lately were, however many they are")
+    func strangers() async throws {
+        let provider = ScriptedProvider(Names.fcm) { push in
+            push.address.hasPrefix("bad") ? .badDeviceToken : .accepted
+        }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            try await rig.expect([.accepted], of: [push(1, origin: "victim")])
+            for number in 2...60 {
+                let made = push(number, origin: "made up \(number % 5)", address: "bad\(number)")
+                try await rig.expect([.known(.unregistered)], of: [made])
+            }
+            #expect(rig.events.text.isEmpty)
+            try await rig.expect([.accepted], of: [push(100, origin: "victim")])
+        }
+    }
 }

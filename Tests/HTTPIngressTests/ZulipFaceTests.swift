@@ -202,6 +202,38 @@ struct ZulipFaceTests {
         #expect(await bench.notify(id, from: 56).status == 200)
     }
 
+    @Test("What is looked up for nothing is paid for like pushes, behind all of them; nobody else pays")
+    func charges() async throws {
+        let bench = try await Bench(pushes: 60)
+        let id = try await bench.registered()
+        func unknown(_ count: Int, _ first: Int) async -> HTTPOutbound {
+            let items = (first..<first + count).map { number in
+                #"{"token_id":"\#(TokenID(UInt64(number)).text)","http_headers":{"apns_priority":10,"#
+                    + #""apns_push_type":"alert"},"payload":{"push_key_id":1,"encrypted_data":"QUJD"}}"#
+            }
+            let body =
+                #"{"realm_uuid":"\#(Self.realm)","push_requests":[\#(items.joined(separator: ","))]}"#
+            return await bench.ask(.notify, Array(body.utf8), by: [Self.basic(Self.server)])
+        }
+        // A minute's worth, and ten minutes ahead of it.
+        #expect(await unknown(500, 1).status == 200)
+        #expect(await unknown(500, 1_000).status == 200)
+        let refused = await unknown(1, 2_000)
+        #expect(refused.status == 429)
+        #expect((300...360).contains(Self.field(refused, "retry-after").flatMap { Int($0) } ?? 0))
+        // A message goes out all the same, and at once.
+        #expect(await bench.notify(id).status == 200)
+        let counts = await bench.post(
+            .analytics, [("realm_counts", "[]"), ("installation_counts", "[]")],
+            by: [Self.basic(Self.server)])
+        #expect(counts.status == 200, "nothing is looked up, nothing is paid")
+        #expect(await bench.signUp(Self.other, host: "other.example.org").status == 200)
+        let realms = #"[{"uuid":"a247ce6a-4a56-4f69-ac0e-09fe4537d3cf","id":1}]"#
+        let fields = [("realm_counts", "[]"), ("installation_counts", "[]"), ("realms", realms)]
+        #expect(await bench.post(.analytics, fields, by: [Self.basic(Self.server)]).status == 429)
+        #expect(await bench.post(.analytics, fields, by: [Self.basic(Self.other)]).status == 200)
+    }
+
     @Test("A caller that has not proved who it is uses up nobody's share")
     func foreignRate() async throws {
         let bench = try await Bench(pushes: 1)
@@ -223,8 +255,9 @@ struct ZulipFaceTests {
         let bench = try await Bench(signUps: 2)
         #expect(await bench.signUp(Self.server, host: "a.example.org").status == 200)
         #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
+        let third = "ffc7cc7c-fee5-4adf-9f44-780f9c2ed8c2"
         for answer in [
-            await bench.signUp(Self.other, host: "b.example.org"),
+            await bench.signUp(third, host: "c.example.org"),
             await bench.post(.transfer, [("hostname", "a.example.org")]),
             await bench.post(.verifyChallenge, [("hostname", "a.example.org"), ("access_token", "t")])
         ] {
@@ -233,7 +266,30 @@ struct ZulipFaceTests {
         }
         #expect(await bench.status(by: [Self.basic(Self.server)]).status == 200)
         bench.clock.advance(by: .seconds(30))
-        #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
+        #expect(await bench.signUp(third, host: "c.example.org").status == 200)
+    }
+
+    @Test("Whoever shows a server's key changes contact, host and key, however many strangers ask")
+    func ownChanges() async throws {
+        let bench = try await Bench(signUps: 1)
+        #expect(await bench.signUp(Self.server, host: "a.example.org").status == 200)
+        #expect(await bench.signUp(Self.other, host: "b.example.org").status == 429)
+        let form = [
+            ("zulip_org_id", Self.server), ("hostname", "moved.example.org"),
+            ("contact_email", "new@example.org")
+        ]
+        let later = String(repeating: "n", count: 64)
+        let rotated = await bench.post(
+            .signUp, form + [("zulip_org_key", Self.key), ("new_org_key", later)])
+        #expect(rotated.status == 200)
+        #expect(try Self.json(rotated)["created"]?.bool == false)
+        // Not by the key of before, nor by another, which are a stranger's; and not for ever.
+        #expect(await bench.post(.signUp, form + [("zulip_org_key", Self.key)]).status == 429)
+        var statuses: [Int] = []
+        for _ in 0...ZulipFace.signUpsPerMinute {
+            statuses.append(await bench.post(.signUp, form + [("zulip_org_key", later)]).status)
+        }
+        #expect(statuses.first == 200 && statuses.last == 429)
     }
 
     @Test("A full outbox is a 503 in JSON that says when to come back, and other calls go on")

@@ -65,6 +65,32 @@ struct CommandTests {
         }
     }
 
+    @Test("Options that lose pushes are refused where a push service could be reached, before any start")
+    func danger() async throws {
+        let folder = try sound()
+        for option in ["--danger-volatile-store", "--danger-synchronous-normal"] {
+            let refused = await sealbell("serve", "--config", "sealbell.yaml", option, in: folder)
+            #expect(refused.status == .usage, "\(option)")
+            #expect(refused.err.first?.contains("--sandbox") == true)
+        }
+        #expect(!FileManager.default.fileExists(atPath: folder.path + "/sealbell-state/run.json"))
+        var configuration = try ConfigurationLoader.read(
+            minimal(), file: folder.path + "/sealbell.yaml", ConfigurationRequest(state: folder.path),
+            facts(home: folder.path))
+        #expect(!configuration.reachesNobody)
+        for (host, isHere) in [
+            ("127.0.0.1", true), ("::1", true), ("localhost", true), ("127.9.9.9", true),
+            ("localhost.example.org", false), ("10.0.0.1", false), ("api.push.apple.com", false)
+        ] {
+            configuration.apps[0].apns?.url = HTTPSBase(host: host, port: 443)
+            configuration.apps[0].fcm = nil
+            #expect(configuration.reachesNobody == isHere, "\(host)")
+        }
+        configuration.apps[0].apns?.url = HTTPSBase(host: "127.0.0.1", port: 443)
+        configuration.apps[0].apns?.sandboxURL = HTTPSBase(host: "api.sandbox.push.apple.com", port: 443)
+        #expect(!configuration.reachesNobody, "Apple's other world")
+    }
+
     @Test("A sound configuration passes the check")
     func good() async throws {
         let folder = try sound()

@@ -17,10 +17,11 @@ struct PostgresPlanTests {
         (PostgresSQL.reclaim, 2, "in_memory_by_owner"),
         (PostgresSQL.buryOwners, 3, "in_memory_by_owner"), (PostgresSQL.dropMarks, 4, "marks_by_minute"),
         (PostgresSQL.find, 1, "records_pkey"), (PostgresSQL.change, 17, "records_pkey"),
-        (PostgresSQL.expireAddress, 5, "records_by_address"), (PostgresSQL.purge, 2, "records_by_expiry"),
+        (PostgresSQL.purge, 2, "records_by_expiry"),
         (PostgresSQL.forget, 2, "records_by_owner"), (PostgresSQL.pageSpace, 4, "records_by_space"),
         (PostgresSQL.pageOwner, 4, "records_by_owner"), (PostgresSQL.pageAddress, 4, "records_by_address"),
-        (PostgresSQL.owed, 1, "outbox_pkey"), (PostgresSQL.oldest, 1, "outbox_pkey")
+        (PostgresSQL.tally, 1, "records_by_owner"), (PostgresSQL.owed, 1, "outbox_pkey"),
+        (PostgresSQL.oldest, 1, "outbox_pkey")
     ]
 
     private static let cut = "=== plan"

@@ -17,13 +17,14 @@ struct RelayBench: Sendable {
     init(
         now: UnixTime = UnixTime(seconds: 1_800_000_000), admission: ZulipAdmission = .open,
         web: (any WebFetch)? = nil, mailDomains: (any MailDomains)? = nil,
-        fallbacks: FallbackAlerts = FallbackAlerts([:]), rows: Int = 10_000
+        fallbacks: FallbackAlerts = FallbackAlerts([:]), rows: Int = 10_000,
+        bounds: ZulipBounds = ZulipBounds()
     ) async throws {
         self.now = now
         pair = try X25519KeyPair(privateKey: Secret((0..<32).map { UInt8($0) }))
         relay = try await TestRelay(
             now: now, pairs: [pair], admission: admission, web: web, mailDomains: mailDomains,
-            fallbacks: fallbacks, rows: rows)
+            fallbacks: fallbacks, rows: rows, bounds: bounds)
         guard admission == .open, mailDomains == nil else { return }
         try #require(await signUp(Self.server, host: "chat.example.org").status == 200)
         try #require(await reportRealm(Self.realm, by: Self.server).status == 200)
@@ -40,11 +41,16 @@ struct RelayBench: Sendable {
     }
 
     func reportRealm(_ realm: String, by server: String) async -> TestAnswer {
-        await relay.post(
+        await reportRealms([realm], by: server)
+    }
+
+    func reportRealms(_ realms: [String], by server: String) async -> TestAnswer {
+        let list = realms.map { #"{"uuid":"\#($0)","id":1}"# }.joined(separator: ",")
+        return await relay.post(
             .analytics,
             [
                 ("realm_counts", #"[{"id":12},{"id":9}]"#), ("installation_counts", "[]"),
-                ("realms", #"[{"uuid":"\#(realm)","id":1}]"#)
+                ("realms", "[\(list)]")
             ], authorization: Self.basic(server))
     }
 
@@ -82,6 +88,24 @@ struct RelayBench: Sendable {
             ], authorization: authorization)
         try #require(answer.status == 200)
         return id
+    }
+
+    /// Asks for a registration of an FCM token and gives the answer, whatever it is.
+    func ask(
+        toRegister token: String, realm: String = RelayBench.realm, by server: String = RelayBench.server
+    ) async throws -> TestAnswer {
+        let plain = RegistrationPlaintext(
+            kind: .fcm, token: Secret(token.utf8), timestamp: now.seconds, appID: nil)
+        let sealed = try RegistrationBox.seal(
+            plain, to: pair.publicKey,
+            ephemeral: try X25519KeyPair(privateKey: Secret(SHA256.hash(Array(token.utf8)))))
+        return await relay.post(
+            .register,
+            [
+                ("realm_uuid", realm), ("token_id", TokenID(token: Secret(token.utf8)).text),
+                ("encrypted_push_registration", sealed.reveal { String(decoding: $0, as: UTF8.self) }),
+                ("bouncer_public_key", Base64.text(pair.publicKey))
+            ], authorization: Self.basic(server))
     }
 
     /// One alert to each of the ids.

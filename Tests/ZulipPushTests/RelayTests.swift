@@ -153,6 +153,7 @@ struct RelayTests {
             "GET", ZulipPath.analyticsStatus.rawValue, authorization: RelayBench.basic(RelayBench.server))
         #expect(status.json["last_realm_count_id"]?.int64 == 12)
         #expect(status.json["last_installation_count_id"]?.int64 == 0)
+        _ = try await bench.register("ab12", timestamp: bench.now.seconds)
         let next = await bench.reportRealm(Self.otherRealm, by: RelayBench.server)
         #expect(next.json["realms"]?.object?.names == [Self.otherRealm])
         let key = bench.relay.keys.realm(try #require(UUIDText(RelayBench.realm)))

@@ -7,6 +7,7 @@ final class StoreSpy: Registry, Outbox {
         var lookups: [[String]] = []
         var isOut = false
         var repeats = 0
+        var tallies = 0
     }
 
     private let state = Noted(State())
@@ -22,6 +23,9 @@ final class StoreSpy: Registry, Outbox {
     /// From now on every call fails.
     func goOut() { state.change { $0.isOut = true } }
     func comeBack() { state.change { $0.isOut = false } }
+
+    /// How often records were counted.
+    var tallies: Int { state.value.tallies }
 
     /// Pushes that the outbox had met before.
     var repeats: Int { state.value.repeats }
@@ -60,6 +64,12 @@ final class StoreSpy: Registry, Outbox {
     func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
         try check()
         return try await base.purge(before: before, limit: limit)
+    }
+
+    func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
+        state.change { $0.tallies += 1 }
+        try check()
+        return try await base.tally(owners)
     }
 
     func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {

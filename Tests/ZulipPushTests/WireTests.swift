@@ -332,7 +332,9 @@ struct WireTests {
             let rest = String(host.prefix(max(0, length - head.utf8.count)))
             let isHost = rest.utf8.last.map { $0 != 0x2E && $0 != 0x3A } ?? false
             let read = try? TransferForm(form(body[..<length]), isVerification: true)  // The question itself.
-            #expect(read?.hostname.text == (isHost ? rest : nil), "length \(length)")
+            // The port of https is none.
+            let text = rest == host ? "chat.example.org" : rest
+            #expect(read?.hostname.text == (isHost ? text : nil), "length \(length)")
             if read != nil { #expect(read?.accessToken == "tok-1") }
         }
         #expect(throws: ZulipError(.missingParameter)) {
@@ -379,6 +381,7 @@ struct WireTests {
         "A host name is a name with at most a port",
         arguments: [
             "", ".", "a.", ".a", "-a.org", "a-.org", "a b", "a/b", "a?b", "u@a.org", "a.org:", "a.org:0",
+            "127.1", "0177.0.0.1", "0x7f000001", "a.0x7f", "1.2.3.256", "1.2.3.04", "a.1",
             "a.org:65536", "a.org:1:2", "a.org:x", "é.org", "[::1]", String(repeating: "a", count: 64),
             String(repeating: "a.", count: 64) + "a"
         ])
@@ -386,6 +389,19 @@ struct WireTests {
         #expect(ZulipHostname(Array(text.utf8)) == nil)
         #expect(ZulipHostname(Array("a.example.org:65535".utf8))?.name == "a.example.org")
         #expect(ZulipHostname(Array("127.0.0.1".utf8)) != nil)
+    }
+
+    @Test(
+        "A host has one spelling",
+        arguments: [
+            ("A.Example.ORG", "a.example.org"), ("a.org:443", "a.org"), ("a.org:00443", "a.org"),
+            ("a.org:08443", "a.org:8443"), ("a.org:8443", "a.org:8443"), ("10.0.0.1:443", "10.0.0.1")
+        ])
+    func spelling(given: String, text: String) throws {
+        let host = try #require(ZulipHostname(Array(given.utf8)))
+        #expect(host.text == text)
+        #expect(ZulipHostname(Array(host.text.utf8)) == host)
+        #expect(ContactMail(Array("admin@\(given)".utf8)) == nil || !given.contains(":"))
     }
 
     // MARK: records

@@ -9,65 +9,95 @@ extension ZulipRelay {
         let found = try await find([serverKey(credentials)] + reported.map { keys.realm($0) })
         let caller = try await authorise(credentials, found[0])
         let now = world.now()
-        var changes: [Change] = []
-        var foreign: [(realm: ZulipRealm, revision: UInt64)] = []
-        for (id, record) in zip(reported, found.dropFirst()) {
-            guard let record else {
-                let realm = ZulipRealm(id: id, server: caller.server.id, isLocallyDeleted: false)
-                changes.append(.put(realm.record(keys, now: now), if: .absent))
-                continue
-            }
-            guard var known = ZulipRealm(body: record.body) else {
-                throw ZulipError(.realmRegisteredElsewhere)
-            }
-            if known.server != caller.server.id {
-                foreign.append((known, record.revision))
-            } else if known.isLocallyDeleted {
-                known.isLocallyDeleted = false
-                changes.append(.put(known.record(keys, now: now), if: .revision(record.revision)))
-            }
+        var realms = ReportedRealms(of: caller.server.id)
+        for (id, record) in zip(reported, found.dropFirst()) { realms.note(id, record) }
+        try await freeForeign(&realms)
+        // As deployed, where there is nothing of its own in it.
+        if !realms.refused.isEmpty, realms.refused.count == reported.count {
+            throw ZulipError(.realmRegisteredElsewhere)
         }
-        changes += try await takeOver(foreign, by: caller.server.id, now)
-        if form.realms != nil { changes += try await missing(Set(reported), of: caller.server.id, now) }
+        let isHeldElsewhere = !realms.refused.isEmpty
+        if form.realms != nil { try await leaveOut(Set(reported), &realms) }
+        let isFull = realms.fit(bounds.realms)
+        var changes: [Change] = []
         if let server = advanced(caller.server, form) {
             changes.append(.put(server.record(keys, now: now), if: .revision(caller.revision)))
         }
         changes += caller.endings(keys, now: now)
-        return Verdict(
-            changes: changes, reply: .now(.realms(reported)),
+        var verdict = Verdict<ZulipReply, ZulipError>(
+            changes: changes, reply: .now(.realms(reported, refused: realms.refused)),
             // Somebody else's change came between: the server uploads again within the hour, or at once.
-            refusal: { _ in ZulipError(.overloaded) },
-            notes: foreign.isEmpty ? [] : [NoteCode("zulip.realm-taken-over")])
+            refusal: { _ in ZulipError(.overloaded) }, quota: caller.server.quota)
+        verdict.pages = pages(realms, now)
+        verdict.charge = OriginCharge(
+            of: Secret(caller.server.id.bytes), units: reported.count + realms.writes)
+        if !realms.taken.isEmpty { verdict.notes.append(NoteCode("zulip.realm-taken-over")) }
+        if isHeldElsewhere { verdict.notes.append(NoteCode("zulip.realm-held-elsewhere")) }
+        if isFull { verdict.notes.append(NoteCode("zulip.realms-full")) }
+        return verdict
     }
 
     /// Realms that another server reported first. They are free as soon as that one has deactivated itself,
-    /// like its host name; what it registered there stays its own until ``ZulipServers/sweep()`` removes it.
-    ///
-    /// - Throws: `.realmRegisteredElsewhere` when the server of one of them is still there.
-    private func takeOver(
-        _ foreign: [(realm: ZulipRealm, revision: UInt64)], by taker: UUIDText, _ now: UnixTime
-    ) async throws(ZulipError) -> [Change] {
-        if foreign.isEmpty { return [] }
-        let holders = Array(Set(foreign.map(\.realm.server)))
-        let found = try await find(holders.map { keys.server($0) } + holders.map { keys.leaving($0) })
-        var changes: [Change] = []
-        for (index, holder) in holders.enumerated() {
-            // One that is not known at all was forgotten by whoever runs this relay.
-            if let record = found[index] {
-                guard ZulipServer(body: record.body)?.standing == .deactivated else {
-                    throw ZulipError(.realmRegisteredElsewhere)
-                }
+    /// like its host name, or whoever runs this relay has suspended it; what it registered there stays its
+    /// own until ``ZulipServers/sweep()`` removes it.
+    private func freeForeign(_ realms: inout ReportedRealms) async throws(ZulipError) {
+        if realms.foreign.isEmpty { return }
+        let holders = Array(Set(realms.foreign.map(\.realm.server)))
+        // One that is not known at all was forgotten by whoever runs this relay.
+        let active = Set(
+            zip(holders, try await find(holders.map { keys.server($0) })).compactMap { holder, record in
+                record.flatMap { ZulipServer(body: $0.body) }?.standing == .active ? holder : nil
+            })
+        realms.free { !active.contains($0) }
+    }
+
+    /// What the server has and has not reported now: it is marked, and where it has no devices it goes.
+    private func leaveOut(
+        _ reported: Set<UUIDText>, _ realms: inout ReportedRealms
+    ) async throws(ZulipError) {
+        var unreported: [(realm: ZulipRealm, revision: UInt64)] = []
+        var after: UInt64 = 0
+        // Ends: the revisions rise, and a server's realms are bounded.
+        while true {
+            let records = try await page(.owner(keys.server(realms.server)), after, Self.realmPage)
+            for record in records where record.key.space == keys.realmSpace {
+                guard let realm = ZulipRealm(body: record.body) else { continue }
+                realms.count += 1
+                if !reported.contains(realm.id) { unreported.append((realm, record.revision)) }
             }
-            if found[holders.count + index] == nil {
-                changes.append(.put(leaving(holder, now), if: .any))
+            // A page may be short before the end, for a row that does not open is left out.
+            guard let last = records.last else { break }
+            after = last.revision
+        }
+        let looked = try await withoutDevices(unreported.map(\.realm))
+        for (realm, revision) in unreported {
+            if looked.contains(realm.id) {
+                realms.gone.append((realm, revision))
+                realms.count -= 1
+            } else if !realm.isLocallyDeleted {
+                realms.left.append((realm, revision))
             }
         }
-        for (old, revision) in foreign {
-            let new = ZulipRealm(id: old.id, server: taker, isLocallyDeleted: false)
-            changes.append(.put(new.record(keys, now: now), if: .revision(revision)))
-            changes.append(.put(old.vacancy(keys, now: now), if: .any))
+    }
+
+    /// Those of some realms that have no device. Not all are looked at in one call; which, changes.
+    private func withoutDevices(_ realms: [ZulipRealm]) async throws(ZulipError) -> Set<UUIDText> {
+        if realms.isEmpty { return [] }
+        let first = Int(world.random(below: Int64(realms.count)))
+        let some = (realms[first...] + realms[..<first]).prefix(ZulipLimits.realmsLookedInto)
+        var empty: Set<UUIDText> = []
+        for realm in some where try await page(.owner(keys.devices(of: realm.tenancy)), 0, 1).isEmpty {
+            empty.insert(realm.id)
         }
-        return changes
+        return empty
+    }
+
+    private func page(
+        _ index: RecordIndex, _ after: UInt64, _ limit: Int
+    ) async throws(ZulipError) -> [Record] {
+        do { return try await registry.page(index, after: after, limit: limit) } catch {
+            throw ZulipError(.overloaded)
+        }
     }
 
     /// The server's record with higher ids, or `nil` when nothing rose.
@@ -83,33 +113,117 @@ extension ZulipRelay {
         return rose ? server : nil
     }
 
-    /// Marks realms that the server no longer reports.
-    private func missing(
-        _ reported: Set<UUIDText>, of server: UUIDText, _ now: UnixTime
-    ) async throws(ZulipError) -> [Change] {
-        var changes: [Change] = []
-        var after: UInt64 = 0
-        var seen = 0
-        let page = 512
-        // Ends: each page begins behind the last, and there are no more realms than the limit.
-        while seen < ZulipLimits.realmsPerServer {
-            let records: [Record]
-            do {
-                records = try await registry.page(.owner(keys.server(server)), after: after, limit: page)
-            } catch {
-                throw ZulipError(.overloaded)
-            }
-            for record in records where record.key.space == keys.realmSpace {
-                guard var realm = ZulipRealm(body: record.body), !realm.isLocallyDeleted,
-                    !reported.contains(realm.id)
-                else { continue }
-                realm.isLocallyDeleted = true
-                changes.append(.put(realm.record(keys, now: now), if: .revision(record.revision)))
-            }
-            guard records.count == page, let last = records.last else { break }
-            after = last.revision
-            seen += records.count
+    /// What is to be written, in pages that stand each for itself: a large upload must not hold everybody's
+    /// commits up.
+    private func pages(_ realms: ReportedRealms, _ now: UnixTime) -> [[Change]] {
+        let server = realms.server
+        var groups: [[Change]] = []
+        for holder in Set(realms.taken.map(\.realm.server)) {
+            // Anew, so that a sweep which has just found nothing more leaves it.
+            groups.append([.put(leaving(holder, now), if: .any)])
         }
-        return changes
+        for (realm, revision) in realms.gone {
+            groups.append([.delete(keys.realm(realm.id), if: .revision(revision))])
+        }
+        for id in realms.new {
+            let realm = ZulipRealm(id: id, server: server, isLocallyDeleted: false)
+            groups.append([.put(realm.record(keys, now: now), if: .absent)])
+        }
+        for (old, revision) in realms.taken {
+            let new = ZulipRealm(id: old.id, server: server, isLocallyDeleted: false)
+            groups.append([
+                .put(new.record(keys, now: now), if: .revision(revision)),
+                .put(old.vacancy(keys, now: now), if: .any)
+            ])
+        }
+        for (isDeleted, marked) in [(false, realms.back), (true, realms.left)] {
+            for (realm, revision) in marked {
+                var realm = realm
+                realm.isLocallyDeleted = isDeleted
+                groups.append([.put(realm.record(keys, now: now), if: .revision(revision))])
+            }
+        }
+        return groups.inPages(of: Self.changesPerPage)
+    }
+
+    /// A few milliseconds of the writer.
+    private static let changesPerPage = 128
+    private static let realmPage = 1_000
+}
+
+/// What becomes of the realms that a server reports, and of those that it does not.
+private struct ReportedRealms {
+    typealias Known = (realm: ZulipRealm, revision: UInt64)
+
+    let server: UUIDText
+    /// Nobody had reported these before.
+    var new: [UUIDText] = []
+    /// Its own, which it had left out for a time.
+    var back: [Known] = []
+    /// Other servers'.
+    var foreign: [Known] = []
+    /// Those of them that are free.
+    var taken: [Known] = []
+    /// Not its own, or more than it may have.
+    var refused: Set<UUIDText> = []
+    /// Its own, reported no longer: with devices, and without.
+    var left: [Known] = []
+    var gone: [Known] = []
+    /// Its own that stand and are not to go, reported or not.
+    var count = 0
+
+    init(of server: UUIDText) { self.server = server }
+
+    mutating func note(_ id: UUIDText, _ record: Record?) {
+        guard let record else { return new.append(id) }
+        // One that a newer version wrote is somebody's.
+        guard let known = ZulipRealm(body: record.body) else {
+            refused.insert(id)
+            return
+        }
+        if known.server != server {
+            foreign.append((known, record.revision))
+        } else if known.isLocallyDeleted {
+            back.append((known, record.revision))
+        }
+    }
+
+    mutating func free(where isFree: (UUIDText) -> Bool) {
+        for known in foreign {
+            if isFree(known.realm.server) { taken.append(known) } else { refused.insert(known.realm.id) }
+        }
+    }
+
+    /// Leaves out what would be more than so many, newest first: what the server has already stays.
+    ///
+    /// - Returns: whether anything was left out.
+    mutating func fit(_ most: Int) -> Bool {
+        let over = count + new.count + taken.count - most
+        guard over > 0 else { return false }
+        let first = min(over, new.count)
+        refused.formUnion(new.suffix(first))
+        new.removeLast(first)
+        let second = min(over - first, taken.count)
+        refused.formUnion(taken.suffix(second).map(\.realm.id))
+        taken.removeLast(second)
+        return true
+    }
+
+    /// Records to write.
+    var writes: Int { new.count + back.count + 2 * taken.count + left.count + gone.count }
+}
+
+extension [[Change]] {
+    /// Joins groups that belong together into pages of about so many changes.
+    fileprivate func inPages(of most: Int) -> [[Change]] {
+        var pages: [[Change]] = []
+        for group in self {
+            if let last = pages.last, last.count + group.count <= most {
+                pages[pages.count - 1] += group
+            } else {
+                pages.append(group)
+            }
+        }
+        return pages
     }
 }

@@ -18,13 +18,9 @@ extension ZulipRelay {
         if server.oldKeyEnds != nil {
             changes.append(.delete(keys.oldKey(of: server.id, before: server.keyHash), if: .any))
         }
+        // The name is free again: this relay's policy says who may take it (DESIGN §5).
         if let host = ZulipHostname(Array(server.hostname.utf8)) {
-            let found = try await find([keys.host(host)])
-            // The name is free again: this relay's policy says who may take it (DESIGN §5).
-            if let holder = found[0], holder.body == Secret(server.id.bytes) {
-                changes.append(.delete(keys.host(host), if: .revision(holder.revision)))
-            }
-            changes.append(.delete(keys.challenge(host), if: .any))
+            changes += try await freed(host, of: server.id)
         }
         return Verdict(
             changes: changes, reply: .now(.done(ignored: [])), refusal: { _ in ZulipError(.overloaded) },
@@ -50,21 +46,56 @@ extension ZulipServers {
     package func sweep() async throws(StoreError) -> Int {
         let leaving = try await registry.page(.space(keys.leavingSpace), after: 0, limit: Self.page)
         let now = world.now()
-        for record in leaving where now.since(record.touchedAt) >= Self.grace {
-            guard let server = UUIDText(bytes: record.body.reveal { Array($0) }) else { continue }
-            // A realm, or what was left of one that another server has since.
-            let left = try await registry.page(.owner(keys.server(server)), after: 0, limit: 1).first
-            if let realm = left.flatMap({ ZulipRealm(body: $0.body) }) {
-                let owner = keys.devices(of: realm.tenancy)
-                let devices = try await registry.forget(owner: owner, limit: Self.page)
-                if devices > 0 { return devices }
+        for note in leaving where now.since(note.touchedAt) >= Self.grace {
+            guard let server = UUIDText(bytes: note.body.reveal { Array($0) }) else { continue }
+            // What others took over, and where nobody is left the rest.
+            var owners = [keys.leaving(server)]
+            if try await isGone(server) { owners.append(keys.server(server)) }
+            for owner in owners {
+                let gone = try await sweepPage(of: owner)
+                if gone > 0 { return gone }
             }
-            // Devices first, then their realm, then the note that there is something to do; each only as it
-            // was seen, for the realm may be another server's by now.
-            let done = left ?? record
-            _ = try await registry.apply([.delete(done.key, if: .revision(done.revision))])
-            return 1
+            // The note that there is something to do goes last, and only as it was seen.
+            let applied = try await registry.apply([.delete(note.key, if: .revision(note.revision))])
+            if applied == .committed { return 1 }
         }
         return 0
+    }
+
+    private func isGone(_ server: UUIDText) async throws(StoreError) -> Bool {
+        let record = try await registry.find([keys.server(server)])[0]
+        return record.flatMap { ZulipServer(body: $0.body) }.map { $0.standing == .deactivated } ?? true
+    }
+
+    /// Removes devices of the realms that this owner has, and the realms whose devices are gone.
+    ///
+    /// - Returns: how many records went; 0 when nothing is left.
+    private func sweepPage(of owner: RecordKey) async throws(StoreError) -> Int {
+        var gone = 0
+        var empty: [Record] = []
+        let left = try await registry.page(.owner(owner), after: 0, limit: Self.page)
+        for record in left {
+            if let realm = ZulipRealm(body: record.body) {
+                let room = Self.page - gone
+                let devices = try await registry.forget(owner: keys.devices(of: realm.tenancy), limit: room)
+                gone += devices
+                if devices == room { break }
+            }
+            // What is no realm has no devices.
+            empty.append(record)
+        }
+        gone += try await delete(empty)
+        // Rows that do not open are none of those that were listed, and stand before whatever was not.
+        return gone > 0 ? gone : try await registry.forget(owner: owner, limit: Self.page)
+    }
+
+    /// Each only as it was seen, for the realm may be another server's by now.
+    private func delete(_ records: [Record]) async throws(StoreError) -> Int {
+        let changes = records.map { PushModel.Change.delete($0.key, if: .revision($0.revision)) }
+        if changes.isEmpty { return 0 }
+        if try await registry.apply(changes) == .committed { return changes.count }
+        var count = 0
+        for change in changes where try await registry.apply([change]) == .committed { count += 1 }
+        return count
     }
 }

@@ -54,16 +54,23 @@ extension ZulipRelay {
             sent.append(Sent(tokenID: item.tokenID, kind: registration.kind))
         }
         let notes = counts.dead.isEmpty ? [] : [NoteCode("zulip.unknown-or-expired-token")]
+        // What is looked up for nothing is paid for too.
+        let charge = counts.dead.isEmpty ? nil : OriginCharge(of: origin, units: counts.dead.count)
         if pushes.isEmpty {
-            return Verdict(changes: endings, reply: .now(.notified(counts)), notes: notes)
+            var verdict = Verdict<ZulipReply, ZulipError>(
+                changes: endings, reply: .now(.notified(counts)), notes: notes, quota: server.quota)
+            verdict.charge = charge
+            return verdict
         }
         let (known, awaited) = (counts, sent)
-        return Verdict(
+        var verdict = Verdict<ZulipReply, ZulipError>(
             pushes: pushes, changes: endings,
             reply: .afterFirstAttempt(deadline: replyDeadline) { outcomes in
                 .notified(Self.count(outcomes, awaited, known))
             },
             notes: notes, quota: server.quota)
+        verdict.charge = charge
+        return verdict
     }
 
     /// What the reply needs to know of one push.

@@ -19,7 +19,12 @@ extension ZulipRelay {
         try checkAge(plain.timestamp, now)
         let name = keys.device(realm.realm.tenancy, tokenID)
         let known = try await find([name])[0]
-        return verdict(plain, realm, name, known, form, now)
+        var verdict = verdict(plain, realm, name, known, form, now)
+        // A repeat takes no more room.
+        if known == nil { try await takeRoom(plain.token.count + Self.recordBytes, in: realm) }
+        verdict.charge = OriginCharge(
+            of: Secret(realm.caller.server.id.bytes), units: 1 + plain.token.count / 1_024)
+        return verdict
     }
 
     /// Exactly 86,400 s pass, one more does not (§5.4 step 6). The future is bounded generously (§10).
@@ -30,6 +35,9 @@ extension ZulipRelay {
             throw ZulipError(.invalidRegistration)
         }
     }
+
+    /// What a sealed record has beside its token, about.
+    private static let recordBytes = 320
 
     private func verdict(
         _ plain: RegistrationPlaintext, _ realm: AuthorisedRealm, _ name: RecordKey, _ known: Record?,
@@ -43,7 +51,8 @@ extension ZulipRelay {
         // where it was not, the next push finds the token dead again.
         if case .expired(let at)? = known?.state, plain.timestamp < at.seconds {
             return Verdict(
-                changes: endings, reply: reply, notes: [NoteCode("zulip.registered-while-expired")])
+                changes: endings, reply: reply, notes: [NoteCode("zulip.registered-while-expired")],
+                quota: realm.caller.server.quota)
         }
         let registration = ZulipRegistration(kind: plain.kind, token: plain.token, appID: plain.appID)
         // A repeat is written too: it is how the row knows that a client still exists.
@@ -54,6 +63,7 @@ extension ZulipRelay {
             body: registration.body)
         return Verdict(
             changes: [.put(record, if: .any)] + endings, reply: reply,
-            notes: [known == nil ? NoteCode("zulip.registered") : NoteCode("zulip.registered-again")])
+            notes: [known == nil ? NoteCode("zulip.registered") : NoteCode("zulip.registered-again")],
+            quota: realm.caller.server.quota)
     }
 }

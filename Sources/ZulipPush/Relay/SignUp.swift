@@ -5,11 +5,14 @@ import WireFormats
 extension ZulipRelay {
     func signUp(_ form: SignUpForm) async throws(ZulipError) -> ZulipVerdict {
         let found = try await find([
-            keys.server(form.id), keys.host(form.hostname), keys.invitation(form.hostname)
+            keys.server(form.id), keys.host(form.hostname), keys.name(form.hostname),
+            keys.invitation(form.hostname)
         ])
-        let holder = found[1].flatMap { UUIDText(bytes: $0.body.reveal { Array($0) }) }
+        let room = HostRoom(
+            host: found[1], name: found[2], invitation: found[3],
+            others: try await others(at: form.hostname, besides: form.id))
         guard let record = found[0], let server = ZulipServer(body: record.body) else {
-            let verdict = try create(form, holder: holder, invitation: found[2])
+            let verdict = try create(form, room)
             try await checkDomain(of: form.mail)
             return verdict
         }
@@ -19,9 +22,19 @@ extension ZulipRelay {
             throw error
         }
         guard server.standing == .active else { throw ZulipError(.serverIsDeactivated) }
-        let verdict = try update(server, record, form, holder: holder, invitation: found[2])
+        let verdict = try await update(server, record, form, room)
         if !(server.mail == form.mail.text) { try await checkDomain(of: form.mail) }
         return verdict
+    }
+
+    /// Whether the form shows the key of a server that is known: no stranger, then, whose sign-ups are
+    /// counted all together.
+    ///
+    /// - Throws: `.overloaded` when the store is out.
+    package func vouches(for form: SignUpForm) async throws(ZulipError) -> Bool {
+        let record = try await find([keys.server(form.id)])[0]
+        guard let server = record.flatMap({ ZulipServer(body: $0.body) }) else { return false }
+        return server.standing == .active && server.isKey(form.keyHash)
     }
 
     /// Asked last, so that only who is let in can make this relay ask a name server.
@@ -34,29 +47,23 @@ extension ZulipRelay {
         }
     }
 
-    private func create(
-        _ form: SignUpForm, holder: UUIDText?, invitation: Record?
-    ) throws(ZulipError) -> ZulipVerdict {
-        guard holder == nil else { throw ZulipError(.hostnameTaken) }
-        let used = try admit(form.hostname, invitation)
+    private func create(_ form: SignUpForm, _ room: HostRoom) throws(ZulipError) -> ZulipVerdict {
+        guard room.host == nil else { throw ZulipError(.hostnameTaken) }
         // A new key is for a server that is known. One that is not keeps the key it signs up with: told
         // `created`, deployed servers throw the new one away.
         let server = ZulipServer(
             id: form.id, keyHash: form.keyHash, standing: .active, hostname: form.hostname.text,
             mail: form.mail.text)
         let now = world.now()
-        let changes: [Change] =
-            [.put(server.record(keys, now: now), if: .absent), .put(hostRecord(form, now), if: .absent)]
-            + used
+        let changes = [.put(server.record(keys, now: now), if: .absent)] + (try admit(form, room, now))
         return Verdict(
-            changes: changes, reply: .now(.signedUp(created: true)),
-            refusal: { ZulipError($0 == 1 ? .hostnameTaken : .overloaded) },
+            changes: changes, reply: .now(.signedUp(created: true)), refusal: hostRefusal(changes),
             notes: [NoteCode("zulip.server-signed-up")])
     }
 
     private func update(
-        _ known: ZulipServer, _ record: Record, _ form: SignUpForm, holder: UUIDText?, invitation: Record?
-    ) throws(ZulipError) -> ZulipVerdict {
+        _ known: ZulipServer, _ record: Record, _ form: SignUpForm, _ room: HostRoom
+    ) async throws(ZulipError) -> ZulipVerdict {
         var server = known
         let now = world.now()
         server.mail = form.mail.text
@@ -78,42 +85,16 @@ extension ZulipRelay {
             memory.forget(server.id)
         }
         var changes: [Change] = []
-        if holder == nil {
-            // A change of host: the old name becomes free, and the new one must be admitted like a sign-up's.
-            changes.append(.put(hostRecord(form, now), if: .absent))
-            if let old = ZulipHostname(Array(known.hostname.utf8)), old != form.hostname {
-                changes.append(.delete(keys.host(old), if: .any))
-            }
-            changes += try admit(form.hostname, invitation)
-        } else if holder != form.id {
+        if room.host == nil {
+            changes = try await move(known, form, room, now)
+        } else if room.host?.holder != form.id {
             throw ZulipError(.hostnameTaken)
         }
-        let hostChange = changes.isEmpty ? nil : 0
         changes.append(.put(server.record(keys, now: now), if: .revision(record.revision)))
         changes += keyChanges
         return Verdict(
-            changes: changes, reply: .now(.signedUp(created: false)),
-            refusal: { ZulipError($0 == hostChange ? .hostnameTaken : .overloaded) },
+            changes: changes, reply: .now(.signedUp(created: false)), refusal: hostRefusal(changes),
             notes: form.newKeyHash == nil ? [] : [NoteCode("zulip.key-rotated")])
-    }
-
-    /// Whether the policy lets this host in.
-    ///
-    /// - Returns: what the admission uses up.
-    private func admit(_ host: ZulipHostname, _ invitation: Record?) throws(ZulipError) -> [Change] {
-        switch admission {
-        case .open: return []
-        case .allowList(let names):
-            guard names.contains(host.name) else { throw ZulipError(.notAdmitted) }
-            return []
-        case .invitation:
-            guard let invitation, invitation.expiresAt > world.now() else { throw ZulipError(.notAdmitted) }
-            return [.delete(keys.invitation(host), if: .revision(invitation.revision))]
-        }
-    }
-
-    private func hostRecord(_ form: SignUpForm, _ now: UnixTime) -> Record {
-        Record(key: keys.host(form.hostname), touchedAt: now, body: Secret(form.id.bytes))
     }
 }
 

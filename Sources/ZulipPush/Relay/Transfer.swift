@@ -3,46 +3,58 @@ import WireFormats
 
 /// Taking over a host name whose key was lost (§5.2, "Transfer").
 extension ZulipRelay {
-    /// Gives out a secret that the host must show. A second request replaces the first.
+    /// Gives out a secret that the host must show. It changes nothing for those given out before: whoever
+    /// asks, and how often, no transfer that is under way ends by it.
     func transfer(_ form: TransferForm) async throws(ZulipError) -> ZulipVerdict {
-        let found = try await find([keys.host(form.hostname)])
-        guard found[0] != nil else { throw ZulipError(.unknownHostname) }
-        guard web != nil else { throw ZulipError(.notAdmitted) }
-        let secret = randomText()
         let now = world.now()
-        let record = Record(
-            key: keys.challenge(form.hostname), touchedAt: now, expiresAt: now + ZulipLimits.challengeLife,
-            body: secret)
-        return Verdict(changes: [.put(record, if: .any)], reply: .now(.challenge(secret)))
+        let day = TransferChallenge.Key.day(now)
+        let found = try await find([keys.host(form.hostname), keys.challengeKey(day)])
+        guard let id = found[0]?.holder,
+            let server = try await find([keys.server(id)])[0].flatMap({ ZulipServer(body: $0.body) })
+        else { throw ZulipError(.unknownHostname) }
+        guard web != nil else { throw ZulipError(.notAdmitted) }
+        let known = TransferChallenge.Key(found[1], day: day)
+        let key = known ?? .new(day, world)
+        let secret = TransferChallenge.make(
+            for: server, at: form.hostname, key, end: now + ZulipLimits.challengeLife,
+            random: world.randomBytes(ZulipLimits.organizationKeyBytes / 2))
+        return Verdict(
+            changes: known == nil ? [.put(key.record(keys, now: now), if: .absent)] : [],
+            reply: .now(.challenge(secret)),
+            // The day's first two came at one time.
+            refusal: { _ in ZulipError(.overloaded) })
     }
 
     /// Asks the host for the secret; when it shows it, its server gets a new key and the old one dies.
     func verifyChallenge(_ form: TransferForm) async throws(ZulipError) -> ZulipVerdict {
-        let found = try await find([keys.host(form.hostname), keys.challenge(form.hostname)])
-        guard let host = found[0], let id = UUIDText(bytes: host.body.reveal { Array($0) }) else {
-            throw ZulipError(.unknownHostname)
-        }
-        guard let challenge = found[1], challenge.expiresAt > world.now() else {
-            throw ZulipError(.noChallenge)
-        }
+        let now = world.now()
+        let today = TransferChallenge.Key.day(now)
+        // One given out before midnight is good beyond it; and another relay's clock may be ahead.
+        let days = [today - 1, today, today + 1]
+        let found = try await find([keys.host(form.hostname)] + days.map { keys.challengeKey($0) })
+        guard let id = found[0]?.holder else { throw ZulipError(.unknownHostname) }
+        let known = zip(days, found.dropFirst()).compactMap { TransferChallenge.Key($1, day: $0) }
+        // Nobody is asked for what nobody was given.
+        guard !known.isEmpty else { throw ZulipError(.noChallenge) }
         let shown = try await fetchSecret(form)
-        guard shown == challenge.body else { throw ZulipError(.challengeFailed) }
-        let servers = try await find([keys.server(id)])
-        guard let record = servers[0], var server = ZulipServer(body: record.body) else {
-            throw ZulipError(.unknownHostname)
-        }
+        guard let end = TransferChallenge.end(of: shown) else { throw ZulipError(.challengeFailed) }
+        guard let record = try await find([keys.server(id)])[0], var server = ZulipServer(body: record.body)
+        else { throw ZulipError(.unknownHostname) }
+        let given = TransferChallenge.Key.day(end - ZulipLimits.challengeLife)
+        guard let made = known.first(where: { $0.day == given }),
+            TransferChallenge.isRight(shown, for: server, at: form.hostname, made)
+        else { throw ZulipError(.challengeFailed) }
+        guard end > now else { throw ZulipError(.noChallenge) }
         guard server.standing == .active else { throw ZulipError(.serverIsDeactivated) }
         let key = randomText()
         let old = keys.oldKey(of: id, before: server.keyHash)
         memory.forget(id)
         server.oldKeyEnds = nil
+        // With the key ends every secret that was given out for the host: each serves once.
         server.keyHash = ServerCredentials.hash(key: key.reveal { Array($0) })
         return Verdict(
             changes: [
-                .put(server.record(keys, now: world.now()), if: .revision(record.revision)),
-                // Each secret serves once.
-                .delete(keys.challenge(form.hostname), if: .revision(challenge.revision)),
-                .delete(old, if: .any)
+                .put(server.record(keys, now: now), if: .revision(record.revision)), .delete(old, if: .any)
             ],
             reply: .now(.credentials(id: id, key: key)), refusal: { _ in ZulipError(.overloaded) },
             notes: [NoteCode("zulip.host-transferred")])

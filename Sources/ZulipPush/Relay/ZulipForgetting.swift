@@ -31,12 +31,34 @@ extension ZulipServers {
             guard let record = try await registry.find([keys.server(id)])[0],
                 let server = ZulipServer(body: record.body)
             else { return forgotten == ZulipForgotten() ? nil : forgotten }
-            let realms = try await all(.owner(keys.server(id)))
+            let realms = try await all(.owner(keys.server(id))) + all(.owner(keys.leaving(id)))
             let isDone = try await forget(server, record, realms, perCommit, &forgotten)
             guard isDone else { continue }
             // A registration that was judged before the server was gone may have been written behind our
             // list.
             forgotten.devices += try await forgetDevices(of: realms, perCommit)
+            return forgotten
+        }
+        throw StoreError(.unavailable)
+    }
+
+    /// Forgets whose a realm is, and all its devices. Whoever reports it next has it.
+    ///
+    /// The realm goes first: nothing is registered in it any more, and whatever ends this in between, its
+    /// devices can be reached by nobody.
+    ///
+    /// - Returns: `nil` when nobody has reported it.
+    /// - Throws: what the store says; `.unavailable` when the record never stood still.
+    package func forgetRealm(
+        _ realm: UUIDText, perCommit: Int = ZulipServers.forgottenPerCommit
+    ) async throws(StoreError) -> ZulipForgotten? {
+        for _ in 0..<Self.tries {
+            guard let record = try await registry.find([keys.realm(realm)])[0] else { return nil }
+            let delete = PushModel.Change.delete(record.key, if: .revision(record.revision))
+            guard try await registry.apply([delete]) == .committed else { continue }
+            var forgotten = ZulipForgotten()
+            forgotten.realms = 1
+            forgotten.devices = try await forgetDevices(of: owner(ofDevices: record), perCommit)
             return forgotten
         }
         throw StoreError(.unavailable)
@@ -93,12 +115,12 @@ extension ZulipServers {
         return true
     }
 
-    /// The host name, if it is still this server's, with what hangs on it.
+    /// The host and its name, where they are still this server's, with what hangs on them.
     private func hostChanges(_ server: ZulipServer) async throws(StoreError) -> [PushModel.Change] {
-        guard let host = ZulipHostname(Array(server.hostname.utf8)),
-            try await holder(of: server.hostname) == server.id
-        else { return [] }
-        return [keys.host(host), keys.challenge(host), keys.invitation(host)].map { .delete($0, if: .any) }
+        guard let host = ZulipHostname(Array(server.hostname.utf8)) else { return [] }
+        let freed = try await registry.freed([keys.host(host), keys.name(host)], of: server.id)
+        if freed.isEmpty { return [] }
+        return freed + [.delete(keys.invitation(host), if: .any)]
     }
 
     /// What a server's records of realms, its own and those that others took over, have their devices under.

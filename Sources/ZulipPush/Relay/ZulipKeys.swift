@@ -5,6 +5,7 @@ package import WireFormats
 package struct ZulipKeys: Sendable {
     private let servers: Space
     private let hosts: Space
+    private let names: Space
     private let realms: Space
     private let devices: Space
     private let challenges: Space
@@ -17,6 +18,7 @@ package struct ZulipKeys: Sendable {
     package init(_ instance: ConfiguredName) {
         servers = Space(instance, "server")
         hosts = Space(instance, "host")
+        names = Space(instance, "name")
         realms = Space(instance, "realm")
         devices = Space(instance, "device")
         challenges = Space(instance, "challenge")
@@ -28,6 +30,8 @@ package struct ZulipKeys: Sendable {
     }
 
     package var serverSpace: Space { servers }
+    package var hostSpace: Space { hosts }
+    package var nameSpace: Space { names }
     package var realmSpace: Space { realms }
     /// Servers that have deactivated themselves and whose realms are still to be removed.
     package var leavingSpace: Space { leavers }
@@ -36,8 +40,12 @@ package struct ZulipKeys: Sendable {
     package func realm(_ id: UUIDText) -> RecordKey { RecordKey(realms, Secret(id.bytes)) }
     package func leaving(_ id: UUIDText) -> RecordKey { RecordKey(leavers, Secret(id.bytes)) }
     package func host(_ host: ZulipHostname) -> RecordKey { RecordKey(hosts, Secret(host.text.utf8)) }
-    package func challenge(_ host: ZulipHostname) -> RecordKey {
-        RecordKey(challenges, Secret(host.text.utf8))
+    /// A name without its port: who holds it, where the policy gives each name to one server alone; and the
+    /// owner of the name's hosts.
+    package func name(_ host: ZulipHostname) -> RecordKey { RecordKey(names, Secret(host.name.utf8)) }
+    /// What a day's challenges are made with; no host's name has a slash.
+    package func challengeKey(_ day: Int64) -> RecordKey {
+        RecordKey(challenges, Secret("key/\(day)".utf8))
     }
     /// An invitation is for a name, whatever the port.
     package func invitation(_ host: ZulipHostname) -> RecordKey {

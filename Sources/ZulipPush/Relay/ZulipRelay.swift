@@ -36,6 +36,8 @@ package struct ZulipRelay: RelayRole {
     let replyDeadline: Duration
     let world: World
     let memory = RealmMemory()
+    let bounds: ZulipBounds
+    let ledger: RegistrationLedger
 
     /// - Parameter web: for transfers of a host name; without it they are refused.
     /// - Parameter mailDomains: `nil`: contact addresses are checked by their syntax only.
@@ -44,8 +46,10 @@ package struct ZulipRelay: RelayRole {
         instance: ConfiguredName, bouncerKeys: BouncerKeys, admission: ZulipAdmission, registry: any Registry,
         web: (any WebFetch)?, mailDomains: (any MailDomains)? = nil,
         fallbacks: FallbackAlerts = FallbackAlerts([:]), replyDeadline: Duration = ZulipLimits.replyDeadline,
-        world: World
+        bounds: ZulipBounds = ZulipBounds(), world: World
     ) {
+        self.bounds = bounds
+        ledger = RegistrationLedger(bounds)
         keys = ZulipKeys(instance)
         self.bouncerKeys = bouncerKeys
         self.admission = admission

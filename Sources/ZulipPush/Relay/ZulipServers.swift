@@ -54,6 +54,41 @@ package struct ZulipServers: Sendable {
         }
     }
 
+    /// How many realms a server has: those that it reports, and those that it reports no longer.
+    package func realms(of server: UUIDText) async throws(StoreError) -> (live: Int, dead: Int) {
+        var counts = (live: 0, dead: 0)
+        var after: UInt64 = 0
+        // Ends: the revisions rise, and a server has no more realms than the limit.
+        while true {
+            let page = try await registry.page(.owner(keys.server(server)), after: after, limit: 1_000)
+            for record in page where record.key.space == keys.realmSpace {
+                guard let realm = ZulipRealm(body: record.body) else { continue }
+                if realm.isLocallyDeleted { counts.dead += 1 } else { counts.live += 1 }
+            }
+            guard let last = page.last else { return counts }
+            after = last.revision
+        }
+    }
+
+    /// Whose a realm is.
+    package struct RealmHolder: Sendable {
+        package let realm: ZulipRealm
+        /// `nil`: it was forgotten, and the realm is free for whoever reports it.
+        package let server: ZulipServer?
+        /// When the server last reported it, or no longer did.
+        package let since: UnixTime
+    }
+
+    /// `nil` for a realm that nobody has reported.
+    package func holder(ofRealm realm: UUIDText) async throws(StoreError) -> RealmHolder? {
+        guard let record = try await registry.find([keys.realm(realm)])[0],
+            let known = ZulipRealm(body: record.body)
+        else { return nil }
+        let server = try await registry.find([keys.server(known.server)])[0]
+        return RealmHolder(
+            realm: known, server: server.flatMap { ZulipServer(body: $0.body) }, since: record.touchedAt)
+    }
+
     /// Suspends a server or lifts that. It keeps its host name, realms and devices; to the server itself it
     /// looks deactivated.
     ///
@@ -70,12 +105,25 @@ package struct ZulipServers: Sendable {
         try await change(id) { $0.quota = quota }
     }
 
-    /// The server that holds a host name; `nil` when none does, or the text is no host name.
+    /// The server that has a host: the one of exactly that port, else the only one of that name. `nil` when
+    /// there is none, when several have the name, or when the text is no host name.
     package func holder(of host: String) async throws(StoreError) -> UUIDText? {
         guard let name = ZulipHostname(Array(host.utf8)) else { return nil }
-        return try await registry.find([keys.host(name)])[0].flatMap { record in
-            UUIDText(bytes: record.body.reveal { Array($0) })
+        if let exact = try await registry.find([keys.host(name)])[0]?.holder { return exact }
+        let all = try await holders(ofName: host)
+        return all.count == 1 ? all[0] : nil
+    }
+
+    /// The servers of a name, at whatever port; of a text with a port that one's.
+    package func holders(ofName host: String) async throws(StoreError) -> [UUIDText] {
+        guard let name = ZulipHostname(Array(host.utf8)) else { return [] }
+        var holders = [try await registry.find([keys.host(name)])[0]?.holder].compactMap { $0 }
+        guard name.text == name.name else { return holders }
+        for holder in try await registry.holders(of: keys.name(name), limit: ZulipLimits.hostsPerName)
+        where !holders.contains(holder) {
+            holders.append(holder)
         }
+        return holders
     }
 
     private func change(

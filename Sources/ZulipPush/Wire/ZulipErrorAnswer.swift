@@ -45,7 +45,8 @@ package struct ZulipErrorAnswer: Sendable {
             .invalidUUID, .invalidHostname, .invalidMail, .mailDomainRefused, .keyOfOtherServer,
             .hostnameTaken,
             .notAdmitted, .unknownHostname, .noChallenge, .challengeFailed, .realmRegisteredElsewhere,
-            .unknownBouncerKey, .invalidRegistration, .registrationExpired, .invalidRequest, .kindMismatch,
+            .unknownBouncerKey, .tooManyRegistrations, .invalidRegistration, .registrationExpired,
+            .invalidRequest, .kindMismatch,
             .invalidPushKey, .unknownPushKey, .doesNotOpen, .malformedContent, .foreignContent,
             .malformedAnswer,
             .tooMuchContent:
@@ -73,9 +74,10 @@ package struct ZulipErrorAnswer: Sendable {
         case .otherAuthorizationScheme, .userInsteadOfServer, .unknownPath, .legacyPath, .malformedForm,
             .malformedJSON, .bodyTooLarge, .wrongType, .tooManyRequests, .payloadTooLarge, .wrongLength,
             .invalidUUID, .invalidHostname, .invalidMail, .mailDomainRefused, .notAdmitted,
-            .unknownHostname, .noChallenge, .challengeFailed, .realmRegisteredElsewhere, .invalidRegistration,
-            .invalidRequest, .kindMismatch, .invalidPushKey, .unknownPushKey, .doesNotOpen, .malformedContent,
-            .foreignContent, .malformedAnswer, .tooMuchContent:
+            .unknownHostname, .noChallenge, .challengeFailed, .realmRegisteredElsewhere,
+            .tooManyRegistrations, .invalidRegistration, .invalidRequest, .kindMismatch, .invalidPushKey,
+            .unknownPushKey, .doesNotOpen, .malformedContent, .foreignContent,
+            .malformedAnswer, .tooMuchContent:
             "BAD_REQUEST"
         }
     }

@@ -7,7 +7,8 @@ package enum ZulipReply: Sendable {
     case done(ignored: [String])
     case signedUp(created: Bool)
     case analyticsStatus(realmCount: Int64, installationCount: Int64, auditLog: Int64)
-    case realms([UUIDText])
+    /// The realms sent, and those of them that are another server's or too many: these cannot push.
+    case realms([UUIDText], refused: Set<UUIDText>)
     case notified(NotifyCounts)
     /// Every token of a legacy call, told to be gone.
     case legacyDeleted(LegacyNotifyRequest)
@@ -47,12 +48,12 @@ package enum ZulipReply: Sendable {
             writer.int(installationCount)
             writer.key("last_realmauditlog_id")
             writer.int(auditLog)
-        case .realms(let realms):
+        case .realms(let realms, let refused):
             writer.key("realms")
             writer.beginObject()
             for realm in realms {
                 writer.key(realm.text)
-                Self.pushStatus(&writer)
+                Self.pushStatus(&writer, canPush: !refused.contains(realm))
             }
             writer.endObject()
         case .notified(let counts): counts.write(&writer)
@@ -83,11 +84,11 @@ package enum ZulipReply: Sendable {
         writer.endObject()
     }
 
-    /// This relay has no plans: every realm can push, without end.
-    fileprivate static func pushStatus(_ writer: inout JSONWriter) {
+    /// This relay has no plans: every realm of the server can push, without end.
+    fileprivate static func pushStatus(_ writer: inout JSONWriter, canPush: Bool = true) {
         writer.beginObject()
         writer.key("can_push")
-        writer.bool(true)
+        writer.bool(canPush)
         writer.key("expected_end_timestamp")
         writer.null()
         writer.endObject()

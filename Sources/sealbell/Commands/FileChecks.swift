@@ -35,11 +35,10 @@ struct FileChecks {
             return .fault(.files, subject, error.sentence)
         }
         if let sentence = content(file.content, bytes, file.file) { return .fault(.files, subject, sentence) }
-        if file.content.isSecret, let mode = mode(file.file), mode & 0o077 != 0 {
-            // A service manager's credentials and mounted secrets may be shared with a group on purpose.
-            let others = mode & 0o007 != 0
-            let sentence = "Other users may open this secret; chmod 600 it."
-            return others ? .fault(.files, subject, sentence) : .warning(.files, subject, sentence)
+        if Self.isOpenToOthers(file) { return .fault(.files, subject, Self.openSentence) }
+        // A service manager's credentials and mounted secrets may be shared with a group on purpose.
+        if file.content.isSecret, let mode = Self.mode(file.file), mode & 0o070 != 0 {
+            return .warning(.files, subject, Self.openSentence)
         }
         if file.content == .certificate, let span = CertificateSpan(file: file.file) {
             return validity(subject, span)
@@ -142,7 +141,29 @@ struct FileChecks {
         return .good(.files, subject, "The certificate is good for \(days) days more.")
     }
 
-    private func mode(_ path: String) -> UInt32? {
+    private static let openSentence = "Other users may open this secret; chmod 600 it."
+
+    /// Whether every user of the machine may open a file that should be closed. One that is not there is not.
+    private static func isOpenToOthers(_ file: ConfiguredFile) -> Bool {
+        file.content.isSecret && mode(file.file).map { $0 & 0o007 != 0 } ?? false
+    }
+
+    /// What a relay refuses to start with, and to reload: the same secrets in open files that the checks
+    /// above find fault with, and the keys of the store.
+    ///
+    /// - Throws: `CommandFailure(.configuration)` that names each of them.
+    static func refuseOpenSecrets(_ configuration: RelayConfiguration) throws(CommandFailure) {
+        let hasFile = configuration.store.engine != .memory
+        let open = configuration.files.filter { file in
+            (hasFile || file.content != .storageKeys) && isOpenToOthers(file)
+        }
+        guard open.isEmpty else {
+            throw CommandFailure(
+                .configuration, lines: open.map { "\($0.path) (\($0.file)): \(openSentence)" })
+        }
+    }
+
+    private static func mode(_ path: String) -> UInt32? {
         var facts = stat()
         return stat(path, &facts) == 0 ? UInt32(facts.st_mode) & 0o777 : nil
     }

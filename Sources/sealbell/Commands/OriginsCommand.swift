@@ -45,10 +45,17 @@ struct OriginsListCommand: SealbellCommand {
             for origin in listed {
                 var words = ["id", "standing", "host", "contact"].map { origin[$0]?.string ?? "" }
                 words.insert(Self.quota(origin["pushes_per_minute"]?.int64), at: 2)
+                words.insert(Self.realms(origin), at: 3)
                 shell.out(words.joined(separator: "  "))
             }
         }
         return .done
+    }
+
+    /// Realms that it reports, and those that it does no longer.
+    private static func realms(_ origin: JSONValue) -> String {
+        let (live, dead) = (origin["realms"]?.int64 ?? 0, origin["realms_deleted"]?.int64 ?? 0)
+        return dead == 0 ? "\(live) realms" : "\(live)+\(dead) realms"
     }
 
     private static func quota(_ number: Int64?) -> String {
@@ -86,16 +93,41 @@ struct OriginsSuspendCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "suspend",
         abstract: "Refuses an origin from now on; it keeps its name and devices.",
-        discussion: "To the origin it looks as if its registration had been deactivated.")
+        discussion: """
+            To the origin it looks as if its registration had been deactivated. A host name without port \
+            means every origin of that name, and none signs up under it until they are resumed.
+            """)
 
     @OptionGroup var origin: OriginArgument
     @OptionGroup var door: AdminDoorOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let id = try await door.ask(OriginsDesk.suspendPath, shell, origin.write)["id"]?.string ?? ""
-        shell.out(door.json ? try jsonText(["id": id, "standing": "suspended"]) : "\(id) is suspended.")
+        try await origin.set("suspended", OriginsDesk.suspendPath, door, shell)
         return .done
     }
+}
+
+extension OriginArgument {
+    /// Asks for a standing, and says whose it is now.
+    fileprivate func set(
+        _ standing: String, _ path: String, _ door: AdminDoorOptions, _ shell: Shell
+    ) async throws {
+        let answer = try await door.ask(path, shell, write)
+        let ids = answer["ids"]?.array?.compactMap(\.string) ?? []
+        if door.json {
+            shell.out(
+                try jsonText(StandingAnswer(id: answer["id"]?.string ?? "", ids: ids, standing: standing)))
+        } else {
+            for id in ids { shell.out("\(id) is \(standing).") }
+        }
+    }
+}
+
+private struct StandingAnswer: Encodable {
+    /// The first, where a name means several.
+    var id: String
+    var ids: [String]
+    var standing: String
 }
 
 /// `sealbell origins resume HOST|UUID`.
@@ -107,8 +139,7 @@ struct OriginsResumeCommand: SealbellCommand {
     @OptionGroup var door: AdminDoorOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let id = try await door.ask(OriginsDesk.resumePath, shell, origin.write)["id"]?.string ?? ""
-        shell.out(door.json ? try jsonText(["id": id, "standing": "active"]) : "\(id) is active.")
+        try await origin.set("active", OriginsDesk.resumePath, door, shell)
         return .done
     }
 }

@@ -37,15 +37,48 @@ struct ServeCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         let request = options.request(isSandbox: sandbox)
         var configuration = try shell.load(request)
+        if losesInPowerCuts || losesAtTheEnd { try Self.refuseOutsideTrials(configuration) }
         if losesAtTheEnd { configuration.store.engine = .memory }
         _ = ProcessLimits.forbidCoreDumps()
         let files = ProcessLimits.raiseOpenFiles()
         let log = LogSink(configuration.log, shell.facts, shell.world)
         LibraryLog.install(log.journal, shell.world)
         log.journal.note("starting", [.pid: Int(shell.facts.processID), .count: files], level: .debug)
+        // Errors, so that no level of the log leaves them out.
+        if losesInPowerCuts { log.journal.note("in danger: synchronous-normal", level: .error) }
+        if losesAtTheEnd { log.journal.note("in danger: volatile-store", level: .error) }
         var server = Server(configuration, request, shell, log)
         server.endsWithInput = endsWithInput
         server.synchronous = losesInPowerCuts ? .dangerNormal : .full
         return try await server.serve(demo: demo)
+    }
+
+    /// Options that give up what is promised are for the sandbox, and for trials that bring push services of
+    /// their own: a relay that could reach somebody's phone has no use for them.
+    private static func refuseOutsideTrials(
+        _ configuration: RelayConfiguration
+    ) throws(CommandFailure) {
+        guard configuration.isSandbox || configuration.reachesNobody else {
+            throw CommandFailure(
+                .usage,
+                "--danger options lose accepted pushes. They are for --sandbox, and for a configuration "
+                    + "whose push services are all on this machine (apns.url, fcm.url).")
+        }
+    }
+}
+
+extension RelayConfiguration {
+    /// Every push service stands at a loopback address of this machine.
+    var reachesNobody: Bool {
+        apps.allSatisfy { app in
+            let bases = [
+                app.apns.map { [$0.url, $0.sandboxURL ?? $0.url] } ?? [], app.fcm.map { [$0.url] } ?? []
+            ]
+            return bases.joined().allSatisfy { $0.map { Self.isLoopback($0.host) } ?? false }
+        }
+    }
+
+    private static func isLoopback(_ host: String) -> Bool {
+        host == "localhost" || host == "::1" || IPAddress(host)?.isLoopback ?? false
     }
 }

@@ -2,10 +2,17 @@ import ArgumentParser
 import PushModel
 import WireFormats
 
-/// `sealbell why REFERENCE`: the way of one push through a running relay.
-struct WhyCommand: SealbellCommand {
+/// `sealbell why`: what a running relay knows of one push, or of one realm.
+struct WhyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "why",
+        commandName: "why", abstract: "Says what became of one push, or whose a realm is.",
+        subcommands: [WhyPushCommand.self, WhyRealmCommand.self], defaultSubcommand: WhyPushCommand.self)
+}
+
+/// `sealbell why REFERENCE`: the way of one push through a running relay.
+struct WhyPushCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "push",
         abstract: "Says what became of one push: lane, attempts, answers; never its content or its token.",
         discussion: """
             The reference is the push's id: the apns-id that Apple's console shows, or what test-push \

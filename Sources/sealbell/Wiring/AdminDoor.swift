@@ -40,6 +40,7 @@ struct AdminDoor: Sendable {
             + TrialDesk(configuration: configuration, delivery: delivery, world: world).calls
             + (store.seals.map { SealKeyDesk($0).calls } ?? [])
             + ClockDesk(delivery.clock).calls
+            + RealmDesk(instances: instances).calls
             + ForgetDesk(instances: instances, configuration: configuration, registry: store.sealed).calls
         return AdminFace(
             listener.name, token: token, metrics: metrics, samples: samples, checks: checks,

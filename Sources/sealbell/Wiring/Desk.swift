@@ -101,12 +101,32 @@ struct DeskInstances: Sendable {
             do throws(StoreError) { holder = try await servers.holder(of: host) } catch {
                 throw .store(error)
             }
-            guard let holder else { throw .status(404, "No origin of this host name has signed up.") }
+            guard let holder else {
+                throw .status(
+                    404, "No origin of this host name has signed up, or several have at ports of their own.")
+            }
             return (holder, servers)
         }
         guard let id = body["id"]?.string.flatMap({ UUIDText($0) }) else {
             throw .status(400, "An origin is named by the id or the host name that the list gives.")
         }
         return (id, servers)
+    }
+
+    /// All origins that `host` of a body names, at whatever port; or the one of `id`. Never none.
+    func origins(
+        _ body: JSONObject
+    ) async throws(DeskRefusal) -> (ids: [UUIDText], servers: ZulipServers) {
+        guard let host = body["host"]?.string else {
+            let (id, servers) = try await origin(body)
+            return ([id], servers)
+        }
+        let (_, servers) = try instance(body["instance"]?.string)
+        let holders: [UUIDText]
+        do throws(StoreError) { holders = try await servers.holders(ofName: host) } catch {
+            throw .store(error)
+        }
+        guard !holders.isEmpty else { throw .status(404, "No origin of this host name has signed up.") }
+        return (holders, servers)
     }
 }

@@ -5,12 +5,14 @@ import PushModel
 import WireFormats
 import ZulipPush
 
-/// The operator's calls that forget: `POST /forget/origin`, `/forget/device`, `/forget/address`.
+/// The operator's calls that forget: `POST /forget/origin`, `/forget/realm`, `/forget/device`,
+/// `/forget/address`.
 ///
 /// They answer with counts of records by kind. What a forgotten device is still owed was accepted before and
 /// stays owed until its custody ends.
 struct ForgetDesk: Sendable {
     static let originPath = "/forget/origin"
+    static let realmPath = "/forget/realm"
     static let devicePath = "/forget/device"
     static let addressPath = "/forget/address"
     /// Registrations of one address: one for each realm whose user has this phone.
@@ -24,6 +26,9 @@ struct ForgetDesk: Sendable {
         [
             .desk(Self.originPath, changes: true) { inbound throws(DeskRefusal) in
                 try await forgetOrigin(inbound)
+            },
+            .desk(Self.realmPath, changes: true) { inbound throws(DeskRefusal) in
+                try await forgetRealm(inbound)
             },
             .desk(Self.devicePath, changes: true) { inbound throws(DeskRefusal) in
                 try await forgetDevice(inbound)
@@ -44,6 +49,21 @@ struct ForgetDesk: Sendable {
             ("origins", forgotten.servers), ("hosts", forgotten.hosts), ("realms", forgotten.realms),
             ("devices", forgotten.devices)
         ])
+    }
+
+    /// Body: `realm` (UUID), perhaps `instance`.
+    private func forgetRealm(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
+        let body = try inbound.object()
+        let (_, servers) = try instances.instance(body["instance"]?.string)
+        guard let realm = body["realm"]?.string.flatMap({ UUIDText($0) }) else {
+            throw .status(400, "A realm is named by its UUID.")
+        }
+        let forgotten: ZulipForgotten?
+        do throws(StoreError) { forgotten = try await servers.forgetRealm(realm) } catch {
+            throw .store(error)
+        }
+        guard let forgotten else { throw .status(404, "No origin has reported this realm.") }
+        return Self.counts([("realms", forgotten.realms), ("devices", forgotten.devices)])
     }
 
     /// Body: `realm` (UUID) and `token_id` (base64), perhaps `instance`.

@@ -55,13 +55,17 @@ struct OriginsDesk: Sendable {
         do throws(StoreError) {
             page = try await servers.page(after: after, limit: Self.pageRows)
         } catch { throw .store(error) }
-        var json = JSONWriter(reserving: 160 * page.servers.count + 64)
+        var realms: [(live: Int, dead: Int)] = []
+        do throws(StoreError) {
+            for server in page.servers { realms.append(try await servers.realms(of: server.id)) }
+        } catch { throw .store(error) }
+        var json = JSONWriter(reserving: 200 * page.servers.count + 64)
         json.beginObject()
         json.key("instance")
         json.string(name.text)
         json.key("origins")
         json.beginArray()
-        for server in page.servers { Self.write(server, &json) }
+        for (server, realms) in zip(page.servers, realms) { Self.write(server, realms, &json) }
         json.endArray()
         json.key("next")
         if let next = page.next { json.string(String(next)) } else { json.null() }
@@ -69,7 +73,9 @@ struct OriginsDesk: Sendable {
         return json.bytes
     }
 
-    private static func write(_ server: ZulipServer, _ json: inout JSONWriter) {
+    private static func write(
+        _ server: ZulipServer, _ realms: (live: Int, dead: Int), _ json: inout JSONWriter
+    ) {
         json.beginObject()
         json.key("id")
         json.string(server.id.text)
@@ -78,13 +84,13 @@ struct OriginsDesk: Sendable {
         json.key("contact")
         server.mail.reveal { json.string(utf8: $0) }
         json.key("standing")
-        switch server.standing {
-        case .active: json.string("active")
-        case .deactivated: json.string("deactivated")
-        case .suspended: json.string("suspended")
-        }
+        json.string(server.standing.word)
         json.key("pushes_per_minute")
         if let quota = server.quota { json.int(Int64(quota)) } else { json.null() }
+        json.key("realms")
+        json.int(Int64(realms.live))
+        json.key("realms_deleted")
+        json.int(Int64(realms.dead))
         json.endObject()
     }
 
@@ -103,13 +109,17 @@ struct OriginsDesk: Sendable {
         return json.bytes
     }
 
+    /// A host name without port means every origin of that name.
     private func set(suspended: Bool, _ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
-        let (id, servers) = try await instances.origin(inbound.object())
-        let change: ZulipServers.Change
-        do throws(StoreError) {
-            change = try await servers.set(suspended: suspended, id)
-        } catch { throw .store(error) }
-        return try answer(change, id)
+        let (ids, servers) = try await instances.origins(inbound.object())
+        for id in ids {
+            let change: ZulipServers.Change
+            do throws(StoreError) {
+                change = try await servers.set(suspended: suspended, id)
+            } catch { throw .store(error) }
+            try Self.check(change)
+        }
+        return Self.answer(ids)
     }
 
     /// `pushes_per_minute` is a number, or `null` for the configuration's.
@@ -130,21 +140,42 @@ struct OriginsDesk: Sendable {
         do throws(StoreError) { change = try await servers.set(quota: quota, id) } catch {
             throw .store(error)
         }
-        return try answer(change, id)
+        try Self.check(change)
+        return Self.answer([id])
     }
 
-    /// `{"id":…}`, so that whoever named a host learns which origin it was.
-    private func answer(_ change: ZulipServers.Change, _ id: UUIDText) throws(DeskRefusal) -> [UInt8] {
+    private static func check(_ change: ZulipServers.Change) throws(DeskRefusal) {
         switch change {
-        case .done: break
+        case .done: return
         case .unknown: throw .status(404, "No origin of this id has signed up.")
         case .deactivated: throw .status(409, "This origin has ended its registration itself.")
         }
+    }
+
+    /// `{"id":…,"ids":[…]}`, so that whoever named a host learns which origins it was; `id` is the first.
+    private static func answer(_ ids: [UUIDText]) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
-        json.key("id")
-        json.string(id.text)
+        if let first = ids.first {
+            json.key("id")
+            json.string(first.text)
+        }
+        json.key("ids")
+        json.beginArray()
+        for id in ids { json.string(id.text) }
+        json.endArray()
         json.endObject()
         return json.bytes
+    }
+}
+
+extension ZulipServer.Standing {
+    /// As answers of the admin door say it.
+    var word: String {
+        switch self {
+        case .active: "active"
+        case .deactivated: "deactivated"
+        case .suspended: "suspended"
+        }
     }
 }

@@ -56,6 +56,7 @@ final class Relay: Sendable {
     static func open(
         _ configuration: RelayConfiguration, _ around: Surroundings
     ) async throws(CommandFailure) -> Relay {
+        try FileChecks.refuseOpenSecrets(configuration)
         let share = AppShare(apps: configuration.apps.count)
         let store = try await OpenStore.open(
             configuration.store, limits: configuration.limits, synchronous: around.synchronous,
@@ -209,6 +210,7 @@ final class Relay: Sendable {
     func reload(_ new: RelayConfiguration) throws {
         let old = standing.withLock { $0 }
         let plan = try ReloadPlan(from: old.configuration, to: new)
+        try FileChecks.refuseOpenSecrets(new)
         var shelf = makeShelf(old.shelf)
         let delivering = try planning(new).plan(&shelf)
         let doors = doors(new)

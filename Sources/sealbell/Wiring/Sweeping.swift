@@ -16,9 +16,19 @@ struct SweepService: Service {
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
+            await adoptHosts()
             while !Task.isCancelled {
                 do { try await world.sleep(world.instant() + Self.pause) } catch { return }
                 await sweep()
+            }
+        }
+    }
+
+    /// Once a start: a store from before may have hosts in their earlier form.
+    private func adoptHosts() async {
+        for servers in servers() {
+            do throws(StoreError) { try await servers.adoptHosts() } catch {
+                journal.note("sweep failed", [.code: ErrorCode(error)], level: .warning)
             }
         }
     }

@@ -28,6 +28,10 @@ final class GatedRegistry: Registry {
         try await inner.purge(before: before, limit: limit)
     }
 
+    func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
+        try await inner.tally(owners)
+    }
+
     func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {
         try await inner.forget(owner: owner, limit: limit)
     }

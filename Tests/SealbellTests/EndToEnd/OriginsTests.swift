@@ -61,6 +61,62 @@ struct OriginsTests {
         }
     }
 
+    @Test("A suspended name means each of its ports, and nobody comes back by another one")
+    func suspendedName() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                try written(relay)
+                let one = try await relay.server()
+                let two = try await relay.server("\(one.host):8443")
+                let suspended = await operate(relay, "suspend", one.host)
+                #expect(suspended.status == .done)
+                #expect(suspended.out == [one, two].map { "\($0.origin.id) is suspended." })
+                for server in [one, two] {
+                    #expect(try await relay.ask(server.origin.analyticsStatus()).status == 401)
+                }
+                let third = TestServer()
+                for host in [":9", ":08443", ":443", ""].map({ one.host + $0 }) {
+                    let call = third.origin.signUp(hostname: host, mail: third.mail)
+                    #expect(try await relay.ask(call).status == 400, "\(host)")
+                }
+                #expect(await operate(relay, "resume", "\(one.host):8443").out.count == 1)
+                #expect(try await relay.ask(two.origin.analyticsStatus()).status == 200)
+                #expect(try await relay.ask(one.origin.analyticsStatus()).status == 401)
+                #expect(await operate(relay, "resume", one.host, "--json").out.count == 1)
+                #expect(try await relay.ask(one.origin.analyticsStatus()).status == 200)
+            }
+        }
+    }
+
+    @Test("Whose a realm is can be asked, and forgotten; the list counts realms")
+    func realms() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let person = try Operator(relay)
+                let server = try await relay.server()
+                let phone = try await relay.phone(.apns, of: server)
+                let realm = server.realm.uuid
+                let told = await person.run("why", "realm", realm)
+                #expect(told.status == .done && told.out.count == 3)
+                #expect(told.out.first?.contains(server.origin.id) == true)
+                #expect(told.out.first?.contains(server.host) == true)
+                let json = try await person.json("why", "realm", realm)
+                #expect(json["holder"]?["standing"]?.string == "active")
+                #expect(await person.run("why", "realm", server.origin.id).status == .failed)
+                #expect(await person.run("why", "realm", "x").status == .usage)
+                #expect(await person.run("origins", "list").out.first?.contains("  1 realms  ") == true)
+                #expect(await person.run("forget", "realm", realm).status == .usage, "not said twice")
+                let forgotten = await person.run("forget", "realm", realm, "--yes")
+                #expect(forgotten.out == ["Forgotten: 1 realms, 1 devices."])
+                #expect(await person.run("forget", "realm", realm, "--yes").status == .failed)
+                #expect(try await server.notify(.test(time: 1), [phone], relay).status == 403)
+                // A push is asked for as ever.
+                let push = "019a5c3e-7d41-7c22-9f0e-3b1d2a4c5e6f"
+                #expect(await person.run("why", push).status == .failed)
+            }
+        }
+    }
+
     @Test("A quota of one origin is in force at once, outlives a restart, and leaves the others alone")
     func quota() async throws {
         try await RelayStage.with { stage in
