@@ -60,15 +60,26 @@ package struct ZulipFace: HTTPFace {
         case .bodyTooLarge: return self.refusal(ZulipError(.bodyTooLarge))
         case .notFound: return self.refusal(ZulipError(.unknownPath))
         case .overloaded, .noAnswer: return self.refusal(ZulipError(.overloaded))
+    package func judge(head: HTTPInbound) -> HTTPOutbound? {
+        do throws(ZulipError) {
+            try checkCredentialCount(head)
+            try ZulipInbound.check(
+                method: head.method.rawValue, path: head.path, authorization: head.header("authorization"))
+            return nil
+        } catch {
+            return refusal(error)
+        }
+    }
+
         case .malformed, .headersTooLarge, .slowSender, .unsupportedVersion, .unsupportedTransferCoding,
             .unsupportedExpectation:
             return plainRefusal(refusal)
         }
     }
+        case .clientShare: return self.refusal(ZulipError(.rateLimited))
 
     private func answer(_ inbound: HTTPInbound) async throws(ZulipError) -> ZulipReply {
-        // Two credentials would let a proxy and this relay believe different ones.
-        if inbound.headerCount("authorization") > 1 { throw ZulipError(.malformedAuthorization) }
+        try checkCredentialCount(inbound)
         let request = try inbound.withBody { (body) throws(ZulipError) in
             try ZulipInbound.parse(
                 method: inbound.method.rawValue, path: inbound.path, query: inbound.query,
@@ -103,6 +114,11 @@ package struct ZulipFace: HTTPFace {
         _ request: ZulipInbound, _ stay: Stay
     ) async throws(ZulipError) -> Verdict<ZulipReply, ZulipError> {
         do throws(ZulipError) { return try await relay.receive(request) } catch {
+    /// Two credentials would let a proxy and this relay believe different ones.
+    private func checkCredentialCount(_ inbound: HTTPInbound) throws(ZulipError) {
+        if inbound.headerCount("authorization") > 1 { throw ZulipError(.malformedAuthorization) }
+    }
+
             guard case .notify = request.call else { throw error }
             return try await intake.hold(stay, after: error, while: { $0.code == .overloaded }) {
                 () throws(ZulipError) in

@@ -257,12 +257,12 @@ struct ZulipFaceTests {
         let face = try await Bench().face
         let answer = face.refuse(refusal, tag: 0)
         switch refusal {
-        case .bodyTooLarge, .notFound, .overloaded, .noAnswer:
+        case .bodyTooLarge, .notFound, .overloaded, .noAnswer, .clientShare:
             let json = try Self.json(answer)
             #expect(json["result"]?.string == "error")
             #expect(json["code"]?.string?.isEmpty == false)
-            let isBusy = refusal == .overloaded || refusal == .noAnswer
-            #expect(answer.status == (refusal == .bodyTooLarge ? 400 : isBusy ? 503 : 404))
+            let isBusy = refusal.status == 503 || refusal == .clientShare
+            #expect(answer.status == (refusal == .bodyTooLarge ? 400 : refusal.status))
             #expect((Self.field(answer, "retry-after") != nil) == isBusy)
         case .malformed, .headersTooLarge, .slowSender, .unsupportedVersion, .unsupportedTransferCoding,
             .unsupportedExpectation:

@@ -66,6 +66,8 @@ package struct AdminFace: HTTPFace {
 
     package func respond(to inbound: HTTPInbound) async -> HTTPOutbound {
         if let refusal = refusal(of: inbound) { return refusal }
+    package func judge(head: HTTPInbound) -> HTTPOutbound? { refusal(of: head) }
+
         guard Page(rawValue: inbound.tag) == nil, calls.indices.contains(inbound.tag - Page.allCases.count)
         else { return guarded(await page(inbound)) }
         let call = calls[inbound.tag - Page.allCases.count]

@@ -46,6 +46,7 @@ struct ServeCommand: SealbellCommand {
         var server = Server(configuration, request, shell, log)
         server.endsWithInput = endsWithInput
         server.synchronous = losesInPowerCuts ? .dangerNormal : .full
+        server.openFiles = files > 0 ? files : nil
         return try await server.serve(demo: demo)
     }
 }

@@ -18,6 +18,8 @@ struct Server {
     private let log: LogSink
     var synchronous: Synchronous = .full
     var endsWithInput = false
+    /// Files and sockets that this process may open; `nil`: the system does not tell.
+    var openFiles: Int?
 
     init(
         _ configuration: RelayConfiguration, _ request: ConfigurationRequest, _ shell: Shell, _ log: LogSink
@@ -30,6 +32,11 @@ struct Server {
 
     func serve(demo: Bool) async throws(CommandFailure) -> Ending {
         for warning in configuration.warnings { shell.err("\(warning.path): \(warning.sentence)") }
+        if let short = DescriptorPlan(configuration, limit: openFiles).shortage {
+            shell.err("limits.connections: \(short)")
+            log.journal.note(
+                "fewer connections than configured", [.count: openFiles ?? 0], level: .warning)
+        }
         let sockets = try InheritedSockets(shell.facts).match(configuration.listeners)
         let directory = try Self.claim(configuration.state)
         let group = MultiThreadedEventLoopGroup.singleton
@@ -46,6 +53,7 @@ struct Server {
             group: group, world: shell.world, journal: log.journal, metrics: metrics)
         around.synchronous = synchronous
         around.sockets = sockets
+        around.openFiles = openFiles
         if sandbox != nil { around.web = Self.sandboxWeb }
         let relay = try await Relay.open(configuration, around)
         // Before anybody can connect, or learn whom to signal: untrapped, a signal would end the process, and
