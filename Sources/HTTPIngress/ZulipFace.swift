@@ -11,14 +11,19 @@ package struct ZulipFace: HTTPFace {
     private let intake: Intake
     /// Pushes a minute of one origin (DESIGN §5): the pace at which they leave.
     private let pushesPerMinute: Int
-    /// Sign-ups, transfers and challenges a minute of the whole instance: each is open to anybody, and a
-    /// challenge makes the relay fetch from a host. Divided among all relays on the store.
-    private let signUps: RateLimiter<Int>
+    /// Sign-ups, transfers and challenges a minute of one client: each is open to anybody. Divided among all
+    /// relays on the store.
+    private let signUps: RateLimiter<ClientKey>
     private let observe: @Sendable (NoteCode) -> Void
 
-    package static let signUpsPerMinute = 60
+    /// Whoever sets up several servers does so one after the other; a transfer takes three calls.
+    package static let signUpsPerMinute = 20
+    /// Fetches a minute of the whole instance: each asks a host of a stranger's choice, or a name server
+    /// about one.
+    package static let fetchesPerMinute = 60
 
     /// - Parameter pushesPerMinute: of each origin that has no quota of its own; 0: no limit.
+    /// - Parameter signUpsPerMinute: of each client.
     /// - Parameter relays: how many relays share the store, and the limits with it.
     /// - Parameter observe: hears what the role counts.
     package init(
@@ -30,7 +35,7 @@ package struct ZulipFace: HTTPFace {
         self.relay = relay
         self.intake = intake
         self.pushesPerMinute = pushesPerMinute
-        signUps = RateLimiter(perMinute: signUpsPerMinute, capacity: 1, world: world, relays: relays)
+        signUps = RateLimiter(perMinute: signUpsPerMinute, world: world, relays: relays)
         self.observe = observe
     }
 
@@ -55,11 +60,6 @@ package struct ZulipFace: HTTPFace {
         }
     }
 
-    package func refuse(_ refusal: IngressRefusal, tag: Int) -> HTTPOutbound {
-        switch refusal {
-        case .bodyTooLarge: return self.refusal(ZulipError(.bodyTooLarge))
-        case .notFound: return self.refusal(ZulipError(.unknownPath))
-        case .overloaded, .noAnswer: return self.refusal(ZulipError(.overloaded))
     package func judge(head: HTTPInbound) -> HTTPOutbound? {
         do throws(ZulipError) {
             try checkCredentialCount(head)
@@ -71,12 +71,17 @@ package struct ZulipFace: HTTPFace {
         }
     }
 
+    package func refuse(_ refusal: IngressRefusal, tag: Int) -> HTTPOutbound {
+        switch refusal {
+        case .bodyTooLarge: return self.refusal(ZulipError(.bodyTooLarge))
+        case .notFound: return self.refusal(ZulipError(.unknownPath))
+        case .overloaded, .noAnswer: return self.refusal(ZulipError(.overloaded))
+        case .clientShare: return self.refusal(ZulipError(.rateLimited))
         case .malformed, .headersTooLarge, .slowSender, .unsupportedVersion, .unsupportedTransferCoding,
             .unsupportedExpectation:
             return plainRefusal(refusal)
         }
     }
-        case .clientShare: return self.refusal(ZulipError(.rateLimited))
 
     private func answer(_ inbound: HTTPInbound) async throws(ZulipError) -> ZulipReply {
         try checkCredentialCount(inbound)
@@ -86,7 +91,7 @@ package struct ZulipFace: HTTPFace {
                 authorization: inbound.header("authorization"), contentType: inbound.header("content-type"),
                 body: body)
         }
-        if request.credentials == nil { try take(signUps.take(1, of: 0)) }
+        if request.credentials == nil { try take(signUps.take(1, of: inbound.client)) }
         let stay = intake.stay(bytes: inbound.body.readableBytes)
         let verdict = try await receive(request, stay)
         for note in verdict.notes { observe(note) }
@@ -109,16 +114,16 @@ package struct ZulipFace: HTTPFace {
         }
     }
 
-    /// Judges a request. A `notify` waits for a store that is out: a server asks for a message once.
-    private func receive(
-        _ request: ZulipInbound, _ stay: Stay
-    ) async throws(ZulipError) -> Verdict<ZulipReply, ZulipError> {
-        do throws(ZulipError) { return try await relay.receive(request) } catch {
     /// Two credentials would let a proxy and this relay believe different ones.
     private func checkCredentialCount(_ inbound: HTTPInbound) throws(ZulipError) {
         if inbound.headerCount("authorization") > 1 { throw ZulipError(.malformedAuthorization) }
     }
 
+    /// Judges a request. A `notify` waits for a store that is out: a server asks for a message once.
+    private func receive(
+        _ request: ZulipInbound, _ stay: Stay
+    ) async throws(ZulipError) -> Verdict<ZulipReply, ZulipError> {
+        do throws(ZulipError) { return try await relay.receive(request) } catch {
             guard case .notify = request.call else { throw error }
             return try await intake.hold(stay, after: error, while: { $0.code == .overloaded }) {
                 () throws(ZulipError) in

@@ -44,7 +44,7 @@ final class TestRelay: Sendable {
     init(
         now: UnixTime, pairs: [X25519KeyPair], admission: ZulipAdmission = .open, web: (any WebFetch)? = nil,
         mailDomains: (any MailDomains)? = nil, fallbacks: FallbackAlerts = FallbackAlerts([:]),
-        seed: UInt64 = 1, rows: Int = 10_000
+        seed: UInt64 = 1, rows: Int = 10_000, mayFetch: @escaping @Sendable () -> Duration? = { nil }
     ) async throws {
         let clock = WallClock(now)
         self.clock = clock
@@ -63,7 +63,8 @@ final class TestRelay: Sendable {
         services = StubServices(now: world.now)
         relay = ZulipRelay(
             instance: Self.instance, bouncerKeys: BouncerKeys(pairs), admission: admission, registry: store,
-            web: web, mailDomains: mailDomains, fallbacks: fallbacks, world: world)
+            web: web, mailDomains: mailDomains, fallbacks: fallbacks, mayFetch: mayFetch,
+            world: world)
         let directory = AppDirectory([
             AppDirectory.Instance(
                 name: Self.instance,

@@ -25,7 +25,7 @@ extension ZulipRelay {
         guard let challenge = found[1], challenge.expiresAt > world.now() else {
             throw ZulipError(.noChallenge)
         }
-        let shown = try await fetchSecret(form)
+        let shown = try await askOnce(form)
         guard shown == challenge.body else { throw ZulipError(.challengeFailed) }
         let servers = try await find([keys.server(id)])
         guard let record = servers[0], var server = ZulipServer(body: record.body) else {
@@ -46,6 +46,18 @@ extension ZulipRelay {
             ],
             reply: .now(.credentials(id: id, key: key)), refusal: { _ in ZulipError(.overloaded) },
             notes: [NoteCode("zulip.host-transferred")])
+    }
+
+    /// Asks a host unless it is being asked: one that is slow to answer, or to be found, holds one call up.
+    private func askOnce(_ form: TransferForm) async throws(ZulipError) -> Secret {
+        guard asked.enter(form.hostname.text) else {
+            var error = ZulipError(.rateLimited)
+            error.retryAfter = ZulipLimits.challengeDeadline
+            throw error
+        }
+        defer { asked.leave(form.hostname.text) }
+        try chargeFetch()
+        return try await fetchSecret(form)
     }
 
     private func fetchSecret(_ form: TransferForm) async throws(ZulipError) -> Secret {

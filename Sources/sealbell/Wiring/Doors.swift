@@ -127,12 +127,19 @@ struct Doors {
             case .allowList(let hosts): .allowList(hosts)
             case .invite: .invitation
             }
+        let membership = delivery.membership
+        let fetches = RateLimiter<Int>(
+            perMinute: ZulipFace.fetchesPerMinute, capacity: 1, world: world,
+            relays: { membership.relays })
         let relay = ZulipRelay(
             instance: instance.name, bouncerKeys: keys, admission: admission, registry: registry, web: web,
             mailDomains: zulip.mxLookup ? MailExchanges(resolver: mailExchanges) : nil,
-            fallbacks: fallbacks(instance), replyDeadline: spans.zulipReply, world: world)
+            fallbacks: fallbacks(instance), replyDeadline: spans.zulipReply,
+            mayFetch: {
+                guard case .refused(let wait) = fetches.take(1, of: 0) else { return nil }
+                return wait
+            }, world: world)
         let notes = NoteMeter(instance.name, metrics)
-        let membership = delivery.membership
         let face = ZulipFace(
             name: instance.name, relay: relay, intake: delivery.intake,
             pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, world: world,
