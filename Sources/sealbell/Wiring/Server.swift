@@ -64,7 +64,7 @@ struct Server {
         let file = RunFile(
             urls: urls.merging(Self.urls(of: sandbox), uniquingKeysWith: { $1 }),
             ca: sandbox?.authority.certificatePEM, publicKeys: relay.publicKeys,
-            apps: Self.apps(of: configuration))
+            apps: Self.apps(of: configuration), tokenFile: configuration.adminTokenFile)
         try Self.write(file, state: configuration.state)
         defer { file.remove(state: configuration.state) }
         for (name, url) in urls.sorted(by: { $0.key < $1.key }) { shell.err("\(name): \(url)") }
