@@ -39,14 +39,15 @@ struct ServeCommand: SealbellCommand {
         var configuration = try shell.load(request)
         if losesAtTheEnd { configuration.store.engine = .memory }
         _ = ProcessLimits.forbidCoreDumps()
+        ProcessMemory.bound()
         let files = ProcessLimits.raiseOpenFiles()
         let log = LogSink(configuration.log, shell.facts, shell.world)
         LibraryLog.install(log.journal, shell.world)
         log.journal.note("starting", [.pid: Int(shell.facts.processID), .count: files], level: .debug)
         var server = Server(configuration, request, shell, log)
         server.endsWithInput = endsWithInput
-        server.synchronous = losesInPowerCuts ? .dangerNormal : .full
         server.openFiles = files > 0 ? files : nil
+        server.synchronous = losesInPowerCuts ? .dangerNormal : .full
         return try await server.serve(demo: demo)
     }
 }

@@ -87,7 +87,7 @@ struct Server {
         _ signals: (hangups: UnixSignalsSequence, stops: UnixSignalsSequence),
         on loop: any EventLoop
     ) async -> Ending {
-        var services = relay.services
+        var services: [any Service] = [HeapKeeper(world: shell.world)] + relay.services
         services.append(
             ReloadService(
                 relay: relay, request: request, shell: shell, log: log, hangups: signals.hangups
