@@ -3,7 +3,6 @@ import Glibc
 #elseif canImport(Darwin)
 import Darwin
 #endif
-import Foundation
 import PushModel
 import PushTesting
 import Testing
@@ -45,51 +44,6 @@ struct DescriptorTests {
         for stranger in crowd { stranger.close() }
         program.signal(SIGTERM)
         #expect(await program.status() == 0)
-    }
-
-    @Test("Without a descriptor accepting pauses, costs next to nothing, is told, and goes on with one")
-    func exhausted() async throws {
-        let folder = try TemporaryFolder()
-        let (program, file) = try await serve(folder)
-        // Fewer than are open: nothing more can be.
-        try limitFiles(of: program, to: 16)
-        let door = try #require(LocalCall(patient: file.urls["public"]))
-        let waiting = try await Stranger.connect(to: door.port)
-        waiting.send("GET /api/v1/remotes/ HTTP/1.1\r\nHost: t\r\n\r\n")
-        let (spent, span) = try await cost(of: program)
-        #expect(spent < span / 10, "\(spent) of a core in \(span)")
-        #expect(await program.says("door_strained"))
-        #expect(!waiting.hasHeard)
-        try limitFiles(of: program, to: 1_000)
-        #expect(await waiting.status() == 404)
-        waiting.close()
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
-    }
-
-    private func limitFiles(of program: Program, to count: Int) throws {
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/prlimit")
-        process.arguments = ["--pid", "\(program.pid)", "--nofile=\(count):"]
-        try process.run()
-        process.waitUntilExit()
-        try #require(process.terminationStatus == 0)
-    }
-
-    /// Processor time of a process, and the time that went by meanwhile.
-    private func cost(of program: Program) async throws -> (spent: Duration, span: Duration) {
-        func spent() throws -> Duration {
-            let text = try String(contentsOfFile: "/proc/\(program.pid)/stat", encoding: .utf8)
-            let end = try #require(text.lastIndex(of: ")"))
-            // Behind the name in parentheses: user and system time are the twelfth and the one after.
-            let fields = text[text.index(after: end)...].split(separator: " ").map { Int64($0) ?? 0 }
-            return .seconds(fields[11] + fields[12]) / Int64(sysconf(Int32(_SC_CLK_TCK)))
-        }
-        let clock = ContinuousClock()
-        let (before, began) = (try spent(), clock.now)
-        // Bound: the span that is measured; on a starved machine less is spent in it, never more.
-        try await clock.sleep(for: .seconds(2))
-        return (try spent() - before, clock.now - began)
     }
 
     @Test("What is kept for the rest is not the crowd's, and what is missing is said")
