@@ -3,7 +3,7 @@ SHELL := /bin/bash
 N ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check bench chaos powercut restarts cluster canaries interop fuzz simulate doc sbom clean
+.PHONY: help run build test check bench chaos powercut restarts cluster siege canaries interop fuzz simulate doc sbom clean
 
 help:
 	@echo 'make run        build (release), start the sandbox relay, send one notification, serve until Ctrl-C'
@@ -14,6 +14,7 @@ help:
 	@echo 'make powercut   lose what was not synced, 100 times, and count what was lost (N=20 for less)'
 	@echo 'make restarts   restart the relay 200 times under load and count the calls that went unanswered (N=… for more)'
 	@echo 'make cluster    three relays on one PostgreSQL: kills, crashes, failover, cuts, a silent push service (SCENARIO=… for some)'
+	@echo 'make siege      attack a relay over loopback, a row for each attack: what others felt (N=30 for longer)'
 	@echo 'make canaries   plant a value in every field, and search log, pages, files and memory for it'
 	@echo 'make interop    run foreign peers against us, one row each'
 	@echo 'make fuzz       a million inputs for each parser and box opener (RUNS=… for another number, TARGET=… for one)'
@@ -49,6 +50,9 @@ restarts:
 # What scripts/cluster/run takes is taken from here too.
 cluster:
 	@scripts/task cluster $(foreach word,SCENARIO N CRASHES STALL AWAY RATE SEED OLDER KEEP,$(if $($(word)),$(word)=$($(word))))
+
+siege:
+	@scripts/task siege N=$(or $(N),10)
 
 canaries:
 	@scripts/canaries

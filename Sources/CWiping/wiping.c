@@ -50,6 +50,16 @@ extern void *__libc_malloc(size_t size);
 
 int sealbell_heap_wipes(void) { return 1; }
 
+// Every block of that size that is given back raises the size from which a block is a mapping of its own, up
+// to 32 MiB, unless that is set. Later ones then come out of arenas, which give the system back nothing but
+// their end: after a few large bodies the memory of all that are held at one time stays for good.
+void sealbell_heap_bound(void) {
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    mallopt(M_TRIM_THRESHOLD, 8 << 20);
+}
+
+void sealbell_heap_trim(void) { malloc_trim(0); }
+
 typedef long long pair __attribute__((vector_size(16), may_alias));
 
 // Most blocks are small and there are some hundred of them for each push: two calls into the library for each
@@ -95,4 +105,6 @@ void *realloc(void *block, size_t size) {
 }
 #else
 int sealbell_heap_wipes(void) { return 0; }
+void sealbell_heap_bound(void) {}
+void sealbell_heap_trim(void) {}
 #endif

@@ -11,18 +11,23 @@ package struct ZulipFace: HTTPFace {
     private let intake: Intake
     /// Pushes a minute of one origin (DESIGN §5): the pace at which they leave.
     private let pushesPerMinute: Int
-    /// Sign-ups, transfers and challenges a minute of the whole instance: each is open to anybody, and a
-    /// challenge makes the relay fetch from a host. Divided among all relays on the store.
-    private let signUps: RateLimiter<Int>
+    /// Sign-ups, transfers and challenges a minute of one client: each is open to anybody. Divided among all
+    /// relays on the store.
+    private let signUps: RateLimiter<ClientKey>
     /// Changes of contact, host or key a minute of one server that shows its key: no stranger uses them up.
     private let changes: RateLimiter<UUIDText>
     private let observe: @Sendable (NoteCode) -> Void
 
-    package static let signUpsPerMinute = 60
+    /// Whoever sets up several servers does so one after the other; a transfer takes three calls.
+    package static let signUpsPerMinute = 20
+    /// Fetches a minute of the whole instance: each asks a host of a stranger's choice, or a name server
+    /// about one.
+    package static let fetchesPerMinute = 60
     /// A person at a command line makes one or two.
     package static let changesPerMinute = 60
 
     /// - Parameter pushesPerMinute: of each origin that has no quota of its own; 0: no limit.
+    /// - Parameter signUpsPerMinute: of each client.
     /// - Parameter relays: how many relays share the store, and the limits with it.
     /// - Parameter observe: hears what the role counts.
     package init(
@@ -34,7 +39,7 @@ package struct ZulipFace: HTTPFace {
         self.relay = relay
         self.intake = intake
         self.pushesPerMinute = pushesPerMinute
-        signUps = RateLimiter(perMinute: signUpsPerMinute, capacity: 1, world: world, relays: relays)
+        signUps = RateLimiter(perMinute: signUpsPerMinute, world: world, relays: relays)
         changes = RateLimiter(perMinute: Self.changesPerMinute, world: world, relays: relays)
         self.observe = observe
     }
@@ -60,11 +65,23 @@ package struct ZulipFace: HTTPFace {
         }
     }
 
+    package func judge(head: HTTPInbound) -> HTTPOutbound? {
+        do throws(ZulipError) {
+            try checkCredentialCount(head)
+            try ZulipInbound.check(
+                method: head.method.rawValue, path: head.path, authorization: head.header("authorization"))
+            return nil
+        } catch {
+            return refusal(error)
+        }
+    }
+
     package func refuse(_ refusal: IngressRefusal, tag: Int) -> HTTPOutbound {
         switch refusal {
         case .bodyTooLarge: return self.refusal(ZulipError(.bodyTooLarge))
         case .notFound: return self.refusal(ZulipError(.unknownPath))
         case .overloaded, .noAnswer: return self.refusal(ZulipError(.overloaded))
+        case .clientShare: return self.refusal(ZulipError(.rateLimited))
         case .malformed, .headersTooLarge, .slowSender, .unsupportedVersion, .unsupportedTransferCoding,
             .unsupportedExpectation:
             return plainRefusal(refusal)
@@ -72,15 +89,14 @@ package struct ZulipFace: HTTPFace {
     }
 
     private func answer(_ inbound: HTTPInbound) async throws(ZulipError) -> ZulipReply {
-        // Two credentials would let a proxy and this relay believe different ones.
-        if inbound.headerCount("authorization") > 1 { throw ZulipError(.malformedAuthorization) }
+        try checkCredentialCount(inbound)
         let request = try inbound.withBody { (body) throws(ZulipError) in
             try ZulipInbound.parse(
                 method: inbound.method.rawValue, path: inbound.path, query: inbound.query,
                 authorization: inbound.header("authorization"), contentType: inbound.header("content-type"),
                 body: body)
         }
-        if request.credentials == nil { try await count(request) }
+        if request.credentials == nil { try await count(request, of: inbound.client) }
         let stay = intake.stay(bytes: inbound.body.readableBytes)
         let verdict = try await receive(request, stay)
         for note in verdict.notes { observe(note) }
@@ -103,6 +119,11 @@ package struct ZulipFace: HTTPFace {
         }
     }
 
+    /// Two credentials would let a proxy and this relay believe different ones.
+    private func checkCredentialCount(_ inbound: HTTPInbound) throws(ZulipError) {
+        if inbound.headerCount("authorization") > 1 { throw ZulipError(.malformedAuthorization) }
+    }
+
     /// Judges a request. A `notify` waits for a store that is out: a server asks for a message once.
     private func receive(
         _ request: ZulipInbound, _ stay: Stay
@@ -117,11 +138,11 @@ package struct ZulipFace: HTTPFace {
     }
 
     /// Whoever shows a server's key in a sign-up is that server, and is counted by itself.
-    private func count(_ request: ZulipInbound) async throws(ZulipError) {
+    private func count(_ request: ZulipInbound, of client: ClientKey) async throws(ZulipError) {
         if case .signUp(let form) = request.call, try await relay.vouches(for: form) {
             try take(changes.take(1, of: form.id))
         } else {
-            try take(signUps.take(1, of: 0))
+            try take(signUps.take(1, of: client))
         }
     }
 

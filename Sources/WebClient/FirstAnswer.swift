@@ -8,6 +8,9 @@ final class FirstAnswer<Value: Sendable>: Sendable {
     }
     private let state = Mutex(State())
 
+    /// Whether it is too late for another answer.
+    var isGiven: Bool { state.withLock { $0.given != nil } }
+
     func wait(_ waiter: CheckedContinuation<Value, Never>) {
         let given = state.withLock { state -> Value? in
             if state.given == nil { state.waiter = waiter }

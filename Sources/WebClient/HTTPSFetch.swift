@@ -37,26 +37,30 @@ package struct WebOptions: Sendable {
 package final class HTTPSFetch: WebFetch {
     private let options: WebOptions
     private let resolver: any HostResolver
+    /// For hosts of peers' choice.
+    private let peerResolver: any HostResolver
     private let group: any EventLoopGroup
     private let world: World
     private let running = Atomic<Int>(0)
+    private let runningForPeers = Atomic<Int>(0)
 
+    /// - Parameter resolver: for every host; `nil`: the system's, with threads of their own for the hosts of
+    ///   peers' choice (``WebRequest/publicAddressesOnly``).
     package init(
-        _ options: WebOptions = WebOptions(), resolver: any HostResolver = SystemResolver(),
+        _ options: WebOptions = WebOptions(), resolver: (any HostResolver)? = nil,
         group: any EventLoopGroup, world: World
     ) {
         self.options = options
-        self.resolver = resolver
+        self.resolver = resolver ?? SystemResolver.own
+        peerResolver = resolver ?? SystemResolver.peers
         self.group = group
         self.world = world
     }
 
     package func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
         let address = try WebAddress(request.url)
-        defer { running.subtract(1, ordering: .relaxed) }
-        guard running.add(1, ordering: .relaxed).newValue <= WebLimits.fetches else {
-            throw WebError(.unreachable)
-        }
+        guard enter(request) else { throw WebError(.unreachable) }
+        defer { leave(request) }
         let end = world.instant() + request.deadline
         // The clock and the fetch race; whoever loses is cancelled and awaited.
         let result = await withTaskGroup(of: Result<WebAnswer, WebError>.self) { group in
@@ -71,6 +75,29 @@ package final class HTTPSFetch: WebFetch {
             return first
         }
         return try result.get()
+    }
+
+    /// Takes one of the places; false, and none taken, when there is none.
+    private func enter(_ request: WebRequest) -> Bool {
+        let count: Int
+        let limit: Int
+        if request.publicAddressesOnly {
+            count = runningForPeers.add(1, ordering: .relaxed).newValue
+            limit = WebLimits.peerFetches
+        } else {
+            count = running.add(1, ordering: .relaxed).newValue
+            limit = WebLimits.fetches
+        }
+        if count > limit { leave(request) }
+        return count <= limit
+    }
+
+    private func leave(_ request: WebRequest) {
+        if request.publicAddressesOnly {
+            runningForPeers.subtract(1, ordering: .relaxed)
+        } else {
+            running.subtract(1, ordering: .relaxed)
+        }
     }
 
     // MARK: Where to
@@ -102,6 +129,7 @@ package final class HTTPSFetch: WebFetch {
         if let literal = address.literal {
             found = [literal]
         } else {
+            let resolver = request.publicAddressesOnly ? peerResolver : resolver
             found = try await resolver.resolve(address.host)
         }
         guard request.publicAddressesOnly else { return found }

@@ -4,6 +4,14 @@ enum WebLimits {
     static let urlBytes = 4096
     /// Fetches at one time. They are rare; more means a fault that must not eat sockets.
     static let fetches = 64
+    /// The same for hosts of peers' choice, counted apart: a peer whose host is slow keeps nobody's token and
+    /// no alert waiting. They come one for each transfer of a host name, which nobody does twice a year.
+    static let peerFetches = 16
+    /// Threads for look-ups of such hosts. Four slow ones leave none, for as long as a look-up takes.
+    static let peerThreads = 4
+    /// For which each name server is asked about such a host, once: with three of them, about as long as a
+    /// fetch may take in all.
+    static let peerLookUpSeconds: Int32 = 2
     /// Addresses of one host that are tried in turn within the deadline.
     static let addresses = 3
     /// For one TCP connection, so that a dead address leaves time for the next.

@@ -228,6 +228,16 @@ struct AdminFaceTests {
         }
     }
 
+    @Test("A token that is configured is asked for on loopback too: a proxy may stand there and say nothing")
+    func tokenOnLoopback() async {
+        let face = face(token: Secret(Array("correct horse".utf8)))
+        for host in ["127.0.0.1:8481", "localhost", "[::1]:8481"] {
+            #expect(await status(face, [("Host", host)], loopback: true) == 401)
+            let shown = [("Host", host), ("Authorization", "Bearer correct horse")]
+            #expect(await status(face, shown, loopback: true) == 200)
+        }
+    }
+
     @Test("With a token its bearer is answered from anywhere; wrong ones are refused and then slowed")
     func token() async {
         let face = face(token: Secret(Array("correct horse".utf8)))

@@ -102,20 +102,44 @@ struct BoundsTests {
         }
     }
 
+    @Test("However well a body keeps the rate, it is whole within the bound of any body")
+    func bodyTotal() async throws {
+        let limits = briskLimits {
+            $0.bodyGrace = .seconds(10)
+            $0.bodyBytesPerSecond = 1
+            $0.bodyTotal = .seconds(90)
+        }
+        let (clock, load) = (ManualClock(), Signal())
+        try await withListener(limits: limits, world: clock.world(seed: 1), load: load) { listener, port in
+            let client = try await RawClient.connect(port)
+            try await client.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 1000\r\n\r\n")
+            // Enough for ten minutes at that rate.
+            try await client.send(String(repeating: "a", count: 600))
+            await load.until { listener.load.bytes == 600 }
+            try await clock.pass(.seconds(89))
+            #expect(listener.load.bytes == 600)
+            try await clock.pass(.seconds(2))
+            #expect(try await client.answer().status == 408)
+            #expect(listener.load.bytes == 0)
+            client.close()
+        }
+    }
+
     @Test("Bodies of all connections together stay within one bound: the next sender hears 503")
     func bufferedBytes() async throws {
-        let limits = briskLimits { $0.bufferedBytes = 4096 }
+        // A sixteenth is one client's, so it takes sixteen of them.
+        let limits = briskLimits { $0.bufferedBytes = 16 * 1001 }
         let face = ProbeFace("probe", [HTTPRoute(.exact("/echo"), bodyLimitBytes: 4096)])
         let load = Signal()
         try await withListener([face], limits: limits, load: load) { listener, port in
             var held: [RawClient] = []
-            for _ in 0..<4 {
-                let client = try await RawClient.connect(port)
+            for number in 0..<16 {
+                let client = try await RawClient.connect(port, from: "127.0.0.\(number + 2)")
                 try await client.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 1001\r\n\r\n")
                 try await client.send(String(repeating: "a", count: 1000))
                 held.append(client)
             }
-            await load.until { listener.load.bytes == 4000 }
+            await load.until { listener.load.bytes == 16_000 }
             let late = try await RawClient.connect(port)
             try await late.send(post("/echo", String(repeating: "b", count: 500)))
             let answer = try await late.answer()

@@ -244,15 +244,6 @@ struct WebFetchTests {
         #expect(FirstLine.seen.value.hasPrefix("CONNECT 8.8.4.4:443 "))
         try await proxy.close().get()
     }
-
-    @Test("The system's resolver knows localhost, and says so when a name has no address")
-    func system() async throws {
-        let found = try await SystemResolver().resolve("localhost")
-        #expect(found.allSatisfy(\.isLoopback) && !found.isEmpty)
-        await #expect(throws: WebError(.unreachable)) {
-            try await SystemResolver().resolve("no-such-host.invalid")
-        }
-    }
 }
 
 /// A proxy that notes the first line it hears and hangs up.

@@ -91,25 +91,30 @@ struct ZulipFaceTests {
         }
 
         func ask(
-            _ path: ZulipPath, _ body: [UInt8], by: [(String, String)] = [], method: HTTPVerb = .post
+            _ path: ZulipPath, _ body: [UInt8], by: [(String, String)] = [], method: HTTPVerb = .post,
+            from client: UInt64 = 0
         ) async -> HTTPOutbound {
             await face.respond(
-                to: HTTPInbound(method, path: path.rawValue, headers: by, body: ByteBuffer(bytes: body)))
+                to: HTTPInbound(
+                    method, path: path.rawValue, headers: by, body: ByteBuffer(bytes: body),
+                    client: ClientKey(client)))
         }
 
         func post(
-            _ path: ZulipPath, _ fields: [(String, String)], by: [(String, String)] = []
+            _ path: ZulipPath, _ fields: [(String, String)], by: [(String, String)] = [],
+            from client: UInt64 = 0
         ) async -> HTTPOutbound {
-            await ask(path, Form(fields.map { ($0.0, Array($0.1.utf8)) }).encoded(), by: by)
+            let form = Form(fields.map { ($0.0, Array($0.1.utf8)) })
+            return await ask(path, form.encoded(), by: by, from: client)
         }
 
-        func signUp(_ id: String, host: String) async -> HTTPOutbound {
+        func signUp(_ id: String, host: String, from client: UInt64 = 0) async -> HTTPOutbound {
             await post(
                 .signUp,
                 [
                     ("zulip_org_id", id), ("zulip_org_key", ZulipFaceTests.key), ("hostname", host),
                     ("contact_email", "admin@example.org")
-                ])
+                ], from: client)
         }
 
         func status(by: [(String, String)]) async -> HTTPOutbound {
@@ -250,7 +255,7 @@ struct ZulipFaceTests {
         #expect(await bench.notify(id).status == 200)
     }
 
-    @Test("Sign-ups and transfers share a rate, whoever asks")
+    @Test("Sign-ups and transfers of one client share a rate, whatever it asks")
     func signUpRate() async throws {
         let bench = try await Bench(signUps: 2)
         #expect(await bench.signUp(Self.server, host: "a.example.org").status == 200)
@@ -265,6 +270,7 @@ struct ZulipFaceTests {
             #expect(Self.field(answer, "retry-after") == "30")
         }
         #expect(await bench.status(by: [Self.basic(Self.server)]).status == 200)
+        #expect(await bench.signUp(Self.other, host: "b.example.org", from: 9).status == 200)
         bench.clock.advance(by: .seconds(30))
         #expect(await bench.signUp(third, host: "c.example.org").status == 200)
     }
@@ -292,6 +298,17 @@ struct ZulipFaceTests {
         #expect(statuses.first == 200 && statuses.last == 429)
     }
 
+    @Test("A client that asks without end uses up its own share of sign-ups, and nobody else's")
+    func signUpShare() async throws {
+        let bench = try await Bench()
+        var last = 0
+        for _ in 0..<100 {
+            last = await bench.post(.transfer, [("hostname", "a.example.org")], from: 1).status
+        }
+        #expect(last == 429)
+        #expect(await bench.signUp(Self.server, host: "chat.example.org", from: 2).status == 200)
+    }
+
     @Test("A full outbox is a 503 in JSON that says when to come back, and other calls go on")
     func full() async throws {
         let bench = try await Bench(rows: 0, hasApp: true)
@@ -313,12 +330,12 @@ struct ZulipFaceTests {
         let face = try await Bench().face
         let answer = face.refuse(refusal, tag: 0)
         switch refusal {
-        case .bodyTooLarge, .notFound, .overloaded, .noAnswer:
+        case .bodyTooLarge, .notFound, .overloaded, .noAnswer, .clientShare:
             let json = try Self.json(answer)
             #expect(json["result"]?.string == "error")
             #expect(json["code"]?.string?.isEmpty == false)
-            let isBusy = refusal == .overloaded || refusal == .noAnswer
-            #expect(answer.status == (refusal == .bodyTooLarge ? 400 : isBusy ? 503 : 404))
+            let isBusy = refusal.status == 503 || refusal == .clientShare
+            #expect(answer.status == (refusal == .bodyTooLarge ? 400 : refusal.status))
             #expect((Self.field(answer, "retry-after") != nil) == isBusy)
         case .malformed, .headersTooLarge, .slowSender, .unsupportedVersion, .unsupportedTransferCoding,
             .unsupportedExpectation:

@@ -44,7 +44,8 @@ final class TestRelay: Sendable {
     init(
         now: UnixTime, pairs: [X25519KeyPair], admission: ZulipAdmission = .open, web: (any WebFetch)? = nil,
         mailDomains: (any MailDomains)? = nil, fallbacks: FallbackAlerts = FallbackAlerts([:]),
-        seed: UInt64 = 1, rows: Int = 10_000, bounds: ZulipBounds = ZulipBounds()
+        seed: UInt64 = 1, rows: Int = 10_000, bounds: ZulipBounds = ZulipBounds(),
+        mayFetch: @escaping @Sendable () -> Duration? = { nil }
     ) async throws {
         let clock = WallClock(now)
         self.clock = clock
@@ -63,7 +64,8 @@ final class TestRelay: Sendable {
         services = StubServices(now: world.now)
         relay = ZulipRelay(
             instance: Self.instance, bouncerKeys: BouncerKeys(pairs), admission: admission, registry: store,
-            web: web, mailDomains: mailDomains, fallbacks: fallbacks, bounds: bounds, world: world)
+            web: web, mailDomains: mailDomains, fallbacks: fallbacks, bounds: bounds, mayFetch: mayFetch,
+            world: world)
         let directory = AppDirectory([
             AppDirectory.Instance(
                 name: Self.instance,

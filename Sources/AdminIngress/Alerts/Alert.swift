@@ -1,3 +1,4 @@
+package import HTTPIngress
 package import PushModel
 
 /// What an operator must know without looking. Each is raised while it holds and cleared when it ends.
@@ -19,6 +20,8 @@ package enum Alert: Sendable, Hashable {
     case pushesSetAside(Int)
     /// Whole hours by which the wall clock is ahead of what the store knows of time.
     case clockDoubted(hours: Int)
+    /// The listener turns calls away, whoever makes them, for want of these; in the order of the list.
+    case doorStrained(ConfiguredName, [DoorStrain])
 
     /// How bad it is within its subject: what grows worse is told at once.
     var grade: Int {
@@ -29,7 +32,7 @@ package enum Alert: Sendable, Hashable {
     /// How often it is told again while it lasts.
     var reminder: Duration {
         switch self {
-        case .laneHalted, .laneUnanswered, .outboxFilling, .storeFailing: .seconds(3600)
+        case .laneHalted, .laneUnanswered, .outboxFilling, .storeFailing, .doorStrained: .seconds(3600)
         // Nothing is lost meanwhile, and who renews by hand does so by day.
         case .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted: .seconds(86_400)
         }
@@ -44,6 +47,7 @@ package enum Alert: Sendable, Hashable {
         case keyBesideDatabase = "key_beside_database"
         case pushesSetAside = "pushes_set_aside"
         case clockDoubted = "clock_doubted"
+        case doorStrained = "door_strained"
         /// Not raised by anybody: the port's own word when it tells no more for a while.
         case muted
     }
@@ -65,6 +69,7 @@ package enum Alert: Sendable, Hashable {
         case .keyBesideDatabase: Subject(kind: .keyBesideDatabase, name: "")
         case .pushesSetAside: Subject(kind: .pushesSetAside, name: "")
         case .clockDoubted: Subject(kind: .clockDoubted, name: "")
+        case .doorStrained(let listener, _): Subject(kind: .doorStrained, name: listener.text)
         }
     }
 
@@ -93,6 +98,11 @@ package enum Alert: Sendable, Hashable {
         case .clockDoubted(let hours):
             "The clock is \(hours) hours ahead of what the store knows, and nothing expires: set it, or say "
                 + "sealbell store trust-clock."
+        case .doorStrained(let listener, let strains):
+            "The listener \(listener) turns calls away for want of "
+                + strains.map(\.noun).joined(separator: " and ")
+                + ": see who calls, and shut them out at the proxy or the firewall; sealbell doctor "
+                + "says what the process may open."
         }
     }
 }

@@ -1,11 +1,13 @@
 package import HTTPIngress
 package import PushModel
 
-/// The operator's face: metrics, health, status. For loopback, or for who holds the token; nobody else.
+/// The operator's face: metrics, health, status. For who holds the token, where there is one, else for
+/// loopback; nobody else. A token binds loopback too: a proxy may stand there and say nothing of whom it
+/// speaks for.
 ///
-/// A request counts as loopback only when nothing suggests that somebody else stands behind it: no forwarding
-/// field, and a `Host` that is an address or `localhost`, since a web page can make a browser ask a name that
-/// leads here.
+/// Without a token, a request counts as loopback only when nothing suggests that somebody else stands behind
+/// it: no forwarding field, and a `Host` that is an address or `localhost`, since a web page can make a
+/// browser ask a name that leads here.
 package struct AdminFace: HTTPFace {
     private enum Page: Int, CaseIterable {
         case dashboard, metrics, live, ready, status
@@ -64,6 +66,8 @@ package struct AdminFace: HTTPFace {
             }
     }
 
+    package func judge(head: HTTPInbound) -> HTTPOutbound? { refusal(of: head) }
+
     package func respond(to inbound: HTTPInbound) async -> HTTPOutbound {
         if let refusal = refusal(of: inbound) { return refusal }
         guard Page(rawValue: inbound.tag) == nil, calls.indices.contains(inbound.tag - Page.allCases.count)
@@ -108,8 +112,9 @@ package struct AdminFace: HTTPFace {
 
     /// `nil` when the request may be answered.
     private func refusal(of inbound: HTTPInbound) -> HTTPOutbound? {
-        if isLocal(inbound) { return nil }
-        guard let token else { return .text(403, "This port answers on its own machine only.") }
+        guard let token else {
+            return isLocal(inbound) ? nil : .text(403, "This port answers on its own machine only.")
+        }
         guard let given = bearer(of: inbound) else { return unauthorised }
         if given == token { return nil }
         if case .refused(let span) = failures.take(1, of: inbound.client) {

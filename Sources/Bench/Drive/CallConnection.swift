@@ -20,13 +20,17 @@ package final class CallConnection: @unchecked Sendable {
         remotePort = channel.remoteAddress?.port ?? 0
     }
 
+    /// - Parameter place: the address to come from; `nil`: whichever the system takes.
     /// - Throws: `.unreachable`.
     package static func connect(
-        host: String, port: Int, eventLoop: any EventLoop
+        host: String, port: Int, from place: String? = nil, eventLoop: any EventLoop
     ) async throws(BenchError) -> CallConnection {
         let box = Box()
         do {
-            return try await ClientBootstrap(group: eventLoop)
+            var bootstrap = ClientBootstrap(group: eventLoop)
+            if let place { bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: place, port: 0)) }
+            return
+                try await bootstrap
                 .channelOption(.tcpOption(.tcp_nodelay), value: 1)
                 .connectTimeout(.seconds(2))
                 .channelInitializer { channel in

@@ -58,6 +58,8 @@ package struct RelayPlan: Sendable {
     /// Added to the program's environment: `LD_PRELOAD` and its like.
     package var environment: [String: String] = [:]
 
+    /// With a door for the operator.
+    package var hasAdmin = false
     /// 0: any free one, at each start another.
     package var port = 0
     /// A listening socket that each start is handed, in place of a port of its own.
@@ -113,11 +115,12 @@ package struct RelayPlan: Sendable {
                     ca: \(directory)/ca.pem
                 """
             } ?? ""
+        let adminLine = hasAdmin ? "\n  admin: { bind: \"127.0.0.1:0\" }" : ""
         return """
             state: \(stateDirectory)
             store: { url: "\(storeURL)", keys: \(keys)/storage.keys }
             listeners:
-              public: { bind: "127.0.0.1:\(port)", serves: [\(Self.instance)] }
+              public: { bind: "127.0.0.1:\(port)", serves: [\(Self.instance)] }\(adminLine)
             log: { level: warning, format: json }
             limits: { pushes_per_minute: 0 }
             apps:

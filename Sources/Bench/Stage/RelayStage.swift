@@ -151,6 +151,16 @@ package final class RelayStage: Sendable {
         return Address(pid: Int32(truncatingIfNeeded: pid), host: host, port: port)
     }
 
+    /// At which port a listener of this state directory's server is; `nil` without a whole `run.json`.
+    static func port(of listener: String, state: String) -> Int? {
+        guard let data = FileManager.default.contents(atPath: "\(state)/run.json"),
+            // As above.
+            let file = try? JSONValue.parse(Array(data)), let url = file["urls"]?[listener]?.string,
+            let colon = url.lastIndex(of: ":")
+        else { return nil }
+        return Int(url[url.index(after: colon)...].prefix { $0 != "/" })
+    }
+
     /// The instance's public keys that a running server's `run.json` tells; 32 bytes each.
     package static func publicKeys(state: String) -> [[UInt8]] {
         guard let data = FileManager.default.contents(atPath: "\(state)/run.json"),
@@ -173,7 +183,8 @@ package final class RelayStage: Sendable {
     }
 
     private func runs(_ pid: Int32, under process: ChildProcess) -> Bool {
-        plan.wrapper.isEmpty ? pid == process.pid : Self.parent(of: pid) == process.pid
+        // A wrapper such as strace is its parent; one such as prlimit has become it.
+        pid == process.pid || !plan.wrapper.isEmpty && Self.parent(of: pid) == process.pid
     }
 
     /// The relay behind a wrapper such as strace.

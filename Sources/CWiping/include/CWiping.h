@@ -13,4 +13,11 @@ void sealbell_wipe_stack(void);
 /// 1 when the heap of this program wipes what is given back to it; 0 where it cannot.
 int sealbell_heap_wipes(void);
 
+/// Makes blocks of a mebibyte and more mappings of their own, now and later, so that the system has them back
+/// as soon as they are given back. Called once, at the start.
+void sealbell_heap_bound(void);
+
+/// Gives the system back what lies free in the heap, page by page. Holds each arena up for some milliseconds.
+void sealbell_heap_trim(void);
+
 #endif

@@ -38,6 +38,8 @@ package enum IngressRefusal: String, Sendable, Hashable, CaseIterable {
     case slowSender
     /// Too many requests in flight, or too many bytes of bodies in memory.
     case overloaded
+    /// The client has more than its share of the door: connections, bytes of bodies, or failed calls.
+    case clientShare
     case notFound
     case unsupportedVersion
     case unsupportedTransferCoding
@@ -53,6 +55,7 @@ package enum IngressRefusal: String, Sendable, Hashable, CaseIterable {
         case .bodyTooLarge: 413
         case .slowSender: 408
         case .overloaded, .noAnswer: 503
+        case .clientShare: 429
         case .notFound: 404
         case .unsupportedVersion: 505
         case .unsupportedTransferCoding: 501
@@ -67,6 +70,7 @@ package enum IngressRefusal: String, Sendable, Hashable, CaseIterable {
         case .bodyTooLarge: "The request's body is too large."
         case .slowSender: "The request took too long to arrive."
         case .overloaded: "The server has too much to do; try again later."
+        case .clientShare: "This address asks for more than its share; try again later."
         case .notFound: "There is nothing at this path."
         case .unsupportedVersion: "Only HTTP/1.0 and HTTP/1.1 are spoken here."
         case .unsupportedTransferCoding: "Only the chunked transfer coding is understood here."
@@ -86,11 +90,20 @@ package protocol HTTPFace: Sendable {
     /// Asked once, when a router is built.
     var routes: [HTTPRoute] { get }
     func respond(to inbound: HTTPInbound) async -> HTTPOutbound
+    /// Judges a request by its head alone, before room is given to a byte of its body: by its method, and by
+    /// presence and form of what is to prove who asks. Nothing may be looked up here, on the connection's
+    /// event loop. Not asked about bodies of 16 KiB at most, unless their sender waits to be told to go on.
+    ///
+    /// - Parameter head: with an empty body.
+    /// - Returns: the answer that the request gets whatever its body is; `nil`: its body is read.
+    func judge(head: HTTPInbound) -> HTTPOutbound?
     /// The server's own refusal in the protocol's form. `tag` is the route's, where one matched.
     func refuse(_ refusal: IngressRefusal, tag: Int) -> HTTPOutbound
 }
 
 extension HTTPFace {
+    package func judge(head: HTTPInbound) -> HTTPOutbound? { nil }
+
     package func refuse(_ refusal: IngressRefusal, tag: Int) -> HTTPOutbound { plainRefusal(refusal) }
 }
 
@@ -98,7 +111,7 @@ extension HTTPFace {
 package func plainRefusal(_ refusal: IngressRefusal) -> HTTPOutbound {
     let answer = HTTPOutbound.text(refusal.status, refusal.sentence)
     switch refusal {
-    case .overloaded, .noAnswer: return answer.retrying(after: .seconds(1))
+    case .overloaded, .noAnswer, .clientShare: return answer.retrying(after: .seconds(1))
     case .malformed, .headersTooLarge, .bodyTooLarge, .slowSender, .notFound, .unsupportedVersion,
         .unsupportedTransferCoding, .unsupportedExpectation:
         return answer

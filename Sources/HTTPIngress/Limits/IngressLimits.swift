@@ -10,15 +10,37 @@ package struct IngressLimits: Sendable {
     /// Requests between their last byte and their answer: more would only wait for the same disk and the same
     /// push service. Full means 503.
     package var inFlight = 8192
+    /// Of these, connections of one client; trusted proxies, who carry everybody, are not counted. A host of
+    /// a thousand origins that each keep one; twenty such clients are needed to fill the door.
+    package var clientConnections = 1_000
     /// Bytes of request bodies in memory over all connections, so that memory stays flat whoever sends. Room
-    /// for sixteen of Zulip's largest bodies (4 MiB).
+    /// for sixteen of Zulip's largest calls (4 MiB). What follows are parts of it.
     package var bufferedBytes = 64 * 1024 * 1024
+    /// The beginning of a body up to here is small. What every call but an analytics or a notify of hundreds
+    /// of devices stays within.
+    package static let smallBodyBytes = 64 * 1024
+    /// What large bodies hold beyond their beginnings: the last quarter is kept for small ones.
+    package var largeBodiesBytes: Int { bufferedBytes / 4 * 3 }
+    /// The same of one client: one body of the largest kind (Zulip's analytics, 16 MiB).
+    package var clientLargeBytes: Int { bufferedBytes / 4 }
+    /// Beginnings of bodies of one client: 64 of full length, or thousands of the usual one.
+    package var clientSmallBytes: Int { bufferedBytes / 16 }
+    /// A body of no more than that is judged with the whole request alone: it is mostly here with its head,
+    /// and the usual call is spared a second look at its credentials. What such bodies hold is bounded as
+    /// small.
+    package static let unjudgedBodyBytes = 16 * 1024
+    /// A body that the head has decided against is read past, and not kept, so that the connection can go on,
+    /// when its length is told and is no more than that. A longer one costs the connection.
+    package static let passedBodyBytes = 64 * 1024
     /// From the first byte of a head (over TLS: from accepting) to its end.
     package var head = Duration.seconds(10)
     /// From the end of the head to the end of an empty body; bytes that arrive add to it.
     package var bodyGrace = Duration.seconds(10)
     /// What a sender must keep up behind the grace: a 4 MiB body ends within 75 seconds.
     package var bodyBytesPerSecond = 64 * 1024
+    /// From the end of the head to the end of any body: the largest must come at 180 KiB a second. Otherwise
+    /// whoever sends as slowly as is allowed would hold 16 MiB for more than four minutes.
+    package var bodyTotal = Duration.seconds(90)
     /// From the end of a request to its answer. Zulip's own longest wait is 3 seconds.
     package var answer = Duration.seconds(30)
     /// Without a request on an open connection. nginx keeps an upstream connection for 60 seconds.
@@ -43,12 +65,22 @@ package struct IngressLimits: Sendable {
     /// that sends more in one read loses the connection behind the answer.
     package var waitingParts = 64
 
+    /// How long accepting pauses when the system has no descriptor or no memory for another connection:
+    /// asking again at once costs a core and gets nothing.
+    package static let acceptPause = Duration.milliseconds(250)
+    /// For so long behind the last call that was turned away for want of room an operator is told that the
+    /// door is strained.
+    package var strainLasts = Duration.seconds(60)
+
     package init() {}
 
     /// Buckets of one rate limiter: about 40 bytes each, so 4 MiB.
     package static let rateBuckets = 100_000
     /// Pushes a minute of one origin (DESIGN §5), divided among the relays on one store.
     package static let pushesPerMinute = 60_000
-    /// Calls a minute of one client address that no credential vouches for.
-    package static let unauthenticatedPerMinute = 600
+    /// Calls a minute of one client that end with 401, at each listener of each process: a server whose key
+    /// was changed asks a few times a minute. Beyond, only credentials that were good lately are looked at.
+    package static let failedPerMinute = 600
+    /// Digests of such credentials, 8 bytes each: more than a client with that many failures has.
+    package static let goodCredentials = 10_000
 }

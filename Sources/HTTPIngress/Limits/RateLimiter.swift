@@ -7,6 +7,9 @@ package enum RateVerdict: Sendable, Hashable {
     case refused(retryAfter: Duration)
 }
 
+/// How much is left in a bucket: everything, something, or less than a unit.
+package enum BucketStanding: Sendable, Hashable { case full, used, empty }
+
 /// A token bucket for each key, with a bound on the number of buckets.
 ///
 /// A bucket is one number (the virtual time at which it would be full again), so that a million origins cost
@@ -52,6 +55,14 @@ package struct RateBuckets<Key: Hashable & Sendable>: Sendable {
         guard after - time <= minute else { return .refused(retryAfter: .nanoseconds(after - time - minute)) }
         if isShared { sharedFullAt = after } else { fullAt[key] = after }
         return .allowed
+    }
+
+    /// Whether a unit could be taken, and how full the key's bucket is; nothing is taken.
+    package func standing(of key: Key, now: ContinuousClock.Instant) -> BucketStanding {
+        guard perMinute > 0, let held = fullAt[key] else { return .full }
+        let (time, minute) = (nanoseconds(now), Int64(60_000_000_000))
+        if held <= time { return .full }
+        return held + max(1, minute / Int64(perMinute)) - time > minute ? .empty : .used
     }
 
     /// Whether one more bucket fits, after dropping the full ones: a full bucket says nothing.

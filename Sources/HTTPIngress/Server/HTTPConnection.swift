@@ -23,6 +23,8 @@ final class HTTPConnection: ChannelDuplexHandler {
     private let core: ListenerCore
     private let register: LoopRegister
     private let socket: IPAddress
+    /// Whose share of the connections this is; `nil` for a trusted proxy.
+    private let holder: ClientKey?
     private let isTLS: Bool
     private var context: ChannelHandlerContext?
     private var phase = Phase.idle
@@ -43,10 +45,13 @@ final class HTTPConnection: ChannelDuplexHandler {
     /// The answer being flushed said so.
     private var isLast = false
 
-    init(core: ListenerCore, register: LoopRegister, socket: IPAddress, isTLS: Bool) {
+    init(
+        core: ListenerCore, register: LoopRegister, socket: IPAddress, holder: ClientKey?, isTLS: Bool
+    ) {
         self.core = core
         self.register = register
         self.socket = socket
+        self.holder = holder
         self.isTLS = isTLS
         // A TLS handshake is part of the first head: who opens a socket and says nothing holds keys and
         // buffers.
@@ -66,7 +71,7 @@ final class HTTPConnection: ChannelDuplexHandler {
         dropRequest()
         phase = .ended
         self.context = nil
-        core.connectionClosed()
+        core.connectionClosed(holder)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -177,10 +182,11 @@ final class HTTPConnection: ChannelDuplexHandler {
         serial &+= 1
         let checked: CheckedHead
         do throws(HeadFault) { checked = try CheckedHead(head) } catch { return refuse(error.refusal) }
-        let assembly = RequestAssembly(checked, core.router, at: core.world.instant())
+        var assembly = RequestAssembly(checked, core.router, from: socket, isTLS: isTLS, core)
         deadline = assembly.deadline(core.limits)
+        let step = assembly.first(core)
         request = assembly
-        carryOut(assembly.first)
+        carryOut(step)
     }
 
     private func carryOut(_ step: RequestAssembly.Step) {
@@ -192,6 +198,7 @@ final class HTTPConnection: ChannelDuplexHandler {
             buffer.writeStaticString(continueBytes)
             context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
         case .refuse(let refusal): refuse(refusal)
+        case .answer: if let verdict = request?.verdict { cut(verdict) }
         }
     }
 
@@ -202,9 +209,10 @@ final class HTTPConnection: ChannelDuplexHandler {
             core.metrics.count(.notFound)
             return finish(request, with: plainRefusal(.notFound))
         }
+        if let verdict = request.verdict { return finish(request, with: verdict) }
         deadline = core.world.instant() + core.limits.answer
         let job = IngressJob(
-            entry: entry, inbound: request.inbound(socket: socket, isTLS: isTLS, core),
+            entry: entry, inbound: request.inbound(),
             reply: IngressReply(
                 loop: context.eventLoop, connection: NIOLoopBound(self, eventLoop: context.eventLoop),
                 serial: serial))
@@ -220,8 +228,7 @@ final class HTTPConnection: ChannelDuplexHandler {
         let isOver = endsNext || isNothingLeft
         let closes = answer.closes || isOver || !request.head.keepsAlive
         dropRequest()
-        request.entry?.count(
-            status: answer.status, after: request.startedAt.duration(to: core.world.instant()))
+        count(request, answer.status)
         phase = .flushing
         isLast = closes
         deadline = core.world.instant() + core.limits.answer
@@ -244,20 +251,26 @@ final class HTTPConnection: ChannelDuplexHandler {
 
     /// Answers what cannot be read on, and ends the connection without cutting the answer off.
     private func refuse(_ refusal: IngressRefusal) {
-        let request = request
         core.metrics.count(refusal)
-        let answer = request?.entry?.face.refuse(refusal, tag: request?.tag ?? 0) ?? plainRefusal(refusal)
+        cut(request?.entry?.face.refuse(refusal, tag: request?.tag ?? 0) ?? plainRefusal(refusal))
+    }
+
+    /// The last answer, before the request was read to its end.
+    private func cut(_ answer: HTTPOutbound) {
+        let request = request
         dropRequest()
-        if let request {
-            request.entry?.count(
-                status: answer.status, after: request.startedAt.duration(to: core.world.instant()))
-        }
+        if let request { count(request, answer.status) }
         phase = .lingering
         waiting.removeAll()
         deadline = core.world.instant() + core.limits.linger
         let frame = AnswerFrame(isHeadOnly: request?.head.verb == .head, closes: true)
         write(answer, frame) { connection in connection.context?.close(mode: .output, promise: nil) }
         resumeReading()
+    }
+
+    private func count(_ request: RequestAssembly, _ status: Int) {
+        core.failures.note(status, of: request.client, request.credential)
+        request.entry?.count(status: status, after: request.startedAt.duration(to: core.world.instant()))
     }
 
     /// Writes an answer; `after` is called behind the last byte of one that ends the connection.
@@ -296,7 +309,7 @@ final class HTTPConnection: ChannelDuplexHandler {
     }
 
     private func dropRequest() {
-        if let request { core.release(request.received) }
+        if let request { core.release(request.received, of: request.client) }
         request = nil
     }
 
@@ -351,10 +364,12 @@ final class FullConnection: ChannelInboundHandler {
     typealias OutboundOut = ByteBuffer
 
     private let core: ListenerCore
+    private let refusal: IngressRefusal
     private let isTLS: Bool
 
-    init(core: ListenerCore, isTLS: Bool) {
+    init(core: ListenerCore, _ refusal: IngressRefusal, isTLS: Bool) {
         self.core = core
+        self.refusal = refusal
         self.isTLS = isTLS
     }
 
@@ -365,11 +380,11 @@ final class FullConnection: ChannelInboundHandler {
         var buffer = context.channel.allocator.buffer(capacity: 256)
         var line = DateLine()
         buffer.writeAnswer(
-            plainRefusal(.overloaded), AnswerFrame(closes: true), date: line.bytes(at: core.world.now()))
+            plainRefusal(refusal), AnswerFrame(closes: true), date: line.bytes(at: core.world.now()))
         context.writeAndFlush(wrapOutboundOut(buffer)).assumeIsolated().whenComplete { _ in
             context.close(promise: nil)
         }
     }
 
-    func handlerRemoved(context: ChannelHandlerContext) { core.connectionClosed() }
+    func handlerRemoved(context: ChannelHandlerContext) { core.connectionClosed(nil) }
 }

@@ -54,16 +54,22 @@ package final class HTTPListener: Service, Sendable {
     private let context: Mutex<NIOSSLContext?>
     private let state = Mutex(State.closed)
     private let drainEnds = Mutex<ContinuousClock.Instant?>(nil)
+    private let strained: @Sendable (Set<DoorStrain>) -> Void
 
     /// - Parameter inherited: sockets that listen already, in place of the address.
+    /// - Parameter strained: told what the listener turns calls away for want of, when that changes; nothing
+    ///   when it has not done so for a while.
     /// - Parameter loadChanged: called behind every change of `load`, on any thread.
     /// - Throws: `.tlsUnusable` when the files cannot be used.
     package init(
         _ name: ConfiguredName, at address: Address, inherited: [CInt] = [], tls: TLSFiles? = nil,
         proxies: TrustedProxies = TrustedProxies(),
         router: HTTPRouter, limits: IngressLimits = IngressLimits(), group: any EventLoopGroup, world: World,
-        journal: Journal, metrics: any MetricsFactory, loadChanged: (@Sendable () -> Void)? = nil
+        journal: Journal, metrics: any MetricsFactory,
+        strained: @escaping @Sendable (Set<DoorStrain>) -> Void = { _ in },
+        loadChanged: (@Sendable () -> Void)? = nil
     ) throws(IngressError) {
+        self.strained = strained
         self.name = name
         self.address = address
         self.inherited = inherited
@@ -201,6 +207,7 @@ package final class HTTPListener: Service, Sendable {
             let span = isStopping ? min(core.limits.drainSweep, core.limits.sweep) : core.limits.sweep
             do { try await core.world.sleep(core.world.instant() + span) } catch { return }
             let now = core.world.instant()
+            if let change = core.strains.change(at: now) { strained(change) }
             if let end = drainEnds.withLock({ $0 }), now >= end {
                 cutAll()
             } else {
@@ -253,6 +260,12 @@ package final class HTTPListener: Service, Sendable {
         ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: IngressLimits.backlog)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(
+                        AcceptPause(self.core, isStopping: { self.drainEnds.withLock { $0 != nil } }))
+                }
+            }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             // One read for each wake-up: requests are small, and a held read must hold soon.
@@ -265,13 +278,18 @@ package final class HTTPListener: Service, Sendable {
     private func furnish(_ channel: any Channel) throws {
         let pipeline = channel.pipeline.syncOperations
         let secured = context.withLock { $0 }
-        guard core.connectionOpened(), let register = registers[ObjectIdentifier(channel.eventLoop)] else {
-            try pipeline.addHandler(FullConnection(core: core, isTLS: secured != nil))
+        let socket = Self.address(of: channel)
+        // A proxy carries everybody's calls.
+        let holder = core.router.proxies.contains(socket) ? nil : core.key(of: socket)
+        let grant = core.connectionOpened(holder)
+        guard grant == .granted, let register = registers[ObjectIdentifier(channel.eventLoop)] else {
+            let refusal = grant == .clientFull ? IngressRefusal.clientShare : .overloaded
+            try pipeline.addHandler(FullConnection(core: core, refusal, isTLS: secured != nil))
             return
         }
         if let secured { try pipeline.addHandler(NIOSSLServerHandler(context: secured)) }
         let connection = HTTPConnection(
-            core: core, register: register, socket: Self.address(of: channel), isTLS: secured != nil)
+            core: core, register: register, socket: socket, holder: holder, isTLS: secured != nil)
         var bounds = NIOHTTPDecoderLimitConfiguration()
         bounds.maxHeaderFieldSize = core.limits.headBytes
         bounds.maxHeaderListSize = core.limits.headBytes

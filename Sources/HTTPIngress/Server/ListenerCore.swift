@@ -51,9 +51,10 @@ final class ListenerCore: Sendable {
     private let loadChanged: (@Sendable () -> Void)?
     private let routers: Mutex<InstalledRouter>
     private let clientKey: UInt64
-    private let connections = Atomic<Int>(0)
+    private let shares: Mutex<Shares>
+    let failures: FailedCalls
+    let strains: StrainBook
     private let inFlight = Atomic<Int>(0)
-    private let buffered = Atomic<Int>(0)
     private let draining = Atomic<Bool>(false)
 
     init(
@@ -69,33 +70,49 @@ final class ListenerCore: Sendable {
         )
         routers = Mutex(router)
         clientKey = world.random()
+        shares = Mutex(Shares(limits))
+        failures = FailedCalls(perMinute: IngressLimits.failedPerMinute, world: world)
+        strains = StrainBook(lasts: limits.strainLasts)
     }
 
     var router: InstalledRouter { routers.withLock { $0 } }
     func install(_ router: InstalledRouter) { routers.withLock { $0 = router } }
 
     var isDraining: Bool { draining.load(ordering: .acquiring) }
-    var openConnections: Int { connections.load(ordering: .relaxed) }
+    var openConnections: Int { shares.withLock(\.connections) }
     var requestsInFlight: Int { inFlight.load(ordering: .relaxed) }
-    var bufferedBytes: Int { buffered.load(ordering: .relaxed) }
+    var bufferedBytes: Int { shares.withLock(\.bytes) }
 
     // MARK: Totals
 
-    /// Counts a connection in; false when there is no room for it. It must be counted out either way.
-    func connectionOpened() -> Bool {
-        let count = connections.add(1, ordering: .relaxed).newValue
+    /// Counts a connection in; see ``Shares/connect(_:)``.
+    func connectionOpened(_ client: ClientKey?) -> Shares.Grant {
+        let (grant, count) = shares.withLock { ($0.connect(client), $0.connections) }
         metrics.connections.set(count)
+        switch grant {
+        case .granted: break
+        case .clientFull: metrics.count(.clientShare)
+        case .full: strained(.connections)
+        }
         loadChanged?()
-        return count <= limits.connections
+        return grant
     }
 
     /// The last connection of a draining listener ends its consumers.
-    func connectionClosed() {
-        let count = connections.subtract(1, ordering: .acquiringAndReleasing).newValue
+    ///
+    /// - Parameter client: where its share was granted.
+    func connectionClosed(_ client: ClientKey?) {
+        let count = shares.withLock { shares in
+            shares.disconnect(client)
+            return shares.connections
+        }
         metrics.connections.set(count)
         loadChanged?()
         if count == 0, isDraining { closeMailboxes() }
     }
+
+    /// Somebody is turned away for want of what all share.
+    func strained(_ strain: DoorStrain) { strains.note(strain, at: world.instant()) }
 
     func beginDrain() {
         draining.store(true, ordering: .releasing)
@@ -110,6 +127,7 @@ final class ListenerCore: Sendable {
             mailboxes[ObjectIdentifier(job.reply.loop)]?.offer(job) == true
         else {
             requestEnded()
+            strained(.requests)
             return false
         }
         loadChanged?()
@@ -121,18 +139,17 @@ final class ListenerCore: Sendable {
         loadChanged?()
     }
 
-    /// Takes room for bytes of a body; false, and nothing taken, when memory would not stay flat.
-    func reserve(_ bytes: Int) -> Bool {
-        guard buffered.add(bytes, ordering: .relaxed).newValue <= limits.bufferedBytes else {
-            release(bytes)
-            return false
-        }
-        loadChanged?()
-        return true
+    /// Takes room for the next bytes of a body; see ``Shares/take(_:behind:of:)``.
+    func reserve(_ bytes: Int, behind received: Int, of client: ClientKey) -> Shares.Grant {
+        let grant = shares.withLock { $0.take(bytes, behind: received, of: client) }
+        if grant == .full { strained(.bodies) }
+        if grant == .granted { loadChanged?() }
+        return grant
     }
 
-    func release(_ bytes: Int) {
-        buffered.subtract(bytes, ordering: .relaxed)
+    func release(_ bytes: Int, of client: ClientKey) {
+        guard bytes > 0 else { return }
+        shares.withLock { $0.release(bytes, of: client) }
         loadChanged?()
     }
 

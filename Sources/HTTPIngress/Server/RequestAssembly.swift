@@ -1,4 +1,5 @@
 import NIOCore
+import NIOHTTP1
 import PushModel
 
 /// One request while its body arrives: a state machine without a socket.
@@ -9,6 +10,8 @@ struct RequestAssembly {
         case sendContinue
         /// Answer now; what is still to come is thrown away.
         case refuse(IngressRefusal)
+        /// The same, with the face's own answer to the head.
+        case answer
     }
 
     let head: CheckedHead
@@ -16,16 +19,28 @@ struct RequestAssembly {
     let entry: FaceEntry?
     let tag: Int
     let startedAt: ContinuousClock.Instant
-    private let proxies: TrustedProxies
+    let client: ClientKey
+    /// The face's answer to the head; then the body is read past and not kept.
+    private(set) var verdict: HTTPOutbound?
+    private let isLoopback: Bool
+    private let isSecure: Bool
     private let bodyLimitBytes: Int
     /// Bytes held, each reserved with the listener.
     private(set) var received = 0
+    /// Bytes read past.
+    private var passed = 0
     private var body: ByteBuffer?
 
-    init(_ head: CheckedHead, _ installed: InstalledRouter, at now: ContinuousClock.Instant) {
+    init(
+        _ head: CheckedHead, _ installed: InstalledRouter, from socket: IPAddress, isTLS: Bool,
+        _ core: ListenerCore
+    ) {
         self.head = head
-        startedAt = now
-        proxies = installed.proxies
+        startedAt = core.world.instant()
+        let (address, wasSecure) = installed.proxies.client(behind: socket, head.fields)
+        client = core.key(of: address)
+        isLoopback = socket.isLoopback && address.isLoopback
+        isSecure = isTLS || wasSecure
         let target = installed.router.match(head.path)
         entry = target.map { installed.entries[$0.face] }
         tag = target?.tag ?? 0
@@ -33,17 +48,35 @@ struct RequestAssembly {
     }
 
     /// What follows from the head alone, before a byte of the body is read.
-    var first: Step {
-        if entry == nil { return head.hasBody ? .refuse(.notFound) : .goOn }
+    mutating func first(_ core: ListenerCore) -> Step {
+        guard let entry else { return head.hasBody ? .refuse(.notFound) : .goOn }
+        guard core.failures.admits(client, credential) else { return .refuse(.clientShare) }
+        guard head.hasBody else { return .goOn }
         if (head.contentLength ?? 0) > bodyLimitBytes { return .refuse(.bodyTooLarge) }
-        return head.awaitsContinue && head.hasBody ? .sendContinue : .goOn
+        let length = head.contentLength ?? .max
+        if head.awaitsContinue || length > IngressLimits.unjudgedBodyBytes {
+            verdict = entry.face.judge(head: inbound())
+        }
+        if verdict != nil {
+            let isShort = head.contentLength.map { $0 <= IngressLimits.passedBodyBytes } ?? false
+            return isShort && !head.awaitsContinue ? .goOn : .answer
+        }
+        return head.awaitsContinue ? .sendContinue : .goOn
     }
 
-    /// Takes a piece of the body if route and listener have room for it.
+    /// Takes a piece of the body if route, client and listener have room for it.
     mutating func take(_ piece: ByteBuffer, _ core: ListenerCore) -> Step {
         let count = piece.readableBytes
+        guard verdict == nil else {
+            passed += count
+            return .goOn
+        }
         guard received + count <= bodyLimitBytes else { return .refuse(.bodyTooLarge) }
-        guard core.reserve(count) else { return .refuse(.overloaded) }
+        switch core.reserve(count, behind: received, of: client) {
+        case .granted: break
+        case .clientFull: return .refuse(.clientShare)
+        case .full: return .refuse(.overloaded)
+        }
         received += count
         if body == nil {
             body = piece
@@ -54,18 +87,21 @@ struct RequestAssembly {
         return .goOn
     }
 
-    /// When the rest of the body must be here: a grace, and what the bytes so far have earned.
+    /// When the rest of the body must be here: a grace, and what the bytes so far have earned, but never more
+    /// than a body of any size is given.
     func deadline(_ limits: IngressLimits) -> ContinuousClock.Instant {
-        let earned = Duration.milliseconds(Int64(received) * 1000 / Int64(max(1, limits.bodyBytesPerSecond)))
-        return startedAt + limits.bodyGrace + earned
+        let bytes = Int64(received + passed)
+        let earned = Duration.milliseconds(bytes * 1000 / Int64(max(1, limits.bodyBytesPerSecond)))
+        return startedAt + min(limits.bodyGrace + earned, limits.bodyTotal)
     }
 
-    /// The finished request; `nil` where no face has the path.
-    func inbound(socket: IPAddress, isTLS: Bool, _ core: ListenerCore) -> HTTPInbound {
-        let (client, wasSecure) = proxies.client(behind: socket, head.fields)
-        return HTTPInbound(
+    /// The request as far as it is here.
+    func inbound() -> HTTPInbound {
+        HTTPInbound(
             head.verb, path: head.path, query: head.query, fields: head.fields, body: body ?? ByteBuffer(),
-            client: core.key(of: client), isLoopback: socket.isLoopback && client.isLoopback,
-            isSecure: isTLS || wasSecure, tag: tag)
+            client: client, isLoopback: isLoopback, isSecure: isSecure, tag: tag)
     }
+
+    /// What is shown to prove who asks.
+    var credential: String? { head.fields.first(name: "authorization") }
 }

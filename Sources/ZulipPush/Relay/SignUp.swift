@@ -40,6 +40,7 @@ extension ZulipRelay {
     /// Asked last, so that only who is let in can make this relay ask a name server.
     private func checkDomain(of mail: ContactMail) async throws(ZulipError) {
         guard let mailDomains else { return }
+        try chargeFetch()
         switch await mailDomains.takesMail(mail.domain) {
         case true?: return
         case false?: throw ZulipError(.mailDomainRefused)

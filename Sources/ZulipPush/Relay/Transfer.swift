@@ -36,7 +36,7 @@ extension ZulipRelay {
         let known = zip(days, found.dropFirst()).compactMap { TransferChallenge.Key($1, day: $0) }
         // Nobody is asked for what nobody was given.
         guard !known.isEmpty else { throw ZulipError(.noChallenge) }
-        let shown = try await fetchSecret(form)
+        let shown = try await askOnce(form)
         guard let end = TransferChallenge.end(of: shown) else { throw ZulipError(.challengeFailed) }
         guard let record = try await find([keys.server(id)])[0], var server = ZulipServer(body: record.body)
         else { throw ZulipError(.unknownHostname) }
@@ -58,6 +58,18 @@ extension ZulipRelay {
             ],
             reply: .now(.credentials(id: id, key: key)), refusal: { _ in ZulipError(.overloaded) },
             notes: [NoteCode("zulip.host-transferred")])
+    }
+
+    /// Asks a host unless it is being asked: one that is slow to answer, or to be found, holds one call up.
+    private func askOnce(_ form: TransferForm) async throws(ZulipError) -> Secret {
+        guard asked.enter(form.hostname.text) else {
+            var error = ZulipError(.rateLimited)
+            error.retryAfter = ZulipLimits.challengeDeadline
+            throw error
+        }
+        defer { asked.leave(form.hostname.text) }
+        try chargeFetch()
+        return try await fetchSecret(form)
     }
 
     private func fetchSecret(_ form: TransferForm) async throws(ZulipError) -> Secret {

@@ -35,18 +35,23 @@ package struct ZulipRelay: RelayRole {
     let fallbacks: FallbackAlerts
     let replyDeadline: Duration
     let world: World
+    let mayFetch: @Sendable () -> Duration?
     let memory = RealmMemory()
     let bounds: ZulipBounds
     let ledger: RegistrationLedger
+    let asked = HostsAsked()
 
     /// - Parameter web: for transfers of a host name; without it they are refused.
     /// - Parameter mailDomains: `nil`: contact addresses are checked by their syntax only.
     /// - Parameter fallbacks: of apps that have words of their own.
+    /// - Parameter mayFetch: asked right before this relay asks a host of a stranger's choice, or a name
+    ///   server about one; how long to wait, or `nil` when it may.
     package init(
         instance: ConfiguredName, bouncerKeys: BouncerKeys, admission: ZulipAdmission, registry: any Registry,
         web: (any WebFetch)?, mailDomains: (any MailDomains)? = nil,
         fallbacks: FallbackAlerts = FallbackAlerts([:]), replyDeadline: Duration = ZulipLimits.replyDeadline,
-        bounds: ZulipBounds = ZulipBounds(), world: World
+        bounds: ZulipBounds = ZulipBounds(), mayFetch: @escaping @Sendable () -> Duration? = { nil },
+        world: World
     ) {
         self.bounds = bounds
         ledger = RegistrationLedger(bounds)
@@ -58,6 +63,7 @@ package struct ZulipRelay: RelayRole {
         self.mailDomains = mailDomains
         self.fallbacks = fallbacks
         self.replyDeadline = replyDeadline
+        self.mayFetch = mayFetch
         self.world = world
     }
 
@@ -156,6 +162,14 @@ package struct ZulipRelay: RelayRole {
     /// A malformed id is looked up too, under a name that no server can have, so that it costs the same.
     func serverKey(_ credentials: ServerCredentials) -> RecordKey {
         keys.server(credentials.id ?? UUIDText(high: 0, low: 0))
+    }
+
+    /// To be called right before something is asked of a host of a stranger's choice.
+    func chargeFetch() throws(ZulipError) {
+        guard let wait = mayFetch() else { return }
+        var error = ZulipError(.rateLimited)
+        error.retryAfter = wait
+        throw error
     }
 
     func find(_ names: [RecordKey]) async throws(ZulipError) -> [Record?] {

@@ -20,6 +20,25 @@ package struct ServerCredentials: Sendable {
     /// - Throws: `.missingAuthorization`, `.otherAuthorizationScheme`, `.malformedAuthorization`,
     ///   `.userInsteadOfServer` (§5.1).
     package init(authorization: String?) throws(ZulipError) {
+        var (decoded, colon) = try Self.parts(authorization)
+        defer { decoded.withUnsafeMutableBytes { wipe($0) } }
+        let id = decoded.withUnsafeBytes { UUIDText(UnsafeRawBufferPointer(rebasing: $0[..<colon])) }
+        let hash = decoded.withUnsafeBytes {
+            SHA256.hash(UnsafeRawBufferPointer(rebasing: $0[(colon + 1)...]))
+        }
+        self.init(id: id, keyHash: Secret(hash))
+    }
+
+    /// Checks the field's form alone: no key is hashed.
+    ///
+    /// - Throws: as ``init(authorization:)``.
+    static func checkForm(_ authorization: String?) throws(ZulipError) {
+        var (decoded, _) = try parts(authorization)
+        decoded.withUnsafeMutableBytes { wipe($0) }
+    }
+
+    /// - Returns: id, colon and key, which the caller wipes, and where the colon is.
+    private static func parts(_ authorization: String?) throws(ZulipError) -> (decoded: [UInt8], colon: Int) {
         guard let authorization else { throw ZulipError(.missingAuthorization) }
         let words = authorization.utf8.split { $0 == 0x20 || $0 == 0x09 }
         guard words.count == 2 else { throw ZulipError(.malformedAuthorization) }
@@ -30,14 +49,13 @@ package struct ServerCredentials: Sendable {
         do { decoded = try Base64.decode(Array(words[1])) } catch {
             throw ZulipError(.malformedAuthorization)
         }
-        defer { decoded.withUnsafeMutableBytes { wipe($0) } }
-        guard let colon = decoded.firstIndex(of: 0x3A) else { throw ZulipError(.malformedAuthorization) }
-        if decoded[..<colon].contains(0x40) { throw ZulipError(.userInsteadOfServer) }
-        let id = decoded.withUnsafeBytes { UUIDText(UnsafeRawBufferPointer(rebasing: $0[..<colon])) }
-        let hash = decoded.withUnsafeBytes {
-            SHA256.hash(UnsafeRawBufferPointer(rebasing: $0[(colon + 1)...]))
+        guard let colon = decoded.firstIndex(of: 0x3A), !decoded[..<colon].contains(0x40) else {
+            let code: ZulipError.Code =
+                decoded.contains(0x3A) ? .userInsteadOfServer : .malformedAuthorization
+            decoded.withUnsafeMutableBytes { wipe($0) }
+            throw ZulipError(code)
         }
-        self.init(id: id, keyHash: Secret(hash))
+        return (decoded, colon)
     }
 
     /// Hash of a key as it is stored.

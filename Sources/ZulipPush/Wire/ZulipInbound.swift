@@ -41,12 +41,7 @@ package struct ZulipInbound: Sendable {
         method: String, path: String, query: String? = nil, authorization: String?, contentType: String?,
         body: UnsafeRawBufferPointer
     ) throws(ZulipError) -> ZulipInbound {
-        guard let known = ZulipPath(sent: path) else { throw ZulipError(.unknownPath) }
-        guard known.methods.contains(method) else {
-            var error = ZulipError(.wrongMethod)
-            error.allowedMethods = known.methods
-            throw error
-        }
+        let known = try known(method, path)
         guard known.isAuthenticated else {
             return ZulipInbound(credentials: nil, call: try read(known, query, body))
         }
@@ -56,6 +51,25 @@ package struct ZulipInbound: Sendable {
         } catch {
             return ZulipInbound(credentials: credentials, call: .refused(error))
         }
+    }
+
+    /// Checks what a request's head alone tells, in the order in which `parse` does, so that no room is given
+    /// to a body that would be refused whatever it is.
+    ///
+    /// - Throws: `.unknownPath`, `.wrongMethod`, what ``ServerCredentials`` throws.
+    package static func check(method: String, path: String, authorization: String?) throws(ZulipError) {
+        guard try known(method, path).isAuthenticated else { return }
+        try ServerCredentials.checkForm(authorization)
+    }
+
+    private static func known(_ method: String, _ path: String) throws(ZulipError) -> ZulipPath {
+        guard let known = ZulipPath(sent: path) else { throw ZulipError(.unknownPath) }
+        guard known.methods.contains(method) else {
+            var error = ZulipError(.wrongMethod)
+            error.allowedMethods = known.methods
+            throw error
+        }
+        return known
     }
 
     private static func read(

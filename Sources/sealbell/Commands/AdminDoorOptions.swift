@@ -8,7 +8,8 @@ struct AdminDoorOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The file of the admin door's token, where that door asks for one.", valueName: "file"))
+            "The file of the admin door's token; else the one that the running server names.",
+            valueName: "file"))
     var tokenFile: String?
 
     @Option(
@@ -28,9 +29,9 @@ struct AdminDoorOptions: ParsableArguments {
     func ask(
         _ path: String, _ shell: Shell, _ write: ((inout JSONWriter) -> Void)? = nil
     ) async throws(CommandFailure) -> JSONValue {
-        let call = try door(shell)
+        let (call, named) = try door(shell)
         var headers: [(name: String, value: Secret)] = [("Content-Type", Secret("application/json".utf8))]
-        if let tokenFile { headers.append(("Authorization", try bearer(tokenFile, shell))) }
+        if let file = tokenFile ?? named { headers.append(("Authorization", try bearer(file, shell))) }
         let answer: LocalCall.Answer
         do throws(LocalCall.Fault) {
             answer = try await call.ask(
@@ -58,7 +59,8 @@ struct AdminDoorOptions: ParsableArguments {
         return writer.takeSecret()
     }
 
-    private func door(_ shell: Shell) throws(CommandFailure) -> LocalCall {
+    /// - Returns: the door, and the file of the token that it asks for, if the server names one.
+    private func door(_ shell: Shell) throws(CommandFailure) -> (call: LocalCall, tokenFile: String?) {
         let file: RunFile
         do {
             file = try server.find(shell.facts)
@@ -77,7 +79,7 @@ struct AdminDoorOptions: ParsableArguments {
         guard let call = LocalCall(url: url, authority: authority, deadline: shell.patience) else {
             throw CommandFailure(.failed, "The admin door's URL or the authority's file cannot be used.")
         }
-        return call
+        return (call, file.tokenFile)
     }
 
     private func bearer(_ path: String, _ shell: Shell) throws(CommandFailure) -> Secret {

@@ -10,7 +10,7 @@ struct BenchCommand: AsyncParsableCommand {
             BenchSenderCommand.self, BenchRelayCommand.self, BenchBacklogCommand.self,
             BenchOutageCommand.self, BenchStrangersCommand.self, BenchMarmotCommand.self,
             BenchSharedCommand.self, BenchChaosCommand.self, BenchRestartsCommand.self,
-            BenchClusterCommand.self
+            BenchSiegeCommand.self, BenchClusterCommand.self
         ])
 }
 

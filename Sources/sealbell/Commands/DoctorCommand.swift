@@ -56,6 +56,7 @@ struct Doctor {
         findings += StoreChecks(configuration, shell.world).check()
         findings += await PostgresChecks(configuration, shell.world).check()
         findings += PortChecks(configuration).check()
+        findings += DescriptorChecks(configuration).check()
         if !isOffline { findings += await ReachChecks(configuration).check() }
         return findings
     }

@@ -40,6 +40,7 @@ struct ServeCommand: SealbellCommand {
         if losesInPowerCuts || losesAtTheEnd { try Self.refuseOutsideTrials(configuration) }
         if losesAtTheEnd { configuration.store.engine = .memory }
         _ = ProcessLimits.forbidCoreDumps()
+        ProcessMemory.bound()
         let files = ProcessLimits.raiseOpenFiles()
         let log = LogSink(configuration.log, shell.facts, shell.world)
         LibraryLog.install(log.journal, shell.world)
@@ -49,6 +50,7 @@ struct ServeCommand: SealbellCommand {
         if losesAtTheEnd { log.journal.note("in danger: volatile-store", level: .error) }
         var server = Server(configuration, request, shell, log)
         server.endsWithInput = endsWithInput
+        server.openFiles = files > 0 ? files : nil
         server.synchronous = losesInPowerCuts ? .dangerNormal : .full
         return try await server.serve(demo: demo)
     }

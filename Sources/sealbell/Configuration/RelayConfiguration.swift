@@ -34,6 +34,12 @@ struct RelayConfiguration: Sendable, Hashable {
     func app(_ name: ConfiguredName) -> AppConfiguration? { apps.first { $0.name == name } }
     func instance(_ name: ConfiguredName) -> InstanceConfiguration? { instances.first { $0.name == name } }
     func listener(_ name: ConfiguredName) -> ListenerConfiguration? { listeners.first { $0.name == name } }
+
+    /// What the admin door asks for, where it asks for a token.
+    var adminTokenFile: String? {
+        for listener in listeners { if case .admin(let file?) = listener.purpose { return file } }
+        return nil
+    }
 }
 
 /// A file that the configuration names, and where it does.

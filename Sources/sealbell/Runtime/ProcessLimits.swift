@@ -37,11 +37,20 @@ enum ProcessLimits {
     static func raiseOpenFiles() -> Int {
         var limit = rlimit()
         guard getrlimit(files, &limit) == 0 else { return 0 }
-        let wanted = min(limit.rlim_max, 1 << 20)
+        let wanted = min(limit.rlim_max, mostFiles)
         if limit.rlim_cur < wanted {
             var raised = rlimit(rlim_cur: wanted, rlim_max: limit.rlim_max)
             if setrlimit(files, &raised) == 0 { limit = raised }
         }
         return Int(clamping: limit.rlim_cur)
     }
+
+    /// How many there would be after ``raiseOpenFiles()``; `nil` where the system does not tell.
+    static func mostOpenFiles() -> Int? {
+        var limit = rlimit()
+        guard getrlimit(files, &limit) == 0 else { return nil }
+        return Int(clamping: max(limit.rlim_cur, min(limit.rlim_max, mostFiles)))
+    }
+
+    private static let mostFiles: rlim_t = 1 << 20
 }

@@ -26,9 +26,12 @@ struct RunFile: Codable, Sendable, Equatable {
     var publicKeys: [String: [String]]
     /// App → bundle ids and Firebase projects.
     var apps: [String: [String]]
+    /// The file of the admin door's token, where it asks for one: for whoever may read that too.
+    var tokenFile: String?
 
     enum CodingKeys: String, CodingKey {
         case pid, urls, ca, apps
+        case tokenFile = "token_file"
         case pidStart = "pid_start"
         case publicKeys = "public_keys"
     }
@@ -36,8 +39,9 @@ struct RunFile: Codable, Sendable, Equatable {
     /// The file of this very process.
     init(
         urls: [String: String], ca: String?, publicKeys: [String: [String]], apps: [String: [String]],
-        pid: Int32 = getpid()
+        tokenFile: String? = nil, pid: Int32 = getpid()
     ) {
+        self.tokenFile = tokenFile
         self.pid = pid
         pidStart = Self.start(of: pid) ?? 0
         self.urls = urls

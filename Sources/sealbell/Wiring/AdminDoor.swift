@@ -1,11 +1,6 @@
 import AdminIngress
 import AtRest
 import Delivery
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
 import HTTPIngress
 import PushModel
 import Synchronization
@@ -81,7 +76,7 @@ struct AdminDoor: Sendable {
             MetricSample(
                 "sealbell_clock_ahead_seconds", value: Double(delivery.clock.now.ahead.components.seconds)),
             MetricSample("sealbell_settle_backlog", value: Double(delivery.settleBacklog)),
-            MetricSample("process_resident_memory_bytes", value: Double(Self.residentBytes()))
+            MetricSample("process_resident_memory_bytes", value: Double(ProcessMemory.resident()))
         ] + laneSamples
     }
 
@@ -129,18 +124,6 @@ struct AdminDoor: Sendable {
             alerts.raise(.storeFailing(error.code))
             return nil
         }
-    }
-
-    /// `VmRSS` of this process; 0 where the system does not tell.
-    private static func residentBytes() -> Int {
-        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
-        defer { fclose(file) }
-        var text = [CChar](repeating: 0, count: 128)
-        guard fgets(&text, Int32(text.count), file) != nil else { return 0 }
-        let line = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let words = line.split(separator: " ")
-        guard words.count > 1, let pages = Int(words[1]) else { return 0 }
-        return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 }
 

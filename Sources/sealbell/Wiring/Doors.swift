@@ -1,3 +1,4 @@
+import AdminIngress
 import CoreMetrics
 import Delivery
 import HTTPIngress
@@ -17,6 +18,8 @@ struct Doors {
     let journal: Journal
     let metrics: any MetricsFactory
     let spans: RelaySpans
+    let descriptors: DescriptorPlan
+    let alerts: AlertPort
     /// Asked where an instance has `mx_lookup`.
     var mailExchanges = MailExchangeResolver.system
     /// The admin listener's face.
@@ -75,18 +78,32 @@ struct Doors {
         _ listener: ListenerConfiguration, _ faces: [ConfiguredName: Face], on sockets: [CInt]
     ) throws(CommandFailure) -> HTTPListener {
         let router = try router(listener, faces)
-        var limits = spans.ingress
-        limits.connections = configuration.limits.connections
+        let (name, alerts) = (listener.name, alerts)
         do throws(IngressError) {
             return try HTTPListener(
                 listener.name, at: .init(host: listener.bind.host, port: listener.bind.port),
                 inherited: sockets, tls: Self.files(listener),
-                proxies: TrustedProxies(listener.trustedProxies), router: router, limits: limits,
-                group: group,
-                world: world, journal: journal, metrics: metrics)
+                proxies: TrustedProxies(listener.trustedProxies), router: router, limits: limits(listener),
+                group: group, world: world, journal: journal, metrics: metrics,
+                strained: { strains in
+                    let words = DoorStrain.allCases.filter(strains.contains)
+                    let alert = Alert.doorStrained(name, words)
+                    if words.isEmpty { alerts.clear(alert.subject) } else { alerts.raise(alert) }
+                })
         } catch {
             throw CommandFailure(.configuration, "listeners.\(listener.name.text): \(error.sentence)")
         }
+    }
+
+    /// A listener's bounds: what the system lets this process open is divided, and no client has more than a
+    /// quarter of a door, unless that is the operator's own machine at the operator's own door.
+    private func limits(_ listener: ListenerConfiguration) -> IngressLimits {
+        var limits = spans.ingress
+        limits.connections = descriptors.connections(of: listener)
+        let isOwn = listener.isAdmin && listener.bind.isLoopback
+        let share = isOwn ? limits.connections : max(1, limits.connections / 4)
+        limits.clientConnections = min(limits.clientConnections, share)
+        return limits
     }
 
     /// The certificate's files; `nil` without TLS.
@@ -110,12 +127,19 @@ struct Doors {
             case .allowList(let hosts): .allowList(hosts)
             case .invite: .invitation
             }
+        let membership = delivery.membership
+        let fetches = RateLimiter<Int>(
+            perMinute: ZulipFace.fetchesPerMinute, capacity: 1, world: world,
+            relays: { membership.relays })
         let relay = ZulipRelay(
             instance: instance.name, bouncerKeys: keys, admission: admission, registry: registry, web: web,
             mailDomains: zulip.mxLookup ? MailExchanges(resolver: mailExchanges) : nil,
-            fallbacks: fallbacks(instance), replyDeadline: spans.zulipReply, world: world)
+            fallbacks: fallbacks(instance), replyDeadline: spans.zulipReply,
+            mayFetch: {
+                guard case .refused(let wait) = fetches.take(1, of: 0) else { return nil }
+                return wait
+            }, world: world)
         let notes = NoteMeter(instance.name, metrics)
-        let membership = delivery.membership
         let face = ZulipFace(
             name: instance.name, relay: relay, intake: delivery.intake,
             pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, world: world,

@@ -46,6 +46,8 @@ final class Relay: Sendable {
         var synchronous: Synchronous = .full
         /// Addresses that a peer's URL may reach although they are not public: for tests and the sandbox.
         var web = WebOptions()
+        /// Files and sockets that this process may open; `nil`: as many as anybody asks for.
+        var openFiles: Int?
         /// Sockets that listen already, of each listener.
         var sockets: [ConfiguredName: [CInt]] = [:]
         /// Stands between the sealed store and its engine: for tests that watch what is asked of it.
@@ -113,7 +115,8 @@ final class Relay: Sendable {
             Doors(
                 configuration: configuration, delivery: delivery, registry: store.sealed, web: web,
                 group: around.group, world: around.world, journal: around.journal, metrics: around.metrics,
-                spans: around.spans,
+                spans: around.spans, descriptors: DescriptorPlan(configuration, limit: around.openFiles),
+                alerts: alerts,
                 admin: { listener throws(CommandFailure) in try admin.face(listener, of: configuration) })
         }
         let doors = doors(configuration)

@@ -18,6 +18,8 @@ struct Server {
     private let log: LogSink
     var synchronous: Synchronous = .full
     var endsWithInput = false
+    /// Files and sockets that this process may open; `nil`: the system does not tell.
+    var openFiles: Int?
 
     init(
         _ configuration: RelayConfiguration, _ request: ConfigurationRequest, _ shell: Shell, _ log: LogSink
@@ -30,6 +32,11 @@ struct Server {
 
     func serve(demo: Bool) async throws(CommandFailure) -> Ending {
         for warning in configuration.warnings { shell.err("\(warning.path): \(warning.sentence)") }
+        if let short = DescriptorPlan(configuration, limit: openFiles).shortage {
+            shell.err("limits.connections: \(short)")
+            log.journal.note(
+                "fewer connections than configured", [.count: openFiles ?? 0], level: .warning)
+        }
         let sockets = try InheritedSockets(shell.facts).match(configuration.listeners)
         let directory = try Self.claim(configuration.state)
         let group = MultiThreadedEventLoopGroup.singleton
@@ -46,6 +53,7 @@ struct Server {
             group: group, world: shell.world, journal: log.journal, metrics: metrics)
         around.synchronous = synchronous
         around.sockets = sockets
+        around.openFiles = openFiles
         if sandbox != nil { around.web = Self.sandboxWeb }
         let relay = try await Relay.open(configuration, around)
         // Before anybody can connect, or learn whom to signal: untrapped, a signal would end the process, and
@@ -56,7 +64,7 @@ struct Server {
         let file = RunFile(
             urls: urls.merging(Self.urls(of: sandbox), uniquingKeysWith: { $1 }),
             ca: sandbox?.authority.certificatePEM, publicKeys: relay.publicKeys,
-            apps: Self.apps(of: configuration))
+            apps: Self.apps(of: configuration), tokenFile: configuration.adminTokenFile)
         try Self.write(file, state: configuration.state)
         defer { file.remove(state: configuration.state) }
         for (name, url) in urls.sorted(by: { $0.key < $1.key }) { shell.err("\(name): \(url)") }
@@ -79,7 +87,7 @@ struct Server {
         _ signals: (hangups: UnixSignalsSequence, stops: UnixSignalsSequence),
         on loop: any EventLoop
     ) async -> Ending {
-        var services = relay.services
+        var services: [any Service] = [HeapKeeper(world: shell.world)] + relay.services
         services.append(
             ReloadService(
                 relay: relay, request: request, shell: shell, log: log, hangups: signals.hangups

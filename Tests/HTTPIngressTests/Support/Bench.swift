@@ -45,6 +45,8 @@ func briskLimits(_ change: (inout IngressLimits) -> Void = { _ in }) -> IngressL
     limits.sweep = .milliseconds(20)
     // Who is refused reads it when the machine lets them, and an early cut would take it away.
     limits.linger = .seconds(600)
+    // All of a test's clients come from one address, unless it is of shares.
+    limits.clientConnections = limits.connections
     change(&limits)
     return limits
 }
@@ -66,12 +68,14 @@ func patientLimits() -> IngressLimits {
 func withListener<Result: Sendable>(
     _ faces: [any HTTPFace] = [ProbeFace()], limits: IngressLimits = patientLimits(), tls: TLSFiles? = nil,
     proxies: TrustedProxies = TrustedProxies(), metrics: any MetricsFactory = NOOPMetricsHandler.instance,
-    world: World = .live, load: Signal = Signal(), _ body: (HTTPListener, Int) async throws -> Result
+    world: World = .live, load: Signal = Signal(),
+    strained: @escaping @Sendable (Set<DoorStrain>) -> Void = { _ in },
+    _ body: (HTTPListener, Int) async throws -> Result
 ) async throws -> Result {
     let listener = try HTTPListener(
         configured("public"), at: .init(host: "127.0.0.1", port: 0), tls: tls, proxies: proxies,
         router: HTTPRouter(faces), limits: limits, group: MultiThreadedEventLoopGroup.singleton, world: world,
-        journal: .silent, metrics: metrics, loadChanged: { load.changed() })
+        journal: .silent, metrics: metrics, strained: strained, loadChanged: { load.changed() })
     let port = try await listener.open()
     let group = ServiceGroup(services: [listener], gracefulShutdownSignals: [], logger: silentLogger)
     return try await withThrowingTaskGroup(of: Void.self) { tasks in

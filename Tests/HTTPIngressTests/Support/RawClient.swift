@@ -55,12 +55,17 @@ final class RawClient: Sendable {
         self.inbox = inbox
     }
 
-    /// - Parameter first: a handler that stands before the collector, such as a TLS client.
+    /// - Parameters:
+    ///   - place: the client's own address, of 127.0.0.0/8; each is another client.
+    ///   - first: a handler that stands before the collector, such as a TLS client.
     static func connect(
-        _ port: Int, first: (@Sendable () throws -> any ChannelHandler)? = nil
+        _ port: Int, from place: String? = nil, first: (@Sendable () throws -> any ChannelHandler)? = nil
     ) async throws -> RawClient {
         let inbox = SharedInbox()
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        if let place { bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: place, port: 0)) }
+        let channel =
+            try await bootstrap
             .channelOption(.allowRemoteHalfClosure, value: true)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -76,6 +81,9 @@ final class RawClient: Sendable {
     func send(_ bytes: [UInt8]) async throws {
         try await channel.writeAndFlush(ByteBuffer(bytes: bytes)).get()
     }
+
+    /// Whether an answer, a part of one, or the end has come.
+    var hasHeard: Bool { inbox.state.withLock { $0.hasEnded || !$0.bytes.isEmpty } }
 
     func endSending() async throws { try await channel.close(mode: .output).get() }
     func close() { channel.close(mode: .all, promise: nil) }

@@ -69,7 +69,11 @@ struct MemoryTests {
     }
 
     private static func owed(_ admin: LocalCall) async throws -> Int64? {
-        try JSONValue.parse(try await admin.ask("GET", "/status").body)["outbox"]?["rows"]?.int64
+        let token: (name: String, value: Secret) = (
+            "Authorization", Secret("Bearer \(CanaryTests.token)".utf8)
+        )
+        let status = try await admin.ask("GET", "/status", headers: [token])
+        return try JSONValue.parse(status.body)["outbox"]?["rows"]?.int64
     }
 
     @Test(

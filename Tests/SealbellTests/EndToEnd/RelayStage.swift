@@ -123,6 +123,13 @@ final class RelayStage: Sendable {
         return pointed
     }
 
+    /// What the admin door asks for, where the stage's own configuration has a token for it.
+    func adminHeaders() throws -> [(name: String, value: Secret)] {
+        guard let file = try configuration().adminTokenFile else { return [] }
+        let token = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n").joined()
+        return [("Authorization", Secret("Bearer \(token)".utf8))]
+    }
+
     /// Starts a relay, lets `body` use it, and stops it as SIGTERM would.
     ///
     /// - Parameters:
@@ -188,7 +195,7 @@ struct RunningRelay: Sendable {
     }
 
     func admin(_ path: String) async throws -> LocalCall.Answer {
-        try await door("admin").ask("GET", path)
+        try await door("admin").ask("GET", path, headers: try stage.adminHeaders())
     }
 
     /// Owed pushes, as the admin door tells.

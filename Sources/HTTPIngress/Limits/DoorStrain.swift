@@ -1,0 +1,54 @@
+import PushModel
+import Synchronization
+
+/// What a listener has turned somebody away for want of, whoever had it.
+package enum DoorStrain: String, LogSafe, Hashable, CaseIterable {
+    /// Memory for bodies.
+    case bodies
+    /// Requests on their way to their answer.
+    case requests
+    case connections
+    /// The system had no descriptor or no memory for a connection.
+    case descriptors
+
+    package var logText: String { rawValue }
+
+    /// For sentences.
+    package var noun: String {
+        switch self {
+        case .bodies: "memory for bodies"
+        case .requests: "places for requests"
+        case .connections: "places for connections"
+        case .descriptors: "descriptors"
+        }
+    }
+}
+
+/// When a listener was last strained, and by what. Noted where a call is turned away, looked at once a sweep.
+final class StrainBook: Sendable {
+    private struct State {
+        var last: [DoorStrain: ContinuousClock.Instant] = [:]
+        var told: Set<DoorStrain> = []
+    }
+
+    private let state = Mutex(State())
+    private let lasts: Duration
+
+    init(lasts: Duration) { self.lasts = lasts }
+
+    func note(_ strain: DoorStrain, at now: ContinuousClock.Instant) {
+        state.withLock { $0.last[strain] = now }
+    }
+
+    /// What strains the listener now, if that is another word than the last one.
+    func change(at now: ContinuousClock.Instant) -> Set<DoorStrain>? {
+        state.withLock { state in
+            let lasts = lasts
+            state.last = state.last.filter { now < $0.value + lasts }
+            let strains = Set(state.last.keys)
+            guard strains != state.told else { return nil }
+            state.told = strains
+            return strains
+        }
+    }
+}

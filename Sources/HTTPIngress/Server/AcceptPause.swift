@@ -1,0 +1,52 @@
+import NIOCore
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Stands in a listening socket's pipeline, and pauses accepting when the system has no descriptor left.
+///
+/// The socket stays readable as long as somebody waits in its queue, so that asking again at once would go on
+/// without end. Who waits is served when there is room again.
+final class AcceptPause: ChannelInboundHandler {
+    typealias InboundIn = Any
+
+    private let core: ListenerCore
+    private let isStopping: @Sendable () -> Bool
+    private var isPaused = false
+
+    /// - Parameter isStopping: whether accepting has ended for good; then it is not taken up again.
+    init(_ core: ListenerCore, isStopping: @escaping @Sendable () -> Bool) {
+        self.core = core
+        self.isStopping = isStopping
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard let fault = error as? IOError, Self.passing.contains(fault.errnoCode) else {
+            return context.fireErrorCaught(error)
+        }
+        core.strained(.descriptors)
+        guard !isPaused, !isStopping() else { return }
+        isPaused = true
+        Self.setAccepting(false, context.channel)
+        let pause = IngressLimits.acceptPause.components
+        let bound = NIOLoopBound((self, context.channel), eventLoop: context.eventLoop)
+        context.eventLoop.scheduleTask(
+            in: .nanoseconds(pause.seconds * 1_000_000_000 + pause.attoseconds / 1_000_000_000)
+        ) {
+            let (pause, channel) = bound.value
+            pause.isPaused = false
+            if !pause.isStopping() { Self.setAccepting(true, channel) }
+        }
+    }
+
+    private static func setAccepting(_ accepts: Bool, _ channel: any Channel) {
+        // A channel that has been closed meanwhile accepts no more anyway.
+        try? channel.syncOptions?.setOption(.autoRead, value: accepts)
+    }
+
+    /// No descriptor in the process or the system, no buffers, no memory (accept(2)).
+    private static let passing: Set<CInt> = [EMFILE, ENFILE, ENOBUFS, ENOMEM]
+}

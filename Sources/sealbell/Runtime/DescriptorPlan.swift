@@ -1,0 +1,61 @@
+/// How the files and sockets that a process may open are divided: what the relay needs to go on is kept, and
+/// connections at the public doors share the rest. Who takes every place at a public door then has taken no
+/// descriptor from the store, the push services or the operator.
+struct DescriptorPlan: Sendable {
+    /// Connections at the admin door: an operator, a monitor, probes, each with some to spare.
+    static let adminConnections = 64
+    /// Event loops, log, listening sockets, the libraries' own, and connections that are just being turned
+    /// away. An idle relay has about forty.
+    private static let base = 96
+    /// SQLite's readers, its journal and temporary files; or PostgreSQL's connections, the old beside the new
+    /// when they are made anew.
+    private static let store = 32
+    /// Fetches at one time (`WebLimits.fetches`) beside look-ups of names.
+    private static let fetches = 80
+    /// Connections of a lane (`HTTP2Options`), and as many that are just being closed.
+    private static let lane = 16
+    /// To one Nostr relay: the standing one, and one that publishes or takes its place.
+    private static let nostrRelay = 2
+    /// What a public door has at least, however little there is: fewer would serve nobody.
+    private static let least = 16
+
+    /// Configured, of one public door.
+    private let wanted: Int
+    private let doors: Int
+    /// `nil`: as many as anybody asks for.
+    private let limit: Int?
+    private let kept: Int
+
+    init(_ configuration: RelayConfiguration, limit: Int?) {
+        wanted = configuration.limits.connections
+        doors = max(1, configuration.listeners.count { !$0.isAdmin })
+        self.limit = limit
+        let lanes = configuration.apps.reduce(0) { sum, app in
+            let apple = app.apns.map { $0.environment == .learn ? 2 : 1 } ?? 0
+            return sum + apple + (app.fcm == nil ? 0 : 1)
+        }
+        let relays = configuration.instances.reduce(0) { $0 + ($1.marmot?.relays.count ?? 0) }
+        kept =
+            Self.base + Self.store + Self.fetches + Self.adminConnections + lanes * Self.lane
+            + relays * Self.nostrRelay
+    }
+
+    func connections(of listener: ListenerConfiguration) -> Int {
+        listener.isAdmin ? min(wanted, Self.adminConnections) : connections
+    }
+
+    /// Of one public door. Where there is less than what is kept, a quarter of all is theirs all the same.
+    private var connections: Int {
+        guard let limit else { return wanted }
+        return min(wanted, max(Self.least, max(limit - kept, limit / 4) / doors))
+    }
+
+    /// What to say when the doors have fewer connections than configured, by a quarter or more: nobody raises
+    /// a limit for the last few of twenty thousand.
+    var shortage: String? {
+        guard let limit, connections < wanted / 4 * 3 else { return nil }
+        return "This process may open \(limit) files, of which \(kept) are kept for the rest: a listener "
+            + "takes \(connections) connections, not \(wanted). Raise LimitNOFILE (systemd) or ulimit -n to "
+            + "\(wanted * doors + kept), or lower limits.connections."
+    }
+}

@@ -1,0 +1,53 @@
+import CWiping
+import PushModel
+import ServiceLifecycle
+
+/// Gives the system back what an attack, or a busy hour, has left free in the heap.
+///
+/// Large blocks go back at once (`sealbell_heap_bound`). Small ones, of connections and requests, lie between
+/// others in the allocator's arenas and stay; so the heap is trimmed when resident memory has grown and grows
+/// no more.
+struct HeapKeeper: Service {
+    /// How often resident memory is looked at.
+    static let pause = Duration.seconds(10)
+
+    let world: World
+    var resident: @Sendable () -> Int = { ProcessMemory.resident() }
+    var trim: @Sendable () -> Void = { sealbell_heap_trim() }
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            var watch = HeapWatch(resident())
+            while true {
+                // The sleep ends early only by cancellation, which ends the looks.
+                do { try await world.sleep(world.instant() + Self.pause) } catch { return }
+                guard watch.look(resident()) else { continue }
+                trim()
+                watch.trimmed(resident())
+            }
+        }
+    }
+}
+
+/// When a trim is worth its cost: a state machine without clock or heap.
+struct HeapWatch {
+    /// Growth that is worth a trim. What cannot be given back is not tried again before it has grown by as
+    /// much more.
+    static let growthBytes = 16 << 20
+
+    /// The least since the last trim.
+    private var low: Int
+    private var last: Int
+
+    init(_ resident: Int) { (low, last) = (resident, resident) }
+
+    /// - Returns: whether to trim now: memory has grown, and it grows no more.
+    mutating func look(_ resident: Int) -> Bool {
+        let isCalm = resident <= last + Self.growthBytes / 16
+        last = resident
+        low = min(low, resident)
+        return isCalm && resident >= low + Self.growthBytes
+    }
+
+    mutating func trimmed(_ resident: Int) { (low, last) = (resident, resident) }
+}

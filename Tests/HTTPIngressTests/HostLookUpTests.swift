@@ -1,0 +1,112 @@
+import NIOCore
+import NIOPosix
+import PushModel
+import PushTesting
+import Synchronization
+import Testing
+import WebClient
+
+/// Who waits for whom when name servers are slow.
+@Suite("Look-ups of hosts", .timeLimit(.minutes(30)))
+struct HostLookUpTests {
+    /// Look-ups that take until the test says so; the system's block their threads just as well.
+    private final class SlowNames: Sendable {
+        private struct State {
+            var waiting: [String] = []
+            var isOpen = false
+        }
+        private let state = Mutex(State())
+        private let looked = Noted<[String]>([])
+
+        /// Hosts whose look-ups have begun, in order.
+        var begun: Noted<[String]> { looked }
+        func open() { state.withLock { $0.isOpen = true } }
+
+        /// Blocks its thread, which is the resolver's own.
+        func lookUp(_ host: String) -> [IPAddress] {
+            looked.change { $0.append(host) }
+            while !state.withLock(\.isOpen) { sched_yield() }
+            return IPAddress("192.0.2.1").map { [$0] } ?? []
+        }
+    }
+
+    private static func isFound(_ resolver: SystemResolver, _ host: String) async -> Bool {
+        do throws(WebError) { return try await !resolver.resolve(host).isEmpty } catch { return false }
+    }
+
+    @Test("A look-up whose caller leaves before it has a thread never begins, and gives its place away")
+    func cancelled() async throws {
+        let names = SlowNames()
+        let resolver = SystemResolver(threads: 1, waiting: 2) { names.lookUp($0) }
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            group.addTask { await Self.isFound(resolver, "slow") }
+            await names.begun.until { $0 == ["slow"] }
+            let leaving = Task { await Self.isFound(resolver, "left") }
+            try await asked(for: "one that waits") { resolver.load.waiting == 1 }
+            leaving.cancel()
+            #expect(await leaving.value == false)
+            #expect(resolver.load.waiting == 0)
+            for host in ["next", "last"] {
+                group.addTask { await Self.isFound(resolver, host) }
+            }
+            try await asked(for: "two that wait") { resolver.load.waiting == 2 }
+            #expect(await Self.isFound(resolver, "too many") == false)
+            names.open()
+            for try await found in group where !found { Issue.record("each of the three is found") }
+        }
+        #expect(names.begun.value.sorted() == ["last", "next", "slow"])
+        // The answer is there a moment before its thread is free.
+        try await asked(for: "a free thread") { resolver.load == (0, 0) }
+    }
+
+    @Test("Hosts of peers' choice that are slow to be found keep nobody else's look-up waiting")
+    func apart() async throws {
+        let names = SlowNames()
+        let peers = SystemResolver(threads: 2, waiting: 2) { names.lookUp($0) }
+        let own = SystemResolver(threads: 2, waiting: 2) { _ in IPAddress("192.0.2.2").map { [$0] } ?? [] }
+        try await withThrowingTaskGroup(of: Bool.self) { group in
+            for number in 0..<4 { group.addTask { await Self.isFound(peers, "peer\(number)") } }
+            try await asked(for: "two look-ups and two that wait") { peers.load == (2, 2) }
+            #expect(await Self.isFound(own, "oauth2.example.org"))
+            names.open()
+        }
+    }
+
+    /// Counts questions and answers none.
+    private final class Silent: ChannelInboundHandler, Sendable {
+        typealias InboundIn = AddressedEnvelope<ByteBuffer>
+        let asked = Noted(0)
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) { asked.change { $0 += 1 } }
+    }
+
+    @Test("A name server that does not answer about a peer's host is asked once for each kind of address")
+    func silentServer() async throws {
+        let silent = Silent()
+        let channel = try await DatagramBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(silent)
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = UInt16(channel.localAddress?.port ?? 0)
+        let resolver = SystemResolver(threads: 1, waiting: 1) { SystemResolver.lookUpBriefly($0, port: port) }
+        // The system's own resolver asks twice, and again for each domain of its search list. Where it leaves
+        // name servers to another service, nobody is asked here.
+        #expect(await Self.isFound(resolver, "peer.example") == false)
+        #expect(silent.asked.value <= 2)
+        try await channel.close().get()
+    }
+
+    @Test("The system's resolver knows localhost, and says so when a name has no address")
+    func system() async throws {
+        for isBrief in [false, true] {
+            let resolver = SystemResolver(threads: 1, waiting: 1) {
+                isBrief ? SystemResolver.lookUpBriefly($0) : SystemResolver.lookUp($0)
+            }
+            let found = try await resolver.resolve("localhost")
+            #expect(found.allSatisfy(\.isLoopback) && !found.isEmpty)
+            #expect(await Self.isFound(resolver, "no-such-host.invalid") == false)
+        }
+    }
+}

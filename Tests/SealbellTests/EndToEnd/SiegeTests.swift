@@ -1,0 +1,19 @@
+import Testing
+
+@testable import sealbell
+
+@Suite("A siege", .timeLimit(.minutes(30)), .serialized)
+struct SiegeTests {
+    /// `make siege` is the same for ten seconds each.
+    @Test("While the doors are attacked, an origin, a newcomer and an operator are served")
+    func siege() async throws {
+        let folder = try TemporaryFolder()
+        let trial = try Program(
+            ["bench", "siege", "--seconds", "1", "--callers", "2", "--keep", "trial"], in: folder.path)
+        await trial.silence()
+        #expect(await trial.status() == 0, "\(trial.text)")
+        for row in ["quiet", "bodies without credentials", "connections of a crowd", "failed calls"] {
+            #expect(trial.text.contains("\(row): "))
+        }
+    }
+}
