@@ -275,6 +275,7 @@ final class Lane<P: Provider>: LaneDoor {
             hasher.combine(bytes: bytes)
             return hasher.finalize()
         }
+        if outcome == .accepted { meter.accepted(entry.push, at: now) }
         let probe = instant + core.limits.probeEvery
         let random = core.world.random()
         let time = core.clock.reading(now, instant)
