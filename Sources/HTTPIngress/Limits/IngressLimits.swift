@@ -47,7 +47,7 @@ package struct IngressLimits: Sendable {
 
     /// Buckets of one rate limiter: about 40 bytes each, so 4 MiB.
     package static let rateBuckets = 100_000
-    /// Pushes a minute of one origin (DESIGN §5), divided among the relays on one store.
+    /// Pushes a minute of one origin (docs/configuration.md), divided among the relays on one store.
     package static let pushesPerMinute = 60_000
     /// Calls a minute of one client address that no credential vouches for.
     package static let unauthenticatedPerMinute = 600

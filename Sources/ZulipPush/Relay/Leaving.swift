@@ -20,7 +20,7 @@ extension ZulipRelay {
         }
         if let host = ZulipHostname(Array(server.hostname.utf8)) {
             let found = try await find([keys.host(host)])
-            // The name is free again: this relay's policy says who may take it (DESIGN §5).
+            // The name is free again: this relay's policy says who may take it (docs/configuration.md).
             if let holder = found[0], holder.body == Secret(server.id.bytes) {
                 changes.append(.delete(keys.host(host), if: .revision(holder.revision)))
             }
