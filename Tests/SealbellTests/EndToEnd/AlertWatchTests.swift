@@ -85,8 +85,7 @@ struct AlertWatchTests {
                 try await relay.drained()
                 let status = try JSONValue.parse(try await relay.admin("/status").body)
                 #expect(status["alerts"]?.array?.isEmpty == true)
-                let metrics = String(decoding: try await relay.admin("/metrics").body, as: UTF8.self)
-                #expect(!metrics.contains("alert=\"lane_halted\",subject=\"acme/apns/production\"} 1"))
+                // Not by the gauge, which all relays of a test process share.
             }
         }
     }
