@@ -15,7 +15,8 @@ package struct APNsToken: Sendable {
     let mendsDate: Bool
 }
 
-/// One APNs signing key: mints provider tokens (push-services §2.2), one at a time for all lanes of the key.
+/// One APNs signing key: mints provider tokens (docs/push-services.md §2.2), one at a time for all lanes of
+/// the key.
 ///
 /// A token serves 50 minutes; none is minted within 20 minutes of the last, unless the clock was set in
 /// between, for then the date of the last is wrong. Signed with swift-crypto rather

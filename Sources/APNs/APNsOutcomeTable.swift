@@ -1,7 +1,7 @@
 package import PushModel
 import WireFormats
 
-/// What an answer of APNs means (push-services §2.5). Pure.
+/// What an answer of APNs means (docs/push-services.md §2.5). Pure.
 package enum APNsOutcomeTable {
     /// What the sender does about the connection or the token, beside the outcome.
     package enum Cure: Sendable, Hashable {

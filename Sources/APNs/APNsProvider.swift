@@ -12,7 +12,7 @@ package struct APNsProvider: DirectProvider {
     private let world: World
     private let journal: Journal
 
-    /// Apple's hosts (push-services §2.1).
+    /// Apple's hosts (docs/push-services.md §2.1).
     package static func url(of environment: Environment) -> String {
         switch environment {
         case .production: "https://api.push.apple.com"

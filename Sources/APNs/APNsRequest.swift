@@ -2,7 +2,7 @@ package import HTTP2Client
 package import PushModel
 import Synchronization
 
-/// Makes requests out of messages (push-services §2.3). Pure but for a memory of field templates.
+/// Makes requests out of messages (docs/push-services.md §2.3). Pure but for a memory of field templates.
 package final class APNsRequest: Sendable {
     /// What Apple would refuse without doubt; it is not sent.
     package enum Refusal: Error, Sendable, Hashable {
@@ -36,7 +36,7 @@ package final class APNsRequest: Sendable {
     private let templates = Mutex<[Kind: HTTP2HeaderTemplate]>([:])
     /// Bundles come from configuration, but a role may pass on what a client named.
     private static let templateLimit = 256
-    /// Apple asks not to rely on 64 (push-services §2.3).
+    /// Apple asks not to rely on 64 (docs/push-services.md §2.3).
     private static let tokenLimit = 200
     private static let collapseLimitBytes = 64
     /// 155 characters is Apple's own bound; suffixes come on top.

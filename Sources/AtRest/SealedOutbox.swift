@@ -232,8 +232,8 @@ extension SealedStore: Outbox {
             instance: instance, message: message)
     }
 
-    /// The columns that never change bind the sealed one to its row. The lane may change (DESIGN §4, learning
-    /// an address's environment) and is left out.
+    /// The columns that never change bind the sealed one to its row. The lane may change (decision 0051,
+    /// learning an address's environment) and is left out.
     static func withPlace<Result, Failure: Error>(
         _ row: StoredPush, _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {

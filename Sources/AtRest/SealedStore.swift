@@ -3,7 +3,7 @@ package import PushModel
 import Synchronization
 
 /// `Registry` and `Outbox` over any engine: names become digests, bodies and messages are sealed, and nothing
-/// that could speak goes further down (DESIGN §3).
+/// that could speak goes further down (docs/architecture.md).
 package final class SealedStore: Sendable {
     let engine: any Engine
     let sealer: Sealer

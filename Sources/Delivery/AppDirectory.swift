@@ -1,6 +1,6 @@
 package import PushModel
 
-/// How an app's APNs environment is known (DESIGN §4).
+/// How an app's APNs environment is known (docs/configuration.md).
 package enum EnvironmentPolicy: Sendable, Hashable {
     case fixed(Environment)
     /// Production first; on `BadDeviceToken` for an address never accepted, sandbox once.

@@ -1,7 +1,7 @@
 import PushModel
 
 /// The wait before attempt `n`: a random span up to `base · 2ⁿ`, capped, and never less than what the service
-/// asked for (push-services §9: full jitter; `Retry-After` is a floor, itself bounded).
+/// asked for (docs/push-services.md §6: full jitter; `Retry-After` is a floor, itself bounded).
 package struct Backoff: Sendable {
     package let base: Duration
     package let cap: Duration

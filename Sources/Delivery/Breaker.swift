@@ -1,6 +1,6 @@
 package import PushModel
 
-/// Whether a lane may send (DESIGN §2.5). A value: answers in, state out.
+/// Whether a lane may send (decision 0048). A value: answers in, state out.
 ///
 /// Two things halt a lane: a fault of its credential, at once and for every lane of that credential; and
 /// target faults, only when its last answers hold enough *distinct* addresses with them, from enough origins

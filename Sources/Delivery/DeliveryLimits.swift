@@ -4,12 +4,12 @@
 /// says what that makes of all of them together.
 package struct DeliveryLimits: Sendable {
     /// Pushes of one lane in memory. At about 2 KiB each that is 8 MiB; more would only be a longer queue,
-    /// since the store keeps the rest and hands it back by class and origin (DESIGN §3).
+    /// since the store keeps the rest and hands it back by class and origin (docs/architecture.md).
     package var lanePushes = 4_096
     /// Pushes that one claim brings: the store writes nothing else meanwhile, and a call that comes must not
     /// wait for four thousand rows.
     package var claimRows = 1_000
-    /// How long a request to a push service may take: the deadline of DESIGN §3, which leases count with.
+    /// How long a request to a push service may take: leases count with it (docs/architecture.md).
     package var requestDeadline: Duration = .seconds(10)
     /// A process is alive for this long after a renewal began.
     package var aliveFor: Duration = .seconds(20)
@@ -24,8 +24,8 @@ package struct DeliveryLimits: Sendable {
     package var tick: Duration = .milliseconds(100)
     /// The lanes' counts of parked pushes are set right every so many ticks.
     package var recountTicks = 50
-    /// First step of the back-off of one push (push-services §9), which stands in its row: whoever sends it
-    /// next keeps to it.
+    /// First step of the back-off of one push (docs/push-services.md §6), which stands in its row: whoever
+    /// sends it next keeps to it.
     package var backoffBase: Duration = .seconds(1)
     /// Its cap while single pushes fail.
     package var backoffCap: Duration = .seconds(60)
@@ -36,7 +36,7 @@ package struct DeliveryLimits: Sendable {
     /// Answers in a row by which a service asks for time, before the lane itself is slowed: as many as the
     /// breaker looks back over.
     package var throttleRefusals = 100
-    /// Settlements joined into one commit: beyond a thousand rows a commit gains nothing (TOOLCHAIN B).
+    /// Settlements joined into one commit: beyond a thousand rows a commit gains nothing.
     package var settleBatch = 1_024
     /// Settlements waiting for the store. Lanes stop sending beyond it, so that a store that fails cannot let
     /// answers pile up.
@@ -45,7 +45,7 @@ package struct DeliveryLimits: Sendable {
     package var waitingReplies = 50_000
     /// How long a removed row's last outcome stays known for a repeat that comes in the same moment.
     package var recentOutcomes = 8_192
-    /// Between probes of a halted lane (DESIGN §2.5), of each relay that has the lane.
+    /// Between probes of a halted lane (decision 0048), of each relay that has the lane.
     package var probeEvery: Duration = .seconds(60)
     /// Answers that the breaker looks back over, and the distinct addresses with target faults that halt. Not
     /// divided by relays: each sees a part of the answers, and fewer addresses would halt quiet lanes.
@@ -71,7 +71,7 @@ package struct DeliveryLimits: Sendable {
     /// Rows moved by one take-over or one end of custody: short commits let urgent ones pass between.
     package var sweepRows = 1_000
     /// Volatile pushes of all lanes together, which have no store to wait in: as many as the deployed server
-    /// queues (Marmot fact sheet §5.2), some 10 MiB. What comes beyond is dropped and counted.
+    /// queues (docs/conformance/marmot.md), some 10 MiB. What comes beyond is dropped and counted.
     package var volatilePushes = 10_000
     /// How long a lane that stops goes on sending what is volatile, for nobody else will.
     package var volatileDrain: Duration = .seconds(10)
@@ -84,7 +84,7 @@ package struct DeliveryLimits: Sendable {
     package var trialWait: Duration = .seconds(4)
 
     /// How long a call is held that finds no room, or no store, its reply's wait included: a Zulip server
-    /// gives a call up after 15 s (zulip.md §5), and the way there and back takes some of them.
+    /// gives a call up after 15 s (docs/conformance/zulip.md), and the way there and back takes some of them.
     package var hold: Duration = .seconds(12)
     /// Calls that are held at the same time: an eighth of what a listener lets be under way, so that those
     /// who wait for the store never keep out those who ask for something else.

@@ -1,7 +1,7 @@
 package import PushModel
 import Synchronization
 
-/// Which of Apple's environments an address belongs to, learned from acceptances (DESIGN §4).
+/// Which of Apple's environments an address belongs to, learned from acceptances (decision 0051).
 ///
 /// A room of the core holds address → environment, written at the first acceptance, and once a month after
 /// it. It stands beside the registration that the accepted push was for, and goes with it; what nothing is

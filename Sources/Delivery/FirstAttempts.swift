@@ -1,7 +1,7 @@
 import PushModel
 import Synchronization
 
-/// Replies that wait for first attempts (DESIGN §2.6).
+/// Replies that wait for first attempts (docs/architecture.md).
 ///
 /// A waiting reply costs one dictionary entry a push and no task. Deadlines are seen at the core's tick.
 final class FirstAttempts: Sendable {

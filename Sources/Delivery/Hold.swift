@@ -3,10 +3,11 @@ import Synchronization
 
 /// Calls that wait for room, or for the store.
 ///
-/// Deployed origins drop a message whose call was refused (zulip.md §5.6), so an intake that is full for a
-/// moment, or a store that is out for a moment, keeps the caller waiting in place of refusing it. Bounded in
-/// number, in bytes and in time. Whoever waits is let go when room has been made or the store has answered
-/// again, at most once a tick, and once in ``DeliveryLimits/holdPoll`` whatever happens; then it asks again.
+/// Deployed origins drop a message whose call was refused (docs/conformance/zulip.md), so an intake that is
+/// full for a moment, or a store that is out for a moment, keeps the caller waiting in place of refusing it.
+/// Bounded in number, in bytes and in time. Whoever waits is let go when room has been made or the store has
+/// answered again, at most once a tick, and once in ``DeliveryLimits/holdPoll`` whatever happens; then it
+/// asks again.
 final class Hold: Sendable {
     private struct State {
         var waiting: [(until: ContinuousClock.Instant, continuation: CheckedContinuation<Void, Never>)] = []

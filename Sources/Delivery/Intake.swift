@@ -12,7 +12,7 @@ package enum IntakeRefusal<Failure: PushError>: Error {
     case tooFarAhead(retryAfter: Duration)
 }
 
-/// Takes a role's verdict in: one commit, then the lanes, then the reply (DESIGN §2.3, §2.6).
+/// Takes a role's verdict in: one commit, then the lanes, then the reply (docs/architecture.md).
 package struct Intake: Sendable {
     let core: DeliveryCore
 

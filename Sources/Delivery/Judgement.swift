@@ -47,7 +47,7 @@ struct Judgement: Sendable {
             }
             return judged
         case .retry(let after):
-            // A phone must not ring twice for one call (push-services §2.6); urgent are calls alone.
+            // A phone must not ring twice for one call (docs/push-services.md §2.6); urgent are calls alone.
             if answer.fate == .unknown, push.pushClass == .urgent {
                 return Judgement(step: .settle, first: .retry, isSpentCall: true)
             }

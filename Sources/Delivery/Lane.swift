@@ -271,6 +271,7 @@ final class Lane<P: Provider>: LaneDoor {
         let (now, instant) = (core.world.now(), core.world.instant())
         let outcome = core.override(answer, of: entry.push.instance)
         let address = entry.push.message.addressNumber
+        if outcome == .accepted { meter.accepted(entry.push, at: now) }
         let probe = instant + core.limits.probeEvery
         let random = core.world.random()
         let time = core.clock.reading(now, instant)

@@ -16,6 +16,8 @@ final class LaneMeter: Sendable {
     private let isHalted: Gauge
     private let isSlowed: Gauge
     private let isUnanswered: Gauge
+    /// One for each class, in order.
+    private let latencies: [Timer]
 
     init(_ lane: LaneName) {
         self.lane = lane.description
@@ -28,6 +30,24 @@ final class LaneMeter: Sendable {
         isSlowed.record(0)
         isUnanswered = Gauge(label: "sealbell_lane_unanswered", dimensions: labels)
         isUnanswered.record(0)
+        latencies = PushClass.allCases.map {
+            Timer(label: "sealbell_push_latency_seconds", dimensions: labels + [("class", Self.word($0))])
+        }
+    }
+
+    private static func word(_ pushClass: PushClass) -> String {
+        switch pushClass {
+        case .urgent: "urgent"
+        case .normal: "normal"
+        case .background: "background"
+        }
+    }
+
+    /// The push service took a push: how long after the relay did, with all waits and attempts between.
+    func accepted(_ push: OwedPush, at now: UnixTime) {
+        // A clock that has been set back makes none negative.
+        let span = max(0, now.since(push.id.acceptedAt).wholeMilliseconds)
+        latencies[Int(push.pushClass.rawValue)].recordMilliseconds(span)
     }
 
     /// Outcomes and reasons are enums, so the counters are bounded by their product.

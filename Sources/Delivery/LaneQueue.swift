@@ -1,7 +1,7 @@
 package import PushModel
 
 /// One lane's pushes in memory: urgent before normal before background, and within a class round robin over
-/// origins, so that one noisy origin never stands before another's first push (DESIGN §2.4).
+/// origins, so that one noisy origin never stands before another's first push (docs/architecture.md).
 ///
 /// A value: no clock, no lock. Bounded by `limit`, retries that sleep included.
 package struct LaneQueue: Sendable {

@@ -1,7 +1,7 @@
 import PushModel
 import Synchronization
 
-/// How long this process may count on its rows (DESIGN §3, leases).
+/// How long this process may count on its rows (docs/architecture.md, Leases).
 ///
 /// The process counts its twenty seconds from *before* it sent the renewal, on a clock that counts
 /// suspension, so it always gives up earlier than the store believes.

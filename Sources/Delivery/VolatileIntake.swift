@@ -57,7 +57,7 @@ package struct VolatileAdmission: Sendable, Hashable {
     package var withoutRoom = 0
 }
 
-/// Takes a role's volatile verdict in: straight into the lanes' memory (DESIGN §2.3).
+/// Takes a role's volatile verdict in: straight into the lanes' memory (docs/architecture.md).
 package struct VolatileIntake: Sendable {
     private let core: DeliveryCore
 

@@ -3,7 +3,7 @@ import HTTP2Client
 import PushModel
 import WireFormats
 
-/// The request for an access token (push-services §4.1) and its answer. Pure.
+/// The request for an access token (docs/push-services.md §4.1) and its answer. Pure.
 enum FCMAssertion {
     private static let scope = "https://www.googleapis.com/auth/firebase.messaging"
     private static let grantType = "urn:ietf:params:oauth:grant-type:jwt-bearer"

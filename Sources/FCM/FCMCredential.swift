@@ -22,9 +22,9 @@ package enum FCMCredentialFault: Error, Sendable, Hashable {
 }
 
 /// A service account's access token: one for all lanes of the account, one refresh in flight, renewed at 80 %
-/// of its life while the old one serves (push-services §4.1).
+/// of its life while the old one serves (docs/push-services.md §4.1).
 package actor FCMCredential {
-    /// After a fault, before the next try: full jitter under a doubling ceiling (push-services §9).
+    /// After a fault, before the next try: full jitter under a doubling ceiling (docs/push-services.md §6).
     private static let backoffBase: Duration = .seconds(1)
     private static let backoffCap: Duration = .seconds(60)
     /// A token that would end on its way is not sent.

@@ -1,7 +1,7 @@
 package import PushModel
 import WireFormats
 
-/// What an answer of FCM means (push-services §4.4). Pure.
+/// What an answer of FCM means (docs/push-services.md §4.4). Pure.
 package enum FCMOutcomeTable {
     package struct Verdict: Sendable, Hashable {
         package let outcome: Outcome

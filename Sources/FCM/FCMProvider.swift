@@ -11,7 +11,7 @@ package struct FCMProvider: DirectProvider {
     private let requests: FCMRequest
     private let world: World
 
-    /// Google's host (push-services §4.2).
+    /// Google's host (docs/push-services.md §4.2).
     package static let url = "https://fcm.googleapis.com"
 
     /// - Parameters:

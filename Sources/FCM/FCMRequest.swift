@@ -7,14 +7,14 @@ import Darwin
 import Glibc
 #endif
 
-/// How an Android address is to be read (push-services §4.2).
+/// How an Android address is to be read (docs/push-services.md §4.2).
 package enum FCMAddressKind: String, Sendable, Hashable, CaseIterable {
     /// 22 base64url characters without a colon are an installation id, all else a registration token.
     case auto
     case token, fid
 }
 
-/// Makes requests out of messages (push-services §4.2). Pure.
+/// Makes requests out of messages (docs/push-services.md §4.2). Pure.
 ///
 /// The body is `{"message":{"token"|"fid":…,"android":{…},"data":{…}}}` and nothing else: an `apns` block,
 /// which would send content through Google to Apple, cannot be expressed: the message has no member for it,
@@ -44,7 +44,7 @@ package struct FCMRequest: Sendable {
     private let template: HTTP2HeaderTemplate
     private let addressKind: FCMAddressKind
 
-    /// push-services §4.3.
+    /// docs/push-services.md §4.3.
     private static let dataLimitBytes = 4096
     private static let addressLimitBytes = 4096
     /// 28 days.

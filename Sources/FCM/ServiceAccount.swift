@@ -3,7 +3,8 @@ import HTTP2Client
 package import PushModel
 import WireFormats
 
-/// A Firebase service account (push-services §4.1): who asks for access tokens, for which project, where.
+/// A Firebase service account (docs/push-services.md §4.1): who asks for access tokens, for which project,
+/// where.
 package struct ServiceAccount: Sendable {
     package let project: String
     let email: String

@@ -10,11 +10,11 @@ package struct HTTP2Options: Sendable {
     /// Streams until the first good answer when the peer's SETTINGS name no limit (RFC 9113 §6.5.2 asks peers
     /// for at least 100).
     package var unprovedStreams = 100
-    /// From the hand-over of a request to its answer; the leases of DESIGN §3 reckon with 10 s.
+    /// From the hand-over of a request to its answer; leases reckon with 10 s (docs/architecture.md).
     package var requestDeadline: Duration = .seconds(10)
     /// From the first TCP packet to the peer's SETTINGS.
     package var connectDeadline: Duration = .seconds(10)
-    /// With requests in flight, so long without a byte read before a PING (push-services §2.6).
+    /// With requests in flight, so long without a byte read before a PING (docs/push-services.md §2.6).
     package var pingAfterSilence: Duration = .seconds(15)
     /// A PING unanswered for so long: the connection is dead.
     package var pongDeadline: Duration = .seconds(10)
@@ -29,7 +29,7 @@ package struct HTTP2Options: Sendable {
     /// for being idle and has not failed: peers close so after some ten seconds or more.
     package var restAfter: Duration = .seconds(5)
     /// First wait before connecting again after a connection that gave no good answer; doubles, with full
-    /// jitter, up to the cap (push-services §9).
+    /// jitter, up to the cap (docs/push-services.md §6).
     package var backoffBase: Duration = .seconds(1)
     package var backoffCap: Duration = .seconds(60)
     /// Stream ids run out after 2³⁰ requests; a connection is replaced a little before.

@@ -9,7 +9,7 @@ package struct ZulipFace: HTTPFace {
     package let name: ConfiguredName
     private let relay: ZulipRelay
     private let intake: Intake
-    /// Pushes a minute of one origin (DESIGN §5): the pace at which they leave.
+    /// Pushes a minute of one origin (docs/configuration.md): the pace at which they leave.
     private let pushesPerMinute: Int
     /// Sign-ups, transfers and challenges a minute of one client: each is open to anybody. Divided among all
     /// relays on the store.

@@ -26,7 +26,7 @@ struct MemoryState {
         var pushClass: PushClass
     }
 
-    /// How long a mark is held after its push has ended (DESIGN §2.7).
+    /// How long a mark is held after its push has ended (decision 0003).
     static let markSpan = Duration.seconds(600)
     /// Marks of ended pushes in memory: ten minutes at 1,700 a second, in some 100 MB at worst.
     static let markLimit = 1_000_000

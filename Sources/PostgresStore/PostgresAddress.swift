@@ -22,7 +22,7 @@ package struct PostgresAddress: Sendable, Hashable, CustomStringConvertible {
     static let hostLimit = 16
     private static let apart: Set<String> = ["host", "hostaddr", "port", "password"]
     /// What a relay wants where the URL says nothing. A connection that has lost its server must be known to
-    /// be dead in less than a lease lasts (DESIGN §3: twenty seconds).
+    /// be dead in less than a lease lasts (twenty seconds).
     private static let defaults = [
         "target_session_attrs": "read-write", "application_name": "sealbell", "client_encoding": "UTF8",
         "connect_timeout": "3", "keepalives": "1", "keepalives_idle": "5", "keepalives_interval": "2",

@@ -1,7 +1,7 @@
 import PushModel
 
-/// Forgetting (DESIGN §3): what was deleted must not stand in the database's files for whoever has the key
-/// file too.
+/// Forgetting (decision 0035): what was deleted must not stand in the database's files for whoever has the
+/// key file too.
 ///
 /// A deleted row stays in its page until a vacuum, and its bytes in the page's hole after it; and in the log
 /// for as long as its segment is kept. So small tables are written anew, which leaves their old files empty

@@ -9,7 +9,7 @@ package struct PostgresLimits: Sendable {
     package var outboxBytes = 4 << 30
     /// Of both, for one app. Divided among the processes on the database, for each counts its own.
     package var share = AppShare()
-    /// Connections, each with a thread of its own. Calls are joined, so more gain nothing (TOOLCHAIN C); with
+    /// Connections, each with a thread of its own. Calls are joined, so more gain nothing; with
     /// fewer than four a sweep could hold up what comes in.
     package var connections = 4
     /// How long the server may work on one statement.
@@ -43,7 +43,7 @@ package struct PostgresLimits: Sendable {
     package var lazyRows = 256
     /// How often a batch is run again after the server broke a deadlock in its favour of another.
     package var retries = 5
-    /// Minutes that a mark is held at least (DESIGN §2.7).
+    /// Minutes that a mark is held at least (decision 0003).
     package var markMinutes = 10
     /// Marks that one sweep removes with one statement: some tenths of a second on one connection. A minute's
     /// marks end together, and each statement walks over what those before it removed.

@@ -21,9 +21,9 @@ enum PostgresSchema {
         Step(number: 3, name: "no samples of sealed columns", breaks: false, statements: third)
     ]
 
-    /// Clear columns are what DESIGN §3 lists; everything else is sealed above the engine. Times are Unix
-    /// milliseconds, but for a mark's minute. Texts compare byte by byte, so that no index depends on the
-    /// machine's collations. Sealed columns are not compressed: they have no redundancy.
+    /// Clear columns are those of docs/architecture.md; everything else is sealed above the engine. Times are
+    /// Unix milliseconds, but for a mark's minute. Texts compare byte by byte, so that no index depends on
+    /// the machine's collations. Sealed columns are not compressed: they have no redundancy.
     private static let first = [
         """
         CREATE TABLE records (

@@ -1,7 +1,6 @@
 import Synchronization
 
-/// The wall clock with a second witness, for whatever is destroyed by time of day (DESIGN §3, "Clocks are
-/// doubted").
+/// The wall clock with a second witness, for whatever is destroyed by time of day (decision 0050).
 ///
 /// The witness is the store's own last time and, from there on, the spans of the monotonic clock. A wall
 /// clock that is further ahead of them than ``tolerance`` is doubted: until it comes back, or an operator

@@ -22,7 +22,8 @@ package struct ErrorCode: LogSafe {
 /// Names of logged fields.
 package enum LogKey: String, Sendable, CaseIterable {
     case lane, app, instance, listener, service, reason, outcome, code, count, rows, bytes, status, attempt
-    case after, pid, port, version, note, credential, seconds, alert, relay
+    case after, pid, port, version, note, credential, seconds, alert, relay, store, configuration, url,
+        sentence
 }
 
 package enum LogLevel: String, Sendable, CaseIterable { case debug, info, warning, error }
@@ -41,5 +42,20 @@ package struct Journal: Sendable {
         _ event: StaticString, _ fields: KeyValuePairs<LogKey, any LogSafe> = [:], level: LogLevel = .info
     ) {
         sink(level, event, fields.map { ($0.key, $0.value) })
+    }
+
+    /// The same with fields that were put together before.
+    package func note(_ event: StaticString, _ fields: [(LogKey, any LogSafe)], level: LogLevel = .info) {
+        sink(level, event, fields)
+    }
+
+    /// The same journal, of which `look` sees every event first, whatever its level.
+    package func watched(
+        by look: @escaping @Sendable (StaticString, [(LogKey, any LogSafe)]) -> Void
+    ) -> Journal {
+        Journal { [sink] level, event, fields in
+            look(event, fields)
+            sink(level, event, fields)
+        }
     }
 }

@@ -2,7 +2,7 @@
 ///
 /// A word we do not know becomes `.unknown`, so that a foreign text never reaches a log or a metric label.
 package enum Reason: String, Sendable, Hashable, CaseIterable {
-    // APNs (push-services §2.5)
+    // APNs (docs/push-services.md §2.5)
     case badCollapseId = "BadCollapseId"
     case badDeviceToken = "BadDeviceToken"
     case badExpirationDate = "BadExpirationDate"
@@ -36,7 +36,7 @@ package enum Reason: String, Sendable, Hashable, CaseIterable {
     case internalServerError = "InternalServerError"
     case serviceUnavailable = "ServiceUnavailable"
     case shutdown = "Shutdown"
-    // FCM (push-services §4.4)
+    // FCM (docs/push-services.md §4.4)
     case unregisteredFCM = "UNREGISTERED"
     case invalidArgument = "INVALID_ARGUMENT"
     case invalidRegistrationToken = "INVALID_REGISTRATION_TOKEN"
@@ -60,7 +60,7 @@ package enum Reason: String, Sendable, Hashable, CaseIterable {
     case custodyEnded = "CustodyEnded"
 }
 
-/// What one push service's answer means for one push (push-services §1).
+/// What one push service's answer means for one push (docs/push-services.md §1).
 package enum Outcome: Sendable, Hashable {
     /// The service took custody.
     case accepted
@@ -73,7 +73,7 @@ package enum Outcome: Sendable, Hashable {
     /// Our credential, topic, project or environment is wrong. Never blames the address.
     case misconfigured(Scope)
 
-    /// How far a misconfiguration reaches (DESIGN §2.5).
+    /// How far a misconfiguration reaches (decision 0048).
     package enum Scope: Sendable, Hashable {
         /// The key, JWT or OAuth grant: halts every lane of the credential.
         case credential

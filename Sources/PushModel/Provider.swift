@@ -1,7 +1,7 @@
 /// A push that may leave now: its lane has checked that the process still owns it.
 ///
 /// Only a lane grants one. `sendBefore` is the moment after which the bytes must not reach a socket, because
-/// another process may by then have taken the push over (DESIGN §3, leases).
+/// another process may by then have taken the push over (docs/architecture.md, Leases).
 package struct LeasedPush: Sendable {
     package let push: OwedPush
     package let sendBefore: ContinuousClock.Instant

@@ -52,7 +52,7 @@ package struct LaneName: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// `apns-push-type`, all that Apple documents for apps (push-services §2.4).
+/// `apns-push-type`, all that Apple documents for apps (docs/push-services.md §2.4).
 package enum APNsPushType: String, Sendable, CaseIterable {
     case alert, background, voip, complication, fileprovider, mdm, liveactivity, location, pushtotalk
     case widgets, controls
@@ -80,9 +80,9 @@ package enum APNsPushType: String, Sendable, CaseIterable {
 package struct APNsMessage: Sendable {
     /// How `apns-topic` is made of the bundle id.
     package enum TopicForm: UInt8, Sendable, Hashable {
-        /// With the suffix of the push type behind it (push-services §2.4).
+        /// With the suffix of the push type behind it (docs/push-services.md §2.4).
         case suffixedByType
-        /// As it stands: the client named the whole topic, as Zulip's does (its fact sheet, §4 and §6).
+        /// As it stands: the client named the whole topic, as Zulip's does (docs/conformance/zulip.md).
         case asNamed
     }
 
@@ -141,7 +141,7 @@ package struct FCMMessage: Sendable {
     package enum Priority: UInt8, Sendable { case high, normal }
 
     /// Registration token or Firebase installation id; the lane's configuration tells which
-    /// (push-services §4.2).
+    /// (docs/push-services.md §4.2).
     package var address: Secret
     package var priority: Priority
     /// `android.ttl`, only where the protocol's sheet gives one; 0 to 28 days.

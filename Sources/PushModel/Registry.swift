@@ -151,7 +151,7 @@ package struct Settlement: Sendable {
         case retry(notBefore: UnixTime, attempt: Int, lane: LaneName, parked: Bool)
         /// It leaves memory for want of room.
         case park
-        /// It ends, and its mark too, so that a repeat is a new push (DESIGN §2.7).
+        /// It ends, and its mark too, so that a repeat is a new push (decision 0003).
         case withdraw
     }
 

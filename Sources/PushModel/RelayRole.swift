@@ -85,7 +85,7 @@ package protocol RelayRole: Sendable {
     associatedtype Failure: PushError
     associatedtype Judged: RoleVerdict
 
-    /// Rows of the outcome table that this protocol reads differently (DESIGN §2.5); `nil`: as it stands.
+    /// Rows of the outcome table that this protocol reads differently (decision 0048); `nil`: as it stands.
     static func override(_ answer: Answer) -> Outcome?
     func receive(_ inbound: Inbound) async throws(Failure) -> Judged
 }

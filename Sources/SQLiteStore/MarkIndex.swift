@@ -1,7 +1,7 @@
 import PushModel
 
 /// Where the marks of the last ten minutes are: a fingerprint in memory for each, in generations that are
-/// dropped whole (DESIGN §2.7).
+/// dropped whole (decision 0003).
 ///
 /// Marks are made in the order of time and looked up in no order. An index on disk would write a page for
 /// each of them; here a mark stands in its push's row while the push is owed, and in a blob of the batch that

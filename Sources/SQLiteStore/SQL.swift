@@ -6,7 +6,7 @@ import PushModel
 ///
 /// GRDB owns the connections, the migrations and the statement cache; binding and reading on the hot path go
 /// to SQLite directly, because a row here is a dozen integers and digests and the typed layer costs as much
-/// again as the row (TOOLCHAIN B gives the whole; this is the part that a measurement forced).
+/// again as the row (this is the part that a measurement forced).
 struct SQL {
     private let statement: OpaquePointer
     private let connection: OpaquePointer?

@@ -215,7 +215,8 @@ extension SQLiteWriter {
         return ended
     }
 
-    /// On SQLite all foreign owners are dead at start, for one process at a time opens the file (DESIGN §3).
+    /// On SQLite all foreign owners are dead at start, for one process at a time opens the file
+    /// (docs/architecture.md).
     func takeOver(limit: Int, _ db: Database) throws -> Int {
         guard let cursor = memory.takeOverCursor else { return 0 }
         var find = try SQL(db, Self.ofOthers)

@@ -27,6 +27,8 @@ package struct SQLiteInspection: Sendable {
     package var soundness: Soundness
     /// The store's own last time, where it has one.
     package var lastTime: UnixTime?
+    /// Why no relay starts on it: it was copied elsewhere (`.moved`), or is half of a copy (`.unfinished`).
+    package var bar: StoreError.Code?
 
     /// Looks into the file.
     ///
@@ -69,6 +71,12 @@ package struct SQLiteInspection: Sendable {
             try file.rows("SELECT value FROM settings WHERE name = '\(LastTime.setting)'") {
                 lastTime = LastTime.time($0.bytes(0))
             }
+            var bar: StoreError.Code?
+            for (name, code) in [
+                (StoreSetting.copiedTo, StoreError.Code.moved), (StoreSetting.filledFrom, .unfinished)
+            ] {
+                try file.rows("SELECT 1 FROM settings WHERE name = '\(name)'") { _ in bar = code }
+            }
             file.giveUp(after: span)
             let owed = try unlessLate { try count(file) }
             file.giveUp(after: span)
@@ -79,7 +87,8 @@ package struct SQLiteInspection: Sendable {
             }
             return SQLiteInspection(
                 checks: checks, owed: owed,
-                soundness: words.map { $0 == "ok" ? .sound : .damaged } ?? .unfinished, lastTime: lastTime)
+                soundness: words.map { $0 == "ok" ? .sound : .damaged } ?? .unfinished, lastTime: lastTime,
+                bar: bar)
         } catch {
             throw SQLFault.translate(error)
         }

@@ -8,7 +8,7 @@ package struct SQLiteLimits: Sendable {
     package var outboxBytes = 4 << 30
     /// Of both, for one app.
     package var share = AppShare()
-    /// Operations joined into one commit: beyond a few hundred a commit gains nothing (TOOLCHAIN B), and the
+    /// Operations joined into one commit: beyond a few hundred a commit gains nothing, and the
     /// first of them waits longer.
     package var jobsPerCommit = 512
     /// Operations, and finds, that wait. The doors let fewer requests in; beyond it a caller has lost count.

@@ -3,8 +3,8 @@ import PushModel
 
 /// The schema, in named steps that only go forward.
 ///
-/// Clear columns are what DESIGN §3 lists; everything else is sealed above the engine. `owners.alive_until`
-/// and all other times are Unix milliseconds.
+/// Clear columns are those of docs/architecture.md; everything else is sealed above the engine.
+/// `owners.alive_until` and all other times are Unix milliseconds.
 enum SQLiteSchema {
     static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()

@@ -81,7 +81,7 @@ package final class SQLiteStore: Engine {
         guard try pool.read({ try !migrator.hasBeenSuperseded($0) }) else { throw StoreError(.newerSchema) }
         try migrator.migrate(pool)
         try pool.writeWithoutTransaction { db in
-            // After the pool has opened: GRDB sets NORMAL on its own (TOOLCHAIN B).
+            // After the pool has opened: GRDB sets NORMAL on its own.
             try db.execute(sql: "PRAGMA synchronous = \(synchronous == .full ? "FULL" : "NORMAL")")
             let level = try Int.fetchOne(db, sql: "PRAGMA synchronous")
             let journal = try String.fetchOne(db, sql: "PRAGMA journal_mode")

@@ -72,7 +72,7 @@ final class Book: Sendable {
 
     /// The origin that makes addresses up: a lane that knows of no other may halt by its word, at its cost.
     static let hostile = "hostile"
-    /// How long a repeat is one (DESIGN §2.7).
+    /// How long a repeat is one (decision 0003).
     private static let markSpan = Duration.seconds(600)
     /// Lines of one story: enough for the longest back-off of a run.
     private static let storyLines = 200

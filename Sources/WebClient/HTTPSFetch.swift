@@ -32,7 +32,7 @@ package struct WebOptions: Sendable {
 /// `WebFetch` over AsyncHTTPClient: https alone, HTTP/1.1, no redirects, no decompression.
 ///
 /// A host is resolved once, its addresses are judged, and the connection goes to an address that was judged:
-/// a name that changes its mind between the two reaches nobody (push-services §6.4). Each fetch has a client
+/// a name that changes its mind between the two reaches nobody. Each fetch has a client
 /// of its own, because the judged address is a setting of the client; fetches are rare.
 package final class HTTPSFetch: WebFetch {
     private let options: WebOptions

@@ -1,6 +1,7 @@
 /// Every bound of a WebSocket connection, with its reason.
 package struct WebSocketLimits: Sendable {
-    /// One message, all its fragments together, both ways: Nostr relays send at most this (fact sheet §5.1).
+    /// One message, all its fragments together, both ways: Nostr relays send at most this
+    /// (docs/conformance/marmot.md).
     package var messageBytes = 256 << 10
     /// Fragments of one message: enough for 256-byte pieces, and empty pieces cannot go on for ever.
     package var fragments = 1024
@@ -21,7 +22,7 @@ package struct WebSocketLimits: Sendable {
     package var connectDeadline: Duration = .seconds(10)
     /// The same through a proxy: an onion service's circuit alone may take half a minute.
     package var proxiedConnectDeadline: Duration = .seconds(60)
-    /// So long without a frame, and the peer is asked by PING (fact sheet §5.1: every 30 to 60 s).
+    /// So long without a frame, and the peer is asked by PING (docs/conformance/marmot.md: every 30 to 60 s).
     package var pingAfterSilence: Duration = .seconds(30)
     /// So long without a frame after the PING, and the connection is dead.
     package var pongDeadline: Duration = .seconds(20)

@@ -1,4 +1,5 @@
-/// Every bound of this protocol, each with its clause or its reason. Sections are of the Zulip fact sheet.
+/// Every bound of this protocol, each with its clause or its reason. The clauses stand in
+/// docs/conformance/zulip.md.
 public enum ZulipLimits {
     /// Items of one notify call (§9). A real origin sends one user's devices at a time.
     public static let requestsPerCall = 1_000
@@ -29,7 +30,7 @@ public enum ZulipLimits {
     public static let registrationAge = Duration.seconds(86_400)
     /// A registration may be dated this far ahead (§10, liveness): a phone's clock may be a time zone off.
     public static let registrationSkew = Duration.seconds(86_400)
-    /// How long the relay owes a push (DESIGN §2.8).
+    /// How long the relay owes a push.
     public static let custody = Duration.seconds(86_400)
     /// How long a reply waits for first attempts; the origin's own timeout is 15 s (§5).
     public static let replyDeadline = Duration.seconds(3)
@@ -61,7 +62,7 @@ public enum ZulipLimits {
     /// Servers of one host name, each at a port of its own, where the policy lets several have it: a machine
     /// with test servers. A sign-up looks at all of them.
     public static let hostsPerName = 16
-    /// An invitation admits one sign-up of a host within so long (DESIGN §5).
+    /// An invitation admits one sign-up of a host within so long (docs/configuration.md).
     public static let invitationLife = Duration.seconds(7 * 86_400)
     /// How long a rotated key stays good where the new one is not used (§5.2): the deployed `--rotate-key`
     /// uploads once more with the old key before it writes the new one down.

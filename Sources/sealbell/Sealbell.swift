@@ -9,7 +9,8 @@ import PushModel
 /// The entry point: the one place that looks at the environment, starts the command, and ends the process.
 @main
 struct Sealbell: AsyncParsableCommand {
-    static let version = "0.1.0"
+    static let release = NoteCode("0.1.0")
+    static let version = release.text
 
     static let configuration = CommandConfiguration(
         commandName: "sealbell",

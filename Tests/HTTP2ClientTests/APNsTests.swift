@@ -11,7 +11,7 @@ private let now = UnixTime(seconds: 1_800_000_000)
 struct APNsOutcomeTests {
     typealias Row = (status: Int, reason: String, outcome: Outcome, cure: APNsOutcomeTable.Cure)
 
-    /// push-services §2.5, row by row.
+    /// docs/push-services.md §2.5, row by row.
     static let rows: [Row] = [
         (400, "BadDeviceToken", .unregistered(since: nil), .none),
         (400, "DeviceTokenNotForTopic", .misconfigured(.target), .none),

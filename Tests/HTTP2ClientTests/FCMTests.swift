@@ -22,7 +22,7 @@ private func fault(_ status: String, message: String = "m", code: String?) -> St
 struct FCMOutcomeTests {
     typealias Row = (status: Int, body: String, outcome: Outcome, reason: Reason)
 
-    /// push-services §4.4, row by row.
+    /// docs/push-services.md §4.4, row by row.
     static let rows: [Row] = [
         (200, "{\"name\":\"projects/p/messages/1\"}", .accepted, .ok),
         (

@@ -14,13 +14,18 @@ struct Series: Hashable {
 
 enum TextFault: Error { case line(String) }
 
-/// Reads the text format strictly: `# TYPE` before a family's first line, no name twice, quoted and escaped
-/// labels.
+/// Reads the text format strictly: `# HELP` before `# TYPE`, that before a family's first line, no name
+/// twice, quoted and escaped labels.
 func readMetrics(_ text: String) throws -> (types: [String: String], values: [Series: Double]) {
     var types: [String: String] = [:]
     var values: [Series: Double] = [:]
     guard text.hasSuffix("\n") else { throw TextFault.line("no line break at the end") }
     for line in text.split(separator: "\n") {
+        if line.hasPrefix("# HELP ") {
+            let words = line.split(separator: " ", maxSplits: 3)
+            guard words.count == 4, types[String(words[2])] == nil else { throw TextFault.line(String(line)) }
+            continue
+        }
         if line.hasPrefix("# TYPE ") {
             let words = line.split(separator: " ")
             guard words.count == 4, types.updateValue(String(words[3]), forKey: String(words[2])) == nil
@@ -361,3 +366,29 @@ struct AdminFaceTests {
         #expect(page.contains("Sealbell &lt;b&gt;&quot;&amp;&#39;") && !page.contains("<b>"))
     }
 }
+
+@Suite("Health without a token", .timeLimit(.minutes(30)))
+struct OpenHealthTests {
+    @Test("Anybody hears whether the relay lives and is ready, and no more; the rest needs the token")
+    func strangers() async {
+        let face = AdminFace(
+            configured("admin"), token: Secret(Array("correct horse".utf8)), metrics: PrometheusMetrics(),
+            checks: [HealthCheck("store") { false }], status: { emptyStatus }, world: .live)
+        func ask(_ path: String, _ tag: Int, _ headers: [(String, String)] = []) async -> HTTPOutbound {
+            await face.respond(to: HTTPInbound(.get, path: path, headers: headers, tag: tag))
+        }
+        #expect(await ask("/health/live", 2).status == 200)
+        let ready = await ask("/health/ready", 3)
+        #expect(ready.status == 503)
+        #expect(String(decoding: ready.body, as: UTF8.self) == #"{"ready":false}"#)
+        let known = await ask("/health/ready", 3, [("Authorization", "Bearer correct horse")])
+        #expect(known.status == 503)
+        #expect(String(decoding: known.body, as: UTF8.self).contains(#""store":false"#))
+        for (path, tag) in [("/", 0), ("/metrics", 1), ("/status", 4)] {
+            #expect(await ask(path, tag).status == 401)
+        }
+    }
+}
+
+private let emptyStatus = StatusReport(
+    version: NoteCode("1"), startedAt: UnixTime(seconds: 100), lanes: [], outboxRows: 7, outboxBytes: 900)

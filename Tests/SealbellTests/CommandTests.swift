@@ -96,7 +96,7 @@ struct CommandTests {
         let folder = try sound()
         let text = await sealbell("config", "check", in: folder)
         #expect(text.status == .done && text.err.isEmpty)
-        #expect(text.out.count == 3 && text.out.allSatisfy { $0.hasPrefix("good") })
+        #expect(text.out.count == 4 && text.out.allSatisfy { $0.hasPrefix("good") })
         let json = await sealbell("config", "check", "sealbell.yaml", "--json", in: folder)
         #expect(try object(json.out.first)["ok"] as? Bool == true)
     }

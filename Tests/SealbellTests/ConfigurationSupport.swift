@@ -33,7 +33,7 @@ func faults(
     }
 }
 
-/// DESIGN §4's example without the protocols that are not built yet.
+/// The example of docs/configuration.md without the protocols that are not built yet.
 let exampleText = """
     state: /var/lib/sealbell
     store: { url: "sqlite:relay.sqlite", keys: /etc/sealbell/storage.keys }

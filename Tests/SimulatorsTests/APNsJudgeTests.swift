@@ -160,7 +160,7 @@ struct APNsJudgeTests {
         if case .refused(let refusal, _) = verdict { refusal.reason } else { nil }
     }
 
-    @Test("The first fault answers, in the order of the fact sheet", arguments: rows)
+    @Test("The first fault answers, in the order of docs/push-services.md", arguments: rows)
     func order(_ row: JudgeRow) throws {
         var judge = try Self.judge()
         var facts = APNsConnectionFacts()

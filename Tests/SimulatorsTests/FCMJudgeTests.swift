@@ -135,7 +135,7 @@ struct FCMJudgeTests {
         return SimulatedRequest(fields, body: Array(body.utf8))
     }
 
-    @Test("The first fault answers, in the order of the fact sheet", arguments: rows)
+    @Test("The first fault answers, in the order of docs/push-services.md", arguments: rows)
     func order(_ row: Row) throws {
         var judge = Self.judge()
         switch judge.judge(Self.request(row), now: Self.now) {

@@ -3,8 +3,8 @@ import Testing
 import WireFormats
 import ZulipPush
 
-/// What an origin says in `aps` reaches Apple as it was said (fact sheet §5.5); what Apple refuses, Apple
-/// refuses.
+/// What an origin says in `aps` reaches Apple as it was said (docs/conformance/zulip.md); what Apple refuses,
+/// Apple refuses.
 @Suite("Zulip aps", .timeLimit(.minutes(30)))
 struct ApsTests {
     static let objects = [

@@ -4,7 +4,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-/// Keys, calls and opening on the device (fact sheet §8).
+/// Keys, calls and opening on the device (docs/conformance/zulip.md).
 @Suite("Zulip device")
 struct DeviceTests {
     private static let start = UnixTime(seconds: 1_800_000_000)

@@ -3,7 +3,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-/// How a registration that a push service refused ends (fact sheet §6, "Dead tokens").
+/// How a registration that a push service refused ends (docs/conformance/zulip.md).
 @Suite("Zulip expiry", .timeLimit(.minutes(30)))
 struct ExpiryTests {
     private static let day = Duration.seconds(86_400)

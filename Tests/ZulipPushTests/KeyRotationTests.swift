@@ -4,7 +4,7 @@ import WireFormats
 import ZulipPush
 
 /// `manage.py register_server --rotate-key` uploads once more with the old key before it writes the new one
-/// down (fact sheet §5.2).
+/// down (docs/conformance/zulip.md).
 @Suite("Zulip key rotation", .timeLimit(.minutes(30)))
 struct KeyRotationTests {
     private static let second = String(repeating: "2", count: 64)

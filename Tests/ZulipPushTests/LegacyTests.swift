@@ -3,7 +3,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-/// What a leftover row of the plaintext protocol makes an origin ask (fact sheet §5.7).
+/// What a leftover row of the plaintext protocol makes an origin ask (docs/conformance/zulip.md).
 @Suite("Zulip legacy calls", .timeLimit(.minutes(30)))
 struct LegacyTests {
     private func ask(_ bench: RelayBench, _ path: ZulipPath, _ body: String, _ key: String = RelayBench.key)

@@ -4,7 +4,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-/// What an origin sends, and how it reads what comes back (fact sheet §5.1 to §5.6).
+/// What an origin sends, and how it reads what comes back (docs/conformance/zulip.md).
 @Suite("Zulip origin")
 struct OriginTests {
     private static let realm = "0ec3eedd-6233-4c5e-a000-b9942be3494e"

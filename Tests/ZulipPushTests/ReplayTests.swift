@@ -3,7 +3,8 @@ import Testing
 import WireFormats
 import ZulipPush
 
-/// A call that comes again is recognised by address and ciphertext (fact sheet §10, DESIGN §2.7).
+/// A call that comes again is recognised by address and ciphertext (docs/conformance/zulip.md, decision
+/// 0003).
 @Suite("Zulip replays", .timeLimit(.minutes(30)))
 struct ReplayTests {
     private static let other = "a247ce6a-4a56-4f69-ac0e-09fe4537d3ce"

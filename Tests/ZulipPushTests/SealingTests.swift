@@ -5,7 +5,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-/// Boxes open with the right key and untouched, and in no other case (fact sheet §2).
+/// Boxes open with the right key and untouched, and in no other case (docs/conformance/zulip.md).
 @Suite("Zulip sealing")
 struct SealingTests {
     private static let seed: UInt64 = 20

@@ -4,7 +4,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-/// Who may sign up, and how a host name changes hands (fact sheet §5.2, DESIGN §5).
+/// Who may sign up, and how a host name changes hands (docs/conformance/zulip.md, docs/configuration.md).
 @Suite("Zulip sign-up", .timeLimit(.minutes(30)))
 struct SignUpTests {
     private static let now = UnixTime(seconds: 1_800_000_000)

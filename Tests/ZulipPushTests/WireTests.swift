@@ -4,7 +4,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-/// Bytes to values and back; whatever is cut short is refused (fact sheet §2, §4, §5).
+/// Bytes to values and back; whatever is cut short is refused (docs/conformance/zulip.md).
 @Suite("Zulip wire")
 struct WireTests {
     private static let realm = "0ec3eedd-6233-4c5e-a000-b9942be3494e"

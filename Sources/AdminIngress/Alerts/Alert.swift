@@ -8,6 +8,17 @@ package enum Alert: Sendable, Hashable {
     /// The lane has had something to send for a while, and no word of the push service; the reason is what
     /// became of the last push.
     case laneUnanswered(LaneName, Reason)
+    /// For a while no connection to the lane's push service has come about, whether or not there is something
+    /// to send.
+    case laneUnreachable(LaneName)
+    /// Pushes that grew too old before they could be sent, within the last hour.
+    case custodyEnded(LaneName, Int)
+    /// The push that has been owed longest has been so for so many minutes.
+    case pushOverdue(minutes: Int)
+    /// No inbox relay of the instance has its subscription in force.
+    case nostrUnheard(ConfiguredName)
+    /// An inbox relay refuses the instance's relay list, by which senders find it.
+    case nostrListRefused(ConfiguredName, relay: ConfiguredName)
     /// The outbox holds at least that share of its bound.
     case outboxFilling(percent: Int)
     /// The store refuses writes; peers hear 503.
@@ -32,15 +43,23 @@ package enum Alert: Sendable, Hashable {
     /// How often it is told again while it lasts.
     var reminder: Duration {
         switch self {
-        case .laneHalted, .laneUnanswered, .outboxFilling, .storeFailing, .doorStrained: .seconds(3600)
+        case .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .pushOverdue, .nostrUnheard,
+            .outboxFilling, .storeFailing, .doorStrained:
+            .seconds(3600)
         // Nothing is lost meanwhile, and who renews by hand does so by day.
-        case .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted: .seconds(86_400)
+        case .nostrListRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted:
+            .seconds(86_400)
         }
     }
 
     package enum Kind: String, Sendable, Hashable, CaseIterable {
         case laneHalted = "lane_halted"
         case laneUnanswered = "lane_unanswered"
+        case laneUnreachable = "lane_unreachable"
+        case custodyEnded = "custody_ended"
+        case pushOverdue = "push_overdue"
+        case nostrUnheard = "nostr_unheard"
+        case nostrListRefused = "nostr_list_refused"
         case outboxFilling = "outbox_filling"
         case storeFailing = "store_failing"
         case certificateExpiring = "certificate_expiring"
@@ -55,7 +74,8 @@ package enum Alert: Sendable, Hashable {
     /// What an alert is about: two alerts of one subject are the same trouble, whatever their figures.
     package struct Subject: Sendable, Hashable {
         package let kind: Kind
-        /// A lane or a listener of our own configuration; empty where there is only one.
+        /// A lane, a listener, an instance or one of its relays, of our own configuration; empty where there
+        /// is only one.
         package let name: String
     }
 
@@ -63,6 +83,12 @@ package enum Alert: Sendable, Hashable {
         switch self {
         case .laneHalted(let lane, _): Subject(kind: .laneHalted, name: lane.description)
         case .laneUnanswered(let lane, _): Subject(kind: .laneUnanswered, name: lane.description)
+        case .laneUnreachable(let lane): Subject(kind: .laneUnreachable, name: lane.description)
+        case .custodyEnded(let lane, _): Subject(kind: .custodyEnded, name: lane.description)
+        case .pushOverdue: Subject(kind: .pushOverdue, name: "")
+        case .nostrUnheard(let instance): Subject(kind: .nostrUnheard, name: instance.text)
+        case .nostrListRefused(let instance, let relay):
+            Subject(kind: .nostrListRefused, name: "\(instance.text)/\(relay.text)")
         case .outboxFilling: Subject(kind: .outboxFilling, name: "")
         case .storeFailing: Subject(kind: .storeFailing, name: "")
         case .certificateExpiring(let listener, _): Subject(kind: .certificateExpiring, name: listener.text)
@@ -82,6 +108,21 @@ package enum Alert: Sendable, Hashable {
         case .laneUnanswered(let lane, let reason):
             "The push service of the lane \(lane) does not answer (\(reason.rawValue)): check the network, "
                 + "the proxy and, for FCM, the way to Google's token service."
+        case .laneUnreachable(let lane):
+            "No connection to the push service of the lane \(lane) comes about: check name servers, "
+                + "firewall, proxy and the authority that is trusted."
+        case .custodyEnded(let lane, let count):
+            "\(count) pushes of the lane \(lane) grew too old before they could be sent, the last within "
+                + "the hour: see the lane's alerts and its last refusal."
+        case .pushOverdue(let minutes):
+            "The push that has been owed longest has waited for \(minutes) minutes: the dashboard shows "
+                + "which lane does not drain, sealbell doctor which push it is."
+        case .nostrUnheard(let instance):
+            "The instance \(instance) hears nobody: none of its inbox relays has its subscription in force. "
+                + "Check the network, the proxy and the relays' word in the log."
+        case .nostrListRefused(let instance, let relay):
+            "The inbox relay \(relay) refuses the relay list of the instance \(instance), by which senders "
+                + "find it: see its word in the log, and choose another relay."
         case .outboxFilling(let percent):
             "The outbox is \(percent) % full: see which lane does not empty, or raise its bound."
         case .storeFailing(let code):

@@ -76,7 +76,9 @@ package final class PrometheusMetrics: MetricsFactory {
     }
 
     package func makeTimer(label: String, dimensions: [(String, String)]) -> any TimerHandler {
-        cell(label, dimensions, .histogram) { HistogramCell(bounds: Self.secondBounds) } ?? discarded
+        cell(label, dimensions, .histogram) {
+            HistogramCell(bounds: MetricCatalogue.bounds[label] ?? Self.secondBounds)
+        } ?? discarded
     }
 
     // A series outlives the handles that write it, as a scrape would otherwise see counters fall.
@@ -95,9 +97,7 @@ package final class PrometheusMetrics: MetricsFactory {
         var last = ""
         let ordered = cells.sorted { ($0.key.name, $0.key.labels) < ($1.key.name, $1.key.labels) }
         for (series, cell) in ordered {
-            if series.name != last, let kind = kinds[series.name] {
-                text += "# TYPE \(series.name) \(kind.rawValue)\n"
-            }
+            if series.name != last, let kind = kinds[series.name] { text += Self.head(series.name, kind) }
             last = series.name
             cell.write(series.name, series.labels, to: &text)
         }
@@ -105,13 +105,19 @@ package final class PrometheusMetrics: MetricsFactory {
         let groups = Dictionary(grouping: samples) { metricName($0.name) }.sorted { $0.key < $1.key }
         for (name, group) in groups where seen.insert(name).inserted {
             let kind: MetricKind = group[0].isTotal ? .counter : .gauge
-            text += "# TYPE \(name) \(kind.rawValue)\n"
+            text += Self.head(name, kind)
             for sample in group {
                 text += seriesLine(name, metricLabels(sample.labels), metricNumber(sample.value))
             }
         }
-        text += "# TYPE sealbell_metrics_dropped_total counter\n"
+        text += Self.head("sealbell_metrics_dropped_total", .counter)
         return text + seriesLine("sealbell_metrics_dropped_total", "", String(dropped))
+    }
+
+    /// The lines before a family's first.
+    private static func head(_ name: String, _ kind: MetricKind) -> String {
+        let help = MetricCatalogue.help[name].map { "# HELP \(name) \($0)\n" } ?? ""
+        return help + "# TYPE \(name) \(kind.rawValue)\n"
     }
 
     /// The series' cell, made at first use; `nil` where there is no room or the name is of another kind.

@@ -2,8 +2,8 @@ package import HTTPIngress
 package import PushModel
 
 /// The operator's face: metrics, health, status. For who holds the token, where there is one, else for
-/// loopback; nobody else. A token binds loopback too: a proxy may stand there and say nothing of whom it
-/// speaks for.
+/// loopback; nobody else, but for the two words of health. A token binds loopback too: a proxy may stand
+/// there and say nothing of whom it speaks for.
 ///
 /// Without a token, a request counts as loopback only when nothing suggests that somebody else stands behind
 /// it: no forwarding field, and a `Host` that is an address or `localhost`, since a web page can make a
@@ -21,18 +21,19 @@ package struct AdminFace: HTTPFace {
             case .status: "/status"
             }
         }
+
+        /// Answered to anybody.
+        var isOpen: Bool { self == .live || self == .ready }
     }
 
     /// Wrong tokens of one address in a minute, before it is told to wait.
     private static let failuresPerMinute = 30
-    /// For all checks of one question together.
-    private static let checkDeadline = Duration.seconds(2)
 
     package let name: ConfiguredName
     private let token: Secret?
     private let metrics: PrometheusMetrics
     private let samples: @Sendable () async -> [MetricSample]
-    private let checks: [HealthCheck]
+    private let examination: Examination
     private let status: @Sendable () async -> StatusReport
     /// Further calls; their tags stand behind those of the pages.
     private let calls: [AdminCall]
@@ -44,13 +45,14 @@ package struct AdminFace: HTTPFace {
     package init(
         _ name: ConfiguredName, token: Secret?, metrics: PrometheusMetrics,
         samples: @escaping @Sendable () async -> [MetricSample] = { [] }, checks: [HealthCheck],
-        status: @escaping @Sendable () async -> StatusReport, calls: [AdminCall] = [], world: World
+        roles: [RoleCheck] = [], status: @escaping @Sendable () async -> StatusReport,
+        calls: [AdminCall] = [], world: World
     ) {
         self.name = name
         self.token = token
         self.metrics = metrics
         self.samples = samples
-        self.checks = checks
+        examination = Examination(checks: checks, roles: roles, world: world)
         self.status = status
         self.calls = calls
         self.world = world
@@ -69,9 +71,13 @@ package struct AdminFace: HTTPFace {
     package func judge(head: HTTPInbound) -> HTTPOutbound? { refusal(of: head) }
 
     package func respond(to inbound: HTTPInbound) async -> HTTPOutbound {
-        if let refusal = refusal(of: inbound) { return refusal }
+        if let refusal = refusal(of: inbound) {
+            // Whether it lives and is ready, a balancer or a container's supervisor asks, and has no token.
+            guard let page = Page(rawValue: inbound.tag), page.isOpen else { return refusal }
+            return guarded(await self.page(inbound, tells: false))
+        }
         guard Page(rawValue: inbound.tag) == nil, calls.indices.contains(inbound.tag - Page.allCases.count)
-        else { return guarded(await page(inbound)) }
+        else { return guarded(await page(inbound, tells: true)) }
         let call = calls[inbound.tag - Page.allCases.count]
         if let refusal = call.refusal(of: inbound) { return refusal }
         return guarded(await call.answer(inbound))
@@ -85,7 +91,8 @@ package struct AdminFace: HTTPFace {
         return answer
     }
 
-    private func page(_ inbound: HTTPInbound) async -> HTTPOutbound {
+    /// - Parameter tells: whether who asks may see what fails.
+    private func page(_ inbound: HTTPInbound, tells: Bool) async -> HTTPOutbound {
         guard inbound.method == .get || inbound.method == .head else {
             var answer = HTTPOutbound.text(405, "Only GET is answered here.")
             answer.headers = [(name: "allow", value: "GET, HEAD")]
@@ -95,9 +102,7 @@ package struct AdminFace: HTTPFace {
         switch Page(rawValue: inbound.tag) {
         case .metrics: answer = HTTPOutbound(200, .metrics, Array(metrics.text(await samples()).utf8))
         case .live: answer = .text(200, "live")
-        case .ready:
-            let results = await examine()
-            answer = HTTPOutbound(results.allSatisfy(\.isWell) ? 200 : 503, .json, AdminPages.health(results))
+        case .ready: answer = await readiness(inbound, tells: tells)
         case .status: answer = HTTPOutbound(200, .json, AdminPages.status(await status(), now: world.now()))
         case .dashboard, nil:
             answer = HTTPOutbound(200, .html, AdminPages.dashboard(await status(), now: world.now()))
@@ -157,23 +162,22 @@ package struct AdminFace: HTTPFace {
 
     // MARK: Health
 
-    /// Asks all checks at once; one that is silent until the deadline is not well.
-    private func examine() async -> [(name: NoteCode, isWell: Bool)] {
-        let end = world.instant() + Self.checkDeadline
-        var found: [Int: Bool] = [:]
-        await withTaskGroup(of: (Int, Bool)?.self) { group in
-            for (index, check) in checks.enumerated() { group.addTask { (index, await check.isWell()) } }
-            let world = world
-            group.addTask {
-                // A sleep that ends early was cancelled because all checks have answered.
-                try? await world.sleep(end)
-                return nil
-            }
-            while found.count < checks.count, let result = await group.next(), let result {
-                found[result.0] = result.1
-            }
-            group.cancelAll()
+    /// That of the relay, or of the instance that a query names.
+    private func readiness(_ inbound: HTTPInbound, tells: Bool) async -> HTTPOutbound {
+        let health = await examination.health()
+        guard let name = inbound.instanceNamed else {
+            return HTTPOutbound(health.isReady ? 200 : 503, .json, AdminPages.health(health, tells: tells))
         }
-        return checks.enumerated().map { ($1.name, found[$0] ?? false) }
+        guard let isReady = health.isReady(name) else {
+            return .text(404, "The configuration has no instance of that name.")
+        }
+        return HTTPOutbound(isReady ? 200 : 503, .json, AdminPages.readiness(isReady))
+    }
+}
+
+extension HTTPInbound {
+    /// What `?instance=` names.
+    fileprivate var instanceNamed: Substring? {
+        (query ?? "").split(separator: "&").last { $0.hasPrefix("instance=") }?.dropFirst("instance=".count)
     }
 }

@@ -4,21 +4,33 @@ import WireFormats
 
 /// The forms in which a report is shown. Every text in them comes from our own configuration or from an enum.
 enum AdminPages {
-    /// `{"ready":true,"checks":{"store":true}}`
-    static func health(_ results: [(name: NoteCode, isWell: Bool)]) -> [UInt8] {
+    /// `{"ready":true,"checks":{"store":true},"roles":{"zulip-main":true}}`; for a stranger the first alone.
+    static func health(_ health: Health, tells: Bool) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
         json.key("ready")
-        json.bool(results.allSatisfy(\.isWell))
-        json.key("checks")
-        json.beginObject()
-        for result in results {
-            json.key(result.name.text)
-            json.bool(result.isWell)
+        json.bool(health.isReady)
+        if tells {
+            write("checks", health.checks.map { ($0.name.text, $0.isWell) }, &json)
+            if !health.roles.isEmpty {
+                write("roles", health.roles.map { ($0.name.text, $0.isWell) }, &json)
+            }
         }
         json.endObject()
-        json.endObject()
         return json.bytes
+    }
+
+    /// `{"ready":true}`
+    static func readiness(_ isReady: Bool) -> [UInt8] { Array("{\"ready\":\(isReady)}".utf8) }
+
+    private static func write(_ key: String, _ results: [(String, Bool)], _ json: inout JSONWriter) {
+        json.key(key)
+        json.beginObject()
+        for (name, isWell) in results {
+            json.key(name)
+            json.bool(isWell)
+        }
+        json.endObject()
     }
 
     static func status(_ report: StatusReport, now: UnixTime) -> [UInt8] {
@@ -31,9 +43,9 @@ enum AdminPages {
         json.key("outbox")
         json.beginObject()
         json.key("rows")
-        json.int(Int64(report.outboxRows))
+        if let rows = report.outboxRows { json.int(Int64(rows)) } else { json.null() }
         json.key("bytes")
-        json.int(Int64(report.outboxBytes))
+        if let bytes = report.outboxBytes { json.int(Int64(bytes)) } else { json.null() }
         json.key("oldest_seconds")
         if let age = age(report, now) { json.int(age) } else { json.null() }
         json.endObject()
@@ -58,8 +70,20 @@ enum AdminPages {
             json.endObject()
         }
         json.endArray()
+        write(report.reload, now, &json)
         json.endObject()
         return json.bytes
+    }
+
+    private static func write(_ reload: ReloadReport?, _ now: UnixTime, _ json: inout JSONWriter) {
+        json.key("reload")
+        guard let reload else { return json.null() }
+        json.beginObject()
+        json.key("seconds_ago")
+        json.int(max(0, now.since(reload.at).components.seconds))
+        json.key("refused")
+        if let refusal = reload.refusal { json.string(refusal) } else { json.null() }
+        json.endObject()
     }
 
     private static func write(_ lane: LaneReport, _ json: inout JSONWriter) {
@@ -112,8 +136,9 @@ enum AdminPages {
     /// names, words of closed lists and sentences of ours; all are escaped all the same.
     static func dashboard(_ report: StatusReport, now: UnixTime) -> [UInt8] {
         let owed =
-            "\(report.outboxRows) pushes owed, \(bytes(report.outboxBytes))"
-            + (age(report, now).map { ", the oldest for \(span($0))" } ?? "")
+            report.outboxRows.map { "\($0) pushes owed, \(bytes(report.outboxBytes ?? 0))" }
+            .map { $0 + (age(report, now).map { ", the oldest for \(span($0))" } ?? "") }
+            ?? "the store does not say what is owed"
         let origins = report.origins.map { "\($0) origins signed up" } ?? "origins unknown"
         let page = """
             <!doctype html><html lang="en"><head><meta charset="utf-8"><title>Sealbell</title>

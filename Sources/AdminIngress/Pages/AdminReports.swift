@@ -12,6 +12,23 @@ package struct HealthCheck: Sendable {
     }
 }
 
+/// The same for one instance: whether its role can do its work.
+package struct RoleCheck: Sendable {
+    package let name: ConfiguredName
+    /// Whether it can do nothing while a check fails.
+    package let needsChecks: Bool
+    /// As of a ``HealthCheck``.
+    package let isWell: @Sendable () async -> Bool
+
+    package init(
+        _ name: ConfiguredName, needsChecks: Bool, isWell: @escaping @Sendable () async -> Bool = { true }
+    ) {
+        self.name = name
+        self.needsChecks = needsChecks
+        self.isWell = isWell
+    }
+}
+
 /// One lane as an operator sees it: no address, no origin, counts alone.
 package struct LaneReport: Sendable, Hashable {
     package enum State: String, Sendable, Hashable, CaseIterable {
@@ -52,22 +69,38 @@ package struct CertificateReport: Sendable, Hashable {
     }
 }
 
+/// The last reload.
+package struct ReloadReport: Sendable, Hashable {
+    package var at: UnixTime
+    /// Why the configuration of before stays in force; `nil`: it does not.
+    package var refusal: String?
+
+    /// - Parameter refusal: an error's code.
+    package init(at: UnixTime, refusal: String?) {
+        self.at = at
+        self.refusal = refusal
+    }
+}
+
 /// What `/status` and the dashboard show.
 package struct StatusReport: Sendable, Hashable {
     package var version: NoteCode
     package var startedAt: UnixTime
     package var lanes: [LaneReport]
-    package var outboxRows: Int
-    package var outboxBytes: Int
+    /// What is owed; `nil` when the store does not tell.
+    package var outboxRows: Int?
+    package var outboxBytes: Int?
     /// When the oldest owed push was accepted; `nil` when nothing is owed, or the store does not tell.
     package var oldestAt: UnixTime?
     /// Origins that have signed up, over all instances; `nil` when the store does not tell.
     package var origins: Int?
     package var alerts: [Alert] = []
     package var certificates: [CertificateReport] = []
+    /// `nil` when there was none since the start.
+    package var reload: ReloadReport?
 
     package init(
-        version: NoteCode, startedAt: UnixTime, lanes: [LaneReport], outboxRows: Int, outboxBytes: Int
+        version: NoteCode, startedAt: UnixTime, lanes: [LaneReport], outboxRows: Int?, outboxBytes: Int?
     ) {
         self.version = version
         self.startedAt = startedAt

@@ -46,7 +46,8 @@ package struct ClusterPlan: Sendable {
     /// Pushes in one request: 1 to this many.
     package var mostItems = 10
     package var stall: Duration = .seconds(600)
-    /// The lease of 20 s (DESIGN §3), the ten in which others look for what the dead left, and as much again.
+    /// The lease of 20 s (docs/architecture.md), the ten in which others look for what the dead left, and as
+    /// much again.
     package var suspension: Duration = .seconds(60)
     /// The database is away for one relay; longer than its lease too.
     package var cut: Duration = .seconds(60)
@@ -79,7 +80,8 @@ package struct ClusterPlan: Sendable {
     }
 
     static let startSpan = Duration.seconds(60)
-    /// A caller gives up waiting and asks again. The relay's own answer comes within 3 s (DESIGN §2.6).
+    /// A caller gives up waiting and asks again. The relay's own answer comes within 3 s
+    /// (docs/architecture.md).
     static let answerSpan = Duration.seconds(8)
     /// From the end of the load on, so long for everything owed to arrive: a lease, a takeover, and the steps
     /// of the back-off, whose cap is a minute.
@@ -88,8 +90,9 @@ package struct ClusterPlan: Sendable {
     /// answer and its settlement take milliseconds, and this leaves room for a machine that is busy with
     /// other things.
     static let inFlightSpan = Duration.seconds(3)
-    /// A relay sends for as long as its lease holds, less the request deadline (DESIGN §3): so long after
-    /// the last renewal that the database can have seen, and so long may it send what it cannot settle.
+    /// A relay sends for as long as its lease holds, less the request deadline (docs/architecture.md): so
+    /// long after the last renewal that the database can have seen, and so long may it send what it cannot
+    /// settle.
     static let sendsOnFor = Duration.seconds(10)
     /// Between the check of the lease and the stamp of the push service lie a socket and two schedulers.
     static let stampSlack = Duration.seconds(1)

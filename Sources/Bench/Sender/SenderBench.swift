@@ -139,7 +139,7 @@ package struct SenderBench: Sendable {
     }
 
     private func makeMessages() throws -> [ProviderMessage] {
-        // Apple wants an `aps` object in every body (push-services §2.4), Google wants strings alone.
+        // Apple wants an `aps` object in every body (docs/push-services.md §2.4), Google wants strings alone.
         let frame = plan.service == .apns ? #"{"aps":{},"x":""}"# : #"{"x":""}"#
         let filler = String(repeating: "x", count: max(0, plan.bodyBytes - frame.utf8.count))
         let payload = Secret(Array((frame.dropLast(2) + filler + #""}"#).utf8))

@@ -90,7 +90,7 @@ package struct RelayPlan: Sendable {
     static let instance = "zulip-load"
     static let bundle = "org.example.load"
 
-    /// The configuration file's text (DESIGN §4).
+    /// The configuration file's text (docs/configuration.md).
     var configuration: String {
         let fcmLines =
             fcm.map { fcm in

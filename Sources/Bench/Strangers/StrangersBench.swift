@@ -5,7 +5,8 @@ package import PushModel
 import Simulators
 
 /// Measures whether one origin can tell by the time of an answer that another origin's device exists
-/// (DESIGN §5): a stranger names another's realm with devices that it has, and with devices that nobody has.
+/// (SECURITY.md): a stranger names another's realm with devices that it has, and with devices that nobody
+/// has.
 ///
 /// Both kinds of request are sent one at a time, in an order drawn by chance, over one connection.
 package struct StrangersBench: Sendable {

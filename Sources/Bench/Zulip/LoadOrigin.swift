@@ -8,14 +8,15 @@ package struct LoadDevice: Sendable {
     package var kind: ProviderKind
     /// Hex digits at APNs; letters and digits at FCM.
     package var token: String
-    /// First 8 bytes of the token's SHA-256, in base64 (zulip.md §2).
+    /// First 8 bytes of the token's SHA-256, in base64 (docs/conformance/zulip.md).
     package var tokenID: String
     package var pushKeyID: UInt32
 
     /// A device with a random token.
     package static func make(_ kind: ProviderKind, _ world: World) -> LoadDevice {
         let random = Hex.encode(world.randomBytes(32))
-        // A registration token at FCM has a colon in it, an installation id has none (push-services §4.2).
+        // A registration token at FCM has a colon in it, an installation id has none (docs/push-services.md
+        // §4.2).
         let token = kind == .apns ? random : "c\(random.prefix(21)):APA91b\(random)"
         let digest = SHA256.hash(Array(token.utf8))
         return LoadDevice(
@@ -96,7 +97,7 @@ package struct LoadOrigin: Sendable {
         }
     }
 
-    /// Makes devices and the requests that register them (zulip.md §5.4).
+    /// Makes devices and the requests that register them (docs/conformance/zulip.md).
     ///
     /// - Throws: `CryptoError` when the bouncer's key is none.
     package mutating func addDevices(_ count: Int, _ kind: ProviderKind) throws -> RequestBook {
@@ -126,7 +127,8 @@ package struct LoadOrigin: Sendable {
     /// Lets go of the devices' tokens; the relay keeps them.
     package mutating func forgetDevices() { devices = [] }
 
-    /// One `push/e2ee/notify` for these devices, each with a ciphertext that exists once (zulip.md §5.5).
+    /// One `push/e2ee/notify` for these devices, each with a ciphertext that exists once
+    /// (docs/conformance/zulip.md).
     ///
     /// - Parameter contentBytes: size of the plaintext before it is sealed.
     /// - Returns: the request, and the `encrypted_data` of each item in order.
@@ -152,7 +154,7 @@ package struct LoadOrigin: Sendable {
         return (request.head, request.body, marks)
     }
 
-    /// Nonce (24 bytes) and secret box, as Zulip's servers send content (zulip.md §2).
+    /// Nonce (24 bytes) and secret box, as Zulip's servers send content (docs/conformance/zulip.md).
     private func seal(_ contentBytes: Int) throws -> [UInt8] {
         let nonce = world.randomBytes(SecretBox.nonceBytes)
         return nonce

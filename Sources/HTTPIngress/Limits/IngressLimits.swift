@@ -76,7 +76,7 @@ package struct IngressLimits: Sendable {
 
     /// Buckets of one rate limiter: about 40 bytes each, so 4 MiB.
     package static let rateBuckets = 100_000
-    /// Pushes a minute of one origin (DESIGN §5), divided among the relays on one store.
+    /// Pushes a minute of one origin (docs/configuration.md), divided among the relays on one store.
     package static let pushesPerMinute = 60_000
     /// Calls a minute of one client that end with 401, at each listener of each process: a server whose key
     /// was changed asks a few times a minute. Beyond, only credentials that were good lately are looked at.

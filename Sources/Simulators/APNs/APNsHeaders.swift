@@ -1,6 +1,6 @@
 import PushModel
 
-// Step 5 of the judgement: the request's own fields (push-services §2.3, §2.4).
+// Step 5 of the judgement: the request's own fields (docs/push-services.md §2.3, §2.4).
 extension APNsJudge {
     /// `apns-collapse-id` has at most this many bytes.
     private static let collapseBytes = 64

@@ -1,6 +1,6 @@
 import PushModel
 
-/// What one connection remembers of the tokens it has carried (push-services §2.2).
+/// What one connection remembers of the tokens it has carried (docs/push-services.md §2.2).
 struct APNsConnectionFacts {
     var first: APNsKeyRegistration?
     var token: [UInt8] = []
@@ -14,7 +14,7 @@ struct APNsConnectionFacts {
 
 /// The judgement of the simulated APNs: request and state in, verdict out; no I/O, no clock.
 ///
-/// The order of its steps, first fault answers, is push-services §3, 1–9.
+/// The order of its steps, first fault answers, is docs/push-services.md §3, 1–9.
 struct APNsJudge {
     /// What became of a request.
     enum Verdict: Equatable {

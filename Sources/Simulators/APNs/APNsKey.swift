@@ -1,6 +1,6 @@
 import Crypto
 
-/// One of APNs' two worlds. A device token lives in one of them (push-services §2.1).
+/// One of APNs' two worlds. A device token lives in one of them (docs/push-services.md §2.1).
 public enum APNsEnvironment: String, Sendable, Hashable, CaseIterable { case production, sandbox }
 
 /// A signing key as a developer downloads it: for tests and sandboxes.
@@ -48,7 +48,8 @@ public struct APNsKey: Sendable {
         )
     }
 
-    /// A provider token: `{"alg":"ES256","kid":…}.{"iss":…,"iat":…}` signed ES256 (push-services §2.2).
+    /// A provider token: `{"alg":"ES256","kid":…}.{"iss":…,"iat":…}` signed ES256 (docs/push-services.md
+    /// §2.2).
     ///
     /// - Parameter issuedAtSeconds: `iat`, Unix seconds.
     /// - Throws: `.keyNotUsable`.

@@ -1,4 +1,4 @@
-/// `apns-push-type` (push-services §2.4).
+/// `apns-push-type` (docs/push-services.md §2.4).
 public enum APNsPushType: String, Sendable, Hashable, CaseIterable {
     case alert, background, voip, complication, fileprovider, location, liveactivity, pushtotalk, widgets
     case controls, mdm

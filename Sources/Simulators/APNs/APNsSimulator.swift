@@ -1,7 +1,7 @@
 public import NIOCore
 public import PushModel
 
-/// An APNs that judges as Apple's does, over HTTP/2 and TLS, on this machine (push-services §3).
+/// An APNs that judges as Apple's does, over HTTP/2 and TLS, on this machine (docs/push-services.md §3).
 ///
 /// One instance is one environment. A device token is known to it when it was ``register(_:as:)``ed, or when
 /// it learns. What it accepts can be read (``deliveries(after:limit:)``) or awaited (``subscribe(token:)``),

@@ -11,7 +11,7 @@ final class APNsState: DeliveryKeeper {
         var judge: APNsJudge
         var log: DeliveryLog
         var knobs: APNsKnobs
-        /// One notification for each token and topic of an offline device (push-services §2.3).
+        /// One notification for each token and topic of an offline device (docs/push-services.md §2.3).
         var stored: [String: [String: Delivery]] = [:]
         var storedCount = 0
     }

@@ -1,7 +1,7 @@
 import Crypto
 import PushModel
 
-/// Judges provider tokens (push-services §3, step 3) against the keys on file.
+/// Judges provider tokens (docs/push-services.md §3, step 3) against the keys on file.
 struct ProviderTokens {
     /// A token whose signature and issuer have been found good; its age is judged at each use.
     struct Verified {

@@ -1,4 +1,5 @@
-/// A refusal of the simulated FCM (push-services §4.4): status, canonical status, message and details.
+/// A refusal of the simulated FCM (docs/push-services.md §4.4): status, canonical status, message and
+/// details.
 struct FCMError: Error, Equatable {
     enum Detail: Equatable {
         /// `google.firebase.fcm.v1.FcmError`.

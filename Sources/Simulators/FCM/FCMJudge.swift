@@ -12,7 +12,8 @@ public struct FCMDevice: Sendable, Equatable {
     }
 }
 
-/// The judgement of the simulated send endpoint: request and state in, verdict out (push-services §5).
+/// The judgement of the simulated send endpoint: request and state in, verdict out (docs/push-services.md
+/// §5).
 struct FCMJudge {
     enum Verdict: Equatable {
         /// HTML, as the real front end answers for paths it does not know.

@@ -29,7 +29,7 @@ public struct FCMKnobs: Sendable, Equatable {
     public var unavailableShare = 0.0
     /// What 429 and 503 of the send endpoint carry.
     public var retryAfter = RetryAfter.seconds(60)
-    /// Messages a minute of one project, and to one device (push-services §4.3); `nil`: no limit.
+    /// Messages a minute of one project, and to one device (docs/push-services.md §4.3); `nil`: no limit.
     public var projectMinuteLimit: Int? = 600_000
     public var deviceMinuteLimit: Int? = 240
     public var deviceHourLimit: Int? = 5000

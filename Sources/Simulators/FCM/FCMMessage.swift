@@ -1,4 +1,5 @@
-/// A message of FCM HTTP v1 as the simulator reads it (push-services §4.2): what it judges, and no more.
+/// A message of FCM HTTP v1 as the simulator reads it (docs/push-services.md §4.2): what it judges, and no
+/// more.
 struct FCMMessage: Equatable {
     enum Target: Equatable {
         case token(String)
@@ -19,7 +20,7 @@ struct FCMMessage: Equatable {
     static let topicPayloadBytes = 2048
     static let ttlLimitSeconds: Int64 = 2_419_200
 
-    /// The steps of push-services §5 from "JSON broken" to "payload > 4096", in that order.
+    /// The steps of docs/push-services.md §5 from "JSON broken" to "payload > 4096", in that order.
     init(_ body: [UInt8]) throws(FCMError) {
         guard let root = JSONTree(body), root.members != nil, let message = root["message"],
             message.members != nil

@@ -3,7 +3,7 @@ import NIOHTTP1
 import NIOTLS
 public import PushModel
 
-/// An FCM HTTP v1, with the token endpoint that belongs to it, on this machine (push-services §5).
+/// An FCM HTTP v1, with the token endpoint that belongs to it, on this machine (docs/push-services.md §5).
 ///
 /// It speaks HTTP/2 by ALPN and HTTP/1.1 on one port. Send to `https://localhost:<port>/v1/projects/…`; the
 /// token endpoint is ``tokenURI``.

@@ -14,7 +14,7 @@ struct TokenRefusal: Error, Equatable {
     static let invalidScope = TokenRefusal(http: 400, code: "invalid_scope")
 }
 
-/// Service accounts on file and the access tokens they were given (push-services §4.1, §5).
+/// Service accounts on file and the access tokens they were given (docs/push-services.md §4.1, §5).
 struct FCMTokens {
     struct Access: Equatable {
         var project: String

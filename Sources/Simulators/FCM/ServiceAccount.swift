@@ -1,7 +1,8 @@
 import Crypto
 import CryptoExtras
 
-/// A Google service account as a developer downloads it: for tests and sandboxes (push-services §4.1).
+/// A Google service account as a developer downloads it: for tests and sandboxes (docs/push-services.md
+/// §4.1).
 public struct ServiceAccount: Sendable {
     public let project: String
     public let keyID: String

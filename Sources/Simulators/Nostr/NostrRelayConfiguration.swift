@@ -31,7 +31,8 @@ public struct NostrRelayConfiguration: Sendable {
 /// What the simulated relay asks of clients, and how it misbehaves; each can be turned at run time and counts
 /// from the next message.
 public struct NostrRelayKnobs: Sendable, Equatable {
-    /// When a client must prove who it is (NIP-42), in the orders that real relays use (fact sheet §5.1).
+    /// When a client must prove who it is (NIP-42), in the orders that real relays use
+    /// (docs/conformance/marmot.md).
     public enum Authentication: String, Sendable, CaseIterable {
         case none
         /// A challenge on connecting; an early request is answered with `NOTICE restricted:` and nothing

@@ -1,6 +1,6 @@
 import NIOCore
 
-// GOAWAY in all its forms (RFC 9113 §6.8; push-services §2.6 and §3).
+// GOAWAY in all its forms (RFC 9113 §6.8; docs/push-services.md §2.6 and §3).
 extension SimulatorConnection {
     /// Begins the clock of a plan that goes by time.
     func scheduleGoAway() {

@@ -1,8 +1,8 @@
 /// How a simulated push service's connections behave. Each can be turned at run time: what concerns SETTINGS
 /// reaches open connections at once, the rest counts from the next frame or request.
 ///
-/// Facts: push-services §3, last paragraph. As made here it is the connection that Apple's service offers
-/// (§2.6).
+/// Facts: docs/push-services.md §3, last paragraph. As made here it is the connection that Apple's service
+/// offers (§2.6).
 public struct ConnectionKnobs: Sendable, Equatable {
     /// What is done with a stream above the limit that was announced.
     public enum Excess: String, Sendable, CaseIterable {

@@ -148,7 +148,7 @@ final class SimulatorConnection: ChannelInboundHandler {
         withheld.removeAll()
     }
 
-    /// Raises and lowers the stream limit as answers go (push-services §2.6).
+    /// Raises and lowers the stream limit as answers go (docs/push-services.md §2.6).
     func weigh(_ weight: SimulatedAnswer.Weight) {
         switch weight {
         case .accepted:

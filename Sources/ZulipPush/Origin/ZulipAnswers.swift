@@ -23,8 +23,8 @@ public struct ZulipNotifyAnswer: Sendable, Hashable {
 extension ZulipOrigin {
     /// Judges the answer to ``register(_:realm:)``.
     ///
-    /// 401 and 429 are tried again: the deployed origin gives up on them, which the fact sheet calls a
-    /// defect.
+    /// 401 and 429 are tried again: the deployed origin gives up on them, which docs/conformance/zulip.md
+    /// calls a defect.
     ///
     /// - Parameter status: `nil` when there was no answer.
     public static func registrationOutcome(status: Int?, body: Secret) -> ZulipRegistrationOutcome {

@@ -18,7 +18,7 @@ extension ZulipRelay {
         if server.oldKeyEnds != nil {
             changes.append(.delete(keys.oldKey(of: server.id, before: server.keyHash), if: .any))
         }
-        // The name is free again: this relay's policy says who may take it (DESIGN §5).
+        // The name is free again: this relay's policy says who may take it (docs/configuration.md).
         if let host = ZulipHostname(Array(server.hostname.utf8)) {
             changes += try await freed(host, of: server.id)
         }

@@ -79,8 +79,8 @@ extension ZulipRelay {
         let kind: TokenKind
     }
 
-    /// Accepted and not yet answered count as sent; refused for good is dead; the rest is neither (DESIGN
-    /// §2.6).
+    /// Accepted and not yet answered count as sent; refused for good is dead; the rest is neither
+    /// (docs/architecture.md).
     private static func count(
         _ outcomes: [FirstOutcome], _ sent: [Sent], _ known: NotifyCounts
     ) -> NotifyCounts {

@@ -1,7 +1,7 @@
 package import PushModel
 package import WireFormats
 
-/// Names of this protocol's records at one instance (DESIGN §3, row Zulip).
+/// Names of this protocol's records at one instance.
 package struct ZulipKeys: Sendable {
     private let servers: Space
     private let hosts: Space

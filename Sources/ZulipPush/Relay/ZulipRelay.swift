@@ -2,7 +2,7 @@ import Primitives
 package import PushModel
 import WireFormats
 
-/// Who may sign up (DESIGN §5).
+/// Who may sign up (docs/configuration.md).
 package enum ZulipAdmission: Sendable, Hashable {
     case open
     /// Host names without port, in lower case.

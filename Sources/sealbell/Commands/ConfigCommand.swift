@@ -46,10 +46,8 @@ struct ConfigCheckCommand: SealbellCommand {
             }
             return .configuration
         }
-        // The sandbox makes its own credentials at start.
-        let files =
-            sandbox && configuration.file == nil ? [] : FileChecks(shell.world.now).check(configuration)
-        let findings = Findings([Finding.summary(configuration)] + Finding.warnings(configuration) + files)
+        let start = await StartChecks(configuration, shell).all()
+        let findings = Findings([Finding.summary(configuration)] + Finding.warnings(configuration) + start)
         try findings.report(shell, json: json)
         return findings.status
     }

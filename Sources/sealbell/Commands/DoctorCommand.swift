@@ -6,11 +6,12 @@ struct DoctorCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
         abstract: """
-            Examines configuration, credentials, certificates, clock, disk, store, ports and the push \
-            services' doors.
+            Examines configuration, credentials, certificates, clock, disk, store, ports, the running relay \
+            and the push services' doors.
             """,
         discussion: """
-            Changes nothing and sends no push, beside a running relay or without one. Ends with 0 when \
+            Changes nothing and sends no push, beside a running relay or without one. A running relay is \
+            asked for its lanes, alerts and last reload. Ends with 0 when \
             nothing is wrong, 78 when the configuration or a file is, 69 when a port or a push service is \
             not to be had, else 1.
             """)
@@ -51,13 +52,17 @@ struct Doctor {
 
     func examine(isOffline: Bool) async -> [Finding] {
         var findings = [Finding.summary(configuration)] + Finding.warnings(configuration)
-        findings += FileChecks(shell.world.now).check(configuration)
+        findings += await StartChecks(configuration, shell).all().filter { $0.subject != keysFile }
         findings += MachineChecks(configuration, shell.world.now).check()
         findings += StoreChecks(configuration, shell.world).check()
         findings += await PostgresChecks(configuration, shell.world).check()
         findings += PortChecks(configuration).check()
         findings += DescriptorChecks(configuration).check()
+        findings += await RelayChecks(configuration, shell).check()
         if !isOffline { findings += await ReachChecks(configuration).check() }
         return findings
     }
+
+    /// Looked at with the machine.
+    private var keysFile: String { configuration.store.keysFile }
 }

@@ -17,11 +17,20 @@ struct FileChecks {
     private static let soonDays = 21
 
     let now: @Sendable () -> UnixTime
+    /// Where a service manager has put credentials for this process: it gives the right to read them by an
+    /// access list, which shows as a right of the group.
+    let credentials: String?
 
-    init(_ now: @escaping @Sendable () -> UnixTime) { self.now = now }
+    init(_ now: @escaping @Sendable () -> UnixTime, credentials: String? = nil) {
+        self.now = now
+        self.credentials = credentials
+    }
 
-    func check(_ configuration: RelayConfiguration) -> [Finding] {
-        let files = configuration.files.filter { $0.content != .storageKeys }
+    /// - Parameter looks: whether a file is looked at; that of the storage keys never is here.
+    func check(
+        _ configuration: RelayConfiguration, where looks: (ConfiguredFile) -> Bool = { _ in true }
+    ) -> [Finding] {
+        let files = configuration.files.filter { $0.content != .storageKeys && looks($0) }
         let pairs = configuration.listeners.compactMap(pair)
         return files.map(check) + pairs
     }
@@ -35,10 +44,9 @@ struct FileChecks {
             return .fault(.files, subject, error.sentence)
         }
         if let sentence = content(file.content, bytes, file.file) { return .fault(.files, subject, sentence) }
-        if Self.isOpenToOthers(file) { return .fault(.files, subject, Self.openSentence) }
-        // A service manager's credentials and mounted secrets may be shared with a group on purpose.
-        if file.content.isSecret, let mode = Self.mode(file.file), mode & 0o070 != 0 {
-            return .warning(.files, subject, Self.openSentence)
+        if file.content.isSecret, let shared = shared(file.file) {
+            let sentence = "Other users may open this secret; chmod 600 it."
+            return shared ? .fault(.files, subject, sentence) : .warning(.files, subject, sentence)
         }
         if file.content == .certificate, let span = CertificateSpan(file: file.file) {
             return validity(subject, span)
@@ -125,13 +133,14 @@ struct FileChecks {
         let now = now()
         if now < span.from {
             return .fault(
-                .files, subject,
+                .certificates, subject,
                 "The certificate is not good before \(timestamp(span.from)): look at the clock, or wait.")
         }
         let days = span.days(at: now)
         if days == 0 {
             return .fault(
-                .files, subject, "The certificate or one of its chain has run out; renew it and reload.")
+                .certificates, subject,
+                "The certificate or one of its chain has run out; renew it and reload.")
         }
         if days <= Self.soonDays {
             return .warning(
@@ -166,6 +175,16 @@ struct FileChecks {
     private static func mode(_ path: String) -> UInt32? {
         var facts = stat()
         return stat(path, &facts) == 0 ? UInt32(facts.st_mode) & 0o777 : nil
+    }
+
+    /// Whether everybody may open a file, or its group alone, as mounted secrets are shared on purpose;
+    /// `nil`: neither.
+    func shared(_ path: String) -> Bool? {
+        var facts = stat()
+        guard stat(path, &facts) == 0 else { return nil }
+        if facts.st_mode & 0o007 != 0 { return true }
+        let isManaged = credentials.map { path.hasPrefix($0 + "/") } ?? false
+        return facts.st_mode & 0o070 != 0 && !isManaged ? false : nil
     }
 }
 

@@ -3,7 +3,8 @@ import Foundation
 /// One thing that a check looked at, and what a person should do about it.
 struct Finding: Sendable, Hashable, Encodable {
     enum Area: String, Sendable, Hashable, CaseIterable, Encodable {
-        case configuration, files, clock, state, keys, store, ports, reach
+        /// `certificates`: those that are no fault of the configuration's, for time alone has made them bad.
+        case configuration, files, certificates, clock, state, keys, store, ports, relay, reach
     }
 
     enum Verdict: String, Sendable, Hashable, CaseIterable, Encodable {
@@ -50,7 +51,7 @@ struct Findings: Sendable, Encodable {
     var status: Ending {
         let areas = Set(findings.filter { $0.verdict == .fault }.map(\.area))
         if areas.contains(.configuration) || areas.contains(.files) { return .configuration }
-        if !areas.isDisjoint(with: [.clock, .state, .keys, .store]) { return .failed }
+        if !areas.isDisjoint(with: [.certificates, .clock, .state, .keys, .store, .relay]) { return .failed }
         return areas.isEmpty ? .done : .unavailable
     }
 

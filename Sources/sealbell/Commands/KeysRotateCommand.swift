@@ -50,7 +50,8 @@ struct KeysRotateStorageCommand: SealbellCommand {
         let newest: UInt32
         if standing.seal.count > 1 || dropOld {
             newest = standing.seal[0].number
-            shell.err("The file holds \(standing.seal.count) seal keys; key \(newest) is the newest.")
+            let count = standing.seal.count == 1 ? "one seal key" : "\(standing.seal.count) seal keys"
+            shell.err("The file holds \(count); key \(newest) is the newest.")
         } else {
             newest = try add(path, shell)
         }
@@ -60,7 +61,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
         }
         let end = shell.world.instant() + .seconds(60 * wait)
         let last = try await watch(newest, path, door, until: end, shell)
-        guard last["phase"]?.string == "done" || standing.seal.count == 1 && dropOld else {
+        guard Self.isOver(last) || standing.seal.count == 1 && dropOld else {
             shell.err("The relay goes on with it; ask again to see how far it is.")
             return .failed
         }
@@ -117,14 +118,20 @@ struct KeysRotateStorageCommand: SealbellCommand {
                     .configuration,
                     "The relay refuses \(path): it does not fit the store. Put the right file back.")
             }
-            let phase = now["phase"]?.string
-            let held = (now["held"]?.array ?? []).compactMap(\.int64)
-            // With several keys it has only not begun yet.
-            let isOver = phase == "done" || (phase == "resting" && held.count == 1)
-            if held.contains(Int64(newest)), isOver { return now }
+            if Self.held(now).contains(Int64(newest)), Self.isOver(now) { return now }
             guard shell.world.instant() < end else { return now }
             try await shell.world.sleep(shell.world.instant() + Self.every)
         }
+    }
+
+    private static func held(_ status: JSONValue) -> [Int64] {
+        (status["held"]?.array ?? []).compactMap(\.int64)
+    }
+
+    /// Whether all stands under one key. A relay that rests with several has only not begun yet.
+    private static func isOver(_ status: JSONValue) -> Bool {
+        let phase = status["phase"]?.string
+        return phase == "done" || (phase == "resting" && held(status).count == 1)
     }
 
     private static func line(_ status: JSONValue, _ newest: UInt32, _ path: String) -> String {
@@ -148,18 +155,39 @@ struct KeysRotateStorageCommand: SealbellCommand {
     /// file with too many keys, never one with too few.
     private func drop(_ path: String, _ door: AdminDoorOptions, _ shell: Shell) async throws -> Ending {
         let answer = try await door.ask(SealKeyDesk.releasePath, shell) { _ in }
-        let released = (answer["released"]?.array ?? []).compactMap { $0.int64.map { UInt32(clamping: $0) } }
+        // The relay has released all but the one that it seals with; which of them this file still has, it
+        // alone knows: the relay may read a copy.
+        guard let sealing = answer["sealing"]?.int64 else {
+            throw CommandFailure(.unavailable, "What answers at the admin door is no relay of this version.")
+        }
+        var dropped: [UInt32] = []
         _ = try Self.change(path) { () throws(KeyFileError) in
             try KeyFile.change(path) { keys throws(KeyFileError) in
-                guard let rest = keys.without(released) else { throw KeyFileError(.malformed) }
+                dropped = keys.seal.map(\.number).filter { Int64($0) < sealing }
+                guard let rest = keys.without(dropped) else { throw KeyFileError(.malformed) }
                 return rest
             }
         }
-        let words = released.map(String.init).joined(separator: ", ")
-        shell.out(
-            door.json
-                ? String(decoding: answer.serialized(), as: UTF8.self)
-                : released.isEmpty ? "There was no older key." : "Dropped seal key \(words) from \(path).")
+        shell.out(door.json ? Self.json(dropped, path) : Self.words(dropped, path))
         return .done
+    }
+
+    private static func words(_ dropped: [UInt32], _ path: String) -> String {
+        guard !dropped.isEmpty else { return "There was no older key in \(path)." }
+        let numbers = dropped.map(String.init).joined(separator: ", ")
+        return "Dropped seal key\(dropped.count == 1 ? "" : "s") \(numbers) from \(path)."
+    }
+
+    private static func json(_ dropped: [UInt32], _ path: String) -> String {
+        var json = JSONWriter()
+        json.beginObject()
+        json.key("released")
+        json.beginArray()
+        for number in dropped { json.int(Int64(number)) }
+        json.endArray()
+        json.key("file")
+        json.string(path)
+        json.endObject()
+        return String(decoding: json.bytes, as: UTF8.self)
     }
 }

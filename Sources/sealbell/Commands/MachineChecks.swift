@@ -18,6 +18,8 @@ struct MachineChecks {
     let configuration: RelayConfiguration
     let now: @Sendable () -> UnixTime
     let isClockKept: @Sendable () -> Bool?
+    /// As of ``FileChecks``.
+    var credentials: String?
 
     /// - Parameter isClockKept: whether a time service keeps the clock; `nil`: the system does not tell.
     init(
@@ -116,7 +118,7 @@ struct MachineChecks {
     }
 
     /// A store without its keys is lost; keys without a store are made at the first start.
-    private func storageKeys() -> Finding {
+    func storageKeys() -> Finding {
         let file = configuration.store.keysFile
         let hasStore: Bool
         switch configuration.store.engine {
@@ -140,10 +142,9 @@ struct MachineChecks {
         do throws(KeyFileError) { _ = try KeyFile.read(file) } catch {
             return .fault(.keys, file, error.sentence)
         }
-        var facts = stat()
-        if stat(file, &facts) == 0, facts.st_mode & 0o077 != 0 {
-            return .fault(
-                .keys, file, "Other users may open the keys that seal the store; chmod 600 the file.")
+        if let shared = FileChecks(now, credentials: credentials).shared(file) {
+            let sentence = "Other users may open the keys that seal the store; chmod 600 the file."
+            return shared ? .fault(.keys, file, sentence) : .warning(.keys, file, sentence)
         }
         return .good(.keys, file, "The keys are there, well formed, and closed to others.")
     }

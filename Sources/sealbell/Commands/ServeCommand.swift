@@ -11,7 +11,10 @@ import WebClient
 struct ServeCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Runs the relay until it is told to stop.",
-        discussion: "SIGTERM and SIGINT drain and end; SIGHUP reads the configuration again.")
+        discussion: """
+            SIGTERM and SIGINT drain and end; SIGHUP reads the configuration again. Standard error is the \
+            log; where that is JSON, every line is an object, those of a start that fails too.
+            """)
 
     @OptionGroup var options: ConfigurationOptions
 
@@ -36,23 +39,34 @@ struct ServeCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let request = options.request(isSandbox: sandbox)
-        var configuration = try shell.load(request)
+        var configuration: RelayConfiguration
+        do throws(ConfigurationError) {
+            configuration = try shell.load(request)
+        } catch {
+            // What form the log should have stands in what cannot be read.
+            LogSink(LogConfiguration(level: .info, format: .auto), shell).tell(error)
+            return .configuration
+        }
         if losesInPowerCuts || losesAtTheEnd { try Self.refuseOutsideTrials(configuration) }
         if losesAtTheEnd { configuration.store.engine = .memory }
         _ = ProcessLimits.forbidCoreDumps()
         ProcessMemory.bound()
         let files = ProcessLimits.raiseOpenFiles()
-        let log = LogSink(configuration.log, shell.facts, shell.world)
+        let log = LogSink(configuration.log, shell)
         LibraryLog.install(log.journal, shell.world)
         log.journal.note("starting", [.pid: Int(shell.facts.processID), .count: files], level: .debug)
         // Errors, so that no level of the log leaves them out.
         if losesInPowerCuts { log.journal.note("in danger: synchronous-normal", level: .error) }
         if losesAtTheEnd { log.journal.note("in danger: volatile-store", level: .error) }
+        guard log.tell(StartChecks(configuration, shell).files()) else { return .configuration }
         var server = Server(configuration, request, shell, log)
         server.endsWithInput = endsWithInput
         server.openFiles = files > 0 ? files : nil
         server.synchronous = losesInPowerCuts ? .dangerNormal : .full
-        return try await server.serve(demo: demo)
+        do throws(CommandFailure) { return try await server.serve(demo: demo) } catch {
+            for line in error.lines { log.tell("not started", line, level: .error) }
+            return error.status
+        }
     }
 
     /// Options that give up what is promised are for the sandbox, and for trials that bring push services of

@@ -80,7 +80,7 @@ struct RunningServerOptions: ParsableArguments {
     var state: String?
 
     /// The run file of the server that serves from there, by default from where `serve` would serve with the
-    /// configuration that it would find (DESIGN §6).
+    /// configuration that it would find (docs/guides/operating.md).
     func find(_ facts: ProcessFacts) throws -> RunFile {
         let directory = state.map { joinPath(facts.workingDirectory, $0) } ?? standard(facts)
         let found: RunFile.Found

@@ -115,7 +115,8 @@ extension StorePlace {
             let seen = try SQLiteInspection.look(at: path, within: span, world.instant)
             let owed = seen.owed.map { "\($0.rows) pushes (\($0.bytes >> 10) KiB) are owed." }
             let counted = owed.map { Finding.good(.store, path, $0) }
-            return [StoreChecks.soundness(seen, path, span)] + (counted.map { [$0] } ?? [])
+            let bar = seen.bar.map { Finding.warning(.store, path, StoreError($0).sentence) }
+            return [StoreChecks.soundness(seen, path, span)] + [bar, counted].compactMap(\.self)
         case .postgres(let address):
             let span = Duration.seconds(isWhole ? 3_600 : 20)
             let seen = try await PostgresInspection.look(at: address, within: span)

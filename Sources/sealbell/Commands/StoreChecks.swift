@@ -14,9 +14,6 @@ struct StoreChecks {
     private static let span = Duration.seconds(20)
     /// Longer than every backoff; by then a push service answers again, or somebody must look.
     private static let oldSeconds: Int64 = 3600
-    /// What share of the outbox's bound deserves a word; also the alert's.
-    private static let fullPercent = 80
-
     let configuration: RelayConfiguration
     let world: World
 
@@ -36,8 +33,11 @@ struct StoreChecks {
         } catch {
             return [.fault(.store, path, sentence(error))]
         }
-        return [Self.soundness(seen, path, Self.span)] + keys(seen.checks)
-            + owed(seen.owed, isServed: isServed) + Self.clock(seen.lastTime, now: world.now())
+        let findings = [Self.soundness(seen, path, Self.span)] + keys(seen.checks)
+        // What a store owes that no relay may serve from is owed elsewhere, or not yet.
+        if let bar = seen.bar { return findings + [.fault(.store, path, StoreError(bar).sentence)] }
+        return findings + owed(seen.owed, isServed: isServed)
+            + Self.clock(seen.lastTime, now: world.now())
     }
 
     /// A clock that a relay on this store would not believe, or does not.
@@ -129,7 +129,7 @@ struct StoreChecks {
         } else if !isServed {
             findings.append(
                 .warning(.store, "outbox", facts + ", and no relay is running: start it and it sends them."))
-        } else if percent >= Self.fullPercent || age >= Self.oldSeconds {
+        } else if percent >= RelayWatch.fullPercent || age >= Self.oldSeconds {
             findings.append(
                 .warning(
                     .store, "outbox",

@@ -20,7 +20,7 @@ enum ConfigurationKeys {
     ]
     static let limits = ["outbox", "pushes_per_minute", "connections"]
     static let outbox = ["rows", "bytes"]
-    static let alerts = ["log", "gauge", "webhook", "mail"]
+    static let alerts = ["log", "gauge", "overdue_minutes", "webhook", "mail"]
     static let webhook = ["url", "secret_file"]
     static let mail = ["command", "to"]
 

@@ -60,7 +60,7 @@ enum ConfigurationLoader {
     }
 
     /// `--state`, else `SEALBELL_STATE` (which the overrides put into the tree), else `state:`, else
-    /// `$STATE_DIRECTORY`, else `./sealbell-state` (DESIGN §6).
+    /// `$STATE_DIRECTORY`, else `./sealbell-state` (docs/guides/operating.md).
     private static func state(
         _ root: ConfigurationNode, _ request: ConfigurationRequest, _ facts: ProcessFacts,
         _ context: ReadingContext

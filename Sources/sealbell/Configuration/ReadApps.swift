@@ -108,7 +108,7 @@ extension ConfigurationReader {
 
 extension FallbackAlert {
     /// An APNs body holds 4,096 bytes, and the largest sealed body that deployed senders make takes 3.4 kB
-    /// of them (zulip.md §9, push-services.md §2.4).
+    /// of them (docs/conformance/zulip.md, docs/push-services.md §2.4).
     static let limitBytes = 512
 }
 

@@ -31,6 +31,9 @@ extension ConfigurationReader {
         guard let cursor = root.cursor("alerts", keys: ConfigurationKeys.alerts) else { return alerts }
         alerts.log = cursor.flag("log", default: true)
         alerts.gauge = cursor.flag("gauge", default: true)
+        let overdue = cursor.number(
+            "overdue_minutes", in: 0...20_160, default: AlertsConfiguration.overdueMinutes)
+        alerts.overdueAfter = overdue == 0 ? nil : .seconds(60 * overdue)
         alerts.webhook = cursor.cursor("webhook", keys: ConfigurationKeys.webhook).flatMap { webhook in
             for key in ConfigurationKeys.webhook where webhook.node[key] == nil {
                 webhook.missing(
@@ -137,7 +140,7 @@ extension ConfigurationReader {
         return .postgres(url: url, passwordFile: file)
     }
 
-    /// Outside the state directory by default, so that one backup does not take both (DESIGN §3).
+    /// Outside the state directory by default, so that one backup does not take both (SECURITY.md).
     private func storageKeys(_ cursor: MappingCursor?, state: String) -> String? {
         let file: String
         if let cursor, cursor.node["keys"] != nil {

@@ -3,7 +3,7 @@ import NostrIngress
 import PushModel
 
 /// Everything an operator decides, read once and already valid: every name refers to something, every
-/// number is inside its bounds, every path is absolute (DESIGN §4).
+/// number is inside its bounds, every path is absolute (docs/configuration.md).
 ///
 /// It holds no secret: keys and credentials are paths of files, which the wiring reads.
 struct RelayConfiguration: Sendable, Hashable {
@@ -72,7 +72,7 @@ struct StoreConfiguration: Sendable, Hashable {
     }
 
     var engine: Engine
-    /// Absolute path of `storage.keys` (DESIGN §3).
+    /// Absolute path of `storage.keys` (docs/configuration.md).
     var keysFile: String
 }
 
@@ -134,7 +134,7 @@ struct AppConfiguration: Sendable, Hashable {
 struct APNsAppConfiguration: Sendable, Hashable {
     enum Environment: String, Sendable, Hashable, CaseIterable {
         case production, sandbox
-        /// Production first, and sandbox once for an address never accepted (DESIGN §4).
+        /// Production first, and sandbox once for an address never accepted (docs/configuration.md).
         case learn
     }
 
@@ -276,7 +276,7 @@ struct MarmotInstanceConfiguration: Sendable, Hashable {
     var caFile: String?
 }
 
-/// Who may sign up (DESIGN §5).
+/// Who may sign up (docs/configuration.md).
 enum SignUpPolicy: Sendable, Hashable {
     case open
     /// Host names in lower case, without port.
@@ -311,8 +311,14 @@ struct AlertsConfiguration: Sendable, Hashable {
         var to: String
     }
 
+    /// Longer than what is nobody's fault takes: a `Retry-After` is honoured for 15 minutes, and a pace puts
+    /// off for 10.
+    static let overdueMinutes = 30
+
     var log: Bool = true
     var gauge: Bool = true
+    /// How long a push may be owed before an operator is told; `nil`: for ever.
+    var overdueAfter: Duration? = .seconds(60 * overdueMinutes)
     var webhook: Webhook?
     var mail: Mail?
 }

@@ -3,7 +3,7 @@ import PushModel
 import WireFormats
 
 /// `bouncer.keys`: a JSON object, public key to private key, both in base64, as the deployed bouncer keeps it
-/// (zulip.md §2). Rotation adds a pair and keeps the old one until few old apps remain.
+/// (docs/conformance/zulip.md). Rotation adds a pair and keeps the old one until few old apps remain.
 enum BouncerKeysFile {
     enum Fault: String, Error, Sendable, CaseIterable {
         case notAnObject, badKey, pairsDoNotMatch, repeatedKey, empty, tooMany

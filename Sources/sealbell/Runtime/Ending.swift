@@ -1,6 +1,6 @@
 import PushModel
 
-/// How the process ends (DESIGN §6).
+/// How the process ends (docs/guides/operating.md).
 enum Ending: Sendable, Hashable, CaseIterable {
     /// Also after a drained SIGTERM.
     case done

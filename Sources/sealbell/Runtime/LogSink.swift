@@ -36,12 +36,54 @@ final class LogSink: Sendable {
         self.init(level: log.level, form: Self.form(log.format, facts), now: world.now)
     }
 
+    /// That of a command, which says everything by its shell.
+    convenience init(_ log: LogConfiguration, _ shell: Shell) {
+        self.init(level: log.level, form: Self.form(log.format, shell.facts), now: shell.world.now) { line in
+            shell.err(String(decoding: line.dropLast(), as: UTF8.self))
+        }
+    }
+
     /// Follows a reload.
     func change(_ log: LogConfiguration, _ facts: ProcessFacts) {
         state.withLock { $0 = State(level: log.level, form: Self.form(log.format, facts)) }
     }
 
     var journal: Journal { Journal { [self] level, event, fields in note(level, event, fields) } }
+
+    /// Says a line for the person who starts the relay or reloads it: as it stands where the log is text,
+    /// else as one event, so that a JSON log is one to its last line.
+    ///
+    /// - Parameter line: words of ours, of paths and names of the configuration.
+    /// - Parameter fields: what the event says instead of the line as its `sentence`.
+    func tell(
+        _ event: StaticString, _ line: String, level: LogLevel = .info,
+        _ fields: [(LogKey, any LogSafe)]? = nil
+    ) {
+        guard state.withLock(\.form) == .text else {
+            return note(level, event, fields ?? [(.sentence, ConfiguredText(line))])
+        }
+        write(Array((line + "\n").utf8))
+    }
+
+    /// Each fault of a configuration.
+    func tell(_ error: ConfigurationError) {
+        for line in error.lines { tell("configuration fault", line, level: .error) }
+    }
+
+    /// What was found in the files that a configuration names.
+    ///
+    /// - Returns: whether a relay may start with them.
+    func tell(_ findings: [Finding]) -> Bool {
+        for finding in findings where finding.verdict != .good {
+            let line = "\(finding.subject): \(finding.sentence)"
+            if finding.endsAStart {
+                tell("configuration fault", line, level: .error)
+            } else {
+                tell("configuration warning", line, level: .warning)
+            }
+        }
+        return !findings.contains(where: \.endsAStart)
+    }
 
     private func note(_ level: LogLevel, _ event: StaticString, _ fields: [(LogKey, any LogSafe)]) {
         let state = state.withLock { $0 }

@@ -15,7 +15,7 @@ enum ProcessLimits {
     private static let files = RLIMIT_NOFILE
     #endif
 
-    /// No core image is ever written, for it would hold keys and tokens (DESIGN §8.3). It cannot be undone.
+    /// No core image is ever written, for it would hold keys and tokens (SECURITY.md). It cannot be undone.
     ///
     /// The limit alone would not do: a system that pipes core images to a program does not look at it.
     ///
@@ -53,4 +53,10 @@ enum ProcessLimits {
     }
 
     private static let mostFiles: rlim_t = 1 << 20
+
+    /// How many files and sockets there may be now; `nil` where the system does not tell.
+    static var openFilesLimit: Int? {
+        var limit = rlimit()
+        return getrlimit(files, &limit) == 0 ? Int(clamping: limit.rlim_cur) : nil
+    }
 }

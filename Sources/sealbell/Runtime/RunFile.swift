@@ -5,7 +5,8 @@ import Darwin
 #endif
 import Foundation
 
-/// `run.json`: where a running server is, for whoever may read its state directory (DESIGN §6).
+/// `run.json`: where a running server is, for whoever may read its state directory
+/// (docs/guides/operating.md).
 ///
 /// Written when the server is ready, removed when it ends. A file that a killed process left behind is
 /// known by its process id and that process's start.
@@ -114,13 +115,14 @@ struct RunFile: Codable, Sendable, Equatable {
         let fields = text[text.index(after: end)...].split(separator: " ")
         return fields.count > 19 ? UInt64(fields[19]) : nil
     }
+}
 
-    private static func readPseudoFile(_ path: String) -> [UInt8]? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let count = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
-        return count > 0 ? Array(bytes.prefix(count)) : nil
-    }
+/// What the kernel says in a file of `/proc`, in one read, up to the limit; `nil` when it says nothing.
+func readPseudoFile(_ path: String, limitBytes: Int = 4096) -> [UInt8]? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var bytes = [UInt8](repeating: 0, count: limitBytes)
+    let count = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+    return count > 0 ? Array(bytes.prefix(count)) : nil
 }

@@ -5,8 +5,8 @@ import Darwin
 #endif
 
 /// The right to serve from a state directory, held by one process at a time: on SQLite every other owner of
-/// a push is taken for dead at start (DESIGN §3), so two processes on one directory would send everything
-/// twice.
+/// a push is taken for dead at start (docs/architecture.md), so two processes on one directory would send
+/// everything twice.
 ///
 /// The system gives it back when the process ends, however it ends.
 final class StateDirectory: Sendable {

@@ -8,18 +8,17 @@ import ZulipPush
 
 /// The admin listener's face: metrics, health, the state of the lanes.
 struct AdminDoor: Sendable {
-    /// What share of the outbox's bound an operator must hear of.
-    private static let fullPercent = 80
-
     let delivery: DeliveryService
     let store: OpenStore
     let nostr: NostrDoors
+    let watch: RelayWatch
     let metrics: PrometheusMetrics
     let alerts: AlertPort
     let trail: AttemptTrail
     let certificates: CertificateWatch
     let origins: OriginCount
-    let outboxRows: Int
+    let reloads: ReloadMemory
+    let process: ProcessFigures
     let startedAt: UnixTime
     let world: World
 
@@ -39,7 +38,7 @@ struct AdminDoor: Sendable {
             + ForgetDesk(instances: instances, configuration: configuration, registry: store.sealed).calls
         return AdminFace(
             listener.name, token: token, metrics: metrics, samples: samples, checks: checks,
-            status: { await status(instances) },
+            roles: roles(configuration), status: { await status(instances) },
             calls: calls, world: world)
     }
 
@@ -51,13 +50,14 @@ struct AdminDoor: Sendable {
         }
         let load = await load()
         var report = StatusReport(
-            version: NoteCode("0.1.0"), startedAt: startedAt, lanes: lanes, outboxRows: load?.rows ?? 0,
-            outboxBytes: load?.bytes ?? 0)
+            version: Sealbell.release, startedAt: startedAt, lanes: lanes, outboxRows: load?.rows,
+            outboxBytes: load?.bytes)
         // A store that fails has its alert; the page shows the rest.
         report.oldestAt = (try? await store.lookup.oldest())?.acceptedAt
         report.origins = await origins.count(instances)
         report.alerts = alerts.raised
         report.certificates = certificates.days().map { CertificateReport($0.listener, days: $0.days) }
+        report.reload = reloads.last
         return report
     }
 
@@ -68,16 +68,23 @@ struct AdminDoor: Sendable {
     }
 
     private func samples() async -> [MetricSample] {
-        let load = await load()
-        return [
-            MetricSample("sealbell_outbox_rows", value: Double(load?.rows ?? 0)),
-            MetricSample("sealbell_outbox_bytes", value: Double(load?.bytes ?? 0)),
-            MetricSample("sealbell_pushes_set_aside", value: Double(load?.aside ?? 0)),
+        [
             MetricSample(
                 "sealbell_clock_ahead_seconds", value: Double(delivery.clock.now.ahead.components.seconds)),
-            MetricSample("sealbell_settle_backlog", value: Double(delivery.settleBacklog)),
-            MetricSample("process_resident_memory_bytes", value: Double(ProcessMemory.resident()))
-        ] + laneSamples
+            MetricSample("sealbell_settle_backlog", value: Double(delivery.settleBacklog))
+        ] + owedSamples + process.samples + laneSamples
+    }
+
+    /// As the watch saw it last; none while the store does not say.
+    private var owedSamples: [MetricSample] {
+        guard let look = watch.look else { return [] }
+        let age = look.oldest.map { max(0, world.now().since($0).wholeMilliseconds) } ?? 0
+        return [
+            MetricSample("sealbell_outbox_rows", value: Double(look.load.rows)),
+            MetricSample("sealbell_outbox_bytes", value: Double(look.load.bytes)),
+            MetricSample("sealbell_outbox_oldest_seconds", value: Double(age) / 1_000),
+            MetricSample("sealbell_pushes_set_aside", value: Double(look.load.aside))
+        ]
     }
 
     /// What each lane's provider has counted. The only label is the lane's configured name.
@@ -90,40 +97,31 @@ struct AdminDoor: Sendable {
         }
     }
 
-    /// Ready: the store takes commits, and the outbox has room. A halted lane is an alert, not unreadiness,
-    /// for the other apps go on.
+    /// What every role but Marmot's stands on: the store takes commits, and the outbox has room. A halted
+    /// lane is an alert, not unreadiness, for the other apps go on.
     private var checks: [HealthCheck] {
         [
-            HealthCheck("store") { await load() != nil && delivery.storeFault == nil },
-            HealthCheck("outbox") {
-                guard let load = await load() else { return false }
-                return load.rows < outboxRows
-            },
-            // Without any inbox relay an instance hears nobody; it goes on trying.
-            HealthCheck("nostr") { await nostr.isListening() }
+            HealthCheck("store") { watch.isStoreWell },
+            HealthCheck("outbox") { watch.hasRoom }
         ]
     }
 
-    private func load() async -> OutboxLoad? {
-        do throws(StoreError) {
-            let load = try await store.sealed.load()
-            // A disk that is full or read-only can be read all the same.
-            if let fault = delivery.storeFault {
-                alerts.raise(.storeFailing(fault))
-            } else {
-                alerts.clear(Alert.storeFailing(.unavailable).subject)
+    /// Who listens at Nostr relays keeps nothing in the store, and hears nobody without any relay; it goes on
+    /// trying.
+    private func roles(_ configuration: RelayConfiguration) -> [RoleCheck] {
+        configuration.instances.map { instance in
+            switch instance.kind {
+            case .zulip: RoleCheck(instance.name, needsChecks: true)
+            case .marmot:
+                RoleCheck(instance.name, needsChecks: false) { await nostr.isListening(instance.name) }
             }
-            let percent = load.rows * 100 / max(outboxRows, 1)
-            if percent >= Self.fullPercent {
-                alerts.raise(.outboxFilling(percent: percent))
-            } else {
-                alerts.clear(Alert.outboxFilling(percent: percent).subject)
-            }
-            return load
-        } catch {
-            alerts.raise(.storeFailing(error.code))
-            return nil
         }
+    }
+
+    /// Asked of the store itself, for whoever looks wants to see what is now; `nil` when it does not say.
+    private func load() async -> OutboxLoad? {
+        // Why it does not has its alert.
+        try? await store.sealed.load()
     }
 }
 

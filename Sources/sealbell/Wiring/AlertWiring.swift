@@ -31,12 +31,15 @@ struct AlertWiring {
     }
 
     /// The delivery core's word to the alert port, and to the memory of answers.
-    static func observer(_ alerts: AlertPort, _ trail: AttemptTrail) -> DeliveryObserver {
+    static func observer(
+        _ alerts: AlertPort, _ trail: AttemptTrail, _ custody: CustodyTally, _ world: World
+    ) -> DeliveryObserver {
         var observer = DeliveryObserver(
             laneHalted: { lane, _, reason in alerts.raise(.laneHalted(lane, reason)) },
             laneResumed: { lane in alerts.clear(Alert.laneHalted(lane, .ok).subject) },
             laneUnanswered: { lane, reason in alerts.raise(.laneUnanswered(lane, reason)) },
             laneAnswered: { lane in alerts.clear(Alert.laneUnanswered(lane, .ok).subject) },
+            custodyEnds: { lane, count in custody.note(lane, count, at: world.instant()) },
             attempted: { trail.note($0) })
         observer.setAside = { count in
             let alert = Alert.pushesSetAside(count)

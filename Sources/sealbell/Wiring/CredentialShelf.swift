@@ -6,7 +6,7 @@ import NIOCore
 import PushModel
 
 /// Credentials read from their files: one for each APNs key and each service account, whatever number of
-/// lanes it stands behind (DESIGN §2.4).
+/// lanes it stands behind (docs/architecture.md).
 struct CredentialShelf {
     struct APNsEntry {
         let credential: APNsCredential

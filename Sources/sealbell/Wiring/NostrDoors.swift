@@ -48,6 +48,8 @@ final class NostrDoors: Service {
     private let web: any WebFetch
     private let state = Mutex(State())
     private let changed = Bell()
+    /// Who refuses our relay lists.
+    let refusals = ListRefusals()
 
     init(_ delivery: DeliveryService, web: any WebFetch, _ around: Relay.Surroundings) {
         self.delivery = Delivery(intake: delivery.volatileIntake, membership: delivery.membership)
@@ -134,6 +136,8 @@ final class NostrDoors: Service {
             return gone
         }
         for ingress in gone { ingress.stop() }
+        refusals.keep(
+            Set(plans.flatMap { plan in plan.plan.relays.compactMap { ListRefusals.place(plan.name, $0) } }))
         changed.ring()
     }
 
@@ -141,14 +145,22 @@ final class NostrDoors: Service {
         NostrIngress(
             name: plan.name, plan: plan.plan, client: plan.client, document: RelayInformation.fetch(web),
             membership: delivery.membership, group: around.group, limits: around.spans.nostr,
-            world: around.world, journal: around.journal, metrics: around.metrics, take: plan.post.take)
+            world: around.world, journal: refusals.watching(around.journal), metrics: around.metrics,
+            take: plan.post.take)
     }
 
-    /// Whether some relay of every instance has the subscription in force.
-    func isListening() async -> Bool {
-        let all = state.withLock { $0.entries.values.map(\.ingress) }
-        for ingress in all where await ingress.presence().listening == 0 { return false }
-        return true
+    /// Of each instance, how many relays have the subscription in force.
+    func presence() async -> [(name: ConfiguredName, listening: Int)] {
+        let all = state.withLock { $0.entries.mapValues(\.ingress) }
+        var found: [(name: ConfiguredName, listening: Int)] = []
+        for (name, ingress) in all { found.append((name, await ingress.presence().listening)) }
+        return found
+    }
+
+    /// Whether some relay of the instance has the subscription in force.
+    func isListening(_ name: ConfiguredName) async -> Bool {
+        guard let ingress = state.withLock({ $0.entries[name]?.ingress }) else { return false }
+        return await ingress.presence().listening > 0
     }
 
     // MARK: Running

@@ -5,7 +5,7 @@ import WireFormats
 import ZulipPush
 
 /// The operator's calls about origins, at the admin door: `GET /origins`, `POST /origins/invite`,
-/// `/origins/suspend`, `/origins/resume` and `/origins/quota` (DESIGN §5).
+/// `/origins/suspend`, `/origins/resume` and `/origins/quota` (docs/configuration.md).
 ///
 /// Bodies are JSON objects of `instance` and `host` or `id`, for a quota also `pushes_per_minute`; answers
 /// are JSON, and refusals one sentence.

@@ -31,6 +31,9 @@ final class Relay: Sendable {
     private let journal: Journal
     private let alerts: AlertPort
     private let certificates: CertificateWatch
+    private let watch: RelayWatch
+    /// What became of the last reload.
+    let reloads = ReloadMemory()
     private let makeWays: @Sendable (RelayConfiguration) throws(CommandFailure) -> AlertWays
 
     /// What is the same before and after a reload.
@@ -98,18 +101,21 @@ final class Relay: Sendable {
         self.alerts = alerts
         let certificates = CertificateWatch(alerts, around.world)
         self.certificates = certificates
-        let trail = AttemptTrail()
+        let (trail, custody) = (AttemptTrail(), CustodyTally())
         let delivery = DeliveryService(
             outbox: store.sealed, registry: store.sealed, plan: plan,
             limits: Self.limits(around.limits, configuration), world: around.world, journal: around.journal,
-            observer: AlertWiring.observer(alerts, trail))
+            observer: AlertWiring.observer(alerts, trail, custody, around.world))
         self.delivery = delivery
         let nostr = NostrDoors(delivery, web: web, around)
-        self.nostr = nostr
+        let watch = RelayWatch(
+            RelayWatch.Subjects(delivery: delivery, store: store, nostr: nostr, custody: custody), alerts,
+            configuration, limits: around.spans.watch, world: around.world)
+        (self.nostr, self.watch) = (nostr, watch)
         let admin = AdminDoor(
-            delivery: delivery, store: store, nostr: nostr, metrics: around.metrics, alerts: alerts,
-            trail: trail, certificates: certificates, origins: OriginCount(around.world),
-            outboxRows: configuration.limits.outboxRows, startedAt: around.world.now(),
+            delivery: delivery, store: store, nostr: nostr, watch: watch, metrics: around.metrics,
+            alerts: alerts, trail: trail, certificates: certificates, origins: OriginCount(around.world),
+            reloads: reloads, process: ProcessFigures(around.world), startedAt: around.world.now(),
             world: around.world)
         doors = { configuration in
             Doors(
@@ -201,6 +207,7 @@ final class Relay: Sendable {
         services.append(alerts)
         services.append(certificates)
         services.append(delivery)
+        services.append(watch)
         services.append(nostr)
         services += listeners
         return services
@@ -235,11 +242,15 @@ final class Relay: Sendable {
         nostr.adopt(plans)
         for exchange in exchanges { exchange() }
         alerts.adopt(ways)
+        watch.adopt(new)
         certificates.adopt(new)
         standing.withLock {
             $0 = Standing(configuration: new, shelf: shelf, publicKeys: Self.publicKeys(faces, plans))
         }
-        journal.note("configuration reloaded", [.count: plan.changes.count])
+        reloads.note(.done, at: world.now())
+        journal.note(
+            "configuration reloaded",
+            [.count: plan.changes.count, .configuration: ConfiguredText(new.file ?? "sandbox")])
     }
 
     /// Closes the store; after `run`.

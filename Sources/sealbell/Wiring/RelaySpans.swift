@@ -13,4 +13,6 @@ struct RelaySpans: Sendable {
     var nostrConnections = WebSocketLimits()
     /// How long an answer to a Zulip server waits for first attempts.
     var zulipReply = ZulipLimits.replyDeadline
+    /// How often an operator's alerts are looked at, and what is waited for first.
+    var watch = RelayWatch.Limits()
 }

@@ -4,7 +4,7 @@ import PushModel
 import Simulators
 
 /// The push services that stand beside `serve --sandbox`: simulators that judge as the real ones do, with a
-/// CA and credentials made on the spot (DESIGN §6).
+/// CA and credentials made on the spot (README.md).
 struct Sandbox: Sendable {
     let production: APNsSimulator
     let development: APNsSimulator

@@ -58,6 +58,8 @@ struct SealKeyDesk: Sendable {
         json.beginArray()
         for number in released { json.int(Int64(number)) }
         json.endArray()
+        json.key("sealing")
+        json.int(Int64(service.rotation.progress.sealing))
         json.endObject()
         return json.bytes
     }

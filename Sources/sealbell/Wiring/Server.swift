@@ -31,11 +31,11 @@ struct Server {
     }
 
     func serve(demo: Bool) async throws(CommandFailure) -> Ending {
-        for warning in configuration.warnings { shell.err("\(warning.path): \(warning.sentence)") }
+        for warning in configuration.warnings {
+            log.tell("configuration warning", "\(warning.path): \(warning.sentence)", level: .warning)
+        }
         if let short = DescriptorPlan(configuration, limit: openFiles).shortage {
-            shell.err("limits.connections: \(short)")
-            log.journal.note(
-                "fewer connections than configured", [.count: openFiles ?? 0], level: .warning)
+            log.tell("fewer connections than configured", "limits.connections: \(short)", level: .warning)
         }
         let sockets = try InheritedSockets(shell.facts).match(configuration.listeners)
         let directory = try Self.claim(configuration.state)
@@ -67,7 +67,13 @@ struct Server {
             apps: Self.apps(of: configuration), tokenFile: configuration.adminTokenFile)
         try Self.write(file, state: configuration.state)
         defer { file.remove(state: configuration.state) }
-        for (name, url) in urls.sorted(by: { $0.key < $1.key }) { shell.err("\(name): \(url)") }
+        for (name, url) in urls.sorted(by: { $0.key < $1.key }) {
+            log.tell(
+                "listening", "\(name): \(url)",
+                [(.listener, ConfiguredText(name)), (.url, ConfiguredText(url))])
+        }
+        let began = shell.world.instant()
+        log.journal.note("started", facts)
         var held: DemoService?
         if demo, let sandbox {
             let demo = try Demo(
@@ -79,7 +85,20 @@ struct Server {
         await relay.close()
         await sandbox?.stop()
         withExtendedLifetime(directory) {}
+        let span = began.duration(to: shell.world.instant())
+        log.journal.note(
+            "stopped", facts + [(.code, ending.logged), (.seconds, span.components.seconds)],
+            level: ending == .done ? .info : .error)
         return ending
+    }
+
+    /// What runs, on which store, by which configuration: in the first and the last line of a relay's log.
+    private var facts: [(LogKey, any LogSafe)] {
+        [
+            (.version, Sealbell.release), (.store, configuration.store.logged),
+            (.configuration, ConfiguredText(configuration.file ?? "sandbox")),
+            (.pid, Int(shell.facts.processID))
+        ]
     }
 
     private func run(
@@ -189,16 +208,24 @@ struct ReloadService: Service {
     private func reload() {
         do {
             let configuration = try shell.load(request)
+            guard log.tell(StartChecks(configuration, shell).files()) else {
+                return refuse(ErrorCode("file"))
+            }
             try relay.reload(adapt(configuration))
             log.change(configuration.log, shell.facts)
         } catch let error as ConfigurationError {
-            error.lines.forEach(shell.err)
-            log.journal.note("reload refused", [.code: ErrorCode(error)], level: .error)
+            log.tell(error)
+            refuse(ErrorCode(error))
         } catch let failure as CommandFailure {
-            failure.lines.forEach(shell.err)
-            log.journal.note("reload refused", [.code: ErrorCode("file")], level: .error)
+            for line in failure.lines { log.tell("configuration fault", line, level: .error) }
+            refuse(ErrorCode("file"))
         } catch {
-            log.journal.note("reload refused", [.code: ErrorCode("listener")], level: .error)
+            refuse(ErrorCode("listener"))
         }
+    }
+
+    private func refuse(_ code: ErrorCode) {
+        log.journal.note("reload refused", [.code: code], level: .error)
+        relay.reloads.note(.refused(code), at: shell.world.now())
     }
 }

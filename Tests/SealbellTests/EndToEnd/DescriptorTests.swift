@@ -19,7 +19,7 @@ struct DescriptorTests {
         let program = try Program(
             ["serve", "--sandbox", "--config", "sealbell.yaml", "--state", "state"], in: folder.path,
             before: before)
-        #expect(await program.says("public: http://"))
+        #expect(await program.says(#""event":"started""#))
         guard case .running(let file) = try RunFile.find(state: folder.path + "/state") else {
             throw FileFault.missing
         }

@@ -37,9 +37,9 @@ struct MarmotSender {
     }
 
     /// Waits until the server listens.
-    func ready(_ running: RunningRelay) async throws {
+    func ready(_ running: RunningRelay, _ instance: String = "marmot-main") async throws {
         try await asked(for: "a server that is ready") {
-            try await running.admin("/health/ready").status == 200
+            try await running.admin("/health/ready?instance=\(instance)").status == 200
         }
     }
 

@@ -95,7 +95,7 @@ struct MarmotProcessTests {
             try writeFile(
                 path + "/sealbell.yaml", Array(try configuration(stage, relay: relay).utf8), replacing: true)
             let program = try Program(["serve", "--config", "sealbell.yaml", "--state", "own"], in: path)
-            guard await program.says("admin: http://") else {
+            guard await program.says("\"event\":\"started\"") else {
                 Issue.record("the server does not start: \(program.text)")
                 return
             }

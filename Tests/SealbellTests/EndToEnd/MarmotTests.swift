@@ -137,7 +137,7 @@ struct MarmotTests {
         try await RelayStage.with(MarmotFloodTests.text(name)) { stage in
             try await stage.run { running in
                 let sender = try MarmotSender(running, name)
-                try await sender.ready(running)
+                try await sender.ready(running, name)
                 let (seed, later) = (try MarmotSender.apple(), try MarmotSender.apple())
                 let woken = stage.apns.subscribe(token: seed.token)
                 let connections = stage.sandbox.nostr.counters.connections

@@ -50,7 +50,7 @@ struct MemoryTests {
             let path = stage.folder.path
             try writeFile(path + "/sealbell.yaml", Array(try configuration(stage).utf8), replacing: true)
             let program = try Program(["serve", "--config", "sealbell.yaml", "--state", "own"], in: path)
-            guard await program.says("public: http://") else {
+            guard await program.says("\"event\":\"started\"") else {
                 Issue.record("the relay does not start: \(program.text)")
                 return
             }

@@ -39,7 +39,7 @@ struct ProcessTests {
         let folder = try folder()
         let program = try serve(folder)
         // Printed behind `run.json`, which is therefore there.
-        #expect(await program.says("public: http://"))
+        #expect(await program.says("\"event\":\"started\""))
         let file = try runFile(folder)
         #expect(file.pid == program.pid && file.publicKeys["zulip-main"]?.count == 1)
         let door = try #require(LocalCall(patient: file.urls["public"]))
@@ -59,7 +59,7 @@ struct ProcessTests {
         #expect(await program.status() == 0)
         #expect(try RunFile.find(state: folder.path + "/state") == .none)
         let third = try serve(folder)
-        #expect(await third.says("public: http://"))
+        #expect(await third.says("\"event\":\"started\""))
         // Once it answers, its signals are trapped.
         let again = try #require(LocalCall(patient: try runFile(folder).urls["public"]))
         #expect(try await again.ask("GET", "/api/v1/remotes/").status == 404)
@@ -71,7 +71,7 @@ struct ProcessTests {
     func reload() async throws {
         let folder = try folder()
         let program = try serve(folder)
-        #expect(await program.says("public: http://"))
+        #expect(await program.says("\"event\":\"started\""))
         let file = try runFile(folder)
         let door = try #require(LocalCall(patient: file.urls["public"]))
         func signUp(_ host: String) async throws -> Int {

@@ -1,6 +1,7 @@
 import AtRest
 import Foundation
 import PushModel
+import PushTesting
 import Simulators
 import Testing
 import WireFormats
@@ -39,6 +40,30 @@ struct RotateStorageTests {
             try await stage.run { relay in try await relay.drained() }
             let opened = try stage.apns.deliveries().map { try #require(phone).open($0) }
             #expect(opened.count == 2)
+        }
+    }
+
+    @Test("What --drop-old says it took out of a file is what it took out of that file")
+    func dropsFromACopy() async throws {
+        try await RelayStage.with { stage in
+            let path = try stage.configuration().store.keysFile
+            let copy = path + ".copy"
+            try await stage.run { relay in
+                let person = try Operator(relay)
+                #expect(await person.run("keys", "rotate-storage", "--file", path).status == .done)
+                try FileManager.default.copyItem(atPath: path, toPath: copy)
+                let first = await person.run("keys", "rotate-storage", "--drop-old", "--file", path)
+                #expect(first.out == ["Dropped seal key 1 from \(path)."])
+                try await asked(for: "a relay that holds the new key alone") {
+                    let status = try JSONValue.parse(try await relay.admin(SealKeyDesk.path).body)
+                    return status["held"]?.array?.count == 1
+                }
+                let second = await person.run("keys", "rotate-storage", "--drop-old", "--file", copy)
+                #expect(second.out == ["Dropped seal key 1 from \(copy)."], "\(second.err)")
+                #expect(try KeyFile.read(copy).seal.map(\.number) == [2])
+                let third = await person.run("keys", "rotate-storage", "--drop-old", "--file", copy)
+                #expect(third.status == .done && third.out == ["There was no older key in \(copy)."])
+            }
         }
     }
 

@@ -72,6 +72,55 @@ struct StoreDoctorTests {
         }
     }
 
+    @Test(
+        "A store that was copied elsewhere, or is half of a copy, is a fault; what it owes is not told"
+    )
+    func barred() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in _ = try await relay.server() }
+            let configuration = try stage.configuration()
+            for (name, code) in [
+                (StoreSetting.copiedTo, StoreError.Code.moved), (StoreSetting.filledFrom, .unfinished)
+            ] {
+                func set(_ value: [UInt8]?) async throws {
+                    let held = try await StorePlace(configuration.store.engine).hold(makes: false, .live)
+                    try await held.store.put(setting: name, to: value)
+                    await held.close()
+                }
+                try await set([1])
+                let seen = findings(configuration)
+                let faults = seen.filter { $0.verdict == .fault }
+                #expect(faults.map(\.sentence) == [StoreError(code).sentence])
+                #expect(!seen.contains { $0.subject == "outbox" } && Findings(seen).status == .failed)
+                try await set(nil)
+                #expect(findings(configuration).allSatisfy { $0.verdict == .good })
+            }
+        }
+    }
+
+    @Test("A sample that holds the whole store says so, and counts nothing twice")
+    func sample() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let server = try await relay.server()
+                for _ in 0..<40 { _ = try await relay.phone(.apns, of: server) }
+            }
+            let out = Lines()
+            let shell = Shell(facts: facts(), world: .live, out: { out.add($0) }, err: { out.add($0) })
+            let keys = try stage.configuration().store.keysFile
+            func check(_ more: String...) async throws -> String {
+                let line = ["store", "check", "sqlite:" + (try database(stage)), "--keys", keys] + more
+                let before = out.all.count
+                #expect(await Sealbell.run(line, shell) == .done)
+                return try #require(out.all[before...].first { $0.contains("records and") })
+            }
+            let sampled = try await check()
+            #expect(sampled.contains("All ") && sampled.contains(" open."), "\(sampled)")
+            let whole = try await check("--all")
+            #expect(sampled == whole)
+        }
+    }
+
     @Test("Keys of another store, a damaged file and a file of something else are faults that end with 1")
     func faults() async throws {
         try await RelayStage.with { stage in

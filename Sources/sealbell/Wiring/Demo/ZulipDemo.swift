@@ -86,12 +86,13 @@ struct ZulipDemo {
             throw Fault(
                 words: "nothing reached the push service within \(Self.patience.wholeMilliseconds / 1000) s")
         }
-        return try look(phone, notification, delivery, device)
+        return try look(phone, notification, delivery, device, realm: realm, of: name)
     }
 
     /// What each of them held in its hands.
     private func look(
-        _ phone: Phone, _ notification: ZulipNotification, _ delivery: Delivery, _ device: ZulipDevice
+        _ phone: Phone, _ notification: ZulipNotification, _ delivery: Delivery, _ device: ZulipDevice,
+        realm: String, of host: String
     ) throws -> DemoReport {
         let json = try JSONValue.parse(delivery.body)
         let content = phone.kind == .apns ? json : json["message"]?["data"] ?? json
@@ -105,6 +106,8 @@ struct ZulipDemo {
             phone.name,
             [
                 .init("origin", .plaintext, "“\(Self.text)”"),
+                .init("relay", .address, "device token \(phone.token.prefix(8))…, push key id \(keyID)"),
+                .init("relay", .address, "realm \(realm.prefix(8))… of \(host)"),
                 .init("relay", .ciphertext, ciphertext),
                 .init(service, .ciphertext, ciphertext),
                 .init(service, .address, "device token \(phone.token.prefix(8))…"),

@@ -16,8 +16,12 @@ struct StoreLook {
 
     private var records = 0
     private var pushes = 0
+    /// Records that a sample has met: places may lie close together, and each is counted once. At most
+    /// `places` × `rowsPerPlace`.
+    private var met: Set<Digest16> = []
     private(set) var faults: [(place: String, sentence: String)] = []
     private var untold = 0
+    /// Rows may be left that were not looked at.
     private var isSample = false
 
     init(rows: any StoredRows, check: RowCheck, keyFile: String) {
@@ -41,14 +45,23 @@ struct StoreLook {
     }
 
     mutating func sample(_ world: World) async throws(StoreError) {
-        isSample = true
-        // From the beginning too, so that a small store is looked at as a whole.
-        var place: Digest16?
-        for _ in 0..<Self.places {
-            for record in try await page(after: place, limit: Self.rowsPerPlace) { look(at: record) }
-            place = Digest16(high: world.random(), low: world.random())
+        // From the beginning first: what fits into a sample as a whole is looked at as a whole.
+        let most = Self.places * Self.rowsPerPlace
+        let first = try await page(after: nil, limit: most)
+        let isAllRecords = first.count < most
+        for record in isAllRecords ? first : Array(first.prefix(Self.rowsPerPlace)) { lookOnce(at: record) }
+        if !isAllRecords {
+            for _ in 1..<Self.places {
+                let place = Digest16(high: world.random(), low: world.random())
+                for record in try await page(after: place, limit: Self.rowsPerPlace) { lookOnce(at: record) }
+            }
         }
-        _ = try await pushes(after: [], limit: Self.places * Self.rowsPerPlace)
+        let rest = try await pushes(after: [], limit: most)
+        isSample = !isAllRecords || rest != nil
+    }
+
+    private mutating func lookOnce(at record: StoredRecord) {
+        if met.insert(record.key).inserted { look(at: record) }
     }
 
     // MARK: reading on over what cannot be read

@@ -1,0 +1,47 @@
+import Delivery
+import PushModel
+
+/// Which push services no connection comes about to, whether or not there is something to send. A value:
+/// looks in, lanes out.
+struct LaneContacts: Sendable {
+    /// Names of what every provider counts of its connections.
+    private static let open = "sealbell_push_connections"
+    private static let failed = "sealbell_push_connections_failed_total"
+
+    private struct Contact: Sendable {
+        /// How many connections had failed when one was open last.
+        var failed: Int
+        /// Since when more have, and none is open.
+        var since: ContinuousClock.Instant?
+    }
+
+    /// As many as the configuration has lanes.
+    private var contacts: [LaneName: Contact] = [:]
+
+    /// - Returns: lanes without a connection for that span, during which some failed. One that nobody has
+    ///   wanted, or that the service has ended, is no failure.
+    mutating func look(
+        _ lanes: [LaneSnapshot], after span: Duration, at now: ContinuousClock.Instant
+    ) -> [LaneName] {
+        var seen: [LaneName: Contact] = [:]
+        for lane in lanes {
+            guard let open = lane.figure(Self.open), let failed = lane.figure(Self.failed) else { continue }
+            var contact = contacts[lane.lane] ?? Contact(failed: 0)
+            // A lane that a reload has put in the place of another counts anew.
+            if open > 0 || failed < contact.failed { contact = Contact(failed: failed) }
+            if failed > contact.failed { contact.since = contact.since ?? now }
+            seen[lane.lane] = contact
+        }
+        contacts = seen
+        return seen.compactMap { name, contact in
+            contact.since.map { now - $0 >= span } ?? false ? name : nil
+        }
+    }
+}
+
+extension LaneSnapshot {
+    /// One of the provider's counts; `nil` when it has none of that name.
+    fileprivate func figure(_ name: String) -> Int? {
+        figures.first { "\($0.name)" == name }?.value
+    }
+}

@@ -1,0 +1,26 @@
+import AdminIngress
+import PushModel
+import Synchronization
+
+/// What became of the last reload: for whoever wonders which configuration is in force.
+final class ReloadMemory: Sendable {
+    enum Outcome: Sendable {
+        case done
+        /// The configuration of before stays in force.
+        case refused(ErrorCode)
+    }
+
+    private let held = Mutex<ReloadReport?>(nil)
+
+    /// `nil` when there was none since the start.
+    var last: ReloadReport? { held.withLock(\.self) }
+
+    func note(_ outcome: Outcome, at now: UnixTime) {
+        let report =
+            switch outcome {
+            case .done: ReloadReport(at: now, refusal: nil)
+            case .refused(let code): ReloadReport(at: now, refusal: code.logText)
+            }
+        held.withLock { $0 = report }
+    }
+}

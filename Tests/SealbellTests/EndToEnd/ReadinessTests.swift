@@ -1,0 +1,74 @@
+import MarmotPush
+import PushModel
+import PushTesting
+import Simulators
+import Testing
+import WireFormats
+
+@testable import sealbell
+
+@Suite("Whether a relay is ready, role by role", .timeLimit(.minutes(30)))
+struct ReadinessTests {
+    private func health(
+        _ relay: RunningRelay, _ instance: String? = nil
+    ) async throws -> (status: Int, json: JSONValue?) {
+        let answer = try await relay.admin("/health/ready" + (instance.map { "?instance=\($0)" } ?? ""))
+        // A refusal is a sentence.
+        return (answer.status, try? JSONValue.parse(answer.body))
+    }
+
+    @Test("Nostr relays that are out leave Zulip ready, and their return makes Marmot ready too")
+    func nostrOut() async throws {
+        try await RelayStage.with(MarmotTests.text()) { stage in
+            stage.sandbox.nostr.turn { $0.refusesRequests = .error }
+            try await stage.run { relay in
+                try await asked(for: "a relay that is ready") { try await health(relay).status == 200 }
+                let seen = try await health(relay)
+                #expect(seen.json?["ready"]?.bool == true && seen.json?["checks"]?["store"]?.bool == true)
+                #expect(seen.json?["roles"]?["zulip-main"]?.bool == true)
+                #expect(seen.json?["roles"]?["marmot-main"]?.bool == false)
+                #expect(try await health(relay, "zulip-main").status == 200)
+                #expect(try await health(relay, "marmot-main").status == 503)
+                #expect(try await health(relay, "nobody").status == 404)
+                stage.sandbox.nostr.turn { $0.refusesRequests = nil }
+                stage.sandbox.nostr.killConnections()
+                try await asked(for: "a Marmot instance that is ready") {
+                    try await health(relay, "marmot-main").status == 200
+                }
+            }
+        }
+    }
+
+    @Test("A store that fails takes Zulip's readiness, and leaves Marmot its own")
+    func storeOut() async throws {
+        let fault = FailingEngine.Fault()
+        try await RelayStage.with(MarmotTests.text()) { stage in
+            try await stage.run(engine: { FailingEngine($0, fault) }) { relay in
+                try await asked(for: "a Marmot instance that is ready") {
+                    try await health(relay, "marmot-main").status == 200
+                }
+                fault.set(.unavailable)
+                try await asked(for: "a relay that is not ready") { try await health(relay).status == 503 }
+                #expect(try await health(relay, "zulip-main").status == 503)
+                #expect(try await health(relay, "marmot-main").status == 200)
+                fault.set(nil)
+                try await asked(for: "a relay that is ready") { try await health(relay).status == 200 }
+            }
+        }
+    }
+
+    @Test("A relay whose every role is out is not ready")
+    func alone() async throws {
+        let text = MarmotTests.text().split(separator: "\n", omittingEmptySubsequences: false)
+            .filter { !$0.contains("zulip-main") }.joined(separator: "\n")
+        try await RelayStage.with(text) { stage in
+            stage.sandbox.nostr.turn { $0.refusesRequests = .error }
+            try await stage.run { relay in
+                try await asked(for: "a store that is well") {
+                    try await health(relay).json?["checks"]?["store"]?.bool == true
+                }
+                #expect(try await health(relay).status == 503)
+            }
+        }
+    }
+}
