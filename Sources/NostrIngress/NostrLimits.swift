@@ -7,9 +7,9 @@ package struct NostrLimits: Sendable {
     /// Inbox relays of one instance: each costs a connection, and two or three are what clients publish to.
     package static let relays = 16
 
-    /// Bytes of events that wait for a worker, of all relays of an instance. Each relay may fill an equal share
-    /// of it: then its socket is not read, it waits, and nobody else does. What is not read in time some
-    /// relays drop (nostr-sdk's does), so a share holds what comes in a burst of seconds.
+    /// Bytes of events that wait for a worker, of all relays of an instance. Each relay may fill an equal
+    /// share of it: then its socket is not read, it waits, and nobody else does. What is not read in time
+    /// some relays drop (nostr-sdk's does), so a share holds what comes in a burst of seconds.
     package var queuedBytes = 32 << 20
     /// The least share: eight events of the largest size.
     package var leastShare = 2 << 20
@@ -68,8 +68,8 @@ package struct NostrLimits: Sendable {
     /// Messages of one connection that nobody asked for, before it is ended.
     package var strays = 1_000
     /// Whether a trigger comes through a relay is tested so long after the start, by when the subscriptions
-    /// stand, and then once in so long: a relay that hands nothing out is known within the hour, and 24 events
-    /// a day burden none.
+    /// stand, and then once in so long: a relay that hands nothing out is known within the hour, and 24
+    /// events a day burden none.
     package var firstSelfTest = Duration.seconds(60)
     package var selfTestEvery = Duration.seconds(3_600)
     /// How long a test may take to be published, and as long to come back.

@@ -292,7 +292,7 @@ struct ZulipFaceTests {
         // Not by the key of before, nor by another, which are a stranger's; and not for ever.
         #expect(await bench.post(.signUp, form + [("zulip_org_key", Self.key)]).status == 429)
         var statuses: [Int] = []
-        for _ in 0...ZulipFace.signUpsPerMinute {
+        for _ in 0...ZulipFace.changesPerMinute {
             statuses.append(await bench.post(.signUp, form + [("zulip_org_key", later)]).status)
         }
         #expect(statuses.first == 200 && statuses.last == 429)

@@ -76,6 +76,7 @@ final class SelfTest: Sendable {
         let author = Secp256k1KeyPair.generate(world)
         let format = TokenFormat.pushV1
         let junk = Secret(world.randomBytes(format.tokenBytes ?? 0))
+        // One token of the right size: it fits.
         guard let content = try? TriggerContent(format, [junk]).serialized() else { return nil }
         let rumor = NostrEvent.rumor(
             kind: NostrKind.trigger, createdAt: world.now().seconds, tags: format.triggerTags,

@@ -25,7 +25,8 @@ extension ConfigurationReader {
             mode: cursor.choice("mode", default: MarmotInstanceConfiguration.Mode.silent),
             backlog: cursor.choice("backlog", default: NostrBacklog.live),
             wakePause: cursor.number(
-                "wake_pause", in: 0...Self.longestSpan, default: Int(MarmotLimits.devicePause.components.seconds)),
+                "wake_pause", in: 0...Self.longestSpan,
+                default: Int(MarmotLimits.devicePause.components.seconds)),
             contentMemory: cursor.number(
                 "content_memory", in: 0...Self.longestSpan,
                 default: Int(MarmotLimits.contentReplaySpan.components.seconds)),

@@ -98,9 +98,8 @@ final class Relay: Sendable {
         let alerts = AlertPort(
             ways: try Self.ways(configuration, around), journal: around.journal, metrics: around.metrics,
             world: around.world)
-        self.alerts = alerts
         let certificates = CertificateWatch(alerts, around.world)
-        self.certificates = certificates
+        (self.alerts, self.certificates) = (alerts, certificates)
         let (trail, custody) = (AttemptTrail(), CustodyTally())
         let delivery = DeliveryService(
             outbox: store.sealed, registry: store.sealed, plan: plan,
@@ -108,9 +107,9 @@ final class Relay: Sendable {
             observer: AlertWiring.observer(alerts, trail, custody, around.world))
         self.delivery = delivery
         let nostr = NostrDoors(delivery, web: web, around)
+        let subjects = RelayWatch.Subjects(delivery: delivery, store: store, nostr: nostr, custody: custody)
         let watch = RelayWatch(
-            RelayWatch.Subjects(delivery: delivery, store: store, nostr: nostr, custody: custody), alerts,
-            configuration, limits: around.spans.watch, world: around.world)
+            subjects, alerts, configuration, limits: around.spans.watch, world: around.world)
         (self.nostr, self.watch) = (nostr, watch)
         let admin = AdminDoor(
             delivery: delivery, store: store, nostr: nostr, watch: watch, metrics: around.metrics,
@@ -130,8 +129,8 @@ final class Relay: Sendable {
         listeners = try doors.listeners(faces, on: around.sockets)
         let plans = try nostr.plans(configuration)
         nostr.adopt(plans)
-        standing = Mutex(
-            Standing(configuration: configuration, shelf: shelf, publicKeys: Self.publicKeys(faces, plans)))
+        let publicKeys = Self.publicKeys(faces, plans)
+        standing = Mutex(Standing(configuration: configuration, shelf: shelf, publicKeys: publicKeys))
         certificates.adopt(configuration)
         if !configuration.isSandbox, configuration.isKeyBesideStore { alerts.raise(.keyBesideDatabase) }
     }

@@ -31,12 +31,7 @@ struct Server {
     }
 
     func serve(demo: Bool) async throws(CommandFailure) -> Ending {
-        for warning in configuration.warnings {
-            log.tell("configuration warning", "\(warning.path): \(warning.sentence)", level: .warning)
-        }
-        if let short = DescriptorPlan(configuration, limit: openFiles).shortage {
-            log.tell("fewer connections than configured", "limits.connections: \(short)", level: .warning)
-        }
+        warn()
         let sockets = try InheritedSockets(shell.facts).match(configuration.listeners)
         let directory = try Self.claim(configuration.state)
         let group = MultiThreadedEventLoopGroup.singleton
@@ -90,6 +85,15 @@ struct Server {
             "stopped", facts + [(.code, ending.logged), (.seconds, span.components.seconds)],
             level: ending == .done ? .info : .error)
         return ending
+    }
+
+    private func warn() {
+        for warning in configuration.warnings {
+            log.tell("configuration warning", "\(warning.path): \(warning.sentence)", level: .warning)
+        }
+        if let short = DescriptorPlan(configuration, limit: openFiles).shortage {
+            log.tell("fewer connections than configured", "limits.connections: \(short)", level: .warning)
+        }
     }
 
     /// What runs, on which store, by which configuration: in the first and the last line of a relay's log.

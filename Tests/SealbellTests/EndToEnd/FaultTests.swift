@@ -153,7 +153,9 @@ struct FaultTests {
             try await stage.run(spans: Self.answersSoon) { relay in
                 let server = try await relay.server()
                 var phones: [TestPhone] = []
-                for _ in 0..<5 { phones.append(try await relay.phone(.apns, of: server)) }
+                // Two: each is tried again while the next is on its way, and a service that leaves many tries
+                // unanswered is asked once a minute.
+                for _ in 0..<2 { phones.append(try await relay.phone(.apns, of: server)) }
                 let arrivals = stage.apns.subscribe(token: "")
                 for phone in phones {
                     // One at a time: Apple allows one stream until a first good answer.
@@ -166,7 +168,7 @@ struct FaultTests {
                     stage.apns.killConnections()
                     #expect(try await answer.status == 200)
                 }
-                #expect(try await relay.owed() == 5)
+                #expect(try await relay.owed() == 2)
             }
             stage.apns.turnConnections { $0.faults = [] }
             let stream = stage.apns.subscribe(token: "")
