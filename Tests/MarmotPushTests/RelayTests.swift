@@ -542,11 +542,26 @@ struct RelayWakeTests {
         ], [MarmotBacklog.liveOnly, .grace(MarmotLimits.backlogGrace)])
     func missed(_ row: (away: Int, age: Int64, isTaken: Bool), backlog: MarmotBacklog) async throws {
         try await stage({ $0.backlog = backlog }) { bench, sender, _ in
+            bench.clock.advance(by: .seconds(10_000))
             let chunk = try sender.chunk(sender.device(.fcm, 1), .pushV1)
             let wrap = try sender.wrapped(.pushV1, [chunk], createdAt: bench.clock.now.seconds - row.age)
             let result = await bench.receive(wrap, arrival: .missed(.seconds(row.away)))
             #expect(result.refusal == (row.isTaken ? nil : .tooOld))
             #expect(result.count == (row.isTaken ? 1 : 0))
+        }
+    }
+
+    @Test("What came before this memory began is left alone: another process may have woken by it")
+    func missedBefore() async throws {
+        try await stage { bench, sender, _ in
+            let began = bench.clock.now.seconds
+            bench.clock.advance(by: .seconds(60))
+            for (at, isTaken) in [(began - 1, false), (began, true), (began + 59, true)] {
+                let chunk = try sender.chunk(sender.device(.fcm, Int(at - began) + 5), .pushV1)
+                let wrap = try sender.wrapped(.pushV1, [chunk], createdAt: at)
+                let result = await bench.receive(wrap, arrival: .missed(.seconds(20)))
+                #expect(result.refusal == (isTaken ? nil : .tooOld))
+            }
         }
     }
 

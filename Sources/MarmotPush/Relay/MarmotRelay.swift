@@ -124,8 +124,11 @@ package final class MarmotRelay: RelayRole {
         case (.live, _): return
         case (.stored, .liveOnly): throw MarmotError(.tooOld)
         case (.stored, .grace(let grace)): span = grace
-        // What a server that listens would have heard counts as if it had, be it a little late.
-        case (.missed(let away), _): span = MarmotLimits.backlogGrace + min(away, MarmotLimits.absence)
+        // What a server that listens would have heard counts as if it had, be it a little late. What came
+        // before this memory began may have woken somebody by a process that has ended.
+        case (.missed(let away), _):
+            let remembered = shelf.start.duration(to: world.instant())
+            span = min(MarmotLimits.backlogGrace + min(away, MarmotLimits.absence), remembered)
         }
         let age = world.now().seconds - trigger.createdAt
         guard age <= span.components.seconds, age >= -MarmotLimits.clockSkew.components.seconds else {
