@@ -11,36 +11,56 @@ import Testing
 @Suite("Sockets that a service manager hands over")
 struct InheritedSocketsTests {
     /// Sockets on descriptors in a row, as they are handed over; closed at the end.
+    ///
+    /// The kernel chooses the row among descriptors that are free: tests run beside each other, and a number
+    /// chosen here could be another's.
     private final class Row {
-        let first: CInt
-        let count: CInt
-        var ports: [Int] = []
+        private(set) var descriptors: [CInt] = []
+        private(set) var ports: [Int] = []
+        var first: CInt { descriptors[0] }
 
         /// - Parameter listening: which of them listen.
         init(_ listening: [Bool]) throws {
-            // High up, where nobody else opens any meanwhile.
-            let base = 800 + CInt(getpid() % 100)
-            (first, count) = (base, CInt(listening.count))
-            for (index, listens) in listening.enumerated() {
-                let made = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
-                var name = sockaddr_in()
-                name.sin_family = sa_family_t(AF_INET)
-                name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-                var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-                let isBound = withUnsafeMutablePointer(to: &name) { pointer in
-                    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                        bind(made, $0, length) == 0 && getsockname(made, $0, &length) == 0
-                    }
+            var made: [CInt] = []
+            defer { for descriptor in made { close(descriptor) } }
+            for listens in listening {
+                let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+                try #require(descriptor >= 0)
+                made.append(descriptor)
+                ports.append(try Self.bindToLoopback(descriptor))
+                if listens { try #require(listen(descriptor, 5) == 0) }
+            }
+            // Another's descriptor may fall between two of ours: then further up.
+            var lowest: CInt = 400
+            while descriptors.count < made.count {
+                let copy = fcntl(made[descriptors.count], F_DUPFD, lowest)
+                try #require(copy >= 0, "no \(made.count) descriptors in a row are free")
+                if let last = descriptors.last, copy != last + 1 {
+                    for descriptor in descriptors { close(descriptor) }
+                    close(copy)
+                    descriptors = []
+                } else {
+                    descriptors.append(copy)
                 }
-                try #require(isBound)
-                if listens { try #require(listen(made, 5) == 0) }
-                try #require(dup2(made, base + CInt(index)) >= 0)
-                close(made)
-                ports.append(Int(UInt16(bigEndian: name.sin_port)))
+                lowest = copy + 1
             }
         }
 
-        deinit { for index in 0..<count { close(first + index) } }
+        deinit { for descriptor in descriptors { close(descriptor) } }
+
+        private static func bindToLoopback(_ descriptor: CInt) throws -> Int {
+            var name = sockaddr_in()
+            name.sin_family = sa_family_t(AF_INET)
+            name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let isBound = withUnsafeMutablePointer(to: &name) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0
+                }
+            }
+            try #require(isBound)
+            return Int(UInt16(bigEndian: name.sin_port))
+        }
     }
 
     private func facts(_ environment: [String: String]) -> ProcessFacts {
@@ -88,6 +108,9 @@ struct InheritedSocketsTests {
         let row = try Row([true, false])
         let environment = ["LISTEN_PID": "4711", "LISTEN_FDS": "2"]
         #expect(throws: CommandFailure.self) { try InheritedSockets(facts(environment), from: row.first) }
-        #expect(throws: CommandFailure.self) { try InheritedSockets(facts(environment), from: 700) }
+        let file = open("/dev/null", O_RDONLY)
+        try #require(file >= 0)
+        defer { close(file) }
+        #expect(throws: CommandFailure.self) { try InheritedSockets(facts(environment), from: file) }
     }
 }
