@@ -75,6 +75,16 @@ struct HostNameTests {
         #expect(taken == 1)
     }
 
+    @Test("A holder whose record a newer version wrote has its name still", arguments: closed)
+    func unreadable(_ admission: ZulipAdmission) async throws {
+        let bench = try await RelayBench(now: Self.now, admission: admission)
+        _ = try await servers(bench).invite("chat.example.org")
+        #expect(await bench.signUp(Self.ids[0], host: "chat.example.org").status == 200)
+        try await bench.makeUnreadable(Self.ids[0])
+        _ = try await servers(bench).invite("chat.example.org")
+        #expect(await bench.signUp(Self.ids[1], host: "chat.example.org:8443").status == 400)
+    }
+
     @Test("Under an open policy each port may have a server, up to a bound")
     func open() async throws {
         let bench = try await RelayBench(now: Self.now)

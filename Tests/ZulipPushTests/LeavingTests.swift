@@ -83,6 +83,19 @@ struct LeavingTests {
         #expect(await bench.signUp(third, host: "chat.example.org").json["created"]?.bool == true)
     }
 
+    @Test("Of a server whose record a newer version wrote nothing is removed")
+    func unreadable() async throws {
+        let bench = try await RelayBench(now: Self.now)
+        _ = try await bench.register("ab12", timestamp: Self.now.seconds)
+        // That version let it come back, while the note of its leaving still stands.
+        #expect(await deactivate(bench) == 200)
+        try await bench.makeUnreadable(RelayBench.server)
+        bench.relay.advance(by: .seconds(60))
+        // Ends: each round removes what it counts.
+        while try await servers(bench).sweep() > 0 {}
+        #expect(try await bench.relay.deviceRevisions().count == 1)
+    }
+
     @Test("Realms and devices of a server that has gone are removed a page at a time, and nobody else's")
     func swept() async throws {
         let bench = try await RelayBench(now: Self.now)

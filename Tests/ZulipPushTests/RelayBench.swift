@@ -40,6 +40,13 @@ struct RelayBench: Sendable {
             [("zulip_org_id", id), ("zulip_org_key", Self.key), ("hostname", host), ("contact_email", mail)])
     }
 
+    /// What a newer version may have written of a server: a record whose format nobody here knows.
+    func makeUnreadable(_ server: String) async throws {
+        let key = relay.keys.server(try #require(UUIDText(server)))
+        let record = Record(key: key, touchedAt: now, body: Secret([255]))
+        try #require(try await relay.store.apply([.put(record, if: .any)]) == .committed)
+    }
+
     func reportRealm(_ realm: String, by server: String) async -> TestAnswer {
         await reportRealms([realm], by: server)
     }

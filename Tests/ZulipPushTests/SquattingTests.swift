@@ -52,6 +52,15 @@ struct SquattingTests {
         #expect(answer.json["msg"]?.string == "Duplicate registration detected.")
     }
 
+    @Test("A holder whose record a newer version wrote is a holder: its realm is not free")
+    func unreadable() async throws {
+        let bench = try await RelayBench(now: Self.now)
+        #expect(await bench.signUp(Self.victim, host: "b.example.org").status == 200)
+        try await bench.makeUnreadable(RelayBench.server)
+        let answer = await bench.reportRealms([RelayBench.realm, Self.own[0]], by: Self.victim)
+        #expect(canPush(answer) == [RelayBench.realm: false, Self.own[0]: true])
+    }
+
     @Test("Realms of a suspended server are free; the others of its realms and devices stay its own")
     func suspended() async throws {
         let bench = try await RelayBench(now: Self.now)

@@ -44,38 +44,32 @@ extension ZulipRelay {
         if realms.foreign.isEmpty { return }
         let holders = Array(Set(realms.foreign.map(\.realm.server)))
         // One that is not known at all was forgotten by whoever runs this relay.
-        let active = Set(
-            zip(holders, try await find(holders.map { keys.server($0) })).compactMap { holder, record in
-                record.flatMap { ZulipServer(body: $0.body) }?.standing == .active ? holder : nil
-            })
-        realms.free { !active.contains($0) }
+        let found = try await find(holders.map { keys.server($0) })
+        let standing = zip(holders, found).filter { _, record in
+            // One that a newer version wrote is somebody's.
+            record.map { ZulipServer(body: $0.body)?.standing ?? .active } == .active
+        }
+        let held = Set(standing.map(\.0))
+        realms.free { !held.contains($0) }
     }
 
     /// What the server has and has not reported now: it is marked, and where it has no devices it goes.
     private func leaveOut(
         _ reported: Set<UUIDText>, _ realms: inout ReportedRealms
     ) async throws(ZulipError) {
-        var unreported: [(realm: ZulipRealm, revision: UInt64)] = []
-        var after: UInt64 = 0
-        // Ends: the revisions rise, and a server's realms are bounded.
-        while true {
-            let records = try await page(.owner(keys.server(realms.server)), after, Self.realmPage)
-            for record in records where record.key.space == keys.realmSpace {
-                guard let realm = ZulipRealm(body: record.body) else { continue }
-                realms.count += 1
-                if !reported.contains(realm.id) { unreported.append((realm, record.revision)) }
-            }
-            // A page may be short before the end, for a row that does not open is left out.
-            guard let last = records.last else { break }
-            after = last.revision
+        let known: [KnownRealm]
+        do throws(StoreError) { known = try await registry.realms(of: realms.server, keys) } catch {
+            throw ZulipError(.overloaded)
         }
+        realms.count += known.count
+        let unreported = known.filter { !reported.contains($0.realm.id) }
         let looked = try await withoutDevices(unreported.map(\.realm))
-        for (realm, revision) in unreported {
-            if looked.contains(realm.id) {
-                realms.gone.append((realm, revision))
+        for one in unreported {
+            if looked.contains(one.realm.id) {
+                realms.gone.append(one)
                 realms.count -= 1
-            } else if !realm.isLocallyDeleted {
-                realms.left.append((realm, revision))
+            } else if !one.realm.isLocallyDeleted {
+                realms.left.append(one)
             }
         }
     }
@@ -122,25 +116,25 @@ extension ZulipRelay {
             // Anew, so that a sweep which has just found nothing more leaves it.
             groups.append([.put(leaving(holder, now), if: .any)])
         }
-        for (realm, revision) in realms.gone {
-            groups.append([.delete(keys.realm(realm.id), if: .revision(revision))])
+        for gone in realms.gone {
+            groups.append([.delete(keys.realm(gone.realm.id), if: .revision(gone.revision))])
         }
         for id in realms.new {
             let realm = ZulipRealm(id: id, server: server, isLocallyDeleted: false)
             groups.append([.put(realm.record(keys, now: now), if: .absent)])
         }
-        for (old, revision) in realms.taken {
-            let new = ZulipRealm(id: old.id, server: server, isLocallyDeleted: false)
+        for old in realms.taken {
+            let new = ZulipRealm(id: old.realm.id, server: server, isLocallyDeleted: false)
             groups.append([
-                .put(new.record(keys, now: now), if: .revision(revision)),
-                .put(old.vacancy(keys, now: now), if: .any)
+                .put(new.record(keys, now: now), if: .revision(old.revision)),
+                .put(old.realm.vacancy(keys, now: now), if: .any)
             ])
         }
         for (isDeleted, marked) in [(false, realms.back), (true, realms.left)] {
-            for (realm, revision) in marked {
-                var realm = realm
+            for one in marked {
+                var realm = one.realm
                 realm.isLocallyDeleted = isDeleted
-                groups.append([.put(realm.record(keys, now: now), if: .revision(revision))])
+                groups.append([.put(realm.record(keys, now: now), if: .revision(one.revision))])
             }
         }
         return groups.inPages(of: Self.changesPerPage)
@@ -148,27 +142,24 @@ extension ZulipRelay {
 
     /// A few milliseconds of the writer.
     private static let changesPerPage = 128
-    private static let realmPage = 1_000
 }
 
 /// What becomes of the realms that a server reports, and of those that it does not.
 private struct ReportedRealms {
-    typealias Known = (realm: ZulipRealm, revision: UInt64)
-
     let server: UUIDText
     /// Nobody had reported these before.
     var new: [UUIDText] = []
     /// Its own, which it had left out for a time.
-    var back: [Known] = []
+    var back: [KnownRealm] = []
     /// Other servers'.
-    var foreign: [Known] = []
+    var foreign: [KnownRealm] = []
     /// Those of them that are free.
-    var taken: [Known] = []
+    var taken: [KnownRealm] = []
     /// Not its own, or more than it may have.
     var refused: Set<UUIDText> = []
     /// Its own, reported no longer: with devices, and without.
-    var left: [Known] = []
-    var gone: [Known] = []
+    var left: [KnownRealm] = []
+    var gone: [KnownRealm] = []
     /// Its own that stand and are not to go, reported or not.
     var count = 0
 
@@ -182,9 +173,9 @@ private struct ReportedRealms {
             return
         }
         if known.server != server {
-            foreign.append((known, record.revision))
+            foreign.append(KnownRealm(realm: known, revision: record.revision))
         } else if known.isLocallyDeleted {
-            back.append((known, record.revision))
+            back.append(KnownRealm(realm: known, revision: record.revision))
         }
     }
 

@@ -14,8 +14,8 @@ struct HostRoom {
     /// Whose the whole name is, where somebody was given it; a record of ``ZulipKeys/name(_:)``.
     let name: Record?
     let invitation: Record?
-    /// Servers that have the name at whatever port, without the one that asks.
-    let others: [ZulipServer]
+    /// How the servers stand that have the name at whatever port, without the one that asks.
+    let others: [ZulipServer.Standing]
 }
 
 extension Record {
@@ -24,12 +24,12 @@ extension Record {
 }
 
 extension ZulipRelay {
-    /// Servers that have this name at whatever port, without `own`.
+    /// How the servers stand that have this name at whatever port, without `own`.
     ///
     /// - Throws: `.hostnameTaken` where as many have it as may.
     func others(
         at host: ZulipHostname, besides own: UUIDText
-    ) async throws(ZulipError) -> [ZulipServer] {
+    ) async throws(ZulipError) -> [ZulipServer.Standing] {
         let holders: [UUIDText]
         do throws(StoreError) {
             holders = try await registry.holders(of: keys.name(host), limit: ZulipLimits.hostsPerName)
@@ -42,7 +42,8 @@ extension ZulipRelay {
         let others = Set(holders).subtracting([own])
         if others.isEmpty { return [] }
         return try await find(others.map { keys.server($0) }).compactMap { record in
-            record.flatMap { ZulipServer(body: $0.body) }
+            // One that a newer version wrote is somebody's.
+            record.map { ZulipServer(body: $0.body)?.standing ?? .active }
         }
     }
 
@@ -52,7 +53,7 @@ extension ZulipRelay {
     /// - Throws: `.notAdmitted`, `.hostnameTaken`.
     func admit(_ form: SignUpForm, _ room: HostRoom, _ now: UnixTime) throws(ZulipError) -> [Change] {
         // Whoever is suspended does not come back by another port.
-        guard !room.others.contains(where: { $0.standing == .suspended }) else {
+        guard !room.others.contains(.suspended) else {
             throw ZulipError(.notAdmitted)
         }
         var used: [Change] = []

@@ -64,7 +64,8 @@ extension ZulipServers {
 
     private func isGone(_ server: UUIDText) async throws(StoreError) -> Bool {
         let record = try await registry.find([keys.server(server)])[0]
-        return record.flatMap { ZulipServer(body: $0.body) }.map { $0.standing == .deactivated } ?? true
+        // One that a newer version wrote is somebody's.
+        return record.map { ZulipServer(body: $0.body)?.standing == .deactivated } ?? true
     }
 
     /// Removes devices of the realms that this owner has, and the realms whose devices are gone.

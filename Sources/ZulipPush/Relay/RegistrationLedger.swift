@@ -91,17 +91,8 @@ extension ZulipRelay {
         _ server: UUIDText, with tenancy: ZulipTenancy
     ) async throws(ZulipError) -> [ZulipTenancy: RecordTally] {
         do throws(StoreError) {
-            var tenancies: Set<ZulipTenancy> = [tenancy]
-            var after: UInt64 = 0
-            // Ends: the revisions rise, and a server's realms are bounded.
-            while true {
-                let page = try await registry.page(.owner(keys.server(server)), after: after, limit: 1_000)
-                for record in page where record.key.space == keys.realmSpace {
-                    if let known = ZulipRealm(body: record.body) { tenancies.insert(known.tenancy) }
-                }
-                guard let last = page.last else { break }
-                after = last.revision
-            }
+            let known = try await registry.realms(of: server, keys)
+            let tenancies = Set(known.map(\.realm.tenancy)).union([tenancy])
             let owners = Array(tenancies)
             let tallies = try await registry.tally(owners.map { keys.devices(of: $0) })
             return Dictionary(zip(owners, tallies), uniquingKeysWith: { first, _ in first })

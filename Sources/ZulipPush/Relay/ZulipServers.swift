@@ -56,18 +56,9 @@ package struct ZulipServers: Sendable {
 
     /// How many realms a server has: those that it reports, and those that it reports no longer.
     package func realms(of server: UUIDText) async throws(StoreError) -> (live: Int, dead: Int) {
-        var counts = (live: 0, dead: 0)
-        var after: UInt64 = 0
-        // Ends: the revisions rise, and a server has no more realms than the limit.
-        while true {
-            let page = try await registry.page(.owner(keys.server(server)), after: after, limit: 1_000)
-            for record in page where record.key.space == keys.realmSpace {
-                guard let realm = ZulipRealm(body: record.body) else { continue }
-                if realm.isLocallyDeleted { counts.dead += 1 } else { counts.live += 1 }
-            }
-            guard let last = page.last else { return counts }
-            after = last.revision
-        }
+        let realms = try await registry.realms(of: server, keys)
+        let dead = realms.count { $0.realm.isLocallyDeleted }
+        return (realms.count - dead, dead)
     }
 
     /// Whose a realm is.
