@@ -276,6 +276,26 @@ struct RelayChunkTests {
         }
     }
 
+    @Test("A device whose budget is spent gets no pause that covers what comes later")
+    func pauseWithoutBudget() async throws {
+        try await stage({
+            $0.pause = .seconds(120)
+            $0.budgets.deviceToken = RateRule(perMinute: 1, perHour: 0)
+        }) { bench, sender, _ in
+            func trigger() throws -> NostrEvent {
+                try sender.wrapped(.mip05Long, [sender.chunk(sender.device(.fcm, 1), .mip05Long)])
+            }
+            await bench.expect(wakes: 1, by: try trigger())
+            bench.clock.advance(by: .seconds(1))
+            // Its turn would come when the pause is over, and there is nothing left to pay it with.
+            await bench.expect(.overBudget, of: try trigger())
+            // Within the pause still, the budget whole again: no wake is to come that could stand for this.
+            bench.clock.advance(by: .seconds(109))
+            let paid = try await bench.relay.receive(MarmotInbound(trigger(), relay: 0))
+            #expect(paid.pushes.map(\.notBefore) == [bench.clock.now + .seconds(10)])
+        }
+    }
+
     @Test("Behind more junk than its format has decoys a trigger is given up, and not before")
     func junk() async throws {
         try await stage { bench, sender, _ in

@@ -52,14 +52,8 @@ struct KeyedBudget: Sendable {
 
     private mutating func forget(at now: Int64, looking count: Int) {
         for _ in 0..<count {
-            guard let oldest = order.first else { return }
-            guard budgets[oldest]?.isIdle(at: now) ?? true else {
-                _ = order.popFirst()
-                order.append(oldest)
-                continue
-            }
-            _ = order.popFirst()
-            budgets[oldest] = nil
+            guard let key = order.popFirst() else { return }
+            if budgets[key]?.isIdle(at: now) ?? true { budgets[key] = nil } else { order.append(key) }
         }
     }
 

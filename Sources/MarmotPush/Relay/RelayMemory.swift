@@ -131,13 +131,11 @@ struct RelayMemory: Sendable {
 
     /// Whether and when a device may be woken; `nil`: its budget is spent.
     mutating func wake(deviceToken key: Digest16, _ visit: Visit) -> DevicePauses.Turn? {
+        // First: a pause that was begun would cover what comes in it, and nobody be woken.
+        guard deviceTokens.charge(key, at: visit.now, among: visit.members) else { return nil }
         let turn = pauses.take(key, at: visit.now)
         // What an earlier trigger wakes costs nothing more.
-        if turn == .covered { return turn }
-        guard deviceTokens.charge(key, at: visit.now, among: visit.members) else {
-            if turn == .now { pauses.release(key) }
-            return nil
-        }
+        if turn == .covered { deviceTokens.refund(key) }
         return turn
     }
 }

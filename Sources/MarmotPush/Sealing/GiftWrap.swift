@@ -43,18 +43,17 @@ public enum GiftWrap {
         guard wrap.isSigned else { throw MarmotError(.badSignature) }
     }
 
-    /// Step 5: decrypts both layers and believes the author.
+    /// Step 5: decrypts both layers and believes the author. What lies inside is read liberally, as deployed
+    /// servers read it, but for `push-v1`, whose text forbids it.
     ///
     /// - Parameter wrap: one that ``verify(_:)`` let pass.
-    /// What lies inside is read liberally, as deployed servers read it, but for `push-v1`, whose text forbids
-    /// it.
-    ///
     /// - Throws: `.doesNotOpen`; `.malformedInside` for what is no event; `.wrongKind`; `.badSignature` of a
     ///   seal or of a 446 that has or needs one; `.authorMismatch`; `.badRumorID`.
     public static func open(_ wrap: NostrEvent, with pair: Secp256k1KeyPair) throws(MarmotError) -> Opened {
         let inner = try layer(in: wrap, with: pair)
         switch inner.kind {
         case NostrKind.trigger:
+            try refuseLoose(inner, in: inner)
             guard inner.isSigned else { throw MarmotError(.badSignature) }
             return Opened(event: inner, path: .direct)
         case NostrKind.seal:
@@ -62,12 +61,19 @@ public enum GiftWrap {
             let rumor = try layer(in: inner, with: pair)
             guard rumor.kind == NostrKind.trigger else { throw MarmotError(.wrongKind) }
             guard rumor.pubkey == inner.pubkey else { throw MarmotError(.authorMismatch) }
-            let isStrict = rumor.tags == TokenFormat.pushV1.triggerTags
-            guard !isStrict || !(rumor.isLoose || inner.isLoose) else { throw MarmotError(.malformedInside) }
+            try refuseLoose(rumor, in: inner)
             guard rumor.hasRightID else { throw MarmotError(.badRumorID) }
             guard rumor.signature == nil || rumor.isSigned else { throw MarmotError(.badSignature) }
             return Opened(event: rumor, path: .sealed)
         default: throw MarmotError(.wrongKind)
+        }
+    }
+
+    private static func refuseLoose(
+        _ trigger: NostrEvent, in outer: NostrEvent
+    ) throws(MarmotError) {
+        guard trigger.tags != TokenFormat.pushV1.triggerTags || !(trigger.isLoose || outer.isLoose) else {
+            throw MarmotError(.malformedInside)
         }
     }
 

@@ -67,12 +67,12 @@ private struct EventFields {
             if name.equals("id") {
                 try once(!hasID)
                 hasID = true
-                id = isSealed ? try looseHex(&reader, count: 32, orNone: true) : try reader.readHex(count: 32)
+                id = try hex(&reader, count: 32, mayBeNone: true)
             } else if name.equals("pubkey") {
                 try once(pubkey == nil)
-                let bytes =
-                    isSealed ? try looseHex(&reader, count: 32, orNone: false) : try reader.readHex(count: 32)
-                guard let key = bytes.flatMap({ XOnlyKey($0) }) else { throw FormatError(.wrongType) }
+                guard let key = try hex(&reader, count: 32, mayBeNone: false).flatMap({ XOnlyKey($0) }) else {
+                    throw FormatError(.wrongType)
+                }
                 pubkey = key
             } else if name.equals("created_at") {
                 try once(createdAt == nil)
@@ -89,8 +89,7 @@ private struct EventFields {
             } else if name.equals("sig") {
                 try once(!hasSignature)
                 hasSignature = true
-                signature =
-                    isSealed ? try looseHex(&reader, count: 64, orNone: true) : try reader.readHex(count: 64)
+                signature = try hex(&reader, count: 64, mayBeNone: true)
             } else {
                 unknown += 1
                 guard unknown <= MarmotLimits.unknownMembers else { throw FormatError(.tooLarge) }
@@ -104,28 +103,25 @@ private struct EventFields {
         guard isFirst else { throw FormatError(.malformedJSON) }
     }
 
-    /// Bytes in hex of either case; with `orNone`, `nil` for what stands for none.
-    private mutating func looseHex(
-        _ reader: inout JSONReader, count: Int, orNone: Bool
+    /// Bytes in lower-case hex. In a seal in either case, and `nil` for what stands for none, where there may
+    /// be none.
+    private mutating func hex(
+        _ reader: inout JSONReader, count: Int, mayBeNone: Bool
     ) throws(FormatError) -> [UInt8]? {
-        if orNone, try reader.readNull() {
-            isLoose = true
-            return nil
-        }
+        guard isSealed else { return try reader.readHex(count: count) }
+        if mayBeNone, try reader.readNull() { return none() }
         let text = try reader.readString()
-        guard !text.hasEscapes else { throw FormatError(.malformedHex) }
-        if orNone, text.raw.isEmpty {
-            isLoose = true
-            return nil
-        }
-        if let bytes = LowerHex.decode(text, count: count) {
-            guard orNone, bytes.allSatisfy({ $0 == 0 }) else { return bytes }
-            isLoose = true
-            return nil
-        }
-        guard text.raw.count == 2 * count else { throw FormatError(.malformedHex) }
+        if mayBeNone, text.raw.isEmpty { return none() }
+        guard !text.hasEscapes, text.raw.count == 2 * count else { throw FormatError(.malformedHex) }
+        let bytes = try Hex.decode(text.raw)
+        if mayBeNone, bytes.allSatisfy({ $0 == 0 }) { return none() }
+        if text.raw.contains(where: { (0x41...0x46).contains($0) }) { isLoose = true }
+        return bytes
+    }
+
+    private mutating func none() -> [UInt8]? {
         isLoose = true
-        return try Hex.decode(text.raw)
+        return nil
     }
 
     func event(_ completeness: NostrEvent.Completeness) throws(MarmotError) -> NostrEvent {
