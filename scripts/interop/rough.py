@@ -8,80 +8,36 @@ import secrets
 import threading
 import time
 
+import socks
 from marmot import nostr_relay, sdk_relay, url_of
 from marmot_stage import each_format, serving, trigger
 from tools import free_port, need_modules
 
-PIECE = 1 << 16
 # How long the server is kept from its relay, and how many triggers are published meanwhile.
 AWAY_SECONDS = (3, 20)
 MISSED = 20
 
 
-class Forwarder:
-    """Leads a port of its own to another, and can be cut: then it ends what it has and takes nothing new."""
+class Forwarder(socks.Door):
+    """Leads a port of its own to another, and can be shut: then it ends what it has and takes nothing new."""
 
     def __init__(self, target):
-        self.target, self.port, self.door = target, None, None
-        self.writers, self.ready = set(), threading.Event()
-        self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self.run)
-
-    def __enter__(self):
-        self.thread.start()
-        self.ready.wait()
-        return self
-
-    def __exit__(self, *_):
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self.thread.join()
-
-    def run(self):
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_until_complete(self.open())
-        self.ready.set()
-        self.loop.run_forever()
-        self.shut()
-        for each in asyncio.all_tasks(self.loop):
-            each.cancel()
-        self.loop.run_until_complete(asyncio.sleep(0))
-        self.loop.close()
-
-    async def open(self):
-        self.door = await asyncio.start_server(self.serve, "127.0.0.1", self.port or 0)
-        self.port = self.door.sockets[0].getsockname()[1]
+        super().__init__()
+        self.target = target
 
     def shut(self):
-        self.door.close()
-        for each in self.writers:
-            each.transport.abort()
-
-    async def end(self):
-        self.shut()
-
-    def cut(self):
         asyncio.run_coroutine_threadsafe(self.end(), self.loop).result()
 
     def mend(self):
         asyncio.run_coroutine_threadsafe(self.open(), self.loop).result()
 
+    async def end(self):
+        self.door.close()
+        self.abort()
+
     async def serve(self, reader, writer):
         with contextlib.suppress(OSError, EOFError, asyncio.CancelledError):
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target)
-            ends = {writer, far_writer}
-            self.writers |= ends
-            try:
-                await asyncio.gather(pour(reader, far_writer), pour(far_reader, writer))
-            finally:
-                self.writers -= ends
-
-
-async def pour(source, sink):
-    with contextlib.suppress(OSError):
-        while piece := await source.read(PIECE):
-            sink.write(piece)
-            await sink.drain()
-    sink.close()
+            await self.join(reader, writer, *await asyncio.open_connection("127.0.0.1", self.target))
 
 
 def missed(folder):
@@ -95,7 +51,7 @@ def missed(folder):
             direct = [url_of(port)]
             server.wakes_each_once(each_format(server.key), [], to=direct)
             for seconds in AWAY_SECONDS:
-                way.cut()
+                way.shut()
                 server.listens_at(0)
                 begun = time.monotonic()
                 server.wake([trigger("push-v1", server.key, devices=("apns",)) for _ in range(MISSED)], [], to=direct)

@@ -11,15 +11,14 @@ TLS_PORT = 443
 PIECE = 1 << 16
 
 
-class Proxy:
-    """`asked` holds what it was asked for: name, port, credentials; a word of its own for what it refuses."""
+class Door:
+    """An asyncio server on loopback in a thread of its own; `serve` takes one connection, and keeps the writers that
+    ``cut`` ends in `writers`."""
 
-    def __init__(self, routes, leaf, key):
-        """`routes`: (name, port) → local port. TLS to port 443 ends here, by the certificate."""
-        self.routes, self.asked, self.port = routes, [], None
-        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.tls.load_cert_chain(leaf, key)
-        self.writers, self.ready = set(), threading.Event()
+    port = None
+
+    def __init__(self):
+        self.door, self.writers, self.ready = None, set(), threading.Event()
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.run)
 
@@ -34,19 +33,46 @@ class Proxy:
 
     def cut(self):
         """Ends every connection; whoever wants one asks again."""
-        self.loop.call_soon_threadsafe(lambda: [each.transport.abort() for each in self.writers])
+        self.loop.call_soon_threadsafe(self.abort)
+
+    def abort(self):
+        for each in self.writers:
+            each.transport.abort()
+
+    async def open(self):
+        self.door = await asyncio.start_server(self.serve, "127.0.0.1", self.port or 0)
+        self.port = self.door.sockets[0].getsockname()[1]
 
     def run(self):
         asyncio.set_event_loop(self.loop)
-        door = self.loop.run_until_complete(asyncio.start_server(self.serve, "127.0.0.1", 0))
-        self.port = door.sockets[0].getsockname()[1]
+        self.loop.run_until_complete(self.open())
         self.ready.set()
         self.loop.run_forever()
-        door.close()
+        self.door.close()
         for each in asyncio.all_tasks(self.loop):
             each.cancel()
         self.loop.run_until_complete(asyncio.sleep(0))
         self.loop.close()
+
+    async def join(self, reader, writer, far_reader, far_writer):
+        """Carries bytes both ways until both have ended."""
+        ends = {writer, far_writer}
+        self.writers |= ends
+        try:
+            await asyncio.gather(pour(reader, far_writer), pour(far_reader, writer))
+        finally:
+            self.writers -= ends
+
+
+class Proxy(Door):
+    """`asked` holds what it was asked for: name, port, credentials; a word of its own for what it refuses."""
+
+    def __init__(self, routes, leaf, key):
+        """`routes`: (name, port) → local port. TLS to port 443 ends here, by the certificate."""
+        super().__init__()
+        self.routes, self.asked = routes, []
+        self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.tls.load_cert_chain(leaf, key)
 
     async def serve(self, reader, writer):
         with contextlib.suppress(OSError, EOFError, asyncio.CancelledError):
@@ -59,9 +85,7 @@ class Proxy:
             await writer.drain()
             if has_tls:
                 await writer.start_tls(self.tls)
-            self.writers |= {writer, far_writer}
-            await asyncio.gather(pour(reader, far_writer), pour(far_reader, writer))
-            self.writers -= {writer, far_writer}
+            await self.join(reader, writer, far_reader, far_writer)
 
     async def greet(self, reader, writer):
         """The local port and whether TLS ends here; `None` when the demand is refused."""

@@ -3,22 +3,6 @@ package import MarmotPush
 import PushModel
 package import WebSocket
 
-/// How an event came: out of a relay's store, or as the relay heard it.
-package enum EventStanding: Sendable, Hashable {
-    case stored, live
-    /// Out of the store of a relay at which we had been listening until so long ago.
-    case missed(Duration)
-}
-
-/// What becomes of stored events (fact sheet §5.1).
-package enum NostrBacklog: String, Sendable, Hashable, CaseIterable {
-    /// What was there before this process listened is left alone: a hint that came while the server was
-    /// away is lost on purpose. What came while the connection of a running server was away is taken.
-    case live
-    /// They are taken, and the role drops what is older than its grace.
-    case grace
-}
-
 /// One inbox relay: events in, actions out. Whoever drives it carries the actions out and says what came of
 /// them; the machine itself touches neither socket nor clock.
 package struct RelayState: Sendable {
@@ -96,19 +80,15 @@ package struct RelayState: Sendable {
     private let backlog: NostrBacklog
     /// The hex of our keys.
     private let keys: Set<String>
-    private let random: @Sendable () -> UInt64
     private let prefix: @Sendable () -> String
     /// Whether the relay's document says that it asks for authentication.
     package var asksForProof = false
 
     private(set) var session: Session?
     private(set) var timers: [Timer: ContinuousClock.Instant] = [:]
-    private var failures = 0
-    private var refusals = 0
-    /// When the last subscription in force ended; `nil`: none ever was.
+    private var pace: RelayPace
+    /// When the last subscription in force ended; `nil`: none ever was, or what came since has been read.
     private var ceased: ContinuousClock.Instant?
-    /// Since when every dial has failed; `nil`: the last did not.
-    private var unreachableSince: ContinuousClock.Instant?
 
     /// - Parameter prefix: draws what the names of one connection's subscriptions begin with: letters and
     ///   digits that nobody guesses, at most 32.
@@ -119,8 +99,8 @@ package struct RelayState: Sendable {
         self.keys = Set(keys)
         self.backlog = backlog
         self.limits = limits
-        self.random = random
         self.prefix = prefix
+        pace = RelayPace(limits, random)
     }
 
     /// Whether the answer to an authentication is being waited for.
@@ -153,8 +133,7 @@ package struct RelayState: Sendable {
 
     private mutating func connected(_ now: ContinuousClock.Instant) -> [Action] {
         session = Session(prefix: prefix())
-        unreachableSince = nil
-        refusals = 0
+        pace.connected()
         timers = [.greeting: now + (asksForProof ? limits.announcedGreeting : limits.greeting)]
         return [.note(.connected)]
     }
@@ -164,40 +143,15 @@ package struct RelayState: Sendable {
         let steadyFor = session?.liveSince.map { now - $0 }
         silenced(now)
         session = nil
-        if let steadyFor, steadyFor >= limits.health { failures = 0 }
-        timers = [.dial: now + redial(stood, steadyFor, now)]
+        let wait = stood ? pace.afterEnd(listenedFor: steadyFor) : pace.afterFailedDial(at: now)
+        timers = [.dial: now + wait]
         return [.note(stood ? .disconnected(code) : .unreachable(code))]
-    }
-
-    /// How long until the next dial. A relay that restarts is dialled about once a second, so that what it
-    /// hears next is heard by us; one that stays away, or takes connections and drops them, ever more seldom.
-    private mutating func redial(
-        _ stood: Bool, _ steadyFor: Duration?, _ now: ContinuousClock.Instant
-    ) -> Duration {
-        let isEager: Bool
-        if stood {
-            isEager = steadyFor.map { $0 >= limits.steady } ?? false
-        } else {
-            let since = unreachableSince ?? now
-            unreachableSince = since
-            isEager = now - since < limits.eager
-        }
-        if isEager {
-            let span = limits.eagerRedial / 2
-            return span + span * (Double(random() >> 11) / Double(1 << 53))
-        }
-        failures += 1
-        return wait(failures)
     }
 
     /// The subscription is no longer in force.
     private mutating func silenced(_ now: ContinuousClock.Instant) {
         if session?.liveSince != nil { ceased = ceased ?? now }
         session?.liveSince = nil
-    }
-
-    private func wait(_ attempt: Int) -> Duration {
-        limits.backoff.delay(afterAttempt: attempt, asked: nil, random: random())
     }
 
     private mutating func due(_ now: ContinuousClock.Instant) -> [Action] {
@@ -310,8 +264,7 @@ package struct RelayState: Sendable {
             timers[.subscription] = now + limits.refusalRest
             return [.note(.refusedForGood)]
         }
-        refusals += 1
-        timers[.subscription] = now + wait(refusals)
+        timers[.subscription] = now + pace.afterRefusal()
         return [.note(.closed(reason))]
     }
 

@@ -13,15 +13,18 @@ package final class WrapQueue: Sendable {
         package let standing: EventStanding
         /// The relay's share.
         package let relay: Int
+        /// Bytes of memory that it takes, or somewhat more: its texts, and what holds them. Asked at both
+        /// ends of the queue, and again by whoever waits for room.
+        package let size: Int
 
         package init(event: NostrEvent, standing: EventStanding, relay: Int) {
             self.event = event
             self.standing = standing
             self.relay = relay
+            size = Self.size(event)
         }
 
-        /// What it takes of memory, or somewhat more: its texts, and what holds them.
-        package var size: Int {
+        private static func size(_ event: NostrEvent) -> Int {
             var bytes = 512 + event.content.count
             for tag in event.tags {
                 bytes += 64

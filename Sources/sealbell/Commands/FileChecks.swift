@@ -45,8 +45,8 @@ struct FileChecks {
         }
         if let sentence = content(file.content, bytes, file.file) { return .fault(.files, subject, sentence) }
         if file.content.isSecret, let shared = shared(file.file) {
-            let sentence = "Other users may open this secret; chmod 600 it."
-            return shared ? .fault(.files, subject, sentence) : .warning(.files, subject, sentence)
+            return shared
+                ? .fault(.files, subject, Self.openSentence) : .warning(.files, subject, Self.openSentence)
         }
         if file.content == .certificate, let span = CertificateSpan(file: file.file) {
             return validity(subject, span)
@@ -152,11 +152,6 @@ struct FileChecks {
 
     private static let openSentence = "Other users may open this secret; chmod 600 it."
 
-    /// Whether every user of the machine may open a file that should be closed. One that is not there is not.
-    private static func isOpenToOthers(_ file: ConfiguredFile) -> Bool {
-        file.content.isSecret && mode(file.file).map { $0 & 0o007 != 0 } ?? false
-    }
-
     /// What a relay refuses to start with, and to reload: the same secrets in open files that the checks
     /// above find fault with, and the keys of the store.
     ///
@@ -164,7 +159,8 @@ struct FileChecks {
     static func refuseOpenSecrets(_ configuration: RelayConfiguration) throws(CommandFailure) {
         let hasFile = configuration.store.engine != .memory
         let open = configuration.files.filter { file in
-            (hasFile || file.content != .storageKeys) && isOpenToOthers(file)
+            file.content.isSecret && (hasFile || file.content != .storageKeys)
+                && rights(file.file) & 0o007 != 0
         }
         guard open.isEmpty else {
             throw CommandFailure(
@@ -172,19 +168,19 @@ struct FileChecks {
         }
     }
 
-    private static func mode(_ path: String) -> UInt32? {
+    /// Who may do what with a file; nobody anything with one that is not there.
+    private static func rights(_ path: String) -> UInt32 {
         var facts = stat()
-        return stat(path, &facts) == 0 ? UInt32(facts.st_mode) & 0o777 : nil
+        return stat(path, &facts) == 0 ? UInt32(facts.st_mode) & 0o777 : 0
     }
 
     /// Whether everybody may open a file, or its group alone, as mounted secrets are shared on purpose;
     /// `nil`: neither.
     func shared(_ path: String) -> Bool? {
-        var facts = stat()
-        guard stat(path, &facts) == 0 else { return nil }
-        if facts.st_mode & 0o007 != 0 { return true }
+        let rights = Self.rights(path)
+        if rights & 0o007 != 0 { return true }
         let isManaged = credentials.map { path.hasPrefix($0 + "/") } ?? false
-        return facts.st_mode & 0o070 != 0 && !isManaged ? false : nil
+        return rights & 0o070 != 0 && !isManaged ? false : nil
     }
 }
 

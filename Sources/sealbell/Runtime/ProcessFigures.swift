@@ -35,7 +35,7 @@ struct ProcessFigures: Sendable {
         add("process_cpu_seconds_total", Self.cpuSeconds, isTotal: true)
         add("process_open_fds", Self.openFiles.map(Double.init))
         add("process_max_fds", ProcessLimits.openFilesLimit.map(Double.init))
-        let pages = Self.pages
+        let pages = ProcessMemory.pages
         add("process_resident_memory_bytes", pages.map { Double($0.resident) })
         add("process_virtual_memory_bytes", pages.map { Double($0.virtual) })
         return samples
@@ -57,17 +57,6 @@ struct ProcessFigures: Sendable {
         while readdir(folder) != nil { count += 1 }
         // Without itself, its parent, and the descriptor that looks.
         return max(0, count - 3)
-    }
-
-    /// Bytes, by the first two fields of `/proc/self/statm` (proc(5)).
-    private static var pages: (virtual: Int, resident: Int)? {
-        guard let bytes = readPseudoFile("/proc/self/statm") else { return nil }
-        let words = String(decoding: bytes, as: UTF8.self).split(separator: " ").prefix(2).compactMap {
-            Int($0)
-        }
-        guard words.count == 2 else { return nil }
-        let page = Int(sysconf(Int32(_SC_PAGESIZE)))
-        return (words[0] * page, words[1] * page)
     }
 
     /// The machine's start (`btime` of `/proc/stat`) and the ticks from there to the process's.

@@ -35,8 +35,7 @@ enum ProcessLimits {
     ///
     /// - Returns: how many there may be now.
     static func raiseOpenFiles() -> Int {
-        var limit = rlimit()
-        guard getrlimit(files, &limit) == 0 else { return 0 }
+        guard var limit = fileLimit else { return 0 }
         let wanted = min(limit.rlim_max, mostFiles)
         if limit.rlim_cur < wanted {
             var raised = rlimit(rlim_cur: wanted, rlim_max: limit.rlim_max)
@@ -47,16 +46,16 @@ enum ProcessLimits {
 
     /// How many there would be after ``raiseOpenFiles()``; `nil` where the system does not tell.
     static func mostOpenFiles() -> Int? {
-        var limit = rlimit()
-        guard getrlimit(files, &limit) == 0 else { return nil }
-        return Int(clamping: max(limit.rlim_cur, min(limit.rlim_max, mostFiles)))
+        fileLimit.map { Int(clamping: max($0.rlim_cur, min($0.rlim_max, mostFiles))) }
     }
 
     private static let mostFiles: rlim_t = 1 << 20
 
     /// How many files and sockets there may be now; `nil` where the system does not tell.
-    static var openFilesLimit: Int? {
+    static var openFilesLimit: Int? { fileLimit.map { Int(clamping: $0.rlim_cur) } }
+
+    private static var fileLimit: rlimit? {
         var limit = rlimit()
-        return getrlimit(files, &limit) == 0 ? Int(clamping: limit.rlim_cur) : nil
+        return getrlimit(files, &limit) == 0 ? limit : nil
     }
 }

@@ -10,15 +10,17 @@ enum ProcessMemory {
     /// Makes large blocks go back to the system as soon as they are free. Before anything large is held.
     static func bound() { sealbell_heap_bound() }
 
-    /// Resident bytes (proc(5), `statm`); 0 where the system does not tell.
-    static func resident() -> Int {
-        guard let file = fopen("/proc/self/statm", "r") else { return 0 }
-        defer { fclose(file) }
-        var text = [CChar](repeating: 0, count: 128)
-        guard fgets(&text, Int32(text.count), file) != nil else { return 0 }
-        let line = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let words = line.split(separator: " ")
-        guard words.count > 1, let pages = Int(words[1]) else { return 0 }
-        return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
+    /// Resident bytes; 0 where the system does not tell.
+    static func resident() -> Int { pages?.resident ?? 0 }
+
+    /// Bytes, by the first two fields of `/proc/self/statm` (proc(5)).
+    static var pages: (virtual: Int, resident: Int)? {
+        guard let bytes = readPseudoFile("/proc/self/statm") else { return nil }
+        let words = String(decoding: bytes, as: UTF8.self).split(separator: " ").prefix(2).compactMap {
+            Int($0)
+        }
+        guard words.count == 2 else { return nil }
+        let page = Int(sysconf(Int32(_SC_PAGESIZE)))
+        return (words[0] * page, words[1] * page)
     }
 }

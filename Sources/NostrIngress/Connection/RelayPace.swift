@@ -1,0 +1,59 @@
+import Delivery
+import PushModel
+
+/// How soon one relay is dialled, or asked, again.
+///
+/// A relay that restarts is dialled about once a second, so that what it hears next is heard by us; one that
+/// stays away, or takes connections and drops them, ever more seldom.
+struct RelayPace: Sendable {
+    private let limits: NostrLimits
+    private let random: @Sendable () -> UInt64
+    /// Of connecting and of staying connected, in a row.
+    private var failures = 0
+    /// Subscriptions that this connection's relay has closed.
+    private var refusals = 0
+    /// Since when every dial has failed; `nil`: the last did not.
+    private var unreachableSince: ContinuousClock.Instant?
+
+    init(_ limits: NostrLimits, _ random: @escaping @Sendable () -> UInt64) {
+        self.limits = limits
+        self.random = random
+    }
+
+    mutating func connected() {
+        unreachableSince = nil
+        refusals = 0
+    }
+
+    /// - Parameter listenedFor: how long the subscription was in force; `nil`: it never was.
+    mutating func afterEnd(listenedFor span: Duration?) -> Duration {
+        if let span, span >= limits.health { failures = 0 }
+        return span.map { $0 >= limits.steady } ?? false ? eager : later()
+    }
+
+    mutating func afterFailedDial(at now: ContinuousClock.Instant) -> Duration {
+        let since = unreachableSince ?? now
+        unreachableSince = since
+        return now - since < limits.eager ? eager : later()
+    }
+
+    mutating func afterRefusal() -> Duration {
+        refusals += 1
+        return wait(refusals)
+    }
+
+    private var eager: Duration {
+        let half = limits.eagerRedial / 2
+        // The upper 53 bits are as many as fit a fraction.
+        return half + half * (Double(random() >> 11) / Double(1 << 53))
+    }
+
+    private mutating func later() -> Duration {
+        failures += 1
+        return wait(failures)
+    }
+
+    private func wait(_ attempt: Int) -> Duration {
+        limits.backoff.delay(afterAttempt: attempt, asked: nil, random: random())
+    }
+}
