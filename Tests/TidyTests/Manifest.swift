@@ -44,6 +44,10 @@ struct Manifest: Decodable {
             try? FileManager.default.removeItem(at: scratch)
         }
         let out = Pipe()
+        // Another test's program that held this open would keep us reading.
+        for end in [out.fileHandleForReading, out.fileHandleForWriting] {
+            _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        }
         let dump = Process()
         dump.executableURL = URL(filePath: "/usr/bin/env")
         dump.arguments = [

@@ -30,6 +30,10 @@ package struct MailCommandSink: AlertSink {
         command.standardOutput = FileHandle.nullDevice
         command.standardError = FileHandle.nullDevice
         let input = Pipe()
+        // A program that is started meanwhile would hold it open, and this one read on until that ended.
+        for end in [input.fileHandleForReading, input.fileHandleForWriting] {
+            _ = fcntl(end.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        }
         command.standardInput = input
         let ending = Ending()
         command.terminationHandler = { ending.ended($0.terminationStatus == 0) }

@@ -55,18 +55,15 @@ final class PostgresKeeper: Sendable {
     ///   - home: the cluster's directory; removed at the end.
     ///   - server: the command line that starts it.
     init(_ home: String, server: [String]) throws {
-        var ends: [Int32] = [-1, -1]
-        guard pipe(&ends) == 0 else { throw PostgresClusterFault.systemCallFailed("pipe") }
-        // Another child that held this end would keep the server alive behind us. (`Process` closes for its
-        // children what is not theirs; this is for everybody else.)
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        orders = Mutex(FileHandle(fileDescriptor: ends[1], closeOnDealloc: true))
+        // Another child that held this end would keep the server alive behind us.
+        let pipe = try PrivatePipe()
+        orders = Mutex(pipe.writing)
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
         process.arguments = ["-c", Self.script, "sealbell-keeper", home] + server
         process.environment = ["PATH": "/usr/bin:/bin", "LC_ALL": "C"]
         process.currentDirectoryURL = URL(fileURLWithPath: "/")
-        process.standardInput = FileHandle(fileDescriptor: ends[0], closeOnDealloc: true)
+        process.standardInput = pipe.reading
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         process.terminationHandler = { [ended] _ in ended.set(true) }

@@ -16,7 +16,7 @@ final class Program: Sendable {
     private let output = Noted(Output())
     private let ended = Noted<Int32?>(nil)
     /// How many bytes of the output a test has read.
-    private let read = Mutex(0)
+    private let heard = Mutex(0)
 
     private struct Output {
         var text = ""
@@ -46,26 +46,47 @@ final class Program: Sendable {
             ] + arguments
         process.currentDirectoryURL = URL(filePath: folder)
         process.environment = ["PATH": "/usr/bin:/bin", "HOME": folder]
-        let pipe = Pipe()
-        process.standardError = pipe
-        process.standardOutput = pipe
+        let pipe = try PrivatePipe()
+        process.standardError = pipe.writing
+        process.standardOutput = pipe.writing
         let (output, ended) = (output, ended)
-        pipe.fileHandleForReading.readabilityHandler = { handle in
-            let data = handle.availableData
-            if data.isEmpty { handle.readabilityHandler = nil }
-            output.change { output in
-                output.text += String(decoding: data, as: UTF8.self)
-                output.hasEnded = data.isEmpty
-            }
-        }
         process.terminationHandler = { process in
             ended.set(
                 process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus)
         }
         try process.run()
+        try pipe.writing.close()
+        Thread.detachNewThread { Self.collect(pipe.reading, into: output, until: { ended.value != nil }) }
         pid = process.processIdentifier
         self.process = process
         self.folder = folder
+    }
+
+    /// Reads to the end of the output, or until the program has ended and nothing is left to read: somebody
+    /// else's program may have inherited the pipe.
+    ///
+    /// On a thread of its own. The handler that `FileHandle` offers went without the end of a pipe now and
+    /// then, and a test waited for it in vain.
+    private static func collect(
+        _ pipe: FileHandle, into output: Noted<Output>, until hasEnded: () -> Bool
+    ) {
+        let descriptor = pipe.fileDescriptor
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            // In this order: what an ended program wrote is there.
+            let isLast = hasEnded()
+            var look = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            let found = poll(&look, 1, isLast ? 0 : 100)
+            if found == 0 {
+                if isLast { break }
+                continue
+            }
+            let count = found < 0 ? -1 : read(descriptor, &bytes, bytes.count)
+            if count < 0, errno == EINTR { continue }
+            if count <= 0 { break }
+            output.change { $0.text += String(decoding: bytes[..<count], as: UTF8.self) }
+        }
+        output.change { $0.hasEnded = true }
     }
 
     /// What stood behind its descriptors when it began: other tests' sockets too, for they are opened without
@@ -77,14 +98,14 @@ final class Program: Sendable {
     /// Reads on in what it writes until it has said `words`; false when it ended first.
     func says(_ words: String, file: String = #fileID, line: Int = #line) async -> Bool {
         func place(_ text: String) -> Range<String.Index>? {
-            text[text.utf8.index(text.startIndex, offsetBy: read.withLock(\.self))...].firstRange(of: words)
+            text[text.utf8.index(text.startIndex, offsetBy: heard.withLock(\.self))...].firstRange(of: words)
         }
         await output.until(for: "a program that says “\(words)”", file: file, line: line) { output in
             output.hasEnded || place(output.text) != nil
         }
         let text = output.value.text
         guard let found = place(text) else { return false }
-        read.withLock { $0 = text.utf8.distance(from: text.startIndex, to: found.upperBound) }
+        heard.withLock { $0 = text.utf8.distance(from: text.startIndex, to: found.upperBound) }
         return true
     }
 

@@ -245,10 +245,11 @@ struct StoreCopyTests {
             "python3", "-c", "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); \(line); db.close()",
             path
         ]
-        let pipe = Pipe()
-        process.standardOutput = pipe
+        let pipe = try PrivatePipe()
+        process.standardOutput = pipe.writing
         try process.run()
-        let said = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        try pipe.writing.close()
+        let said = try pipe.reading.readToEnd() ?? Data()
         process.waitUntilExit()
         #expect(process.terminationStatus == 0)
         return String(decoding: said, as: UTF8.self)
