@@ -50,6 +50,7 @@ struct ZulipFaceTests {
         let pair: X25519KeyPair
         /// What the role counted.
         let seen: Notes
+        let store: StoreSpy
 
         final class Notes: Sendable {
             private let list = Mutex<[NoteCode]>([])
@@ -65,8 +66,9 @@ struct ZulipFaceTests {
             let engine = MemoryStore(
                 owner: OwnerID(Digest16(high: 1, low: 1)), sharing: MemoryStore.Shared(rows: rows),
                 clock: world.now)
-            let store = try await SealedStore(
-                engine: engine, keys: AtRestKeys.generate(world), world: world)
+            let store = StoreSpy(
+                try await SealedStore(engine: engine, keys: AtRestKeys.generate(world), world: world))
+            self.store = store
             let name = configured("zulip-main")
             let app = configured("acme")
             let apps = AppDirectory.App(
@@ -149,7 +151,10 @@ struct ZulipFaceTests {
         }
 
         /// So many alerts to the device, each with a ciphertext of its own.
-        func notify(_ id: TokenID, count: Int = 1, from first: Int = 0) async -> HTTPOutbound {
+        func notify(
+            _ id: TokenID, count: Int = 1, from first: Int = 0,
+            by caller: (String, String) = ZulipFaceTests.basic(ZulipFaceTests.server)
+        ) async -> HTTPOutbound {
             let items = (first..<first + count).map { number in
                 let data = Base64.text(Array("message \(number)".utf8))
                 return #"{"token_id":"\#(id.text)","http_headers":{"apns_priority":10,"apns_push_type":"#
@@ -158,7 +163,7 @@ struct ZulipFaceTests {
             let body =
                 #"{"realm_uuid":"\#(ZulipFaceTests.realm)","push_requests":["#
                 + items.joined(separator: ",") + "]}"
-            return await ask(.notify, Array(body.utf8), by: [ZulipFaceTests.basic(ZulipFaceTests.server)])
+            return await ask(.notify, Array(body.utf8), by: [caller])
         }
     }
 
@@ -253,6 +258,36 @@ struct ZulipFaceTests {
             #expect(answer.status == 401)
         }
         #expect(await bench.notify(id).status == 200)
+    }
+
+    @Test("A large body is read only for whoever has proved who it is; with a small one, one look-up does")
+    func provenBeforeRead() async throws {
+        let bench = try await Bench(rows: 2_000)
+        let id = try await bench.registered()
+        let wrong = Self.basic(Self.server, String(repeating: "x", count: 64))
+        bench.store.forget()
+        let refused = await bench.notify(id, count: 1_000, by: wrong)
+        #expect(refused.status == 401)
+        // The realm stands in the body: had that been read, it would have been looked up beside the sender.
+        #expect(bench.store.lookups == [["zulip-main/server"]])
+        for caller in [Self.basic(Self.other), ("Authorization", "Basic !")] {
+            #expect(await bench.notify(id, count: 1_000, by: caller).status == 401)
+        }
+        #expect(await bench.notify(id, count: 1_000).status == 200)
+        bench.store.forget()
+        #expect(await bench.notify(id, by: wrong).status == 401)
+        #expect(bench.store.lookups == [["zulip-main/server", "zulip-main/realm"]])
+    }
+
+    @Test("A store that is out proves nobody a stranger: a large body is read then, for a notify to be held")
+    func largeWhileOut() async throws {
+        let bench = try await Bench(rows: 2_000)
+        let id = try await bench.registered()
+        bench.store.forget()
+        bench.store.goOut()
+        #expect(await bench.notify(id, count: 1_000).status == 503)
+        #expect(bench.store.lookups.first == ["zulip-main/server"])
+        #expect(bench.store.lookups.last?.contains("zulip-main/realm") == true)
     }
 
     @Test("Sign-ups and transfers of one client share a rate, whatever it asks")

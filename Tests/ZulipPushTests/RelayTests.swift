@@ -1,5 +1,6 @@
 import Primitives
 import PushModel
+import PushTesting
 import Testing
 import WireFormats
 import ZulipPush

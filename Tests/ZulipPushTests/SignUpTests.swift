@@ -1,5 +1,6 @@
 import PushModel
 import Synchronization
+import PushTesting
 import Testing
 import WireFormats
 import ZulipPush

@@ -109,6 +109,13 @@ package struct ZulipRelay: RelayRole {
         }
     }
 
+    /// Judges who asks before what is asked has been read.
+    ///
+    /// - Throws: what ``receive(_:)`` throws for these credentials, whatever the call is.
+    package func prove(_ credentials: ServerCredentials) async throws(ZulipError) {
+        _ = try await authorise(credentials, try await find([serverKey(credentials)])[0])
+    }
+
     /// What a leftover row makes an origin ask (§5.7). Nothing is looked up but the caller.
     private func legacy(
         _ reply: ZulipReply, _ inbound: ZulipInbound
@@ -128,8 +135,7 @@ package struct ZulipRelay: RelayRole {
 
     func authorise(_ inbound: ZulipInbound) async throws(ZulipError) -> AuthorisedServer {
         let credentials = try credentials(inbound)
-        let found = try await find([serverKey(credentials)])
-        return try await authorise(credentials, found[0])
+        return try await authorise(credentials, try await find([serverKey(credentials)])[0])
     }
 
     /// Judges the caller by its record. Only where its key was rotated lately, and another one is shown, is

@@ -42,15 +42,23 @@ package struct ZulipInbound: Sendable {
         body: UnsafeRawBufferPointer
     ) throws(ZulipError) -> ZulipInbound {
         let known = try known(method, path)
-        guard known.isAuthenticated else {
-            return ZulipInbound(credentials: nil, call: try read(known, query, body))
-        }
-        let credentials = try ServerCredentials(authorization: authorization)
+        guard let credentials = try credentials(method: method, path: path, authorization: authorization)
+        else { return ZulipInbound(credentials: nil, call: try read(known, query, body)) }
         do throws(ZulipError) {
             return ZulipInbound(credentials: credentials, call: try read(known, query, body))
         } catch {
             return ZulipInbound(credentials: credentials, call: .refused(error))
         }
+    }
+
+    /// What is shown to prove who asks; `nil` for calls that need nothing.
+    ///
+    /// - Throws: `.unknownPath`, `.wrongMethod`, what ``ServerCredentials`` throws.
+    package static func credentials(
+        method: String, path: String, authorization: String?
+    ) throws(ZulipError) -> ServerCredentials? {
+        guard try known(method, path).isAuthenticated else { return nil }
+        return try ServerCredentials(authorization: authorization)
     }
 
     /// Checks what a request's head alone tells, in the order in which `parse` does, so that no room is given

@@ -1,8 +1,7 @@
-import PushModel
-import PushTesting
+package import PushModel
 
 /// A store that notes which look-ups and repeats there were, and can be made to fail.
-final class StoreSpy: Registry, Outbox {
+package final class StoreSpy: Registry, Outbox {
     private struct State {
         var lookups: [[String]] = []
         var isOut = false
@@ -13,25 +12,25 @@ final class StoreSpy: Registry, Outbox {
     private let state = Noted(State())
     private let base: any Registry & Outbox
 
-    init(_ base: any Registry & Outbox) { self.base = base }
+    package init(_ base: any Registry & Outbox) { self.base = base }
 
     /// None: beside a monotonic clock that stands still, as the bench's does, every wall clock is doubted.
-    var clock: DoubtedClock? { nil }
+    package var clock: DoubtedClock? { nil }
     /// Spaces of the keys of each look-up so far, one list for each call.
-    var lookups: [[String]] { state.value.lookups }
-    func forget() { state.change { $0.lookups = [] } }
+    package var lookups: [[String]] { state.value.lookups }
+    package func forget() { state.change { $0.lookups = [] } }
     /// From now on every call fails.
-    func goOut() { state.change { $0.isOut = true } }
-    func comeBack() { state.change { $0.isOut = false } }
+    package func goOut() { state.change { $0.isOut = true } }
+    package func comeBack() { state.change { $0.isOut = false } }
 
     /// How often records were counted.
-    var tallies: Int { state.value.tallies }
+    package var tallies: Int { state.value.tallies }
 
     /// Pushes that the outbox had met before.
-    var repeats: Int { state.value.repeats }
+    package var repeats: Int { state.value.repeats }
 
     /// Returns once the outbox has met so many repeats.
-    func repeats(atLeast count: Int, file: String = #fileID, line: Int = #line) async {
+    package func repeats(atLeast count: Int, file: String = #fileID, line: Int = #line) async {
         await state.until(for: "repeat \(count)", file: file, line: line) { $0.repeats >= count }
     }
 
@@ -45,73 +44,77 @@ final class StoreSpy: Registry, Outbox {
         if state.value.isOut { throw StoreError(.unavailable) }
     }
 
-    func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
+    package func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
         state.change { $0.lookups.append(keys.map(\.space.text)) }
         try check()
         return try await base.find(keys)
     }
 
-    func page(_ index: RecordIndex, after revision: UInt64, limit: Int) async throws(StoreError) -> [Record] {
+    package func page(
+        _ index: RecordIndex, after revision: UInt64, limit: Int
+    ) async throws(StoreError) -> [Record] {
         try check()
         return try await base.page(index, after: revision, limit: limit)
     }
 
-    func apply(_ changes: [Change]) async throws(StoreError) -> Applied {
+    package func apply(_ changes: [Change]) async throws(StoreError) -> Applied {
         try check()
         return try await base.apply(changes)
     }
 
-    func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
+    package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
         try check()
         return try await base.purge(before: before, limit: limit)
     }
 
-    func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
+    package func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
         state.change { $0.tallies += 1 }
         try check()
         return try await base.tally(owners)
     }
 
-    func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {
+    package func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {
         try check()
         return try await base.forget(owner: owner, limit: limit)
     }
 
     // MARK: outbox
 
-    func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
+    package func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
         try check()
         let accepted = try await base.accept(acceptance)
         note(accepted)
         return accepted
     }
 
-    func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool] {
+    package func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool] {
         try await base.settle(settlements, feedback: feedback)
     }
 
-    func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16 {
+    package func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16 {
         base.digest(ofOrigin: origin, at: instance)
     }
-    func claim(
+    package func claim(
         _ lane: LaneName, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
     ) async throws(StoreError) -> [OwedPush] {
         try await base.claim(lane, due: due, limit: limit, classes: classes)
     }
-    func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? { try await base.nextDue(lane) }
-    func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int] {
+    package func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? {
+        try await base.nextDue(lane)
+    }
+    package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int] {
         try await base.endCustody(before: before, limit: limit)
     }
-    func renew(for span: Duration) async throws(StoreError) { try await base.renew(for: span) }
-    func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
+    package func renew(for span: Duration) async throws(StoreError) { try await base.renew(for: span) }
+    package func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
         try await base.takeOver(lanes, limit: limit)
     }
-    func letGo(besides lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
+    package func letGo(besides lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
         try await base.letGo(besides: lanes, limit: limit)
     }
-    func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
+    package func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
         try await base.enrol(in: groups, for: span)
     }
-    func reclaim(limit: Int) async throws(StoreError) -> Int { try await base.reclaim(limit: limit) }
-    func load() async throws(StoreError) -> OutboxLoad { try await base.load() }
+    package func reclaim(limit: Int) async throws(StoreError) -> Int { try await base.reclaim(limit: limit) }
+    package func load() async throws(StoreError) -> OutboxLoad { try await base.load() }
 }
