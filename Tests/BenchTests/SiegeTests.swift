@@ -29,11 +29,14 @@ struct SiegeTests {
         let told = ledger {
             $0.called(503, in: .zero)
             for status in [401, 401, nil] { $0.attacker(heard: status) }
-            $0.hasAdmin = false
+            ($0.hasAdmin, $0.cores) = (false, 0.25)
         }
         #expect(told.p50 >= .milliseconds(50) && told.p50 < .milliseconds(52))
         #expect(told.row.hasPrefix("101 calls, 1 failed, p50 5"))
-        #expect(told.row.hasSuffix("the admin door did not answer, attackers heard nothing (1), 401 (2)"))
+        #expect(
+            told.row.hasSuffix(
+                "relay 0.25 cores, the admin door did not answer, attackers heard nothing (1), 401 (2)")
+        )
         let plan = SiegePlan(executable: "/bin/true", directory: "/nowhere")
         let (report, hasPassed) = SiegeLedger.report([(.quiet, ledger()), (.bodies, told)], plan)
         #expect(!hasPassed)

@@ -8,8 +8,8 @@ struct SiegeForce: Sendable {
     let scene: SiegeScene
     let end: ContinuousClock.Instant
 
-    private var trial: SiegeTrial { scene.trial }
-    private var isOver: Bool { trial.world.instant() >= end }
+    var trial: SiegeTrial { scene.trial }
+    var isOver: Bool { trial.world.instant() >= end }
     private var rest: Duration { max(.milliseconds(1), end - trial.world.instant()) }
 
     /// The first address of strangers; the origin and those who come by have others.
@@ -32,6 +32,8 @@ struct SiegeForce: Sendable {
                 Self.form("server/register/transfer", [("hostname", "chat.example.org")])
             }
         case .challenges: await challenge()
+        case .wholeBodies: await sendWholeBodies()
+        case .realms, .unknownIDs, .madeUpTokens: try await beGuests(attack)
         }
     }
 
@@ -68,6 +70,24 @@ struct SiegeForce: Sendable {
         }
     }
 
+    /// Each sends one whole body after the other: rows as a server uploads them, so that reading them costs
+    /// what it costs.
+    private func sendWholeBodies() async {
+        let row = #"{"id":1,"property":"messages_sent:is_bot:hour","subgroup":"false","end_time":1.7e9}"#
+        let rows = Array(repeating: row, count: SiegePlan.wholeBodyBytes / 2 / row.utf8.count)
+        let counts = "[\(rows.joined(separator: ","))]"
+        await withTaskGroup(of: Void.self) { senders in
+            for index in 0..<SiegePlan.wholeBodySenders {
+                senders.addTask {
+                    let body = Self.form(
+                        "server/analytics", [("realm_counts", counts), ("installation_counts", counts)],
+                        Self.credentials(index))
+                    await repeatedly(from: "127.0.4.\(index + 1)") { body }
+                }
+            }
+        }
+    }
+
     // MARK: Connections
 
     /// Takes connections that say nothing, and holds them to the end.
@@ -89,25 +109,31 @@ struct SiegeForce: Sendable {
 
     // MARK: Calls
 
-    /// Asks as fast as it is answered.
     private func repeatedly(callers: Int, _ request: @escaping @Sendable (Int) -> ByteBuffer) async {
         await withTaskGroup(of: Void.self) { group in
             for caller in 0..<callers {
                 group.addTask {
                     var number = caller
-                    var kept: CallConnection?
-                    while !isOver {
-                        if kept == nil { kept = await scene.connect(from: Self.stranger, to: scene.port) }
-                        let reply = await kept?.ask(request(number), within: SiegePlan.patience)
-                        trial.note { $0.attacker(heard: reply?.status) }
-                        if reply == nil || reply?.closes == true {
-                            kept?.close()
-                            kept = nil
-                        }
-                        number += callers
+                    await repeatedly(from: Self.stranger) {
+                        defer { number += callers }
+                        return request(number)
                     }
-                    kept?.close()
                 }
+            }
+        }
+    }
+
+    /// Asks as fast as it is answered, until the end or until there is nothing more to ask.
+    func repeatedly(from place: String, _ request: () throws -> ByteBuffer?) async rethrows {
+        var kept: CallConnection?
+        defer { kept?.close() }
+        while !isOver, let bytes = try request() {
+            if kept == nil { kept = await scene.connect(from: place, to: scene.port) }
+            let reply = await kept?.ask(bytes, within: SiegePlan.patience)
+            trial.note { $0.attacker(heard: reply?.status) }
+            if reply == nil || reply?.closes == true {
+                kept?.close()
+                kept = nil
             }
         }
     }
@@ -164,11 +190,17 @@ struct SiegeForce: Sendable {
                 + "Authorization: \(authorization)\r\n\r\n")
     }
 
-    private static func form(_ path: String, _ fields: [(String, String)]) -> ByteBuffer {
-        let form = LoadRequests.form(
-            path: "/api/v1/remotes/\(path)", host: "t", authorization: nil, fields: fields)
-        var bytes = ByteBuffer(bytes: form.head)
-        bytes.writeBytes(form.body)
+    private static func form(
+        _ path: String, _ fields: [(String, String)], _ authorization: String? = nil
+    ) -> ByteBuffer {
+        whole(
+            LoadRequests.form(
+                path: "/api/v1/remotes/\(path)", host: "t", authorization: authorization, fields: fields))
+    }
+
+    static func whole(_ request: (head: [UInt8], body: [UInt8])) -> ByteBuffer {
+        var bytes = ByteBuffer(bytes: request.head)
+        bytes.writeBytes(request.body)
         return bytes
     }
 }

@@ -10,6 +10,8 @@ struct SiegeLedger: Sendable {
     /// Whether a newcomer could sign up meanwhile, and the admin door answered.
     var hasSignedUp = false
     var hasAdmin = false
+    /// CPU time of the relay for each second; `nil` where the system does not tell.
+    var cores: Double?
     /// Nothing can be promised to newcomers.
     var isCrowded = false
 
@@ -30,7 +32,7 @@ struct SiegeLedger: Sendable {
     var p50: Duration { waits.quantile(0.5) }
     var p99: Duration { waits.quantile(0.99) }
 
-    /// One row: `812 calls, 0 failed, p50 3.1 ms, p99 9.8 ms, attackers heard 401 (5)`.
+    /// One row: `812 calls, 0 failed, p50 3.1 ms, p99 9.8 ms, relay 0.31 cores, attackers heard 401 (5)`.
     var row: String {
         let answers = heard.sorted { $0.key < $1.key }.map { status, count in
             "\(status == 0 ? "nothing" : String(status)) (\(count))"
@@ -39,6 +41,7 @@ struct SiegeLedger: Sendable {
             "\(answered + failed) calls", "\(failed) failed", "p50 \(decimal(p50.inMilliseconds, 1)) ms",
             "p99 \(decimal(p99.inMilliseconds, 1)) ms"
         ]
+        if let cores { words.append("relay \(decimal(cores, 2)) cores") }
         if !hasSignedUp { words.append("a newcomer could not sign up") }
         if !hasAdmin { words.append("the admin door did not answer") }
         if !answers.isEmpty { words.append("attackers heard " + answers.joined(separator: ", ")) }

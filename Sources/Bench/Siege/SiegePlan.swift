@@ -16,6 +16,14 @@ package enum SiegeAttack: String, Sendable, CaseIterable {
     case signUps = "sign_ups_and_transfers"
     /// A server that has the relay ask hosts that are not there.
     case challenges
+    /// Clients that send whole bodies of several mebibytes with credentials that nobody has.
+    case wholeBodies = "large_bodies_of_strangers"
+    /// Servers that were let in, and upload realms that nobody knows.
+    case realms = "realms_of_the_admitted"
+    /// The same, and ask for pushes to ids that nobody has.
+    case unknownIDs = "ids_that_nobody_has"
+    /// The same, and register tokens that the push service refuses, and have them pushed to.
+    case madeUpTokens = "tokens_that_are_none"
 
     /// For tables.
     var words: String { String(rawValue.map { $0 == "_" ? " " : $0 }) }
@@ -42,6 +50,8 @@ package struct SiegePlan: Sendable {
     static let stopSpan = Duration.seconds(40)
     /// Between an attack and the next, until its connections are gone.
     static let calm = Duration.milliseconds(500)
+    /// The pace of each origin, as it is where nothing is set (docs/configuration.md).
+    static let pushesPerMinute = 60_000
     /// Between two calls of one caller.
     static let pause = Duration.milliseconds(10)
     /// What the relay under siege may open, so that a crowd can reach it.
@@ -50,6 +60,15 @@ package struct SiegePlan: Sendable {
     /// Strangers with bodies, and what each sends of its sixteen mebibytes.
     static let bodySenders = 8
     static let bodyBytes = 14 << 20
+    /// Strangers with whole bodies, and the bytes of each: what three of them sent cost 1.8 cores.
+    static let wholeBodySenders = 3
+    static let wholeBodyBytes = 6 << 20
+    /// Servers that are let in and mean ill: as many origins as it takes to speak for a lane
+    /// (decision 0048).
+    static let guests = 3
+    /// Realms of one upload, and ids of one call: the most that a call may name.
+    static let realmsOfUpload = 1_000
+    static let idsOfCall = 1_000
     static let crowd = 1_500
     /// Addresses that a crowd comes from, of 127.0.0.0/8.
     static let crowdAddresses = 50

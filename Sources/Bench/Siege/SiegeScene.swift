@@ -6,6 +6,7 @@ import WireFormats
 /// A relay under siege, and everybody at its doors.
 struct SiegeScene: Sendable {
     let trial: SiegeTrial
+    let pid: Int32
     let port: Int
     let admin: Int
     let origin: LoadOrigin
@@ -18,14 +19,22 @@ struct SiegeScene: Sendable {
         // As an origin's, they stand before anybody comes to take all there are.
         var kept: [CallConnection?] = []
         for _ in 0..<trial.plan.callers { kept.append(await connect(from: nil, to: port)) }
-        let end = world.instant() + .nanoseconds(Int64(trial.plan.seconds * 1e9))
+        let began = world.instant()
+        let end = began + .nanoseconds(Int64(trial.plan.seconds * 1e9))
+        let before = usage()
         try await withThrowingTaskGroup(of: Void.self) { parties in
             parties.addTask { try await SiegeForce(scene: self, end: end).make(attack) }
             for connection in kept { parties.addTask { try await self.ask(on: connection, until: end) } }
             parties.addTask { try await self.comeBy(attack, until: end) }
             try await parties.waitForAll()
         }
+        guard let before, let after = usage() else { return }
+        let cores = (after - before).inSeconds / max(0.001, (world.instant() - began).inSeconds)
+        trial.note { $0.cores = cores }
     }
+
+    /// CPU time of the relay so far.
+    private func usage() -> Duration? { ProcessUsage.of(pid)?.cpu }
 
     // MARK: Those who behave well
 
@@ -36,8 +45,7 @@ struct SiegeScene: Sendable {
         while world.instant() < end {
             let device = origin.devices[Int(world.random() % UInt64(origin.devices.count))]
             let request = try origin.notify([device], contentBytes: 100)
-            var bytes = ByteBuffer(bytes: request.head)
-            bytes.writeBytes(request.body)
+            let bytes = SiegeForce.whole((request.head, request.body))
             let began = world.instant()
             if kept == nil { kept = await connect(from: nil, to: port) }
             let reply = await kept?.ask(bytes, within: SiegePlan.patience)
@@ -52,10 +60,8 @@ struct SiegeScene: Sendable {
     private func comeBy(_ attack: SiegeAttack, until end: ContinuousClock.Instant) async throws {
         let half = (end - world.instant()) / 2
         try await world.sleep(world.instant() + half)
-        let newcomer = LoadOrigin(
-            host: origin.host, bouncerKey: stage.bouncerKey, bundle: stage.plan.bundle, world: world)
         let number = SiegeAttack.allCases.firstIndex(of: attack) ?? 0
-        let signUp = await once(newcomer.signUp()[0][0], from: "127.0.9.\(number + 1)", to: port)
+        let signUp = await once(newcomer().signUp()[0][0], from: "127.0.9.\(number + 1)", to: port)
         let health = ByteBuffer(string: "GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         let live = await once(health, from: nil, to: admin)
         trial.note { ledger in
@@ -64,6 +70,11 @@ struct SiegeScene: Sendable {
             ledger.hasSignedUp = signUp == 200
             ledger.hasAdmin = live == 200
         }
+    }
+
+    /// A server that nobody has heard of.
+    func newcomer() -> LoadOrigin {
+        LoadOrigin(host: origin.host, bouncerKey: stage.bouncerKey, bundle: stage.plan.bundle, world: world)
     }
 
     // MARK: Connections

@@ -38,6 +38,7 @@ package final class SiegeTrial: Sendable {
             authority: service.authorityPEM, apnsKey: service.apnsKey.privateKeyPEM)
         (relay.team, relay.keyID) = (service.apnsKey.team, service.apnsKey.keyID)
         relay.hasAdmin = true
+        relay.pushesPerMinute = SiegePlan.pushesPerMinute
         relay.wrapper = ["/usr/bin/prlimit", "--nofile=\(SiegePlan.openFiles):\(SiegePlan.openFiles)"]
         let stage = try RelayStage(relay, world: world)
         do {
@@ -66,7 +67,8 @@ package final class SiegeTrial: Sendable {
             try await LoadOrigin.drive(book, host: "127.0.0.1", port: address.port, group.next())
         }
         for device in origin.devices { service.register(device, bundle: stage.plan.bundle) }
-        let scene = SiegeScene(trial: self, port: address.port, admin: admin, origin: origin, stage: stage)
+        let scene = SiegeScene(
+            trial: self, pid: address.pid, port: address.port, admin: admin, origin: origin, stage: stage)
         var ledgers: [(SiegeAttack, SiegeLedger)] = []
         for attack in SiegeAttack.allCases {
             state.withLock { $0 = SiegeLedger() }

@@ -1,4 +1,4 @@
-/// How a relay is set up for a trial: one app, one Zulip instance that anybody may sign up at, no rate limit.
+/// How a relay is set up for a trial: one app, one Zulip instance that anybody may sign up at.
 package struct RelayPlan: Sendable {
     package struct FCM: Sendable {
         package var url: String
@@ -60,6 +60,8 @@ package struct RelayPlan: Sendable {
 
     /// With a door for the operator.
     package var hasAdmin = false
+    /// Of each origin; 0: no limit.
+    package var pushesPerMinute = 0
     /// 0: any free one, at each start another.
     package var port = 0
     /// A listening socket that each start is handed, in place of a port of its own.
@@ -122,7 +124,7 @@ package struct RelayPlan: Sendable {
             listeners:
               public: { bind: "127.0.0.1:\(port)", serves: [\(Self.instance)] }\(adminLine)
             log: { level: warning, format: json }
-            limits: { pushes_per_minute: 0 }
+            limits: { pushes_per_minute: \(pushesPerMinute) }
             apps:
               load:
                 apns:

@@ -72,29 +72,34 @@ package struct LoadOrigin: Sendable {
                 ("zulip_org_id", serverID), ("zulip_org_key", serverKey), ("hostname", name),
                 ("contact_email", "admin@\(name)")
             ])
-        let realms: JSONValue = .array([
-            .object([
-                "id": .number(JSONNumber(1)), "host": .string(name), "url": .string("https://\(name)"),
-                "name": .string("Load"), "org_type": .number(JSONNumber(10)),
-                "date_created": .number(JSONNumber(1_700_000_000)), "deactivated": .bool(false),
-                "is_system_bot_realm": .bool(false),
-                "authentication_methods": .object(["Email": .bool(true)]),
-                "uuid": .string(realm),
-                "uuid_owner_secret": .string("zuliprealm_\(Hex.encode(world.randomBytes(16)))")
-            ])
-        ])
-        let analytics = LoadRequests.form(
-            path: "/api/v1/remotes/server/analytics", host: host, authorization: authorization,
-            fields: [
-                ("realm_counts", "[]"), ("installation_counts", "[]"), ("realmauditlog_rows", "[]"),
-                ("realms", String(decoding: realms.serialized(), as: UTF8.self)), ("version", "\"12.0\""),
-                ("merge_base", "\"12.0\""), ("api_feature_level", "483")
-            ])
+        let analytics = report([realm])
         return [server, analytics].map { request in
             var book = RequestBook()
             book.add(head: request.head, body: request.body)
             return book
         }
+    }
+
+    /// `server/analytics` with these realms and no counts.
+    func report(_ realms: [String]) -> (head: [UInt8], body: [UInt8]) {
+        let name = "load-\(serverID.prefix(8)).example.org"
+        let rows = realms.enumerated().map { index, realm in
+            JSONValue.object([
+                "id": .number(JSONNumber(Int64(index + 1))), "host": .string(name),
+                "url": .string("https://\(name)"), "name": .string("Load"),
+                "org_type": .number(JSONNumber(10)), "date_created": .number(JSONNumber(1_700_000_000)),
+                "deactivated": .bool(false), "is_system_bot_realm": .bool(false),
+                "authentication_methods": .object(["Email": .bool(true)]), "uuid": .string(realm),
+                "uuid_owner_secret": .string("zuliprealm_\(Hex.encode(world.randomBytes(16)))")
+            ])
+        }
+        return LoadRequests.form(
+            path: "/api/v1/remotes/server/analytics", host: host, authorization: authorization,
+            fields: [
+                ("realm_counts", "[]"), ("installation_counts", "[]"), ("realmauditlog_rows", "[]"),
+                ("realms", String(decoding: JSONValue.array(rows).serialized(), as: UTF8.self)),
+                ("version", "\"12.0\""), ("merge_base", "\"12.0\""), ("api_feature_level", "483")
+            ])
     }
 
     /// Makes devices and the requests that register them (docs/conformance/zulip.md).

@@ -9,11 +9,11 @@ struct BenchSiegeCommand: SealbellCommand {
         abstract: "Attacks a relay's doors over loopback and says what others felt.",
         discussion: """
             This process plays the attackers, an origin that behaves well, and the push service; the relay \
-            is this program in a process of its own, which may open 1,024 files. One attack comes after the \
-            other, and a row says for each how many of the origin's calls were answered, how many failed, \
-            and how long they took, beside a quiet run. Passed means: no call of the origin failed, and \
-            meanwhile the admin door answered and a newcomer could sign up, but for a crowd that is large \
-            enough to take every place.
+            is this program, or that of `--relay`, in a process of its own, which may open 1,024 files. One \
+            attack comes after the other, and a row says for each how many of the origin's calls were \
+            answered, how many failed, how long they took, and what CPU time the relay used, beside a \
+            quiet run. Passed means: no call of the origin failed, and meanwhile the admin door answered \
+            and a newcomer could sign up, but for a crowd that is large enough to take every place.
             """)
 
     @Option(help: "How long each attack lasts.")
@@ -28,6 +28,9 @@ struct BenchSiegeCommand: SealbellCommand {
             valueName: "directory"))
     var keep: String?
 
+    @Option(help: "Another build to besiege, by its path; else this one.")
+    var relay: String?
+
     @Flag(help: "Answer in JSON.")
     var json = false
 
@@ -40,7 +43,7 @@ struct BenchSiegeCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         _ = ProcessLimits.raiseOpenFiles()
         return try await inTrialDirectory("siege", kept: keep, shell) { directory in
-            var plan = SiegePlan(executable: try ownExecutable(), directory: directory)
+            var plan = SiegePlan(executable: try relay ?? ownExecutable(), directory: directory)
             plan.seconds = seconds
             plan.callers = callers
             let (report, hasPassed) = try await SiegeTrial(plan, world: shell.world, say: shell.err).run()

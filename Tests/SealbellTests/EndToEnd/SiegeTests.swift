@@ -12,7 +12,11 @@ struct SiegeTests {
             ["bench", "siege", "--seconds", "1", "--callers", "2", "--keep", "trial"], in: folder.path)
         await trial.silence()
         #expect(await trial.status() == 0, "\(trial.text)")
-        for row in ["quiet", "bodies without credentials", "connections of a crowd", "failed calls"] {
+        for row in [
+            "quiet", "bodies without credentials", "connections of a crowd", "failed calls",
+            "large bodies of strangers", "realms of the admitted", "ids that nobody has",
+            "tokens that are none"
+        ] {
             #expect(trial.text.contains("\(row): "))
         }
     }
