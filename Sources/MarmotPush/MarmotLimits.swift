@@ -1,4 +1,5 @@
-/// Every bound of this protocol, each with its clause or its reason. Sections are of the Marmot fact sheet.
+/// Every bound of this protocol, each with its clause or its reason. The clauses stand in
+/// docs/conformance/marmot.md.
 public enum MarmotLimits {
     /// One frame from or to a Nostr relay (§5.1).
     public static let frameBytes = 256 << 10

@@ -5,7 +5,7 @@ package enum EventStanding: Sendable, Hashable {
     case missed(Duration)
 }
 
-/// What becomes of stored events (fact sheet §5.1).
+/// What becomes of stored events (docs/conformance/marmot.md).
 package enum NostrBacklog: String, Sendable, Hashable, CaseIterable {
     /// What was there before this process listened is left alone: a hint that came while the server was
     /// away is lost on purpose. What came while the connection of a running server was away is taken.

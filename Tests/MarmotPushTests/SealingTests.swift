@@ -4,7 +4,7 @@ import PushModel
 import Testing
 import WireFormats
 
-/// Boxes and wraps open with the right key and untouched, and in no other case (fact sheet §3).
+/// Boxes and wraps open with the right key and untouched, and in no other case (docs/conformance/marmot.md).
 @Suite("Marmot sealing")
 struct SealingTests {
     // MARK: NIP-44

@@ -4,7 +4,7 @@ import PushModel
 import Testing
 import WireFormats
 
-/// Recognition of the four formats, and what each takes as content (fact sheet §2).
+/// Recognition of the four formats, and what each takes as content (docs/conformance/marmot.md).
 @Suite("Marmot triggers")
 struct TriggerTests {
     private func event(_ tags: [[String]], _ content: Secret, kind: Int = 446) throws -> NostrEvent {

@@ -13,12 +13,6 @@ enum OutsideReferences {
         ]
     }
 
-    /// Rooms whose references are still to be pointed at `docs/conformance/marmot.md`.
-    static let left = [
-        "Sources/MarmotPush/", "Sources/NostrIngress/", "Tests/MarmotPushTests/",
-        "docs/conformance/marmot.md", "docs/decisions/0019-marmot-budgets.md"
-    ]
-
     static func outside(_ path: String, _ text: String) -> [Violation] {
         let papers = papers
         // Most files hold none, and lines are many.
@@ -57,8 +51,7 @@ struct OutsideReferenceTests {
             + Tree.texts(below: "docs", endings: ["md"])
             + Tree.texts(below: "scripts", endings: ["", "py", "sh"])
             + ["README.md", "SECURITY.md"].map { ($0, try Tree.text($0)) }
-        let found = texts.filter { path, _ in !OutsideReferences.left.contains { path.hasPrefix($0) } }
-            .flatMap { OutsideReferences.outside($0.0, $0.1) }
+        let found = texts.flatMap { OutsideReferences.outside($0.0, $0.1) }
         #expect(found.isEmpty, "\(found.map(\.description).joined(separator: "\n"))")
         let sample =
             "as the fact " + "sheet §2 says\n(docs/push-services.md §2)\n(push-services" + " §2)"

@@ -1,7 +1,7 @@
 import PushModel
 
-/// When a device owes its group an answer, a refresh or a look for old tokens (fact sheet §4.3). It holds no
-/// timer: it names deadlines, and is told when they have come.
+/// When a device owes its group an answer, a refresh or a look for old tokens (docs/conformance/marmot.md).
+/// It holds no timer: it names deadlines, and is told when they have come.
 struct GossipSchedule: Sendable {
     /// A request that nobody has answered yet.
     struct Pending: Sendable {

@@ -2,8 +2,8 @@ public import Primitives
 public import PushModel
 import WireFormats
 
-/// The token store of one group, by leaf (spec, "Token Storage"; fact sheet §4.2, §4.4). A value: what it was
-/// told goes in, and it tells which leaves changed.
+/// The token store of one group, by leaf (spec, "Token Storage"; docs/conformance/marmot.md). A value: what
+/// it was told goes in, and it tells which leaves changed.
 public struct GroupTokens: Sendable {
     public private(set) var leaves: [UInt32: LeafTokens]
 
@@ -68,7 +68,7 @@ public struct GroupTokens: Sendable {
         return true
     }
 
-    /// What another member lists: it fills gaps, and never overwrites or renews (fact sheet §4.4).
+    /// What another member lists: it fills gaps, and never overwrites or renews (docs/conformance/marmot.md).
     ///
     /// - Returns: leaves that were filled.
     mutating func fill(_ listed: [ListedToken], in view: some GroupView, now: UnixTime) -> Set<UInt32> {

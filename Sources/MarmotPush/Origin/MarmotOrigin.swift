@@ -42,7 +42,8 @@ public struct MarmotOrigin: Sendable {
         self.seedPath = seedPath
     }
 
-    /// Tokens to wake: of active leaves, without those of the sender's own account (fact sheet §4.5).
+    /// Tokens to wake: of active leaves, without those of the sender's own account
+    /// (docs/conformance/marmot.md).
     public static func choose(
         from tokens: GroupTokens, in view: some GroupView, sender: XOnlyKey, now: UnixTime
     ) -> [GossipToken] {
@@ -50,7 +51,7 @@ public struct MarmotOrigin: Sendable {
     }
 
     /// Makes triggers for these tokens: by server and format, with decoys, shuffled, each in a frame that its
-    /// relays take, each by keys of its own (fact sheet §4.5).
+    /// relays take, each by keys of its own (docs/conformance/marmot.md).
     ///
     /// - Parameter tokens: what ``choose(from:in:sender:now:)`` returned, of one group.
     /// - Throws: `.tooMuchContent` only if a frame outgrew what was reckoned, which is a bug of ours.
@@ -98,8 +99,8 @@ public struct MarmotOrigin: Sendable {
         var hints: [String] { RelayList.usable(tokens.lazy.compactMap(\.relayHint)) }
     }
 
-    /// Where a group's triggers go (fact sheet §4.6): by `push-v1` the owners' hints come first, by `mip05`
-    /// the server's own list, and the seed text knows that list alone.
+    /// Where a group's triggers go (docs/conformance/marmot.md): by `push-v1` the owners' hints come first,
+    /// by `mip05` the server's own list, and the seed text knows that list alone.
     private func relays(of group: Group, _ path: GiftWrap.Path) -> [String] {
         let list = directory.lists[group.server]?.relays ?? []
         let wanted: [String] =

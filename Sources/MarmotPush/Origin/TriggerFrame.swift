@@ -1,8 +1,8 @@
 import Primitives
 import PushModel
 
-/// How large a trigger becomes on its way into a frame, told before anything is encrypted (fact sheet §7):
-/// NIP-44 pads in steps and base64 adds a third, twice.
+/// How large a trigger becomes on its way into a frame, told before anything is encrypted
+/// (docs/conformance/marmot.md): NIP-44 pads in steps and base64 adds a third, twice.
 struct TriggerFrame: Sendable {
     /// Bytes of `["EVENT",…]` that a relay takes.
     var frameBytes = MarmotLimits.commonFrameBytes
@@ -61,7 +61,7 @@ struct TriggerFrame: Sendable {
 }
 
 extension TokenFormat {
-    /// Most items of a trigger that we write (fact sheet §7).
+    /// Most items of a trigger that we write (docs/conformance/marmot.md).
     public var batch: Int {
         switch self {
         case .seed: MarmotLimits.seedBatch
@@ -74,7 +74,7 @@ extension TokenFormat {
     var leastItems: Int { self == .seed ? MarmotLimits.seedLeastItems : 1 }
 
     /// How many decoys a notification gets: random bytes in every format, and never somebody's real token,
-    /// which would wake a stranger and tie two groups together (fact sheet §4.5).
+    /// which would wake a stranger and tie two groups together (docs/conformance/marmot.md).
     var decoys: ClosedRange<Int> {
         switch self {
         case .seed, .pushV1: 2...5

@@ -3,7 +3,7 @@ package import PushModel
 import Synchronization
 
 /// The relay of this protocol, which Marmot calls the notification server: from wrap to wake in the order of
-/// fact sheet §5.2, cheap steps before those on the curve.
+/// docs/conformance/marmot.md, cheap steps before those on the curve.
 ///
 /// It answers nobody, keeps nothing but digests in memory, and yields pushes that no store takes.
 package final class MarmotRelay: RelayRole {

@@ -1,6 +1,6 @@
 package import Primitives
 
-/// What becomes of wraps that waited on a relay while this server was away (fact sheet §5.1).
+/// What becomes of wraps that waited on a relay while this server was away (docs/conformance/marmot.md).
 package enum MarmotBacklog: Sendable, Hashable {
     /// They are lost on purpose: a hint that is hours old wakes nobody to good.
     case liveOnly
@@ -28,7 +28,7 @@ package struct RateRule: Sendable, Hashable {
     }
 }
 
-/// The budgets of fact sheet §5.2. They bound what an anonymous sender can make this server do.
+/// The budgets of docs/conformance/marmot.md. They bound what an anonymous sender can make this server do.
 ///
 /// With several processes on one store, those of keys are divided among them; that for everything bounds what
 /// one process does, and each has it whole (decision 0039).

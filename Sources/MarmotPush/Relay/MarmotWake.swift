@@ -1,7 +1,8 @@
 package import PushModel
 import WireFormats
 
-/// What a device is woken with: the same bytes for everybody, so that they say nothing (fact sheet §5.3).
+/// What a device is woken with: the same bytes for everybody, so that they say nothing
+/// (docs/conformance/marmot.md).
 package struct MarmotWake: Sendable {
     package let pushType: APNsPushType
     package let priority: UInt8

@@ -20,7 +20,7 @@ public enum GiftWrap {
 
     // MARK: reading
 
-    /// Step 1 of fact sheet §5.2: what can be told without any arithmetic.
+    /// Step 1 of docs/conformance/marmot.md: what can be told without any arithmetic.
     ///
     /// - Parameter keys: the server's; two while it changes its key.
     /// - Returns: the key that the wrap is for.

@@ -2,8 +2,8 @@ public import Primitives
 import PushModel
 import WireFormats
 
-/// Proof that a member of a group said a record (fact sheet §4.2): a signature over the id of an event of
-/// kind 451 that is never published.
+/// Proof that a member of a group said a record (docs/conformance/marmot.md): a signature over the id of an
+/// event of kind 451 that is never published.
 public enum OwnerProof {
     /// Which signatures a group takes.
     public enum Acceptance: Sendable {

@@ -17,7 +17,7 @@ public struct DeviceTarget: Sendable {
     public let token: Secret
 
     /// - Throws: `.malformedToken` for an empty token, one beyond ``MarmotLimits/deviceTokenBytes``, or an
-    ///   FCM token with a character that none has (fact sheet §5.3).
+    ///   FCM token with a character that none has (docs/conformance/marmot.md).
     public init(_ platform: Platform, token: Secret) throws(MarmotError) {
         guard (1...MarmotLimits.deviceTokenBytes).contains(token.count),
             platform == .apns || token.reveal({ $0.allSatisfy(Self.isOfFCM) })
@@ -41,7 +41,8 @@ public struct DeviceTarget: Sendable {
     }
 }
 
-/// The encrypted token: ephemeral X (32 bytes) ‖ nonce (12) ‖ ciphertext with authenticator (fact sheet §3).
+/// The encrypted token: ephemeral X (32 bytes) ‖ nonce (12) ‖ ciphertext with authenticator
+/// (docs/conformance/marmot.md).
 public enum TokenBox {
     public static let nonceBytes = 12
 
@@ -165,7 +166,7 @@ public enum TokenBox {
     }
 
     /// The seed text leaves open whether an APNs token is written raw or as hex: what can only be hex is read
-    /// as hex (fact sheet §3).
+    /// as hex (docs/conformance/marmot.md).
     private static func raw(_ token: UnsafeRawBufferPointer) -> Secret {
         guard token.count >= MarmotLimits.textualTokenBytes, token.count.isMultiple(of: 2),
             token.allSatisfy({ Hex.value(ofDigit: $0) != nil })

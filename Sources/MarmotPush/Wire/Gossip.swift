@@ -2,7 +2,8 @@ import Primitives
 public import PushModel
 import WireFormats
 
-/// What an inner event of kind 447 to 450 says (fact sheet §4.2): parsed and bounded, not yet believed.
+/// What an inner event of kind 447 to 450 says (docs/conformance/marmot.md): parsed and bounded, not yet
+/// believed.
 ///
 /// Who sent it, and from which leaf, comes from MLS and never from the event.
 public enum Gossip: Sendable {

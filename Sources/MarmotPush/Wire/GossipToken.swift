@@ -2,7 +2,7 @@ public import Primitives
 public import PushModel
 import WireFormats
 
-/// An encrypted token as gossip carries it and the store keeps it (fact sheet §4.2, §4.4).
+/// An encrypted token as gossip carries it and the store keeps it (docs/conformance/marmot.md).
 public struct GossipToken: Sendable {
     public let format: TokenFormat
     /// The encrypted token, as ``TokenBox`` makes it.
@@ -49,7 +49,7 @@ public struct GossipToken: Sendable {
     }
 }
 
-/// The three ways in which groups talk about tokens (fact sheet §4.2).
+/// The three ways in which groups talk about tokens (docs/conformance/marmot.md).
 public enum GossipProfile: Sendable, Hashable, CaseIterable {
     /// Tags with hex; 449 updates, 450 removes.
     case seed

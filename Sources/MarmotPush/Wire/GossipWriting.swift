@@ -2,7 +2,8 @@ public import Primitives
 import PushModel
 import WireFormats
 
-/// Inner events as ours are written: rumors for the caller to put into MLS messages (fact sheet §4.2).
+/// Inner events as ours are written: rumors for the caller to put into MLS messages
+/// (docs/conformance/marmot.md).
 public enum GossipEvent {
     /// 447 of a tag profile: asks for everybody's tokens and tells one's own.
     ///

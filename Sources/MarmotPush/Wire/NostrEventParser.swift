@@ -7,10 +7,12 @@ extension NostrEvent {
     public enum Completeness: Sendable {
         /// Id and signature: anything that travels by itself.
         case signed
-        /// Neither is needed: what was inside a seal (readers cope without the id, fact sheet §3).
+        /// Neither is needed: what was inside a seal (readers cope without the id,
+        /// docs/conformance/marmot.md).
         case rumor
         /// As a rumor, and what deployed writers put in place of an id or a signature that they do not have
-        /// counts as none: `null`, an empty text, zeros. Hexadecimal may have capitals (fact sheet, §12).
+        /// counts as none: `null`, an empty text, zeros. Hexadecimal may have capitals
+        /// (docs/conformance/marmot.md).
         case sealed
     }
 

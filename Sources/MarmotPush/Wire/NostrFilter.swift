@@ -29,7 +29,7 @@ public struct NostrFilter: Sendable, Hashable {
         self.limit = limit
     }
 
-    /// What a notification server subscribes to (fact sheet §5.1): wraps for these keys.
+    /// What a notification server subscribes to (docs/conformance/marmot.md): wraps for these keys.
     public static func wraps(for keys: [XOnlyKey], since: Int64?, limit: Int? = nil) -> NostrFilter {
         NostrFilter(kinds: [NostrKind.giftWrap], tags: ["p": keys.map(\.hex)], since: since, limit: limit)
     }

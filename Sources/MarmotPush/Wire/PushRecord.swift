@@ -2,8 +2,8 @@ public import Primitives
 import PushModel
 import WireFormats
 
-/// What an owner states in `push-v1` about one token: that it holds, or that it no longer does (fact sheet
-/// §4.2). The owner's signature travels with it, so that others may pass it on.
+/// What an owner states in `push-v1` about one token: that it holds, or that it no longer does
+/// (docs/conformance/marmot.md). The owner's signature travels with it, so that others may pass it on.
 public struct PushRecord: Sendable {
     /// Whose token, of which push service, at which server: one record each is in force.
     public struct Key: Sendable, Hashable {

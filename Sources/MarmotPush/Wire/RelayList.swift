@@ -1,7 +1,7 @@
 public import Primitives
 import PushModel
 
-/// Where a key wants to be written to: an event of kind 10050 (NIP-17; fact sheet §4.6, §5.1).
+/// Where a key wants to be written to: an event of kind 10050 (NIP-17; docs/conformance/marmot.md).
 public struct RelayList: Sendable {
     /// `ws` and `wss` addresses in the order of the `relay` tags, each once; at most
     /// ``MarmotLimits/relaysOfList``.

@@ -1,4 +1,5 @@
-/// The four formats that share Marmot's name (fact sheet §2). A token's format is fixed when it is encrypted.
+/// The four formats that share Marmot's name (docs/conformance/marmot.md). A token's format is fixed when it
+/// is encrypted.
 public enum TokenFormat: String, Sendable, Hashable, CaseIterable {
     /// The seed text: no padding, Expand only, a JSON array of hex.
     case seed

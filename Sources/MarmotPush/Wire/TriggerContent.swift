@@ -10,8 +10,8 @@ public struct TriggerContent: Sendable {
     /// Items of a `seed` array that can be no token: they wake nobody, like any decoy.
     public let unusable: Int
 
-    /// SHA-256 over the decoded tokens in order: what recognises a trigger that was wrapped anew (fact sheet
-    /// §5.2 step 7).
+    /// SHA-256 over the decoded tokens in order: what recognises a trigger that was wrapped anew
+    /// (docs/conformance/marmot.md).
     public var digest: [UInt8] {
         SHA256.hash(joined)
     }
@@ -40,7 +40,7 @@ public struct TriggerContent: Sendable {
         self.unusable = unusable
     }
 
-    /// Recognises the format from the event (fact sheet §2) and takes the content apart.
+    /// Recognises the format from the event (docs/conformance/marmot.md) and takes the content apart.
     ///
     /// - Parameter formats: those that are switched on.
     /// - Throws: `.wrongKind`; `.unknownVersion` when the tags name no format; `.formatSwitchedOff`;
@@ -142,7 +142,8 @@ public struct TriggerContent: Sendable {
         return TriggerContent(format, chunks, unusable: 0)
     }
 
-    /// A JSON array of hex strings; an item that is none is a decoy, not an error (fact sheet §11).
+    /// A JSON array of hex strings; an item that is none is a decoy, not an error
+    /// (docs/conformance/marmot.md).
     private static func readArray(_ text: UnsafeRawBufferPointer) throws(MarmotError) -> TriggerContent {
         var reader = JSONReader(text, depthLimit: MarmotLimits.jsonDepth)
         var chunks: [Secret] = []

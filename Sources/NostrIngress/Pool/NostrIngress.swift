@@ -111,7 +111,7 @@ package final class NostrIngress: Service {
         changed.ring()
     }
 
-    /// Our relay list, one event for each key (NIP-17; fact sheet §5.1).
+    /// Our relay list, one event for each key (NIP-17; docs/conformance/marmot.md).
     private func lists(_ plan: NostrPlan) -> [NostrEvent] {
         let urls = plan.relays.prefix(NostrLimits.relays).map(\.url)
         return plan.keys.map { pair in

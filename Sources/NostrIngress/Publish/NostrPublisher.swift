@@ -6,7 +6,7 @@ package import WebSocket
 
 /// What became of an event at one relay.
 package enum Publication: Sendable, Hashable {
-    /// The relay has it; a duplicate counts too (fact sheet §4.6).
+    /// The relay has it; a duplicate counts too (docs/conformance/marmot.md).
     case accepted
     case refused(NostrReason?)
     /// Its document says that it would not take the event; nothing was sent.
