@@ -191,7 +191,7 @@ let suites: [Target] = [
         [
             "PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats",
             "ZulipPush", "Primitives", "AtRest", "MemoryStore", "Delivery", "Simulators",
-            nioCore, nioPosix, nioHTTP1, nioSSL, metrics, logging, lifecycle
+            nioCore, nioEmbedded, nioPosix, nioHTTP1, nioSSL, metrics, logging, lifecycle
         ]),
     tests(
         "SealbellTests",

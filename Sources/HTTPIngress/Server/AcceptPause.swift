@@ -13,21 +13,22 @@ import Darwin
 final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = Any
 
-    private let core: ListenerCore
     private let isStopping: @Sendable () -> Bool
+    private let note: @Sendable () -> Void
     private var isPaused = false
 
     /// - Parameter isStopping: whether accepting has ended for good; then it is not taken up again.
-    init(_ core: ListenerCore, isStopping: @escaping @Sendable () -> Bool) {
-        self.core = core
+    /// - Parameter note: hears of each connection that the system had no room for.
+    init(isStopping: @escaping @Sendable () -> Bool, note: @escaping @Sendable () -> Void) {
         self.isStopping = isStopping
+        self.note = note
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let fault = error as? IOError, Self.passing.contains(fault.errnoCode) else {
             return context.fireErrorCaught(error)
         }
-        core.strained(.descriptors)
+        note()
         guard !isPaused, !isStopping() else { return }
         isPaused = true
         Self.setAccepting(false, context.channel)

@@ -263,7 +263,9 @@ package final class HTTPListener: Service, Sendable {
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(
-                        AcceptPause(self.core, isStopping: { self.drainEnds.withLock { $0 != nil } }))
+                        AcceptPause(
+                            isStopping: { self.drainEnds.withLock { $0 != nil } },
+                            note: { self.core.strained(.descriptors) }))
                 }
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
