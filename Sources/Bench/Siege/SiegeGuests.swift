@@ -29,10 +29,10 @@ extension SiegeForce {
                 return Self.whole(guest.report(realms))
             }
         case .unknownIDs:
-            try await repeatedly(from: place) {
-                let unknown = (0..<SiegePlan.idsOfCall).map { _ in LoadDevice.make(.apns, trial.world) }
-                return try notify(unknown, by: guest)
-            }
+            // Made once: what the attack shows is the relay's time, and not ours.
+            let call = try notify(
+                (0..<SiegePlan.idsOfCall).map { _ in LoadDevice.make(.apns, trial.world) }, by: guest)
+            await repeatedly(from: place) { call }
         default: try await pushToNobody(guest, from: place)
         }
     }
