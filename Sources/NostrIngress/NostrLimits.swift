@@ -17,8 +17,8 @@ package struct NostrLimits: Sendable {
     /// A relay's share of the queue, in bytes.
     package func share(among relays: Int) -> Int { max(leastShare, queuedBytes / max(1, relays)) }
 
-    /// Wraps that are opened at once, one on each event loop at most: reading goes on beside, in turn with
-    /// it.
+    /// Wraps that are opened at once, one for each core at most, and none on an event loop: reading goes on
+    /// beside.
     package var workers = 8
     /// How long a wrap that falls to another process is held for the case that it has died: its lease, the
     /// renewal at which we read of its end, and as much again as that may be late.

@@ -1,5 +1,7 @@
 import Delivery
 import MarmotPush
+import NIOCore
+import NIOPosix
 import NostrIngress
 import Primitives
 import PushModel
@@ -34,6 +36,27 @@ struct ListeningTests {
             let taken = try await rig.taken.next("an event taken in")
             #expect(taken.event.id == wrap.id && taken.standing == .live)
         }
+    }
+
+    @Test("Wraps are opened on no event loop, also where the ingress runs on one: reading goes on")
+    func besideLoops() async throws {
+        let rig = try await Rig()
+        let loops = Array(MultiThreadedEventLoopGroup.singleton.makeIterator())
+        let held = Noted(0)
+        let ingress = try rig.ingress(try rig.plan()) { event, standing, relay in
+            if loops.contains(where: \.inEventLoop) { held.change { $0 += 1 } }
+            await rig.take(event, standing, relay)
+        }
+        try await withTaskExecutorPreference(rig.client.executor) {
+            try await rig.run(ingress) {
+                try await rig.listening()
+                for _ in 0..<20 {
+                    rig.relays[0].inject(rig.wrap())
+                    _ = try await rig.taken.next("an event taken in")
+                }
+            }
+        }
+        #expect(held.value == 0)
     }
 
     @Test("Stored wraps are left alone by a live listener, and taken as stored by one with grace")

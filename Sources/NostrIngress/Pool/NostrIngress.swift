@@ -2,7 +2,7 @@ package import CoreMetrics
 package import Delivery
 import EventLoops
 package import MarmotPush
-package import NIOCore
+import NIOCore
 import Primitives
 package import PushModel
 import ServiceLifecycle
@@ -23,7 +23,6 @@ package final class NostrIngress: Service {
     private let queue: WrapQueue
     private let share: WrapShare
     private let metrics: NostrMetrics
-    private let group: any EventLoopGroup
     private let world: World
     private let limits: NostrLimits
     private let selfTest: SelfTest
@@ -47,15 +46,13 @@ package final class NostrIngress: Service {
     /// - Parameters:
     ///   - document: fetches a relay's document; `nil`: documents are not asked for.
     ///   - membership: who else may listen for this instance; `nil`: nobody.
-    ///   - group: where wraps are opened, on as many loops as there are workers.
     package init(
         name: ConfiguredName, plan: NostrPlan, client: WebSocketClient, document: DocumentFetch? = nil,
-        membership: Membership? = nil, group: any EventLoopGroup, limits: NostrLimits = NostrLimits(),
+        membership: Membership? = nil, limits: NostrLimits = NostrLimits(),
         world: World, journal: Journal,
         metrics factory: any MetricsFactory, take: @escaping Take
     ) {
         self.name = name
-        self.group = group
         self.world = world
         self.limits = limits
         let metrics = NostrMetrics(name, factory)
@@ -148,10 +145,12 @@ package final class NostrIngress: Service {
         await withGracefulShutdownHandler {
             await withTaskCancellationHandler {
                 await withDiscardingTaskGroup { workers in
-                    let loops = Array(group.makeIterator())
-                    for number in 0..<max(1, min(limits.workers, loops.count)) {
-                        let executor = LoopExecutor(loops[number])
-                        workers.addTask(executorPreference: executor) { await self.work() }
+                    // Not on a loop, which children of a task there would be: opening a wrap takes as long
+                    // as reading ten, and a relay drops what a slow reader leaves waiting.
+                    for _ in 0..<max(1, min(limits.workers, System.coreCount)) {
+                        workers.addTask(executorPreference: globalConcurrentExecutor, priority: .utility) {
+                            await self.work()
+                        }
                     }
                     await self.listen()
                     self.queue.close()
@@ -171,7 +170,10 @@ package final class NostrIngress: Service {
             if share.isShared { group.addTask { await self.takeUp() } }
             await withDiscardingTaskGroup { links in
                 while let fresh = self.fresh() {
-                    for link in fresh { links.addTask { await link.run() } }
+                    // Where the connections live: a message costs no change of threads.
+                    for link in fresh {
+                        links.addTask(executorPreference: self.client.executor) { await link.run() }
+                    }
                     await self.changed.waitThroughCancellation()
                 }
             }

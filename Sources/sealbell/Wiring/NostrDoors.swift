@@ -144,7 +144,7 @@ final class NostrDoors: Service {
     private func ingress(_ plan: Plan) -> NostrIngress {
         NostrIngress(
             name: plan.name, plan: plan.plan, client: plan.client, document: RelayInformation.fetch(web),
-            membership: delivery.membership, group: around.group, limits: around.spans.nostr,
+            membership: delivery.membership, limits: around.spans.nostr,
             world: around.world, journal: refusals.watching(around.journal), metrics: around.metrics,
             take: plan.post.take)
     }
