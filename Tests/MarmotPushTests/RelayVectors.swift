@@ -176,7 +176,8 @@ struct RelayVectors {
         let text = try requests.body(for: message).reveal { String(decoding: $0, as: UTF8.self) }
         let own = ",\"ttl\":\"86400s\",\"collapse_key\":\"wake\""
         let body = try JSONValue.parse(Array(text.replacing(own, with: "").utf8))
-        return fields(request) == expected.compactMapValues(\.self) && body == row["body"] && text.contains(own)
+        return fields(request) == expected.compactMapValues(\.self) && body == row["body"]
+            && text.contains(own)
     }
 
     /// All fields of a request, as they go on the wire.

@@ -414,7 +414,8 @@ struct RelayStateTests {
             let names = [subscription, "1-1", "2-1", "3-2", "", "-", "1-0", "1--1", "\(Int.max)-\(Int.max)"]
             let name = names.randomElement(using: &random) ?? ""
             let id = [UInt8](repeating: UInt8.random(in: 1...3, using: &random), count: 32)
-            let text = ["auth-required: x", "restricted: x", "blocked: x", "duplicate: x", "error: x", ""]
+            let text =
+                ["auth-required: x", "restricted: x", "blocked: x", "duplicate: x", "error: x", ""]
                 .randomElement(using: &random) ?? ""
             let events: [RelayState.Event] = [
                 .start, .connected, .connected, .ended(nil), .ended(.lost), .ended(.unreachable), .babble,

@@ -82,7 +82,8 @@ struct MarmotConfigurationTests {
             "no relays", marmot(#"relays: ["wss://relay.example.org"]"#, with: "mode: silent"),
             .missingKey, "\(path).relays", line: 10),
         BadText(
-            "an hour and more", marmot("key_file: nostr.key", with: "key_file: nostr.key\n    wake_pause: 3601"),
+            "an hour and more",
+            marmot("key_file: nostr.key", with: "key_file: nostr.key\n    wake_pause: 3601"),
             .outOfBounds, "\(path).wake_pause", line: 13),
         BadText(
             "no core at all", marmot("key_file: nostr.key", with: "key_file: nostr.key\n    cpu_percent: 0"),

@@ -94,7 +94,8 @@ final class NostrDoors: Service {
             let proxy = marmot.proxy.map { SOCKS5Proxy(host: $0.host, port: $0.port) }
             return Plan(
                 name: instance.name,
-                plan: NostrPlan(relays: relays, keys: keys, backlog: marmot.backlog, proxy: proxy,
+                plan: NostrPlan(
+                    relays: relays, keys: keys, backlog: marmot.backlog, proxy: proxy,
                     testsItself: marmot.selfTest),
                 post: post, certificates: certificates, client: client)
         } catch {

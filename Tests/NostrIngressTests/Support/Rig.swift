@@ -135,7 +135,8 @@ final class Rig: Sendable {
         to key: XOnlyKey? = nil, kind: Int = NostrKind.giftWrap, bytes: Int = 100, createdAt: Int64? = nil
     ) -> NostrEvent {
         .signed(
-            kind: kind, createdAt: createdAt ?? World.live.now().seconds, tags: [["p", (key ?? self.key.publicKey).hex]],
+            kind: kind, createdAt: createdAt ?? World.live.now().seconds,
+            tags: [["p", (key ?? self.key.publicKey).hex]],
             content: Secret([UInt8](repeating: 0x61, count: bytes)), by: .generate(.live),
             auxiliary: World.live.randomBytes(32))
     }
