@@ -18,8 +18,7 @@ struct AcceptPauseTests {
         let notes = Atomic(0)
     }
 
-    private static let pause = TimeAmount.nanoseconds(
-        IngressLimits.acceptPause.components.attoseconds / 1_000_000_000)
+    private static let pause = TimeAmount(IngressLimits.acceptPause)
 
     /// In one piece: a channel of this kind belongs to the thread that made it.
     private func withChannel(_ body: (EmbeddedChannel, Door) throws -> Void) throws {

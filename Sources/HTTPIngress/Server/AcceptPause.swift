@@ -32,11 +32,8 @@ final class AcceptPause: ChannelInboundHandler {
         guard !isPaused, !isStopping() else { return }
         isPaused = true
         Self.setAccepting(false, context.channel)
-        let pause = IngressLimits.acceptPause.components
         let bound = NIOLoopBound((self, context.channel), eventLoop: context.eventLoop)
-        context.eventLoop.scheduleTask(
-            in: .nanoseconds(pause.seconds * 1_000_000_000 + pause.attoseconds / 1_000_000_000)
-        ) {
+        context.eventLoop.scheduleTask(in: TimeAmount(IngressLimits.acceptPause)) {
             let (pause, channel) = bound.value
             pause.isPaused = false
             if !pause.isStopping() { Self.setAccepting(true, channel) }

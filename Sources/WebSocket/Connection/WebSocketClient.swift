@@ -76,7 +76,7 @@ private final class WebSocketDial: @unchecked Sendable {
     private let tls: NIOSSLContext?
     private let limits: WebSocketLimits
     private let world: World
-    package let executor: LoopExecutor
+    private let executor: LoopExecutor
     private var channel: (any Channel)?
     private var continuation: CheckedContinuation<Result<WebSocketConnection, WebSocketError>, Never>?
     private var isOver = false

@@ -45,11 +45,7 @@ extension ZulipRelay {
         let holders = Array(Set(realms.foreign.map(\.realm.server)))
         // One that is not known at all was forgotten by whoever runs this relay.
         let found = try await find(holders.map { keys.server($0) })
-        let standing = zip(holders, found).filter { _, record in
-            // One that a newer version wrote is somebody's.
-            record.map { ZulipServer(body: $0.body)?.standing ?? .active } == .active
-        }
-        let held = Set(standing.map(\.0))
+        let held = Set(zip(holders, found).filter { $1?.serverStanding == .active }.map(\.0))
         realms.free { !held.contains($0) }
     }
 

@@ -41,10 +41,7 @@ extension ZulipRelay {
         }
         let others = Set(holders).subtracting([own])
         if others.isEmpty { return [] }
-        return try await find(others.map { keys.server($0) }).compactMap { record in
-            // One that a newer version wrote is somebody's.
-            record.map { ZulipServer(body: $0.body)?.standing ?? .active }
-        }
+        return try await find(others.map { keys.server($0) }).compactMap { $0?.serverStanding }
     }
 
     /// Whether the policy lets this server in under that name.

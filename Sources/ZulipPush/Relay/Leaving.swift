@@ -64,8 +64,7 @@ extension ZulipServers {
 
     private func isGone(_ server: UUIDText) async throws(StoreError) -> Bool {
         let record = try await registry.find([keys.server(server)])[0]
-        // One that a newer version wrote is somebody's.
-        return record.map { ZulipServer(body: $0.body)?.standing == .deactivated } ?? true
+        return record.map { $0.serverStanding == .deactivated } ?? true
     }
 
     /// Removes devices of the realms that this owner has, and the realms whose devices are gone.

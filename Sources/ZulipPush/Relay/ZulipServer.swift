@@ -122,3 +122,8 @@ package struct ZulipServer: Sendable {
         return Record(key: keys.server(id), touchedAt: now, body: current.body)
     }
 }
+
+extension Record {
+    /// Of a server's record: how the server stands. One that a newer version wrote is somebody's, and active.
+    var serverStanding: ZulipServer.Standing { ZulipServer(body: body)?.standing ?? .active }
+}

@@ -42,8 +42,10 @@ package struct ZulipInbound: Sendable {
         body: UnsafeRawBufferPointer
     ) throws(ZulipError) -> ZulipInbound {
         let known = try known(method, path)
-        guard let credentials = try credentials(method: method, path: path, authorization: authorization)
-        else { return ZulipInbound(credentials: nil, call: try read(known, query, body)) }
+        guard known.isAuthenticated else {
+            return ZulipInbound(credentials: nil, call: try read(known, query, body))
+        }
+        let credentials = try ServerCredentials(authorization: authorization)
         do throws(ZulipError) {
             return ZulipInbound(credentials: credentials, call: try read(known, query, body))
         } catch {
