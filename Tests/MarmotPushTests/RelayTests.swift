@@ -571,12 +571,20 @@ struct RelayWakeTests {
         }
     }
 
-    @Test("What came before this memory began is left alone: another process may have woken by it")
-    func missedBefore() async throws {
+    @Test(
+        "What came or may have come before this memory began is left alone: another process may have woken",
+        arguments: [0, 1, 300, 999])
+    func missedBefore(millisecondsIntoSecond: Int) async throws {
         try await stage { bench, sender, _ in
             let began = bench.clock.now.seconds
+            try #require(bench.clock.now == UnixTime(seconds: began))
+            bench.clock.skewWall(by: .milliseconds(millisecondsIntoSecond))
             bench.clock.advance(by: .seconds(60))
-            for (at, isTaken) in [(began - 1, false), (began, true), (began + 59, true)] {
+            let rows = [
+                (began - 1, false), (began, millisecondsIntoSecond == 0), (began + 1, true),
+                (began + 59, true)
+            ]
+            for (at, isTaken) in rows {
                 let chunk = try sender.chunk(sender.device(.fcm, Int(at - began) + 5), .pushV1)
                 let wrap = try sender.wrapped(.pushV1, [chunk], createdAt: at)
                 let result = await bench.receive(wrap, arrival: .missed(.seconds(20)))

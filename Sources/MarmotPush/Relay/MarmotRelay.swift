@@ -124,16 +124,22 @@ package final class MarmotRelay: RelayRole {
         case (.live, _): return
         case (.stored, .liveOnly): throw MarmotError(.tooOld)
         case (.stored, .grace(let grace)): span = grace
-        // What a server that listens would have heard counts as if it had, be it a little late. What came
-        // before this memory began may have woken somebody by a process that has ended.
+        // What a server that listens would have heard counts as if it had, be it a little late.
         case (.missed(let away), _):
-            let remembered = shelf.start.duration(to: world.instant())
-            span = min(MarmotLimits.backlogGrace + min(away, MarmotLimits.absence), remembered)
+            guard isRemembered(trigger) else { throw MarmotError(.tooOld) }
+            span = MarmotLimits.backlogGrace + min(away, MarmotLimits.absence)
         }
         let age = world.now().seconds - trigger.createdAt
         guard age <= span.components.seconds, age >= -MarmotLimits.clockSkew.components.seconds else {
             throw MarmotError(.tooOld)
         }
+    }
+
+    /// Whether this memory was there when the trigger was made: what came before may have woken somebody by a
+    /// process that has ended. Triggers tell whole seconds: one of the second in which it began may be older.
+    private func isRemembered(_ trigger: NostrEvent) -> Bool {
+        let began = world.now() - shelf.start.duration(to: world.instant())
+        return UnixTime(seconds: trigger.createdAt) >= began
     }
 
     /// Step 9: the chunks, one by one.
