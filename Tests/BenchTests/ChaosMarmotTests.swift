@@ -11,10 +11,10 @@ struct ChaosMarmotTests {
     private func ledger(_ change: (inout ChaosMarmotLedger) -> Void = { _ in }) -> ChaosMarmotLedger {
         var ledger = ChaosMarmotLedger()
         ledger.waited(isListening: true, hasList: true)
-        ledger.published("lost")
+        ledger.published("lost", in: 0)
         ledger.killed()
         ledger.waited(isListening: true, hasList: true)
-        ledger.published("told")
+        ledger.published("told", in: 1)
         _ = ledger.delivered("told", at: moment)
         ledger.searched(files: 3, hits: 0)
         change(&ledger)
@@ -29,6 +29,12 @@ struct ChaosMarmotTests {
         #expect(!isOurs)
     }
 
+    @Test("What was begun under a relay that was killed before it was out is that relay's")
+    func overtaken() {
+        let overtaken = ledger { $0.published("overtaken", in: 0) }
+        #expect(overtaken.hasPassed && overtaken.lostAtKills == 2)
+    }
+
     @Test(
         "A double, a loss of the last, a relay that does not come back, a trace on the disk: each is a fault")
     func fails() {
@@ -36,7 +42,7 @@ struct ChaosMarmotTests {
         let faults: [(inout ChaosMarmotLedger) -> Void] = [
             { _ = $0.delivered("told", at: moment) },
             // A later relay knows nothing of what an earlier one did; nobody tells it again either.
-            { for _ in 0..<2 { _ = $0.delivered("lost", at: moment) } }, { $0.published("late") },
+            { for _ in 0..<2 { _ = $0.delivered("lost", at: moment) } }, { $0.published("late", in: 1) },
             { $0.waited(isListening: false, hasList: false) },
             { $0.waited(isListening: true, hasList: false) }, { $0.searched(files: 1, hits: 1) },
             // Nothing was told to the last.

@@ -111,15 +111,17 @@ final class ChaosMarmot: Sendable {
     func publish(_ trial: ChaosTrial) async throws {
         while !trial.shared.isEnding {
             // What is heard of a relay that was killed may be heard a moment late.
-            if state.withLock(\.isListening), nostr.openConnections > 0 { try publishOne() }
+            let life = state.withLock { $0.isListening ? $0.ledger.life : nil }
+            if let life, nostr.openConnections > 0 { try publishOne(in: life) }
             try await trial.pause(milliseconds: 10 + trial.random.below(20))
         }
     }
 
     /// Publishes what must arrive, and waits until it has.
     func finish(_ trial: ChaosTrial) async throws {
-        for _ in 0..<Self.lastTriggers { try publishOne() }
-        try await untilArrived(trial)
+        let life = ledger.life
+        for _ in 0..<Self.lastTriggers { try publishOne(in: life) }
+        guard try await haveArrived(trial) else { return }
         // Of what it missed a relay takes nothing of the second in which it began (decision 0022).
         let second = world.now().seconds
         while world.now().seconds <= second { try await trial.pause(milliseconds: 20) }
@@ -127,20 +129,24 @@ final class ChaosMarmot: Sendable {
             nostr.turn { $0.refusesRequests = .error }
             nostr.killConnections()
             // Nobody listens, connected again or not: it lies in the relay's store.
-            for _ in 0..<Self.missedTriggers { try publishOne() }
+            for _ in 0..<Self.missedTriggers { try publishOne(in: life) }
             nostr.turn { $0.refusesRequests = nil }
-            try await untilArrived(trial)
+            guard try await haveArrived(trial) else { return }
         }
     }
 
-    /// Waits until nothing is missing of what this life was told.
-    private func untilArrived(_ trial: ChaosTrial) async throws {
+    /// Waits until nothing is missing of what this life was told; false when something is at the end of the
+    /// span, and there is nothing more to wait for.
+    private func haveArrived(_ trial: ChaosTrial) async throws -> Bool {
         let until = world.instant() + ChaosPlan.drainSpan
         while ledger.missing > 0, world.instant() < until { try await trial.pause(milliseconds: 20) }
+        return ledger.missing == 0
     }
 
     /// One trigger for one device: said twice, and once more in a fresh wrap.
-    private func publishOne() throws {
+    ///
+    /// - Parameter life: the relay that it is told to.
+    private func publishOne(in life: Int) throws {
         let device = LoadDevice.make(trial(2) == 0 ? .apns : .fcm, world)
         service.register(device, bundle: bundle)
         let raw = device.kind == .apns ? try Hex.decode(Array(device.token.utf8)) : Array(device.token.utf8)
@@ -157,18 +163,18 @@ final class ChaosMarmot: Sendable {
         let wraps = try (0..<2).map { _ in
             try GiftWrap.wrap(sealing: rumor, by: author, to: pair.publicKey, world: world)
         }
-        remember(
-            device.token, [raw, rumor.id, author.publicKey.bytes, box.reveal { Array($0.prefix(48)) }], wraps)
+        let values = [raw, rumor.id, author.publicKey.bytes, box.reveal { Array($0.prefix(48)) }]
+        remember(device.token, values, wraps, life)
         for wrap in [wraps[0], wraps[0], wraps[1]] { nostr.inject(wrap) }
     }
 
     private func trial(_ bound: Int) -> Int { Int(world.random(below: Int64(bound))) }
 
-    private func remember(_ token: String, _ values: [[UInt8]], _ wraps: [NostrEvent]) {
+    private func remember(_ token: String, _ values: [[UInt8]], _ wraps: [NostrEvent], _ life: Int) {
         var values = values
         for wrap in wraps { values += [wrap.id, wrap.pubkey.bytes] + [wrap.signature].compactMap(\.self) }
         state.withLock { state in
-            state.ledger.published(token)
+            state.ledger.published(token, in: life)
             if state.first.count < Self.kept { state.first += values }
             state.last = (state.last + values).suffix(Self.kept)
         }

@@ -24,7 +24,8 @@ struct ChaosMarmotLedger: Sendable {
     private(set) var onDisk = 0
     private(set) var searchedFiles = 0
 
-    mutating func published(_ token: String) { wakes[token] = Wake(life: life) }
+    /// - Parameter life: the relay that was up when its publishing began; another may have taken its place.
+    mutating func published(_ token: String, in life: Int) { wakes[token] = Wake(life: life) }
 
     /// False when no trigger names the device.
     mutating func delivered(_ token: String, at moment: UnixTime) -> Bool {
