@@ -8,10 +8,15 @@ import Synchronization
 /// every find then reads the tree's pages from the file again (three a find, measured), and takes and gives
 /// back the log's read lock. The writer's cache knows its own commits. The price is that a find waits for the
 /// commit under way, as the push that follows it will for the next.
+///
+/// A find of many keys is read a piece at a time, behind those that wait: a call with a thousand ids would
+/// hold up everybody else's finds and commits for the whole of it.
 final class FindQueue: Sendable {
     private struct Ask: Sendable {
         let keys: [Digest16]
         let now: UnixTime
+        /// Of the first keys.
+        var found: [StoredRecord?] = []
         let answer: CheckedContinuation<Result<[StoredRecord?], StoreError>, Never>
     }
 
@@ -27,7 +32,8 @@ final class FindQueue: Sendable {
 
     var isEmpty: Bool { asks.withLock(\.isEmpty) }
 
-    /// Sees every commit that stood when it was asked.
+    /// Sees every commit that stood when it was asked. Of those that came later it may see some: each record
+    /// is as it was at one moment, not all of them at the same one.
     func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
         if keys.isEmpty { return [] }
         let result = await withCheckedContinuation { continuation in
@@ -53,7 +59,17 @@ final class FindQueue: Sendable {
             return batch
         }
         if batch.isEmpty { return }
-        for (ask, result) in zip(batch, answers(batch, db)) { ask.answer.resume(returning: result) }
+        do {
+            let read = try readOn(batch, db)
+            let rest = read.filter { $0.found.count < $0.keys.count }
+            if !rest.isEmpty { asks.withLock { $0 += rest } }
+            for ask in read where ask.found.count == ask.keys.count {
+                ask.answer.resume(returning: .success(ask.found))
+            }
+        } catch {
+            let fault = SQLFault.translate(error)
+            for ask in batch { ask.answer.resume(returning: .failure(fault)) }
+        }
     }
 
     /// The store is closed.
@@ -65,21 +81,18 @@ final class FindQueue: Sendable {
         for ask in batch { ask.answer.resume(returning: .failure(StoreError(.unavailable))) }
     }
 
-    private func answers(_ batch: [Ask], _ db: Database) -> [Result<[StoredRecord?], StoreError>] {
-        do {
-            var results: [Result<[StoredRecord?], StoreError>] = []
-            results.reserveCapacity(batch.count)
-            try db.inTransaction(.deferred) {
-                for ask in batch {
-                    results.append(
-                        .success(try ask.keys.map { try SQLiteRecords.find($0, now: ask.now, db) }))
+    /// A piece of each.
+    private func readOn(_ batch: [Ask], _ db: Database) throws -> [Ask] {
+        var batch = batch
+        try db.inTransaction(.deferred) {
+            for at in batch.indices {
+                let ask = batch[at]
+                for key in ask.keys[ask.found.count...].prefix(limits.keysPerTurn) {
+                    batch[at].found.append(try SQLiteRecords.find(key, now: ask.now, db))
                 }
-                return .commit
             }
-            return results
-        } catch {
-            let fault = SQLFault.translate(error)
-            return batch.map { _ in .failure(fault) }
+            return .commit
         }
+        return batch
     }
 }

@@ -18,6 +18,9 @@ package struct SQLiteLimits: Sendable {
     package var lazyWait = 0.004
     /// Finds joined into one read.
     package var findsPerRead = 512
+    /// Keys of one find in one read: a millisecond or so, where a call may bring a thousand. Nearly every
+    /// call brings fewer.
+    package var keysPerTurn = 128
     /// Revisions reserved with one write; a restart skips what is left of them.
     package var revisionsReserved: Int64 = 10_000
     /// How long a mark is held at least.

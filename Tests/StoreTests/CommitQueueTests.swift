@@ -118,11 +118,32 @@ struct CommitQueueTests {
     }
 }
 
+@Suite("Finds and commits share a connection", .timeLimit(.minutes(30)))
+struct FindQueueTests {
+    @Test("A find of many keys is read a piece at a time: commits and finds of others go between")
+    func pieces() async throws {
+        let bench = try QueueBench()
+        defer { bench.folder.remove() }
+        let limits = SQLiteLimits()
+        let places: [UInt64] = [0, UInt64(limits.keysPerTurn - 1), UInt64(limits.keysPerTurn), 999]
+        _ = try await bench.together(places.count) { number, db in
+            try SQLiteRecords.insert(bench.record(places[number]), revision: Int64(number) + 1, db)
+        }
+        let (found, left) = try await bench.find((0..<1_000).map { Digest16(high: $0, low: 7) })
+        #expect(found.count == 1_000)
+        #expect(found.enumerated().filter { $0.element != nil }.map { UInt64($0.offset) } == places)
+        #expect(found.compactMap { $0?.key.high } == places)
+        // A job that was handed in behind it ran before all of it was read.
+        #expect(left)
+    }
+}
+
 /// A commit queue on a file of its own, whose commits SQLite itself counts.
 private struct QueueBench {
     let folder: TemporaryStore
     private let pool: DatabasePool
     private let queue: CommitQueue
+    private let finds: FindQueue
     private let counter = CommitCounter()
 
     init() throws {
@@ -132,6 +153,7 @@ private struct QueueBench {
         let limits = SQLiteLimits()
         let writer = SQLiteWriter(owner: Digest16(high: 1, low: 1), limits: limits)
         queue = CommitQueue(pool: pool, writer: writer, limits: limits)
+        finds = FindQueue(commits: queue, limits: limits)
         pool.add(transactionObserver: counter, extent: .databaseLifetime)
     }
 
@@ -145,6 +167,28 @@ private struct QueueBench {
     func written() async throws -> [Int] {
         try await pool.read { try String.fetchAll($0, sql: "SELECT name FROM settings") }
             .compactMap(Int.init).sorted()
+    }
+
+    func record(_ number: UInt64) -> StoredRecord {
+        StoredRecord(
+            key: Digest16(high: number, low: 7), space: "zulip-main/device", owner: nil, address: nil,
+            version: 0, state: .live, touchedAt: UnixTime(milliseconds: 0), expiresAt: .distantFuture,
+            revision: 0, body: [1, 2, 3])
+    }
+
+    /// Asks for keys while the writer is held, with a job behind.
+    ///
+    /// - Returns: what was found, and whether the job ran while some of it was still to be read.
+    func find(_ keys: [Digest16]) async throws -> (found: [StoredRecord?], left: Bool) {
+        let gate = DispatchSemaphore(value: 0)
+        pool.asyncWriteWithoutTransaction { _ in gate.wait() }
+        defer { gate.signal() }
+        async let found = finds.find(keys, now: UnixTime(milliseconds: 1))
+        try await asked(for: "a find in the queue") { !finds.isEmpty }
+        async let left = queue.submit { [finds] _, _ in !finds.isEmpty }
+        try await asked(for: "a job in the queue") { queue.waiting > 0 }
+        gate.signal()
+        return (try await found, try await left)
     }
 
     /// Lets so many operations wait for the same commit, and tells what each of them heard.
