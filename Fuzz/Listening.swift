@@ -3,6 +3,7 @@ import MarmotPush
 import NostrIngress
 import Primitives
 import PushModel
+import WebSocket
 
 /// The machines that decide, in any order of what can come: a parser that reads well is no help where an
 /// event traps whoever takes it.
