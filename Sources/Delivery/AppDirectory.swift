@@ -74,6 +74,8 @@ package struct AppDirectory: Sendable {
         learners = Set(instances.flatMap(\.apps).filter { $0.environment == .learn }.map(\.name))
     }
 
+    var names: Set<ConfiguredName> { Set(instances.keys) }
+
     /// `nil` when no app of the instance serves the target, or its app takes no such push: it is dropped and
     /// counted.
     func route(_ message: ProviderMessage, of instance: ConfiguredName) -> Route? {

@@ -32,6 +32,7 @@ final class DeliveryCore: Sendable {
     let reclaim = Reclaim()
     let hold: Hold
     let pacer: Pacer
+    let tolls: TollShelf
     let table: Mutex<Table>
     let observer: DeliveryObserver
     /// What custody and records end by.
@@ -54,6 +55,7 @@ final class DeliveryCore: Sendable {
         volatile = VolatileLedger(limits: limits, world: world)
         lease = Lease(outbox: outbox, limits: limits, world: world, journal: journal)
         membership = Membership(outbox: outbox, limits: limits, world: world, journal: journal)
+        tolls = TollShelf(membership, world)
         table = Mutex(Table(apps: AppDirectory([]), lanes: [:], overrides: [:]))
         settler = Settler(outbox: outbox, limits: limits, world: world, journal: journal)
     }

@@ -106,6 +106,7 @@ package final class DeliveryService: Service {
                 handsBack: table.handsBack, overrides: plan.overrides)
             return (fresh, gone)
         }
+        core.tolls.keep(plan.apps.names)
         for lane in gone { lane.giveWay() }
         for (lane, credential) in fresh { credential.join(lane) }
         core.table.withLock { table in
@@ -122,6 +123,9 @@ package final class DeliveryService: Service {
 
     /// Who shares the store with this process.
     package var membership: Membership { core.membership }
+
+    /// What callers without an origin have used of an instance's allowances, from before a reload too.
+    package func tolls(of instance: ConfiguredName) -> Tolls { core.tolls.tolls(of: instance) }
 
     /// Volatile pushes that are owed now.
     package var volatileOwed: Int { core.volatile.owed }

@@ -55,6 +55,9 @@ package struct VolatileAdmission: Sendable, Hashable {
     package var withoutLane = 0
     /// Dropped: the relay owes as many as it may.
     package var withoutRoom = 0
+
+    /// There was room for none: the same may be taken when it comes again.
+    package var isUntaken: Bool { owed == 0 && withoutRoom > 0 }
 }
 
 /// Takes a role's volatile verdict in: straight into the lanes' memory (docs/architecture.md).
@@ -65,7 +68,9 @@ package struct VolatileIntake: Sendable {
 
     /// Nothing waits here and nothing is written.
     @discardableResult
-    package func admit(_ verdict: VolatileVerdict, instance: ConfiguredName) -> VolatileAdmission {
+    package func admit(_ verdict: VolatileVerdict<some Sendable>, instance: ConfiguredName)
+        -> VolatileAdmission
+    {
         var admission = VolatileAdmission()
         var routed: [(push: VolatilePush, lane: any VolatileLaneDoor, environmentKnown: Bool)] = []
         routed.reserveCapacity(verdict.pushes.count)
@@ -81,10 +86,7 @@ package struct VolatileIntake: Sendable {
         admission.owed = core.volatile.take(routed.count)
         admission.withoutRoom = routed.count - admission.owed
         for dropped in routed[admission.owed...] { core.observer.volatileDropped(dropped.lane.name, 1) }
-        guard admission.owed > 0 else {
-            verdict.untaken?()
-            return admission
-        }
+        guard admission.owed > 0 else { return admission }
         let now = core.world.now()
         let origin = core.volatile.origin(of: instance)
         var entries: [LaneName: (lane: any VolatileLaneDoor, entries: [VolatileEntry])] = [:]

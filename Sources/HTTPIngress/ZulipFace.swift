@@ -4,45 +4,13 @@ package import PushModel
 import WireFormats
 package import ZulipPush
 
-/// The Zulip relay behind HTTP: bytes in, verdict taken in, answer out.
+/// The Zulip relay behind HTTP: bytes in, answer out.
 package struct ZulipFace: HTTPFace {
-    package let name: ConfiguredName
-    private let relay: ZulipRelay
-    private let intake: Intake
-    /// Pushes a minute of one origin (docs/configuration.md): the pace at which they leave.
-    private let pushesPerMinute: Int
-    /// Sign-ups, transfers and challenges a minute of one client: each is open to anybody. Divided among all
-    /// relays on the store.
-    private let signUps: RateLimiter<ClientKey>
-    /// Changes of contact, host or key a minute of one server that shows its key: no stranger uses them up.
-    private let changes: RateLimiter<UUIDText>
-    private let observe: @Sendable (NoteCode) -> Void
+    private let reception: Reception<ZulipRelay>
 
-    /// Whoever sets up several servers does so one after the other; a transfer takes three calls.
-    package static let signUpsPerMinute = 20
-    /// Fetches a minute of the whole instance: each asks a host of a stranger's choice, or a name server
-    /// about one.
-    package static let fetchesPerMinute = 60
-    /// A person at a command line makes one or two.
-    package static let changesPerMinute = 60
+    package init(_ reception: Reception<ZulipRelay>) { self.reception = reception }
 
-    /// - Parameter pushesPerMinute: of each origin that has no quota of its own; 0: no limit.
-    /// - Parameter signUpsPerMinute: of each client.
-    /// - Parameter relays: how many relays share the store, and the limits with it.
-    /// - Parameter observe: hears what the role counts.
-    package init(
-        name: ConfiguredName, relay: ZulipRelay, intake: Intake, pushesPerMinute: Int, world: World,
-        signUpsPerMinute: Int = ZulipFace.signUpsPerMinute, relays: @escaping @Sendable () -> Int = { 1 },
-        observe: @escaping @Sendable (NoteCode) -> Void = { _ in }
-    ) {
-        self.name = name
-        self.relay = relay
-        self.intake = intake
-        self.pushesPerMinute = pushesPerMinute
-        signUps = RateLimiter(perMinute: signUpsPerMinute, world: world, relays: relays)
-        changes = RateLimiter(perMinute: Self.changesPerMinute, world: world, relays: relays)
-        self.observe = observe
-    }
+    package var name: ConfiguredName { reception.instance }
 
     package var routes: [HTTPRoute] {
         ZulipPath.allCases.map {
@@ -97,27 +65,8 @@ package struct ZulipFace: HTTPFace {
                 authorization: inbound.header("authorization"), contentType: inbound.header("content-type"),
                 body: body)
         }
-        if request.credentials == nil { try await count(request, of: inbound.client) }
-        let stay = intake.stay(bytes: inbound.body.readableBytes)
-        let verdict = try await receive(request, stay)
-        for note in verdict.notes { observe(note) }
-        do throws(IntakeRefusal<ZulipError>) {
-            // Counted only now, when the origin has proved who it is: nobody can use up another's share.
-            return try await intake.admit(
-                verdict, instance: name, perMinute: verdict.quota ?? pushesPerMinute, stay: stay)
-        } catch {
-            switch error {
-            case .refused(let refusal): throw refusal
-            case .overloaded(let retryAfter):
-                var refusal = ZulipError(.overloaded)
-                refusal.retryAfter = retryAfter
-                throw refusal
-            case .tooFarAhead(let retryAfter):
-                var refusal = ZulipError(.rateLimited)
-                refusal.retryAfter = retryAfter
-                throw refusal
-            }
-        }
+        return try await reception.receive(
+            request, from: inbound.client, bytes: inbound.body.readableBytes)
     }
 
     /// A large body is not read for a stranger: reading the largest takes a core half a second. With a small
@@ -128,9 +77,9 @@ package struct ZulipFace: HTTPFace {
                 method: inbound.method.rawValue, path: inbound.path,
                 authorization: inbound.header("authorization"))
         else { return }
-        do throws(ZulipError) { try await relay.prove(credentials) } catch {
+        do throws(ZulipError) { try await reception.role.prove(credentials) } catch {
             // A store that is out proves nobody a stranger: a `notify` waits for it once it is read.
-            guard error.code == .overloaded else { throw error }
+            guard error.isOverloaded else { throw error }
         }
     }
 
@@ -139,37 +88,8 @@ package struct ZulipFace: HTTPFace {
         if inbound.headerCount("authorization") > 1 { throw ZulipError(.malformedAuthorization) }
     }
 
-    /// Judges a request. A `notify` waits for a store that is out: a server asks for a message once.
-    private func receive(
-        _ request: ZulipInbound, _ stay: Stay
-    ) async throws(ZulipError) -> Verdict<ZulipReply, ZulipError> {
-        do throws(ZulipError) { return try await relay.receive(request) } catch {
-            guard case .notify = request.call else { throw error }
-            return try await intake.hold(stay, after: error, while: { $0.code == .overloaded }) {
-                () throws(ZulipError) in
-                try await relay.receive(request)
-            }
-        }
-    }
-
-    /// Whoever shows a server's key in a sign-up is that server, and is counted by itself.
-    private func count(_ request: ZulipInbound, of client: ClientKey) async throws(ZulipError) {
-        if case .signUp(let form) = request.call, try await relay.vouches(for: form) {
-            try take(changes.take(1, of: form.id))
-        } else {
-            try take(signUps.take(1, of: client))
-        }
-    }
-
-    private func take(_ verdict: RateVerdict) throws(ZulipError) {
-        guard case .refused(let retryAfter) = verdict else { return }
-        var error = ZulipError(.rateLimited)
-        error.retryAfter = retryAfter
-        throw error
-    }
-
     private func refusal(_ error: ZulipError) -> HTTPOutbound {
-        if error.code == .legacyPath { observe(NoteCode("zulip.legacy-call")) }
+        if error.code == .legacyPath { reception.count(NoteCode("zulip.legacy-call")) }
         let answer = ZulipErrorAnswer(error)
         return HTTPOutbound(answer.status, .json, answer.body, headers: answer.headers)
     }

@@ -90,6 +90,68 @@ package protocol RelayRole: Sendable {
     func receive(_ inbound: Inbound) async throws(Failure) -> Judged
 }
 
+/// Units a minute that callers without an origin of their own may use for one kind of work.
+package struct Allowance: Sendable, Hashable {
+    /// What it is for: one word of the protocol's.
+    package let name: String
+    /// Of each payer; divided among the relays on one store.
+    package let perMinute: Int
+
+    package init(_ name: StaticString, perMinute: Int) {
+        self.name = "\(name)"
+        self.perMinute = perMinute
+    }
+}
+
+/// Whose part of an allowance is used.
+package enum Payer: Sendable, Hashable {
+    case client(ClientKey)
+    /// A peer that has proved who it is, by its id.
+    case peer(Digest16)
+    /// All callers together.
+    case everybody
+}
+
+/// What a call costs before it is looked at.
+package struct Toll: Sendable, Hashable {
+    package let allowance: Allowance
+    package let payer: Payer
+
+    package init(_ allowance: Allowance, of payer: Payer) {
+        self.allowance = allowance
+        self.payer = payer
+    }
+}
+
+/// A protocol's refusals that are about the moment and not about the call.
+package protocol DeferringError: PushError {
+    /// The relay cannot take the call now.
+    ///
+    /// - Parameter retryAfter: when it may; `nil`: it cannot be told.
+    static func overloaded(retryAfter: Duration?) -> Self
+    /// The caller has used up its share.
+    static func rateLimited(retryAfter: Duration) -> Self
+    var isOverloaded: Bool { get }
+}
+
+/// A role whose pushes are kept, and whose peers are answered.
+package protocol AnsweringRole: RelayRole where Judged == Verdict<Reply, Failure>, Failure: DeferringError {
+    /// What the call costs its caller, who has shown no credentials; `nil`: nothing.
+    func toll(of inbound: Inbound, from client: ClientKey) async throws(Failure) -> Toll?
+    /// Whether its peers ask for this once and never again, so that it waits for a store that is out for a
+    /// moment.
+    static func isAskedOnce(_ inbound: Inbound) -> Bool
+}
+
+/// A role that may keep nothing, and answers nobody.
+package protocol SilentRole: RelayRole where Judged == VolatileVerdict<Held>, Reply == Never {
+    /// What the role remembers of an inbound so that it is not taken twice.
+    associatedtype Held: Sendable
+
+    /// There was room for none of the inbound's pushes: the role is to take it when it comes again.
+    func release(_ held: Held)
+}
+
 extension RelayRole {
     package static var custody: Custody { Judged.custody }
 }

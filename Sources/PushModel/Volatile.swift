@@ -20,32 +20,36 @@ package struct VolatilePush: Sendable {
     }
 }
 
+/// Something a role saw so many times.
+package struct NoteCount: Sendable, Hashable {
+    package let code: NoteCode
+    package let count: Int
+
+    package init(_ code: NoteCode, _ count: Int = 1) {
+        self.code = code
+        self.count = count
+    }
+}
+
 /// What a role of a protocol that forbids keeping makes of one inbound. There is no reply and no change: who
 /// may keep nothing has nothing to change.
-package struct VolatileVerdict: RoleVerdict {
-    /// Something the role saw so many times.
-    package struct Note: Sendable, Hashable {
-        package let code: NoteCode
-        package let count: Int
-
-        package init(_ code: NoteCode, _ count: Int = 1) {
-            self.code = code
-            self.count = count
-        }
-    }
-
+package struct VolatileVerdict<Held: Sendable>: RoleVerdict {
     package static var custody: Custody { .volatile }
 
     package var pushes: [VolatilePush]
-    package var notes: [Note]
-    /// Told when there was room for none of the pushes, so that the role takes the same inbound again.
-    package var untaken: (@Sendable () -> Void)?
+    package var notes: [NoteCount]
+    /// What the role gets back when there is room for none of the pushes.
+    package var held: Held
 
-    package init(
-        pushes: [VolatilePush] = [], notes: [Note] = [], untaken: (@Sendable () -> Void)? = nil
-    ) {
+    package init(pushes: [VolatilePush] = [], notes: [NoteCount] = [], held: Held) {
         self.pushes = pushes
         self.notes = notes
-        self.untaken = untaken
+        self.held = held
+    }
+}
+
+extension VolatileVerdict<Void> {
+    package init(pushes: [VolatilePush] = [], notes: [NoteCount] = []) {
+        self.init(pushes: pushes, notes: notes, held: ())
     }
 }

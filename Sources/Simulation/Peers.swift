@@ -179,7 +179,7 @@ final class Peers: Sendable {
             let ends = scheduler.now + .seconds(600)
             _ = await ask(at: 0) { process in
                 process.service?.volatileIntake.admit(
-                    VolatileVerdict(pushes: [
+                    VolatileVerdict<Void>(pushes: [
                         VolatilePush(message: message, pushClass: .normal, custodyEnds: ends)
                     ]), instance: SimulatedProcess.instance)
             }

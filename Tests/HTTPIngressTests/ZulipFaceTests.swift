@@ -82,13 +82,16 @@ struct ZulipFaceTests {
                     ]),
                     routes: hasApp ? [DeliveryService.Route(Idle(lane: lane), credential: Credential())] : [],
                     overrides: [name: ZulipRelay.override]), world: world, journal: .silent)
+            var allowances = ZulipAllowances()
+            allowances.signUps = Allowance("sign-ups", perMinute: signUps)
             let relay = ZulipRelay(
                 instance: name, bouncerKeys: BouncerKeys([pair]), admission: .open, registry: store,
-                web: nil, world: world)
+                web: nil, allowances: allowances, world: world)
             let notes = Notes()
             face = ZulipFace(
-                name: name, relay: relay, intake: delivery.intake, pushesPerMinute: pushes, world: world,
-                signUpsPerMinute: signUps, observe: { notes.add($0) })
+                Reception(
+                    relay, of: name, intake: delivery.intake, pushesPerMinute: pushes,
+                    tolls: Tolls(world: world), note: { notes.add($0) }))
             seen = notes
         }
 
@@ -327,7 +330,7 @@ struct ZulipFaceTests {
         // Not by the key of before, nor by another, which are a stranger's; and not for ever.
         #expect(await bench.post(.signUp, form + [("zulip_org_key", Self.key)]).status == 429)
         var statuses: [Int] = []
-        for _ in 0...ZulipFace.changesPerMinute {
+        for _ in 0...ZulipAllowances().changes.perMinute {
             statuses.append(await bench.post(.signUp, form + [("zulip_org_key", later)]).status)
         }
         #expect(statuses.first == 200 && statuses.last == 429)

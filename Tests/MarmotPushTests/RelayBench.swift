@@ -86,16 +86,18 @@ struct MarmotBench: Sendable {
         _ wrap: NostrEvent, relay number: Int = 0, arrival: MarmotInbound.Arrival = .live
     ) async -> Result {
         let before = services.sent.count
-        do throws(MarmotError) {
-            let verdict = try await relay.receive(MarmotInbound(wrap, relay: number, arrival: arrival))
-            let notes = Dictionary(
-                verdict.notes.map { ($0.code.text, $0.count) }, uniquingKeysWith: { $0 + $1 })
-            let admission = delivery.volatileIntake.admit(verdict, instance: Self.instance)
+        let notes = Mutex<[String: Int]>([:])
+        let reception = VolatileReception(relay, of: Self.instance, intake: delivery.volatileIntake) { seen in
+            notes.withLock { $0[seen.code.text, default: 0] += seen.count }
+        }
+        switch await reception.receive(MarmotInbound(wrap, relay: number, arrival: arrival)) {
+        case .taken(let admission):
             await services.wait(for: before + admission.owed)
             let new = services.sent[before...]
-            return Result(wakes: Set(new.map(\.wake)), count: new.count, notes: notes)
-        } catch {
-            return Result(refusal: error.code)
+            return Result(
+                wakes: Set(new.map(\.wake)), count: new.count, notes: notes.withLock { $0 })
+        case .withoutRoom: return Result(notes: notes.withLock { $0 })
+        case .refused(let error): return Result(refusal: error.code)
         }
     }
 }

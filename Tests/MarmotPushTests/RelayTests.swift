@@ -269,7 +269,7 @@ struct RelayChunkTests {
             let third = try await bench.relay.receive(MarmotInbound(trigger(), relay: 0))
             #expect(third.pushes.isEmpty && third.notes == [.init(NoteCode("marmot.token-covered"))])
             // There was no room for the second: the next one wakes.
-            second.untaken?()
+            bench.relay.release(second.held)
             await bench.expect(wakes: 1, by: try trigger())
             bench.clock.advance(by: .seconds(10))
             await bench.expect(wakes: 1, by: try trigger())

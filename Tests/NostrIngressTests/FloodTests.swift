@@ -1,6 +1,7 @@
 import Delivery
 import MarmotPush
 import NostrIngress
+import PushModel
 import PushTesting
 import Simulators
 import Synchronization

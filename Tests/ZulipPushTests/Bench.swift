@@ -64,7 +64,8 @@ final class TestRelay: Sendable {
         services = StubServices(now: world.now)
         relay = ZulipRelay(
             instance: Self.instance, bouncerKeys: BouncerKeys(pairs), admission: admission, registry: store,
-            web: web, mailDomains: mailDomains, fallbacks: fallbacks, bounds: bounds, mayFetch: mayFetch,
+            web: web, mailDomains: mailDomains, fallbacks: fallbacks, bounds: bounds,
+            charge: { $0.allowance.name == "fetches" ? mayFetch() : nil },
             world: world)
         let directory = AppDirectory([
             AppDirectory.Instance(

@@ -1,5 +1,6 @@
 package import NIOCore
 import NIOHTTP1
+package import PushModel
 
 /// The methods that a face may meet. Everything else is `other`.
 package enum HTTPVerb: String, Sendable, Hashable, CaseIterable {
@@ -18,17 +19,6 @@ package enum HTTPVerb: String, Sendable, Hashable, CaseIterable {
         default: self = .other
         }
     }
-}
-
-/// Who asks, for rate limits only: a number that depends on the address and on this process's random key.
-///
-/// It is no `LogSafe`, and it cannot be turned back into an address. IPv6 counts by /64, which is what one
-/// customer is given.
-package struct ClientKey: Sendable, Hashable, CustomStringConvertible {
-    let value: UInt64
-
-    package init(_ value: UInt64) { self.value = value }
-    package var description: String { "‹client›" }
 }
 
 /// One whole request: its head was checked and its body is complete and within the route's bound.

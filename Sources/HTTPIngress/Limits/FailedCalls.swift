@@ -23,7 +23,7 @@ final class FailedCalls: Sendable {
         state = Mutex(
             State(
                 buckets: RateBuckets(
-                    perMinute: perMinute, capacity: IngressLimits.rateBuckets, start: world.instant())))
+                    perMinute: perMinute, capacity: rateBuckets, start: world.instant())))
     }
 
     /// Whether a call is looked at. Costs a look into a table as long as the client has a share left.

@@ -74,8 +74,6 @@ package struct IngressLimits: Sendable {
 
     package init() {}
 
-    /// Buckets of one rate limiter: about 40 bytes each, so 4 MiB.
-    package static let rateBuckets = 100_000
     /// Pushes a minute of one origin (docs/configuration.md), divided among the relays on one store.
     package static let pushesPerMinute = 60_000
     /// Calls a minute of one client that end with 401, at each listener of each process: a server whose key

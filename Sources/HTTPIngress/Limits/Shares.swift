@@ -1,4 +1,4 @@
-import PushModel
+package import PushModel
 
 /// Who holds how much of a listener: connections, and bytes of bodies, in all and for each client.
 ///

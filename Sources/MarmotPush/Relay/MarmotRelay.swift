@@ -6,10 +6,12 @@ import Synchronization
 /// docs/conformance/marmot.md, cheap steps before those on the curve.
 ///
 /// It answers nobody, keeps nothing but digests in memory, and yields pushes that no store takes.
-package final class MarmotRelay: RelayRole {
+package final class MarmotRelay: SilentRole {
     package typealias Inbound = MarmotInbound
     package typealias Reply = Never
     package typealias Failure = MarmotError
+    package typealias Held = MarmotHeld
+    package typealias Judged = VolatileVerdict<MarmotHeld>
 
     private let serving: MarmotServing
     private let publicKeys: [XOnlyKey]
@@ -42,6 +44,8 @@ package final class MarmotRelay: RelayRole {
     /// The outcome table stands as it is: there is no registration that an answer could end.
     package static func override(_ answer: Answer) -> Outcome? { nil }
 
+    package func release(_ held: MarmotHeld) { shelf.release(held.reservation) }
+
     /// Keys in memory, of all tables: bounded whatever comes.
     package var remembered: Int { shelf.memory.withLock(\.keys) }
 
@@ -68,7 +72,7 @@ package final class MarmotRelay: RelayRole {
     ///
     /// - Returns: the pushes, and how many of its chunks led nowhere and why.
     /// - Throws: why the wrap wakes nobody. Nobody is told; a caller counts the code.
-    package func receive(_ inbound: MarmotInbound) async throws(MarmotError) -> VolatileVerdict {
+    package func receive(_ inbound: MarmotInbound) async throws(MarmotError) -> VolatileVerdict<MarmotHeld> {
         let wrap = inbound.event
         // 1 and 2
         let addressee = try GiftWrap.addressee(of: wrap, among: publicKeys)
@@ -99,7 +103,7 @@ package final class MarmotRelay: RelayRole {
     private func open(
         _ inbound: MarmotInbound, with pairs: [Secp256k1KeyPair], _ held: inout RelayMemory.Reservation,
         _ visit: RelayMemory.Visit
-    ) throws(MarmotError) -> VolatileVerdict {
+    ) throws(MarmotError) -> VolatileVerdict<MarmotHeld> {
         let opened = try GiftWrap.open(inbound.event, with: pairs[0])
         try checkAge(of: opened.event, inbound.arrival)
         let trigger = try TriggerContent(reading: opened.event, formats: serving.formats)
@@ -146,7 +150,7 @@ package final class MarmotRelay: RelayRole {
     private func wake(
         _ trigger: TriggerContent, _ keys: [Digest16], _ pairs: [Secp256k1KeyPair],
         _ held: RelayMemory.Reservation, _ visit: RelayMemory.Visit
-    ) throws(MarmotError) -> VolatileVerdict {
+    ) throws(MarmotError) -> VolatileVerdict<MarmotHeld> {
         let now = world.now()
         var held = held
         var pushes: [VolatilePush] = []
@@ -177,9 +181,9 @@ package final class MarmotRelay: RelayRole {
             throw MarmotError(.overBudget)
         }
         let notes = Chunk.allCases.compactMap { why in
-            counts[why].flatMap { $0 > 0 ? VolatileVerdict.Note(why.note, $0) : nil }
+            counts[why].flatMap { $0 > 0 ? NoteCount(why.note, $0) : nil }
         }
-        return VolatileVerdict(pushes: pushes, notes: notes) { [shelf, held] in shelf.release(held) }
+        return VolatileVerdict(pushes: pushes, notes: notes, held: MarmotHeld(reservation: held))
     }
 
     /// Why a chunk leads nowhere.
@@ -284,4 +288,9 @@ package final class MarmotRelay: RelayRole {
     private static func key(_ bytes: [UInt8]) -> Digest16 {
         bytes.withUnsafeBytes { Digest16($0[0, 16]) } ?? Digest16(high: 0, low: 0)
     }
+}
+
+/// What a relay remembers of one wrap: for ``MarmotRelay/release(_:)``.
+package struct MarmotHeld: Sendable {
+    let reservation: RelayMemory.Reservation
 }

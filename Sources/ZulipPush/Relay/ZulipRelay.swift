@@ -20,7 +20,7 @@ package protocol MailDomains: Sendable {
 /// The relay of this protocol, which Zulip calls the bouncer.
 ///
 /// It reads the registry and writes nothing: what is to be written stands in the verdict.
-package struct ZulipRelay: RelayRole {
+package struct ZulipRelay: AnsweringRole {
     package typealias Inbound = ZulipInbound
     package typealias Reply = ZulipReply
     package typealias Failure = ZulipError
@@ -35,7 +35,8 @@ package struct ZulipRelay: RelayRole {
     let fallbacks: FallbackAlerts
     let replyDeadline: Duration
     let world: World
-    let mayFetch: @Sendable () -> Duration?
+    let charge: @Sendable (Toll) -> Duration?
+    let allowances: ZulipAllowances
     let memory = RealmMemory()
     let bounds: ZulipBounds
     let ledger: RegistrationLedger
@@ -44,14 +45,14 @@ package struct ZulipRelay: RelayRole {
     /// - Parameter web: for transfers of a host name; without it they are refused.
     /// - Parameter mailDomains: `nil`: contact addresses are checked by their syntax only.
     /// - Parameter fallbacks: of apps that have words of their own.
-    /// - Parameter mayFetch: asked right before this relay asks a host of a stranger's choice, or a name
+    /// - Parameter charge: called right before this relay asks a host of a stranger's choice, or a name
     ///   server about one; how long to wait, or `nil` when it may.
     package init(
         instance: ConfiguredName, bouncerKeys: BouncerKeys, admission: ZulipAdmission, registry: any Registry,
         web: (any WebFetch)?, mailDomains: (any MailDomains)? = nil,
         fallbacks: FallbackAlerts = FallbackAlerts([:]), replyDeadline: Duration = ZulipLimits.replyDeadline,
-        bounds: ZulipBounds = ZulipBounds(), mayFetch: @escaping @Sendable () -> Duration? = { nil },
-        world: World
+        bounds: ZulipBounds = ZulipBounds(), allowances: ZulipAllowances = ZulipAllowances(),
+        charge: @escaping @Sendable (Toll) -> Duration? = { _ in nil }, world: World
     ) {
         self.bounds = bounds
         ledger = RegistrationLedger(bounds)
@@ -63,7 +64,8 @@ package struct ZulipRelay: RelayRole {
         self.mailDomains = mailDomains
         self.fallbacks = fallbacks
         self.replyDeadline = replyDeadline
-        self.mayFetch = mayFetch
+        self.allowances = allowances
+        self.charge = charge
         self.world = world
     }
 
@@ -77,6 +79,22 @@ package struct ZulipRelay: RelayRole {
         case .senderIdMismatch, .invalidRegistrationToken: .rejected
         default: nil
         }
+    }
+
+    /// Whoever shows a server's key in a sign-up is that server, and pays by itself.
+    package func toll(
+        of inbound: ZulipInbound, from client: ClientKey
+    ) async throws(ZulipError) -> Toll? {
+        guard inbound.credentials == nil else { return nil }
+        if case .signUp(let form) = inbound.call, try await vouches(for: form) {
+            return Toll(allowances.changes, of: .peer(Digest16(high: form.id.high, low: form.id.low)))
+        }
+        return Toll(allowances.signUps, of: .client(client))
+    }
+
+    /// A message: what is not answered 200 is gone (docs/conformance/zulip.md).
+    package static func isAskedOnce(_ inbound: ZulipInbound) -> Bool {
+        if case .notify = inbound.call { true } else { false }
     }
 
     /// Judges one request.
@@ -172,10 +190,8 @@ package struct ZulipRelay: RelayRole {
 
     /// To be called right before something is asked of a host of a stranger's choice.
     func chargeFetch() throws(ZulipError) {
-        guard let wait = mayFetch() else { return }
-        var error = ZulipError(.rateLimited)
-        error.retryAfter = wait
-        throw error
+        guard let wait = charge(Toll(allowances.fetches, of: .everybody)) else { return }
+        throw .rateLimited(retryAfter: wait)
     }
 
     func find(_ names: [RecordKey]) async throws(ZulipError) -> [Record?] {

@@ -127,24 +127,18 @@ struct Doors {
             case .allowList(let hosts): .allowList(hosts)
             case .invite: .invitation
             }
-        let membership = delivery.membership
-        let fetches = RateLimiter<Int>(
-            perMinute: ZulipFace.fetchesPerMinute, capacity: 1, world: world,
-            relays: { membership.relays })
+        let tolls = delivery.tolls(of: instance.name)
         let relay = ZulipRelay(
             instance: instance.name, bouncerKeys: keys, admission: admission, registry: registry, web: web,
             mailDomains: zulip.mxLookup ? MailExchanges(resolver: mailExchanges) : nil,
-            fallbacks: fallbacks(instance), replyDeadline: spans.zulipReply,
-            mayFetch: {
-                guard case .refused(let wait) = fetches.take(1, of: 0) else { return nil }
-                return wait
-            }, world: world)
+            fallbacks: fallbacks(instance), replyDeadline: spans.zulipReply, charge: { tolls.take($0) },
+            world: world)
         let notes = NoteMeter(instance.name, metrics)
         let face = ZulipFace(
-            name: instance.name, relay: relay, intake: delivery.intake,
-            pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, world: world,
-            relays: { membership.relays },
-            observe: { notes.count($0) })
+            Reception(
+                relay, of: instance.name, intake: delivery.intake,
+                pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,
+                note: { notes.count($0) }))
         return Face(face: face, publicKeys: keys.publicKeys)
     }
 }
@@ -159,23 +153,5 @@ struct MailExchanges: MailDomains {
         case .absent: false
         case .unknown: nil
         }
-    }
-}
-
-/// Counts what roles note. The codes are static text of our own.
-struct NoteMeter: Sendable {
-    private let instance: ConfiguredName
-    private let metrics: any MetricsFactory
-
-    init(_ instance: ConfiguredName, _ metrics: any MetricsFactory) {
-        self.instance = instance
-        self.metrics = metrics
-    }
-
-    func count(_ note: NoteCode, _ times: Int = 1) {
-        Counter(
-            label: "sealbell_notes_total", dimensions: [("instance", instance.text), ("note", note.text)],
-            factory: metrics
-        ).increment(by: times)
     }
 }

@@ -5,13 +5,11 @@ import NostrIngress
 import Primitives
 import PushModel
 
-/// One Marmot instance between its relays and the lanes: the role judges a wrap, and the volatile intake
-/// takes what it yields. Nobody hears back, so what is wrong is counted and no more.
+/// One Marmot instance between its relays and the lanes. Nobody hears back, so what is wrong is counted and
+/// no more.
 final class MarmotPost: Sendable {
     private let name: ConfiguredName
-    private let relay: MarmotRelay
-    private let intake: VolatileIntake
-    private let notes: NoteMeter
+    private let reception: VolatileReception<MarmotRelay>
     private let metrics: any MetricsFactory
     private let remembered: Meter
     private let members: @Sendable () -> Int
@@ -23,12 +21,11 @@ final class MarmotPost: Sendable {
         _ around: Relay.Surroundings
     ) throws(CommandFailure) {
         name = instance.name
-        intake = delivery.intake
         let (membership, world) = (delivery.membership, around.world)
         let group = GroupName(listeningFor: instance.name)
         members = { membership.roster(of: group)?.count(at: world.instant()) ?? 1 }
         metrics = around.metrics
-        notes = NoteMeter(instance.name, around.metrics)
+        let notes = NoteMeter(instance.name, around.metrics)
         remembered = Meter(
             label: "sealbell_marmot_remembered", dimensions: [("instance", instance.name.text)],
             factory: around.metrics)
@@ -44,7 +41,10 @@ final class MarmotPost: Sendable {
                 cpuPercent: marmot.cpuPercent, of: Self.attempt)
             serving.budgets.sender = MarmotBudgets.sender(perMinute: marmot.authorPerMinute)
             // What was seen before a reload is not new after it.
-            relay = MarmotRelay(serving, replacing: old?.relay, world: around.world)
+            let relay = MarmotRelay(serving, replacing: old?.reception.role, world: around.world)
+            reception = VolatileReception(relay, of: instance.name, intake: delivery.intake) {
+                notes.count($0.code, $0.count)
+            }
         } catch {
             throw CommandFailure(.configuration, "instances.\(instance.name.text): \(error.sentence)")
         }
@@ -55,8 +55,8 @@ final class MarmotPost: Sendable {
 
     /// Forgets what is over.
     func forget() {
-        relay.forget()
-        remembered.set(relay.remembered)
+        reception.role.forget()
+        remembered.set(reception.role.remembered)
     }
 
     private static func wake(_ mode: MarmotInstanceConfiguration.Mode) throws(MarmotError) -> MarmotWake {
@@ -75,16 +75,13 @@ final class MarmotPost: Sendable {
     }
 
     private func receive(_ event: NostrEvent, _ standing: EventStanding, _ index: Int) async {
-        do throws(MarmotError) {
-            let verdict = try await relay.receive(
-                MarmotInbound(event, relay: index, arrival: standing.arrival, members: members()))
-            let admission = intake.admit(verdict, instance: name)
-            count(admission.withoutRoom > 0 && admission.owed == 0 ? "no-room" : "taken")
-            for note in verdict.notes { notes.count(note.code, note.count) }
-        } catch {
-            count(error.codeText)
+        let inbound = MarmotInbound(event, relay: index, arrival: standing.arrival, members: members())
+        switch await reception.receive(inbound) {
+        case .taken: count("taken")
+        case .withoutRoom: count("no-room")
+        case .refused(let error): count(error.codeText)
         }
-        remembered.set(relay.remembered)
+        remembered.set(reception.role.remembered)
     }
 
     private func count(_ outcome: String) {

@@ -24,12 +24,11 @@ extension Rig {
     /// Takes volatile pushes in.
     @discardableResult
     func admitVolatile(
-        _ numbers: some Sequence<Int>, bundle: String? = nil, custody: Duration = .seconds(600),
-        untaken: (@Sendable () -> Void)? = nil
+        _ numbers: some Sequence<Int>, bundle: String? = nil, custody: Duration = .seconds(600)
     ) -> VolatileAdmission {
         let pushes = numbers.map { volatilePush($0, bundle: bundle, custody: custody, at: clock.now) }
         return service.volatileIntake.admit(
-            VolatileVerdict(pushes: pushes, untaken: untaken), instance: Names.instance)
+            VolatileVerdict<Void>(pushes: pushes), instance: Names.instance)
     }
 
     /// Lets time pass until nothing volatile is owed.

@@ -1,5 +1,18 @@
-package import PushModel
 import Synchronization
+
+/// Who asks, for rate limits only: a number that depends on the address and on this process's random key.
+///
+/// It is no `LogSafe`, and it cannot be turned back into an address. IPv6 counts by /64, which is what one
+/// customer is given.
+package struct ClientKey: Sendable, Hashable, CustomStringConvertible {
+    package let value: UInt64
+
+    package init(_ value: UInt64) { self.value = value }
+    package var description: String { "‹client›" }
+}
+
+/// Buckets of one rate limiter: about 40 bytes each, so 4 MiB.
+package let rateBuckets = 100_000
 
 package enum RateVerdict: Sendable, Hashable {
     case allowed
@@ -96,7 +109,7 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     /// - Parameter capacity: buckets at most; about 40 bytes each.
     /// - Parameter relays: among how many processes the limit is divided.
     package init(
-        perMinute: Int, capacity: Int = IngressLimits.rateBuckets, world: World,
+        perMinute: Int, capacity: Int = rateBuckets, world: World,
         relays: @escaping @Sendable () -> Int = { 1 }
     ) {
         self.world = world

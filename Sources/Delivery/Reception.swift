@@ -1,0 +1,105 @@
+package import PushModel
+
+/// The way in of one instance: what a face has parsed becomes an answer. Whose share it uses, what it is held
+/// for, what is counted and when it is owed stands here, once for every protocol that answers.
+package struct Reception<Role: AnsweringRole>: Sendable {
+    package let instance: ConfiguredName
+    package let role: Role
+    private let intake: Intake
+    private let pushesPerMinute: Int
+    private let tolls: Tolls
+    private let note: @Sendable (NoteCode) -> Void
+
+    /// - Parameters:
+    ///   - pushesPerMinute: of each origin that has no quota of its own; 0: no limit (docs/configuration.md).
+    ///   - tolls: those of the reception that this one takes the place of, if there was one.
+    ///   - note: hears what the role and the face count.
+    package init(
+        _ role: Role, of instance: ConfiguredName, intake: Intake, pushesPerMinute: Int, tolls: Tolls,
+        note: @escaping @Sendable (NoteCode) -> Void = { _ in }
+    ) {
+        self.instance = instance
+        self.role = role
+        self.intake = intake
+        self.pushesPerMinute = pushesPerMinute
+        self.tolls = tolls
+        self.note = note
+    }
+
+    /// Judges a call, and takes in what follows from it.
+    ///
+    /// - Parameter bytes: what the call keeps in memory while it is held.
+    /// - Returns: the reply, once what it promises stands on stable storage.
+    /// - Throws: the refusal to answer with.
+    package func receive(
+        _ inbound: Role.Inbound, from client: ClientKey, bytes: Int
+    ) async throws(Role.Failure) -> Role.Reply {
+        if let toll = try await role.toll(of: inbound, from: client), let wait = tolls.take(toll) {
+            throw .rateLimited(retryAfter: wait)
+        }
+        let stay = intake.stay(bytes: bytes)
+        let verdict = try await judge(inbound, stay)
+        for code in verdict.notes { note(code) }
+        do throws(IntakeRefusal<Role.Failure>) {
+            // Counted only now, when the origin has proved who it is: nobody can use up another's share.
+            return try await intake.admit(
+                verdict, instance: instance, perMinute: verdict.quota ?? pushesPerMinute, stay: stay)
+        } catch {
+            switch error {
+            case .refused(let refusal): throw refusal
+            case .overloaded(let retryAfter): throw .overloaded(retryAfter: retryAfter)
+            case .tooFarAhead(let retryAfter): throw .rateLimited(retryAfter: retryAfter)
+            }
+        }
+    }
+
+    /// Counts something that the face has seen.
+    package func count(_ code: NoteCode) { note(code) }
+
+    /// What is asked once waits for a store that is out.
+    private func judge(_ inbound: Role.Inbound, _ stay: Stay) async throws(Role.Failure) -> Role.Judged {
+        do throws(Role.Failure) { return try await role.receive(inbound) } catch {
+            guard Role.isAskedOnce(inbound) else { throw error }
+            return try await intake.hold(stay, after: error, while: { $0.isOverloaded }) {
+                () throws(Role.Failure) in
+                try await role.receive(inbound)
+            }
+        }
+    }
+}
+
+/// The same for a protocol that may keep nothing and answers nobody.
+package struct VolatileReception<Role: SilentRole>: Sendable {
+    package enum Outcome: Sendable {
+        case taken(VolatileAdmission)
+        /// The relay owes as much as it may. The same inbound may come again.
+        case withoutRoom
+        case refused(Role.Failure)
+    }
+
+    package let instance: ConfiguredName
+    package let role: Role
+    private let intake: VolatileIntake
+    private let note: @Sendable (NoteCount) -> Void
+
+    /// - Parameter note: hears what the role counts.
+    package init(
+        _ role: Role, of instance: ConfiguredName, intake: VolatileIntake,
+        note: @escaping @Sendable (NoteCount) -> Void = { _ in }
+    ) {
+        self.instance = instance
+        self.role = role
+        self.intake = intake
+        self.note = note
+    }
+
+    package func receive(_ inbound: Role.Inbound) async -> Outcome {
+        let verdict: Role.Judged
+        do throws(Role.Failure) { verdict = try await role.receive(inbound) } catch { return .refused(error) }
+        let admission = intake.admit(verdict, instance: instance)
+        for seen in verdict.notes { note(seen) }
+        guard admission.isUntaken else { return .taken(admission) }
+        role.release(verdict.held)
+        return .withoutRoom
+    }
+}

@@ -1,0 +1,28 @@
+import PushModel
+import Synchronization
+
+/// Each instance's tolls, which a reload leaves as they are.
+final class TollShelf: Sendable {
+    private let standing = Mutex<[ConfiguredName: Tolls]>([:])
+    private let world: World
+    private let membership: Membership
+
+    init(_ membership: Membership, _ world: World) {
+        self.membership = membership
+        self.world = world
+    }
+
+    func tolls(of instance: ConfiguredName) -> Tolls {
+        standing.withLock { standing in
+            if let tolls = standing[instance] { return tolls }
+            let tolls = Tolls(world: world, relays: { [membership] in membership.relays })
+            standing[instance] = tolls
+            return tolls
+        }
+    }
+
+    /// Forgets instances that are no longer named.
+    func keep(_ instances: Set<ConfiguredName>) {
+        standing.withLock { standing in standing = standing.filter { instances.contains($0.key) } }
+    }
+}

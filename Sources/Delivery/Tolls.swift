@@ -1,0 +1,31 @@
+package import PushModel
+import Synchronization
+
+/// What callers without an origin of their own have used of an instance's allowances. It outlives a reload:
+/// otherwise everybody could begin anew.
+package final class Tolls: Sendable {
+    /// As many as roles have kinds of work: a handful.
+    private let limiters = Mutex<[Allowance: RateLimiter<Payer>]>([:])
+    private let world: World
+    private let relays: @Sendable () -> Int
+
+    /// - Parameter relays: among how many processes each allowance is divided.
+    package init(world: World, relays: @escaping @Sendable () -> Int = { 1 }) {
+        self.world = world
+        self.relays = relays
+    }
+
+    /// Takes one unit.
+    ///
+    /// - Returns: when there is one again; `nil`: it was taken.
+    package func take(_ toll: Toll) -> Duration? {
+        let limiter = limiters.withLock { limiters in
+            if let standing = limiters[toll.allowance] { return standing }
+            let fresh = RateLimiter<Payer>(perMinute: toll.allowance.perMinute, world: world, relays: relays)
+            limiters[toll.allowance] = fresh
+            return fresh
+        }
+        guard case .refused(let retryAfter) = limiter.take(1, of: toll.payer) else { return nil }
+        return retryAfter
+    }
+}
