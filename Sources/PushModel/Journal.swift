@@ -13,7 +13,7 @@ extension Reason: LogSafe { package var logText: String { rawValue } }
 extension NoteCode: LogSafe { package var logText: String { text } }
 
 /// An error by its code alone.
-package struct ErrorCode: LogSafe {
+package struct ErrorCode: LogSafe, Hashable {
     package let logText: String
     package init(_ error: some PushError) { logText = error.codeText }
     package init(_ code: StaticString) { logText = "\(code)" }

@@ -21,7 +21,7 @@ struct Sealbell: AsyncParsableCommand {
             DoctorCommand.self,
             KeysCommand.self, StoreCommand.self, OriginsCommand.self, TestPushCommand.self, WhyCommand.self,
             ForgetCommand.self,
-            VersionCommand.self
+            ReloadCommand.self, VersionCommand.self
         ])
 
     static func main() async {

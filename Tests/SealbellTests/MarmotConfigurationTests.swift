@@ -165,15 +165,6 @@ struct MarmotConfigurationTests {
         let configuration = try load(text)
         #expect(configuration.listeners.map { $0.serves.map(\.text) } == [[], ["zulip-main"]])
     }
-
-    @Test("A reload changes an instance by whatever it says")
-    func reload() throws {
-        let old = try load(marmot())
-        let new = try load(marmot("wss://relay.example.org", with: "wss://other.example.org"))
-        let name = try #require(ConfiguredName("marmot-main"))
-        #expect(try ReloadPlan(from: old, to: new).changes == [.changeInstance(name)])
-        #expect(try ReloadPlan(from: old, to: old).changes.isEmpty)
-    }
 }
 
 @Suite("The key file of a notification server")

@@ -34,6 +34,9 @@ package enum Alert: Sendable, Hashable {
     /// The listener turns calls away, whoever makes them, for want of these; in the order of the list.
     case doorStrained(ConfiguredName, [DoorStrain])
 
+    /// The last reload; the configuration of before is in force.
+    case reloadRefused(ErrorCode)
+
     /// How bad it is within its subject: what grows worse is told at once.
     var grade: Int {
         if case .certificateExpiring(_, days: 0) = self { return 1 }
@@ -47,7 +50,8 @@ package enum Alert: Sendable, Hashable {
             .outboxFilling, .storeFailing, .doorStrained:
             .seconds(3600)
         // Nothing is lost meanwhile, and who renews by hand does so by day.
-        case .nostrListRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted:
+        case .nostrListRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted,
+            .reloadRefused:
             .seconds(86_400)
         }
     }
@@ -67,6 +71,7 @@ package enum Alert: Sendable, Hashable {
         case pushesSetAside = "pushes_set_aside"
         case clockDoubted = "clock_doubted"
         case doorStrained = "door_strained"
+        case reloadRefused = "reload_refused"
         /// Not raised by anybody: the port's own word when it tells no more for a while.
         case muted
     }
@@ -96,6 +101,7 @@ package enum Alert: Sendable, Hashable {
         case .pushesSetAside: Subject(kind: .pushesSetAside, name: "")
         case .clockDoubted: Subject(kind: .clockDoubted, name: "")
         case .doorStrained(let listener, _): Subject(kind: .doorStrained, name: listener.text)
+        case .reloadRefused: Subject(kind: .reloadRefused, name: "")
         }
     }
 
@@ -144,6 +150,9 @@ package enum Alert: Sendable, Hashable {
                 + strains.map(\.noun).joined(separator: " and ")
                 + ": see who calls, and shut them out at the proxy or the firewall; sealbell doctor "
                 + "says what the process may open."
+        case .reloadRefused(let code):
+            "The last reload was refused (\(code.logText)), and the configuration of before is in force: "
+                + "see the log, mend the file, and reload again."
         }
     }
 }

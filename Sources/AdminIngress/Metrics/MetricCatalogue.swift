@@ -81,6 +81,7 @@ package enum MetricCatalogue {
     ]
 
     private static let itself = [
+        "sealbell_reloads_total": "Reloads, by what became of them.",
         "sealbell_alert": "1 while an operator is wanted.",
         "sealbell_alerts_untold_total": "Alerts that were too many for webhook and mail.",
         "sealbell_build_info": "The program's version and build; always 1.",

@@ -30,8 +30,19 @@ struct RunFile: Codable, Sendable, Equatable {
     /// The file of the admin door's token, where it asks for one: for whoever may read that too.
     var tokenFile: String?
 
+    /// The last reload; `nil`: there was none since the start.
+    var reload: Reload?
+
+    /// What became of a reload: for the command that asked for it.
+    struct Reload: Codable, Sendable, Equatable {
+        /// From 1, each one more.
+        var number: Int
+        /// What is wrong, in the words of the log; empty: the new configuration is in force.
+        var faults: [String]
+    }
+
     enum CodingKeys: String, CodingKey {
-        case pid, urls, ca, apps
+        case pid, urls, ca, apps, reload
         case tokenFile = "token_file"
         case pidStart = "pid_start"
         case publicKeys = "public_keys"

@@ -29,15 +29,17 @@ struct CredentialShelf {
     private let world: World
     private let journal: Journal
     private let web: @Sendable (FCMAppConfiguration) -> any WebFetch
+    private let proxy: OutgoingProxy?
 
     init(
-        replacing old: CredentialShelf?, world: World, journal: Journal,
+        replacing old: CredentialShelf?, proxy: OutgoingProxy?, world: World, journal: Journal,
         web: @escaping @Sendable (FCMAppConfiguration) -> any WebFetch
     ) {
         before = (old?.apns ?? [:], old?.fcm ?? [:])
         self.world = world
         self.journal = journal
         self.web = web
+        self.proxy = proxy
     }
 
     /// - Throws: `CommandFailure` that names the file.
@@ -62,7 +64,9 @@ struct CredentialShelf {
     mutating func entry(_ app: FCMAppConfiguration) throws(CommandFailure) -> FCMEntry {
         let file = try Self.read(app.serviceAccountFile)
         let name = "\(app.serviceAccountFile) \(app.tokenURL?.text ?? "")"
-        let stamp = Self.stamp(file, name)
+        // Where tokens are asked for, and by which way, is as much part of it as the key.
+        let authority = try app.caFile.map { (file) throws(CommandFailure) in try Self.read(file) }
+        let stamp = Self.stamp(file, name, authority, proxy)
         if let standing = fcm[name] ?? before.fcm[name], standing.stamp == stamp {
             fcm[name] = standing
             return standing
@@ -87,9 +91,13 @@ struct CredentialShelf {
     }
 
     /// A number of this process alone: `Hasher` is seeded anew at each start.
-    private static func stamp(_ file: Secret, _ name: String) -> Int {
+    private static func stamp(
+        _ file: Secret, _ name: String, _ authority: Secret? = nil, _ proxy: OutgoingProxy? = nil
+    ) -> Int {
         var hasher = Hasher()
         hasher.combine(name)
+        hasher.combine(proxy)
+        authority?.reveal { hasher.combine(bytes: $0) }
         file.reveal { hasher.combine(bytes: $0) }
         return hasher.finalize()
     }

@@ -26,14 +26,17 @@ final class Relay: Sendable {
     private let standing: Mutex<Standing>
     private let doors: @Sendable (RelayConfiguration) -> Doors
     private let planning: @Sendable (RelayConfiguration) -> DeliveryPlanning
-    private let makeShelf: @Sendable (CredentialShelf?) -> CredentialShelf
+    private let makeShelf: @Sendable (CredentialShelf?, RelayConfiguration) -> CredentialShelf
+    /// Of listeners' faces and of Nostr relays' documents.
+    private let web: CurrentWeb
+    private let makeWeb: @Sendable (RelayConfiguration) -> any WebFetch
     private let world: World
     private let journal: Journal
     private let alerts: AlertPort
     private let certificates: CertificateWatch
     private let watch: RelayWatch
     /// What became of the last reload.
-    let reloads = ReloadMemory()
+    let reloads: ReloadMemory
     private let makeWays: @Sendable (RelayConfiguration) throws(CommandFailure) -> AlertWays
 
     /// What is the same before and after a reload.
@@ -81,18 +84,13 @@ final class Relay: Sendable {
         self.share = share
         world = around.world
         journal = around.journal
-        let web = HTTPSFetch(
-            Self.options(configuration, around.web), group: around.group, world: around.world)
-        makeShelf = { old in
-            CredentialShelf(replacing: old, world: around.world, journal: around.journal) { fcm in
-                // The token endpoint may stand behind an authority of the configuration's own.
-                var options = Self.options(configuration, around.web)
-                if let file = fcm.caFile { options.extraAuthorities.append(file) }
-                return HTTPSFetch(options, group: around.group, world: around.world)
-            }
-        }
+        reloads = ReloadMemory(around.metrics)
+        let web = CurrentWeb(Self.web(configuration, around))
+        self.web = web
+        makeWeb = { Self.web($0, around) }
+        makeShelf = { Self.shelf(replacing: $0, for: $1, around) }
         planning = { DeliveryPlanning(configuration: $0, around) }
-        var shelf = makeShelf(nil)
+        var shelf = makeShelf(nil, configuration)
         let plan = try planning(configuration).plan(&shelf)
         makeWays = { (configuration) throws(CommandFailure) in try Self.ways(configuration, around) }
         let alerts = AlertPort(
@@ -144,12 +142,28 @@ final class Relay: Sendable {
         return limits
     }
 
+    private static func shelf(
+        replacing old: CredentialShelf?, for configuration: RelayConfiguration, _ around: Surroundings
+    ) -> CredentialShelf {
+        CredentialShelf(
+            replacing: old, proxy: configuration.proxy, world: around.world, journal: around.journal
+        ) { fcm in
+            // The token endpoint may stand behind an authority of the configuration's own.
+            var options = options(configuration, around.web)
+            if let file = fcm.caFile { options.extraAuthorities.append(file) }
+            return HTTPSFetch(options, group: around.group, world: around.world)
+        }
+    }
+
+    private static func web(_ configuration: RelayConfiguration, _ around: Surroundings) -> any WebFetch {
+        HTTPSFetch(options(configuration, around.web), group: around.group, world: around.world)
+    }
+
     /// Which ways alerts go; a webhook's calls take the configuration's own proxy.
     private static func ways(
         _ configuration: RelayConfiguration, _ around: Surroundings
     ) throws(CommandFailure) -> AlertWays {
-        let web = HTTPSFetch(options(configuration, around.web), group: around.group, world: around.world)
-        return try AlertWiring(configuration, web).ways(around.world)
+        try AlertWiring(configuration, web(configuration, around)).ways(around.world)
     }
 
     private static func options(_ configuration: RelayConfiguration, _ base: WebOptions) -> WebOptions {
@@ -218,9 +232,9 @@ final class Relay: Sendable {
     /// - Throws: what is wrong; then the old one stays in force, whole.
     func reload(_ new: RelayConfiguration) throws {
         let old = standing.withLock { $0 }
-        let plan = try ReloadPlan(from: old.configuration, to: new)
+        try ReloadRule.check(old.configuration, new)
         try FileChecks.refuseOpenSecrets(new)
-        var shelf = makeShelf(old.shelf)
+        var shelf = makeShelf(old.shelf, new)
         let delivering = try planning(new).plan(&shelf)
         let doors = doors(new)
         let faces = try doors.faces()
@@ -236,6 +250,7 @@ final class Relay: Sendable {
                 listener.install(router, proxies: TrustedProxies(facts.trustedProxies))
             }
         }
+        web.adopt(makeWeb(new))
         share.set(apps: new.apps.count)
         delivery.adopt(delivering)
         nostr.adopt(plans)
@@ -247,9 +262,16 @@ final class Relay: Sendable {
             $0 = Standing(configuration: new, shelf: shelf, publicKeys: Self.publicKeys(faces, plans))
         }
         reloads.note(.done, at: world.now())
+        alerts.clear(Alert.reloadRefused(ErrorCode("file")).subject)
         journal.note(
-            "configuration reloaded",
-            [.count: plan.changes.count, .configuration: ConfiguredText(new.file ?? "sandbox")])
+            "configuration reloaded", [.configuration: ConfiguredText(new.file ?? "sandbox")])
+    }
+
+    /// A configuration did not come into force: the one of before stands, and an operator hears of it.
+    func refuseReload(_ code: ErrorCode) {
+        reloads.note(.refused(code), at: world.now())
+        alerts.raise(.reloadRefused(code))
+        journal.note("reload refused", [.code: code], level: .error)
     }
 
     /// Closes the store; after `run`.

@@ -1,4 +1,5 @@
 import AdminIngress
+import CoreMetrics
 import PushModel
 import Synchronization
 
@@ -11,6 +12,9 @@ final class ReloadMemory: Sendable {
     }
 
     private let held = Mutex<ReloadReport?>(nil)
+    private let metrics: any MetricsFactory
+
+    init(_ metrics: any MetricsFactory) { self.metrics = metrics }
 
     /// `nil` when there was none since the start.
     var last: ReloadReport? { held.withLock(\.self) }
@@ -22,5 +26,9 @@ final class ReloadMemory: Sendable {
             case .refused(let code): ReloadReport(at: now, refusal: code.logText)
             }
         held.withLock { $0 = report }
+        Counter(
+            label: "sealbell_reloads_total",
+            dimensions: [("outcome", report.refusal == nil ? "done" : "refused")], factory: metrics
+        ).increment()
     }
 }

@@ -76,7 +76,7 @@ struct Server {
                 world: shell.world)
             held = DemoService(demo: demo, urls: file.urls, state: configuration.state, shell: shell)
         }
-        let ending = await run(relay, sandbox, held, (hangups, stops), on: group.next())
+        let ending = await run(relay, sandbox, held, file, (hangups, stops), on: group.next())
         await relay.close()
         await sandbox?.stop()
         withExtendedLifetime(directory) {}
@@ -106,14 +106,15 @@ struct Server {
     }
 
     private func run(
-        _ relay: Relay, _ sandbox: Sandbox?, _ demo: DemoService?,
+        _ relay: Relay, _ sandbox: Sandbox?, _ demo: DemoService?, _ file: RunFile,
         _ signals: (hangups: UnixSignalsSequence, stops: UnixSignalsSequence),
         on loop: any EventLoop
     ) async -> Ending {
         var services: [any Service] = [HeapKeeper(world: shell.world)] + relay.services
         services.append(
             ReloadService(
-                relay: relay, request: request, shell: shell, log: log, hangups: signals.hangups
+                relay: relay, request: request, shell: shell, log: log, hangups: signals.hangups, file: file,
+                state: configuration.state
             ) { configuration in
                 sandbox?.point(configuration) ?? configuration
             })
@@ -192,44 +193,5 @@ struct StopService: Service {
 
     func run() async throws {
         for await _ in signals.cancelOnGracefulShutdown() { return }
-    }
-}
-
-/// SIGHUP: reads the configuration again. A broken one leaves the old in force, and says so.
-struct ReloadService: Service {
-    let relay: Relay
-    let request: ConfigurationRequest
-    let shell: Shell
-    let log: LogSink
-    let hangups: UnixSignalsSequence
-    /// Points apps at the sandbox, where there is one.
-    let adapt: @Sendable (RelayConfiguration) -> RelayConfiguration
-
-    func run() async throws {
-        for await _ in hangups.cancelOnGracefulShutdown() { reload() }
-    }
-
-    private func reload() {
-        do {
-            let configuration = try shell.load(request)
-            guard log.tell(StartChecks(configuration, shell).files()) else {
-                return refuse(ErrorCode("file"))
-            }
-            try relay.reload(adapt(configuration))
-            log.change(configuration.log, shell.facts)
-        } catch let error as ConfigurationError {
-            log.tell(error)
-            refuse(ErrorCode(error))
-        } catch let failure as CommandFailure {
-            for line in failure.lines { log.tell("configuration fault", line, level: .error) }
-            refuse(ErrorCode("file"))
-        } catch {
-            refuse(ErrorCode("listener"))
-        }
-    }
-
-    private func refuse(_ code: ErrorCode) {
-        log.journal.note("reload refused", [.code: code], level: .error)
-        relay.reloads.note(.refused(code), at: shell.world.now())
     }
 }

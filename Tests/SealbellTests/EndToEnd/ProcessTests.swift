@@ -67,30 +67,52 @@ struct ProcessTests {
         #expect(await third.status() == 0)
     }
 
-    @Test("SIGHUP reads the configuration again; a broken one leaves the old in force")
+    @Test("A reload comes into force whole or not at all, and who asked for it hears which")
     func reload() async throws {
         let folder = try folder()
         let program = try serve(folder)
         #expect(await program.says("\"event\":\"started\""))
         let file = try runFile(folder)
         let door = try #require(LocalCall(patient: file.urls["public"]))
+        let admin = try #require(LocalCall(patient: file.urls["admin"]))
         func signUp(_ host: String) async throws -> Int {
             let call = TestServer(host).origin.signUp(hostname: host, mail: "ops@acme.example")
             return try await door.ask(call.method, call.path, headers: call.headers, body: call.body).status
         }
+        func reload(_ old: String, _ new: String) async throws -> (status: Int32?, text: String) {
+            #expect(Self.text.contains(old))
+            let text = Self.text.replacing(old, with: new)
+            try writeFile(folder.path + "/sealbell.yaml", Array(text.utf8), replacing: true)
+            let command = try Program(["reload", "--at", "state", "--wait", "600"], in: folder.path)
+            return (await command.status(), command.text)
+        }
+        func metrics() async throws -> String { try await admin.ask("GET", "/metrics").text }
         #expect(try await signUp("one.acme.example") == 200)
-        let broken = Self.text.replacing("sign_up: open", with: "sign_up: perhaps")
-        try writeFile(folder.path + "/sealbell.yaml", Array(broken.utf8), replacing: true)
-        program.signal(SIGHUP)
-        #expect(await program.says("reload refused"))
+
+        let broken = try await reload("sign_up: open", "sign_up: perhaps")
+        #expect(broken.status == 78)
+        #expect(broken.text.contains("instances.zulip-main.sign_up") && !broken.text.contains("perhaps"))
         #expect(try await signUp("two.acme.example") == 200)
-        let closed = Self.text.replacing("sign_up: open", with: "sign_up: invite")
-        try writeFile(folder.path + "/sealbell.yaml", Array(closed.utf8), replacing: true)
-        program.signal(SIGHUP)
-        #expect(await program.says("configuration reloaded"))
+        let raised = try await metrics()
+        #expect(raised.contains("sealbell_alert{alert=\"reload_refused\",subject=\"\"} 1"))
+        #expect(raised.contains("sealbell_reloads_total{outcome=\"refused\"} 1"))
+
+        let restart = try await reload("level: info", "level: info }\nlimits: { connections: 99")
+        #expect(restart.status == 78)
+        #expect(restart.text.contains("limits.connections") && restart.text.contains("restart"))
+
+        let closed = try await reload("sign_up: open", "sign_up: invite")
+        #expect(closed.status == 0 && closed.text.contains("in force"))
         #expect(try await signUp("three.acme.example") == 400)
+        let cleared = try await metrics()
+        #expect(!cleared.contains("sealbell_alert{alert=\"reload_refused\",subject=\"\"} 1"))
+        #expect(cleared.contains("sealbell_reloads_total{outcome=\"done\"} 1"))
+        #expect(try runFile(folder).reload == RunFile.Reload(number: 3, faults: []))
         program.signal(SIGTERM)
         #expect(await program.status() == 0)
+
+        let late = try Program(["reload", "--at", "state"], in: folder.path)
+        #expect(await late.status() == 69)
     }
 
     @Test("A trial that is killed takes its relay with it")

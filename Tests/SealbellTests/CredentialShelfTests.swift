@@ -1,0 +1,48 @@
+import PushModel
+import PushTesting
+import Simulators
+import Synchronization
+import Testing
+
+@testable import sealbell
+
+@Suite("Credentials over a reload")
+struct CredentialShelfTests {
+    private struct Nowhere: WebFetch {
+        func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer { throw WebError(.unreachable) }
+    }
+
+    @Test("A token service's way is made anew with another authority or proxy, and only then")
+    func way() throws {
+        let folder = try TemporaryFolder()
+        let account = try Simulators.ServiceAccount(project: "acme")
+        let (key, authority) = (folder.path + "/fcm.json", folder.path + "/ca.pem")
+        try writeFile(
+            key, Array(account.json(tokenURI: "https://localhost:1/token").utf8), replacing: true)
+        try writeFile(authority, Array("one".utf8), replacing: true)
+        let made = Mutex(0)
+        var app = FCMAppConfiguration(serviceAccountFile: key, address: .auto)
+        app.caFile = authority
+        var standing: CredentialShelf?
+        /// - Returns: how often a way to the token service was made so far.
+        func reload(_ proxy: OutgoingProxy? = nil) throws -> Int {
+            var shelf = CredentialShelf(
+                replacing: standing, proxy: proxy, world: .live, journal: .silent
+            ) { _ in
+                made.withLock { $0 += 1 }
+                return Nowhere()
+            }
+            _ = try shelf.entry(app)
+            standing = shelf
+            return made.withLock(\.self)
+        }
+        #expect(try reload() == 1)
+        #expect(try reload() == 1)
+        try writeFile(authority, Array("two".utf8), replacing: true)
+        #expect(try reload() == 2)
+        let proxy = try #require(OutgoingProxy("http://proxy.example.org:3128"))
+        #expect(try reload(proxy) == 3)
+        #expect(try reload(proxy) == 3)
+        #expect(try reload() == 4)
+    }
+}
