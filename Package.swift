@@ -98,7 +98,7 @@ let doors: [Target] = [
     library(
         "HTTPIngress",
         [
-            "PushModel", "WireFormats", "EventLoops", "ZulipPush", "Delivery",
+            "PushModel", "WireFormats", "EventLoops", "Delivery",
             nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, metrics, lifecycle
         ]),
     library(

@@ -83,13 +83,13 @@ package struct DeliveryLimits: Sendable {
     /// below the admin door's, for two environments behind each other too.
     package var trialWait: Duration = .seconds(4)
 
-    /// How long a call is held that finds no room, or no store, its reply's wait included: a Zulip server
-    /// gives a call up after 15 s (docs/conformance/zulip.md), and the way there and back takes some of them.
+    /// How long a call is held that finds no room, or no store, its reply's wait included: an origin gives
+    /// a call up after 15 s (docs/conformance/zulip.md), and the way there and back takes some of them.
     package var hold: Duration = .seconds(12)
     /// Calls that are held at the same time: an eighth of what a listener lets be under way, so that those
     /// who wait for the store never keep out those who ask for something else.
     package var heldCalls = 1_000
-    /// What they keep in memory, all together: four of Zulip's largest calls, thousands of its usual ones.
+    /// What they keep in memory, all together: four of the largest calls, thousands of usual ones.
     package var heldBytes = 16 << 20
     /// Between looks on behalf of those who are held when nothing has happened.
     package var holdPoll: Duration = .seconds(1)

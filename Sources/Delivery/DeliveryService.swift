@@ -52,6 +52,9 @@ package final class DeliveryService: Service {
             self.routes = routes
             self.overrides = overrides
         }
+
+        /// Nothing is served until another one is adopted.
+        package static let none = Plan(apps: AppDirectory([]), routes: [], overrides: [:])
     }
 
     private let core: DeliveryCore
@@ -66,8 +69,9 @@ package final class DeliveryService: Service {
     package let volatileIntake: VolatileIntake
 
     package init(
-        outbox: any Outbox, registry: any Registry, plan: Plan, limits: DeliveryLimits = DeliveryLimits(),
-        world: World, journal: Journal, observer: DeliveryObserver = .none
+        outbox: any Outbox, registry: any Registry, plan: Plan = .none,
+        limits: DeliveryLimits = DeliveryLimits(), world: World, journal: Journal,
+        observer: DeliveryObserver = .none
     ) {
         core = DeliveryCore(
             outbox: outbox, registry: registry, limits: limits, world: world, journal: journal,

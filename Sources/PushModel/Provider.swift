@@ -49,7 +49,7 @@ extension Provider {
     package func figures() -> [ProviderFigure] { [] }
 }
 
-/// A provider that speaks to Apple or Google itself, so that nobody between sees an address: what Marmot
+/// A provider that speaks to Apple or Google itself, so that nobody between sees an address, as a protocol
 /// asks for ("direct integrations … no intermediary services"). One that hands pushes to another relay must
 /// not conform, and can then lease no volatile push.
 package protocol DirectProvider: Provider {}

@@ -1,4 +1,4 @@
-/// A room for records: an instance's name and a word of the protocol, `zulip-main/device`. Clear text.
+/// A room for records: an instance's name and a word of the protocol, `main/device`. Clear text.
 package struct Space: Sendable, Hashable, CustomStringConvertible {
     package let text: String
     package init(_ instance: ConfiguredName, _ room: StaticString) { text = "\(instance.text)/\(room)" }

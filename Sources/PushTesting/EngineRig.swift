@@ -63,7 +63,7 @@ enum Samples {
         owner: UInt64? = nil, address: UInt64? = nil
     ) -> StoredRecord {
         StoredRecord(
-            key: digest(key), space: "zulip-main/device", owner: owner.map(digest),
+            key: digest(key), space: "main/device", owner: owner.map(digest),
             address: address.map(digest), version: version, state: .live,
             touchedAt: UnixTime(milliseconds: touched), expiresAt: expires, revision: 0,
             body: [UInt8](repeating: UInt8(truncatingIfNeeded: key), count: 40))

@@ -125,7 +125,7 @@ package enum EngineConformance {
         for key in 1...5 as ClosedRange<UInt64> {
             _ = try await engine.apply([.put(Samples.record(key, owner: key % 2), if: .any)], now: now)
         }
-        let space = StoredIndex.space("zulip-main/device")
+        let space = StoredIndex.space("main/device")
         let head = try await engine.page(space, after: 0, limit: 3, now: now)
         try expect(head.map(\.key) == [1, 2, 3].map(Samples.digest), "in the order of writing")
         let rest = try await engine.page(space, after: head.last?.revision ?? 0, limit: 10, now: now)

@@ -13,7 +13,7 @@ extension EngineConformance {
     }
 
     private static let otherLane = "acme-talk/apns/production"
-    private static let group = GroupName(unchecked: "marmot-main")
+    private static let group = GroupName(unchecked: "main")
 
     private static func parkedOfTheLiving(_ rig: EngineRig) async throws {
         guard rig.isShared else { return }

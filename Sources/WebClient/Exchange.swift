@@ -81,7 +81,7 @@ struct Exchange {
         tls.shutdownTimeout = .seconds(1)
         var settings = HTTPClient.Configuration(tlsConfiguration: tls, redirectConfiguration: .disallow)
         settings.httpVersion = .http1Only
-        settings.timeout.connect = .seconds(WebLimits.connectSeconds)
+        settings.timeout.connect = .milliseconds(options.connectDeadline.wholeMilliseconds)
         settings.connectionPool.retryConnectionEstablishment = false
         settings.proxy = options.proxy.map { .server(host: $0.host, port: $0.port) }
         if address.literal == nil {

@@ -21,6 +21,10 @@ package struct WebOptions: Sendable {
     package var proxy: Proxy?
     /// Addresses that a peer's URL may reach although they are not public: self-hosted services, the sandbox.
     package var allowed: [AddressBlock]
+    /// For one TCP connection, so that a dead address leaves time for the next.
+    package var connectDeadline = Duration.seconds(5)
+    /// No fetch gives up sooner than this, whatever it asks for: for tests that are of no deadline.
+    package var leastDeadline = Duration.zero
 
     package init(extraAuthorities: [String] = [], proxy: Proxy? = nil, allowed: [AddressBlock] = []) {
         self.extraAuthorities = extraAuthorities
@@ -61,7 +65,7 @@ package final class HTTPSFetch: WebFetch {
         let address = try WebAddress(request.url)
         guard enter(request) else { throw WebError(.unreachable) }
         defer { leave(request) }
-        let end = world.instant() + request.deadline
+        let end = world.instant() + max(request.deadline, options.leastDeadline)
         // The clock and the fetch race; whoever loses is cancelled and awaited.
         let result = await withTaskGroup(of: Result<WebAnswer, WebError>.self) { group in
             group.addTask { await self.attempt(request, address) }

@@ -18,8 +18,9 @@ package final class MailExchangeResolver: Sendable {
     /// The one over the system's name servers.
     package static let system = MailExchangeResolver()
 
-    /// Half of what a look-up may take in all: the first of two name servers may be silent.
-    private static let secondsForEach: Int32 = 2
+    /// How long each name server is waited for. Half of what a look-up may take in all: the first of two may
+    /// be silent.
+    package static let secondsForEach = 2
     /// A sign-up's caller waits ten seconds or more.
     package static let deadline = Duration.seconds(5)
     /// Look-ups under way or waiting for a thread. Sign-ups come at most once a second, so more than this
@@ -35,11 +36,16 @@ package final class MailExchangeResolver: Sendable {
 
     /// 0: the system's name servers.
     private let port: UInt16
+    private let secondsForEach: Int
     private let deadline: Duration
 
     /// - Parameter port: of a name server on 127.0.0.1 instead of the system's, for tests.
-    package init(port: UInt16 = 0, deadline: Duration = MailExchangeResolver.deadline) {
+    package init(
+        port: UInt16 = 0, secondsForEach: Int = MailExchangeResolver.secondsForEach,
+        deadline: Duration = MailExchangeResolver.deadline
+    ) {
         self.port = port
+        self.secondsForEach = secondsForEach
         self.deadline = deadline
     }
 
@@ -69,7 +75,7 @@ package final class MailExchangeResolver: Sendable {
             await withCheckedContinuation { continuation in
                 answer.wait(continuation)
                 Self.threads.submit { state in
-                    let found = state == .active ? Self.lookUp(domain, self.port) : .unknown
+                    let found = state == .active ? self.lookUp(domain) : .unknown
                     sealbell_wipe_stack()
                     self.underWay.withLock { $0 -= 1 }
                     answer.give(found)
@@ -81,14 +87,14 @@ package final class MailExchangeResolver: Sendable {
     }
 
     /// Blocks.
-    private static func lookUp(_ domain: String, _ port: UInt16) -> MailExchange {
+    private func lookUp(_ domain: String) -> MailExchange {
         // More than a name server sends without being asked to; what does not fit is not read.
         var bytes = [UInt8](repeating: 0, count: 4_096)
         let length = bytes.withUnsafeMutableBufferPointer {
-            sealbell_query_mx(domain, $0.baseAddress, Int32($0.count), secondsForEach, port)
+            sealbell_query_mx(domain, $0.baseAddress, Int32($0.count), Int32(secondsForEach), port)
         }
         guard length >= 0 else { return .unknown }
-        return hasExchange(bytes[..<min(Int(length), bytes.count)]) ? .present : .absent
+        return Self.hasExchange(bytes[..<min(Int(length), bytes.count)]) ? .present : .absent
     }
 
     /// Whether an answer (RFC 1035 §4.1) names a mail exchanger other than the root, which means none

@@ -14,8 +14,6 @@ enum WebLimits {
     static let peerLookUpSeconds: Int32 = 2
     /// Addresses of one host that are tried in turn within the deadline.
     static let addresses = 3
-    /// For one TCP connection, so that a dead address leaves time for the next.
-    static let connectSeconds: Int64 = 5
     /// Below it live other services (mail, shells, databases) that a peer's URL has no business to reach.
     static let firstFreePort = 1024
 }

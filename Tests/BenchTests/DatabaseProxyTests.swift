@@ -49,7 +49,7 @@ struct DatabaseProxyTests {
                 .bind(host: "127.0.0.1", port: 0).get()
             proxy = try await DatabaseProxy.start(to: server.localAddress?.port ?? 0, group: group)
             let (clientHeard, clientEnded) = (clientHeard, clientEnded)
-            client = try await ClientBootstrap(group: group)
+            client = try await ClientBootstrap(group: group).connectTimeout(.minutes(10))
                 .channelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture {
                         try channel.pipeline.syncOperations.addHandler(

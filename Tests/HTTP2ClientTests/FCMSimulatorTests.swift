@@ -28,7 +28,9 @@ private struct FCMStage: Sendable {
         let port = try await simulator.start()
         scratch = try Scratch()
         let file = try scratch.write(authority.certificatePEM, to: "ca.pem")
-        let web = HTTPSFetch(WebOptions(extraAuthorities: [file]), group: group, world: .live)
+        var options = WebOptions(extraAuthorities: [file])
+        (options.connectDeadline, options.leastDeadline) = (.seconds(600), .seconds(600))
+        let web = HTTPSFetch(options, group: group, world: .live)
         let json = account.json(tokenURI: simulator.tokenURI ?? "")
         let credential = FCMCredential(
             account: try FCM.ServiceAccount(file: Secret(Array(json.utf8))), fetch: web, world: .live,

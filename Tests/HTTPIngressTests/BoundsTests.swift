@@ -14,7 +14,7 @@ import Glibc
 struct BoundsTests {
     @Test("A head that comes too slowly is answered 408")
     func slowHead() async throws {
-        let limits = briskLimits {
+        let limits = patientLimits {
             $0.head = .milliseconds(200)
             // Only heads are bounded here.
             $0.idle = .seconds(1000)
@@ -36,7 +36,7 @@ struct BoundsTests {
     @Test("An idle connection is closed without a word, a fresh one and one that was answered")
     func idle() async throws {
         let (clock, load) = (ManualClock(), Signal())
-        let limits = briskLimits { $0.idle = .seconds(4) }
+        let limits = patientLimits { $0.idle = .seconds(4) }
         try await withListener(limits: limits, world: clock.world(seed: 1), load: load) { listener, port in
             let fresh = try await RawClient.connect(port)
             let answered = try await RawClient.connect(port)
@@ -53,7 +53,7 @@ struct BoundsTests {
 
     @Test("A head fed byte by byte cannot outrun its deadline")
     func drippedHead() async throws {
-        let limits = briskLimits {
+        let limits = patientLimits {
             $0.head = .milliseconds(200)
             // No bound but time ends this head.
             $0.headBytes = 1 << 30
@@ -76,7 +76,7 @@ struct BoundsTests {
 
     @Test("A body that comes too slowly is answered 408, and one that keeps the rate is not")
     func slowBody() async throws {
-        let limits = briskLimits {
+        let limits = patientLimits {
             $0.bodyGrace = .milliseconds(300)
             $0.bodyBytesPerSecond = 1000
         }
@@ -104,7 +104,7 @@ struct BoundsTests {
 
     @Test("However well a body keeps the rate, it is whole within the bound of any body")
     func bodyTotal() async throws {
-        let limits = briskLimits {
+        let limits = patientLimits {
             $0.bodyGrace = .seconds(10)
             $0.bodyBytesPerSecond = 1
             $0.bodyTotal = .seconds(90)
@@ -128,7 +128,7 @@ struct BoundsTests {
     @Test("Bodies of all connections together stay within one bound: the next sender hears 503")
     func bufferedBytes() async throws {
         // A sixteenth is one client's, so it takes sixteen of them.
-        let limits = briskLimits { $0.bufferedBytes = 16 * 1001 }
+        let limits = patientLimits { $0.bufferedBytes = 16 * 1001 }
         let face = ProbeFace("probe", [HTTPRoute(.exact("/echo"), bodyLimitBytes: 4096)])
         let load = Signal()
         try await withListener([face], limits: limits, load: load) { listener, port in
@@ -162,7 +162,7 @@ struct BoundsTests {
             return ProbeFace.echo(inbound)
         }
         let load = Signal()
-        try await withListener([face], limits: briskLimits { $0.inFlight = 3 }, load: load) {
+        try await withListener([face], limits: patientLimits { $0.inFlight = 3 }, load: load) {
             listener, port in
             var clients: [RawClient] = []
             for _ in 0..<3 {
@@ -189,7 +189,7 @@ struct BoundsTests {
             await gate.wait()
             return ProbeFace.echo(inbound)
         }
-        try await withListener([face], limits: briskLimits { $0.answer = .milliseconds(150) }) { _, port in
+        try await withListener([face], limits: patientLimits { $0.answer = .milliseconds(150) }) { _, port in
             let client = try await RawClient.connect(port)
             try await client.send(post("/echo", "x"))
             #expect(try await client.answer().status == 503)
@@ -202,7 +202,7 @@ struct BoundsTests {
     @Test("Beyond the bound of connections a newcomer hears 503, and has room when one goes")
     func connections() async throws {
         let load = Signal()
-        try await withListener(limits: briskLimits { $0.connections = 2 }, load: load) { listener, port in
+        try await withListener(limits: patientLimits { $0.connections = 2 }, load: load) { listener, port in
             let first = try await RawClient.connect(port)
             let second = try await RawClient.connect(port)
             for client in [first, second] {
@@ -249,7 +249,7 @@ struct BoundsTests {
             await gate.wait()
             return ProbeFace.echo(inbound)
         }
-        try await withListener([face], limits: briskLimits { $0.waitingParts = 8 }) { _, port in
+        try await withListener([face], limits: patientLimits { $0.waitingParts = 8 }) { _, port in
             let client = try await RawClient.connect(port)
             try await client.send(String(repeating: get("/echo"), count: 200))
             gate.open()

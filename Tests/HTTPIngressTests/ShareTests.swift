@@ -8,7 +8,7 @@ struct ShareTests {
     @Test("One client takes its share of the connections, and others are served")
     func connections() async throws {
         let load = Signal()
-        let limits = briskLimits {
+        let limits = patientLimits {
             $0.connections = 8
             $0.clientConnections = 2
         }
@@ -34,7 +34,7 @@ struct ShareTests {
 
     @Test("A trusted proxy carries everybody, so its connections are nobody's share")
     func proxy() async throws {
-        let limits = briskLimits { $0.clientConnections = 2 }
+        let limits = patientLimits { $0.clientConnections = 2 }
         let proxies = try TrustedProxies(["127.0.0.2"], of: configured("public"))
         try await withListener(limits: limits, proxies: proxies) { _, port in
             var clients: [RawClient] = []
@@ -114,7 +114,7 @@ struct ShareTests {
     @Test("A body that the head has decided against is bounded in time like any other")
     func judgedAndSlow() async throws {
         let (clock, load) = (ManualClock(), Signal())
-        let limits = briskLimits {
+        let limits = patientLimits {
             $0.bodyGrace = .seconds(10)
             $0.idle = .seconds(600)
         }

@@ -30,7 +30,7 @@ struct StopTests {
             return ProbeFace.echo(inbound)
         }
         let load = Signal()
-        let limits = briskLimits { $0.lastChance = .milliseconds(50) }
+        let limits = patientLimits { $0.lastChance = .milliseconds(50) }
         let (listener, group, port) = try await stopped([face], limits: limits, load: load)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
@@ -69,7 +69,7 @@ struct StopTests {
     func boundedDrain() async throws {
         let (clock, load) = (ManualClock(), Signal())
         let (listener, group, port) = try await stopped(
-            [ProbeFace()], limits: briskLimits { $0.drain = .seconds(5) }, world: clock.world(seed: 1),
+            [ProbeFace()], limits: patientLimits { $0.drain = .seconds(5) }, world: clock.world(seed: 1),
             load: load)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
@@ -99,7 +99,7 @@ struct StopTests {
     func oneMoreAnswer() async throws {
         let (clock, load) = (ManualClock(), Signal())
         let (listener, group, port) = try await stopped(
-            [ProbeFace()], limits: briskLimits(), world: clock.world(seed: 2), load: load)
+            [ProbeFace()], limits: patientLimits(), world: clock.world(seed: 2), load: load)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             let (kept, fresh) = (try await RawClient.connect(port), try await RawClient.connect(port))
@@ -209,7 +209,7 @@ struct StopTests {
     }
 
     private func stopped(
-        _ faces: [any HTTPFace], limits: IngressLimits = briskLimits(), world: World = .live,
+        _ faces: [any HTTPFace], limits: IngressLimits = patientLimits(), world: World = .live,
         load: Signal = Signal()
     ) async throws -> (HTTPListener, ServiceGroup, Int) {
         let listener = try HTTPListener(

@@ -158,7 +158,7 @@ struct SwapTests {
         _ = try folder.writeCertificate()
         let files = TLSFiles(certificateChain: folder.path("chain.pem"), privateKey: folder.path("key.pem"))
         let (clock, load) = (ManualClock(), Signal())
-        let limits = briskLimits {
+        let limits = patientLimits {
             $0.head = .seconds(1)
             $0.linger = .seconds(1)
             // Were it the idle connection's deadline that holds, nothing would end here.

@@ -71,11 +71,12 @@ struct DoctorTests {
     func doors() throws {
         let folder = try TemporaryFolder()
         var learning = try configuration(folder)
-        #expect(ReachChecks(learning).doors().map(\.host) == ["api.push.apple.com"])
+        #expect(ReachChecks(learning).services().map(\.host) == ["api.push.apple.com"])
         learning.apps[0].apns?.environment = .learn
         learning.apps.append(learning.apps[0])
         #expect(
-            ReachChecks(learning).doors().map(\.host) == ["api.push.apple.com", "api.sandbox.push.apple.com"])
+            ReachChecks(learning).services().map(\.host)
+                == ["api.push.apple.com", "api.sandbox.push.apple.com"])
         learning.apps = [
             AppConfiguration(
                 name: learning.apps[0].name, apns: nil,
@@ -85,7 +86,7 @@ struct DoctorTests {
                 fallback: .standard)
         ]
         #expect(
-            ReachChecks(learning).doors().map { "\($0.host):\($0.port)" }
+            ReachChecks(learning).services().map { "\($0.host):\($0.port)" }
                 == ["fcm.googleapis.com:443", "oauth2.example.org:444"])
     }
 

@@ -85,6 +85,6 @@ struct MarmotGuideTests {
         #expect(named.count >= 4)
         #expect(named.allSatisfy(outcomes.contains), "\(named.filter { !outcomes.contains($0) })")
         for format in TokenFormat.allCases { #expect(page.contains("| `\(format.rawValue)` |")) }
-        for mode in MarmotInstanceConfiguration.Mode.allCases { #expect(page.contains(mode.rawValue)) }
+        for mode in MarmotSettings.Mode.allCases { #expect(page.contains(mode.rawValue)) }
     }
 }

@@ -30,18 +30,20 @@ enum PlainClient {
             tls = try NIOSSLContext(configuration: configuration)
         }
         let context = tls
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    if let context {
-                        try channel.pipeline.syncOperations.addHandler(
-                            NIOSSLClientHandler(context: context, serverHostname: "localhost"))
-                    }
-                    try channel.pipeline.syncOperations.addHTTPClientHandlers()
-                    try channel.pipeline.syncOperations.addHandler(Collector(promise))
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(
+            .minutes(10)
+        )
+        .channelInitializer { channel in
+            channel.eventLoop.makeCompletedFuture {
+                if let context {
+                    try channel.pipeline.syncOperations.addHandler(
+                        NIOSSLClientHandler(context: context, serverHostname: "localhost"))
                 }
+                try channel.pipeline.syncOperations.addHTTPClientHandlers()
+                try channel.pipeline.syncOperations.addHandler(Collector(promise))
             }
-            .connect(host: "127.0.0.1", port: port).get()
+        }
+        .connect(host: "127.0.0.1", port: port).get()
         var fields = HTTPHeaders([("host", "localhost"), ("content-length", String(body.count))])
         fields.add(contentsOf: headers)
         let head = HTTPRequestHead(version: .http1_1, method: method, uri: path, headers: fields)

@@ -64,7 +64,7 @@ final class RawClient: ChannelDuplexHandler, @unchecked Sendable {
         tls.applicationProtocols = protocols
         let context = try NIOSSLContext(configuration: tls)
         let client = RawClient(ignoresLimit: ignoresLimit, speaks: speaks)
-        client.channel = try await ClientBootstrap(group: group)
+        client.channel = try await ClientBootstrap(group: group).connectTimeout(.minutes(10))
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let handler = try NIOSSLClientHandler(context: context, serverHostname: "localhost")

@@ -171,7 +171,7 @@ private struct QueueBench {
 
     func record(_ number: UInt64) -> StoredRecord {
         StoredRecord(
-            key: Digest16(high: number, low: 7), space: "zulip-main/device", owner: nil, address: nil,
+            key: Digest16(high: number, low: 7), space: "main/device", owner: nil, address: nil,
             version: 0, state: .live, touchedAt: UnixTime(milliseconds: 0), expiresAt: .distantFuture,
             revision: 0, body: [1, 2, 3])
     }

@@ -125,7 +125,7 @@ struct ForgettingTests {
                 let key = digest(&random)
                 let fate = index % 8
                 let record = StoredRecord(
-                    key: key, space: "zulip-main/device", owner: fate == 7 ? owners[1] : owners[0],
+                    key: key, space: "main/device", owner: fate == 7 ? owners[1] : owners[0],
                     address: digest(&random), version: 0, state: .live, touchedAt: now,
                     expiresAt: fate == 6 ? now + .seconds(1) : .distantFuture, revision: 0,
                     body: body(&random))
@@ -146,7 +146,7 @@ struct ForgettingTests {
                     changes.append(
                         .put(
                             StoredRecord(
-                                key: key, space: "zulip-main/device", owner: owners[0], address: nil,
+                                key: key, space: "main/device", owner: owners[0], address: nil,
                                 version: 1,
                                 state: .live, touchedAt: now, expiresAt: .distantFuture, revision: 0,
                                 body: fresh),
@@ -164,7 +164,7 @@ struct ForgettingTests {
     /// Reads that go on for as long as the writers write, so that the log is never without a reader.
     private static func read(_ engine: SQLiteStore, _ now: UnixTime, _ yard: Yard) async throws {
         while !yard.isDone.withLock({ $0 }) {
-            let rows = try await engine.page(.space("zulip-main/device"), after: 0, limit: 200, now: now)
+            let rows = try await engine.page(.space("main/device"), after: 0, limit: 200, now: now)
             _ = try await engine.find(rows.map(\.key), now: now)
         }
     }

@@ -183,7 +183,7 @@ struct PostgresSharingTests {
 /// Rows as these tests need them.
 enum PostgresSamples {
     static let lane = "acme-chat/apns/production"
-    static let space = "zulip-main/device"
+    static let space = "main/device"
 
     static func digest(_ number: UInt64) -> Digest16 {
         var random = SeededRandom(seed: number)

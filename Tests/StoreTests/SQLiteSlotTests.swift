@@ -13,7 +13,7 @@ struct SQLiteSlotTests {
 
     private func record(_ key: Digest16, _ number: UInt64) -> StoredRecord {
         StoredRecord(
-            key: key, space: "zulip-main/device", owner: Digest16(high: 9, low: number % 3),
+            key: key, space: "main/device", owner: Digest16(high: 9, low: number % 3),
             address: number.isMultiple(of: 2) ? Digest16(high: 8, low: number) : nil, version: number,
             state: number.isMultiple(of: 5) ? .expired(at: UnixTime(milliseconds: 77)) : .live,
             touchedAt: UnixTime(milliseconds: Int64(number)), expiresAt: .distantFuture, revision: number,

@@ -52,7 +52,7 @@ enum Layers {
         "SQLiteStore": ["PushModel", "GRDB", "GRDBSQLite", "ServiceLifecycle", "Foundation"],
         "PostgresStore": ["PushModel", "CPostgres", "ServiceLifecycle", "Foundation"],
         "HTTPIngress": nio.union([
-            "PushModel", "WireFormats", "EventLoops", "ZulipPush", "Delivery", "CoreMetrics",
+            "PushModel", "WireFormats", "EventLoops", "Delivery", "CoreMetrics",
             "ServiceLifecycle", "Foundation"
         ]),
         "AdminIngress": nio.union([

@@ -22,6 +22,26 @@ struct TidyTests {
         #expect(found.isEmpty, "\(list(found))")
     }
 
+    @Test("A protocol is named in its own folders and targets alone")
+    func protocolNames() throws {
+        let names = #/(?i)zulip|marmot|nextcloud/#
+        // Nostr is one protocol's transport. Benches have files of each protocol, and some of all.
+        let homes = #/(?i)zulip|marmot|NostrIngress|Simulators\/Nostr|\/Bench|HostedProtocols/#
+        let files = try Tree.texts(below: "Sources", endings: ["swift"]).filter {
+            $0.path.firstMatch(of: homes) == nil
+        }
+        #expect(files.count > 200, "the sources were not found")
+        let found = files.flatMap { file in
+            file.text.split(separator: "\n", omittingEmptySubsequences: false).enumerated().compactMap {
+                number, line -> String? in
+                // A comment may cite the page that a fact comes from.
+                let rest = line.replacing(#/docs\/\S+/#, with: "")
+                return rest.firstMatch(of: names) == nil ? nil : "\(file.path):\(number + 1): \(line)"
+            }
+        }
+        #expect(found.isEmpty, "\(found.joined(separator: "\n"))")
+    }
+
     @Test("Long files are worth a question")
     func longFiles() throws {
         for file in try Tree.sources() where file.lines.count > Rules.fileQuestionLines {

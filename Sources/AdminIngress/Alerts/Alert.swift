@@ -15,10 +15,10 @@ package enum Alert: Sendable, Hashable {
     case custodyEnded(LaneName, Int)
     /// The push that has been owed longest has been so for so many minutes.
     case pushOverdue(minutes: Int)
-    /// No inbox relay of the instance has its subscription in force.
-    case nostrUnheard(ConfiguredName)
-    /// An inbox relay refuses the instance's relay list, by which senders find it.
-    case nostrListRefused(ConfiguredName, relay: ConfiguredName)
+    /// The instance goes to its peers itself, and hears none of them.
+    case instanceUnheard(ConfiguredName)
+    /// A server refuses what the instance publishes there so that senders find it.
+    case instanceRefused(ConfiguredName, by: ConfiguredName)
     /// The outbox holds at least that share of its bound.
     case outboxFilling(percent: Int)
     /// The store refuses writes; peers hear 503.
@@ -46,11 +46,11 @@ package enum Alert: Sendable, Hashable {
     /// How often it is told again while it lasts.
     var reminder: Duration {
         switch self {
-        case .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .pushOverdue, .nostrUnheard,
+        case .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .pushOverdue, .instanceUnheard,
             .outboxFilling, .storeFailing, .doorStrained:
             .seconds(3600)
         // Nothing is lost meanwhile, and who renews by hand does so by day.
-        case .nostrListRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted,
+        case .instanceRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted,
             .reloadRefused:
             .seconds(86_400)
         }
@@ -62,8 +62,8 @@ package enum Alert: Sendable, Hashable {
         case laneUnreachable = "lane_unreachable"
         case custodyEnded = "custody_ended"
         case pushOverdue = "push_overdue"
-        case nostrUnheard = "nostr_unheard"
-        case nostrListRefused = "nostr_list_refused"
+        case instanceUnheard = "instance_unheard"
+        case instanceRefused = "instance_refused"
         case outboxFilling = "outbox_filling"
         case storeFailing = "store_failing"
         case certificateExpiring = "certificate_expiring"
@@ -91,9 +91,9 @@ package enum Alert: Sendable, Hashable {
         case .laneUnreachable(let lane): Subject(kind: .laneUnreachable, name: lane.description)
         case .custodyEnded(let lane, _): Subject(kind: .custodyEnded, name: lane.description)
         case .pushOverdue: Subject(kind: .pushOverdue, name: "")
-        case .nostrUnheard(let instance): Subject(kind: .nostrUnheard, name: instance.text)
-        case .nostrListRefused(let instance, let relay):
-            Subject(kind: .nostrListRefused, name: "\(instance.text)/\(relay.text)")
+        case .instanceUnheard(let instance): Subject(kind: .instanceUnheard, name: instance.text)
+        case .instanceRefused(let instance, let server):
+            Subject(kind: .instanceRefused, name: "\(instance.text)/\(server.text)")
         case .outboxFilling: Subject(kind: .outboxFilling, name: "")
         case .storeFailing: Subject(kind: .storeFailing, name: "")
         case .certificateExpiring(let listener, _): Subject(kind: .certificateExpiring, name: listener.text)
@@ -123,12 +123,12 @@ package enum Alert: Sendable, Hashable {
         case .pushOverdue(let minutes):
             "The push that has been owed longest has waited for \(minutes) minutes: the dashboard shows "
                 + "which lane does not drain, sealbell doctor which push it is."
-        case .nostrUnheard(let instance):
-            "The instance \(instance) hears nobody: none of its inbox relays has its subscription in force. "
-                + "Check the network, the proxy and the relays' word in the log."
-        case .nostrListRefused(let instance, let relay):
-            "The inbox relay \(relay) refuses the relay list of the instance \(instance), by which senders "
-                + "find it: see its word in the log, and choose another relay."
+        case .instanceUnheard(let instance):
+            "The instance \(instance) hears nobody: no server where it listens has its subscription in "
+                + "force. Check the network, the proxy and the servers' word in the log."
+        case .instanceRefused(let instance, let server):
+            "The server \(server) refuses what the instance \(instance) publishes there, by which senders "
+                + "find it: see its word in the log, and choose another server."
         case .outboxFilling(let percent):
             "The outbox is \(percent) % full: see which lane does not empty, or raise its bound."
         case .storeFailing(let code):

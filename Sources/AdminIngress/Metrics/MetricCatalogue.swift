@@ -1,10 +1,9 @@
 /// What every family says of itself to whoever scrapes it. A family without a line here is shown without one,
 /// and a test finds it; `docs/metrics.md` says the same at greater length, with the labels.
 package enum MetricCatalogue {
-    /// Name → help: one line, without a backslash or a line break.
+    /// Name → help: one line, without a backslash or a line break. Protocols have theirs beside it.
     package static let help: [String: String] =
-        owed.merging(lanes) { $1 }.merging(connections) { $1 }.merging(doors) { $1 }.merging(nostr) { $1 }
-        .merging(itself) { $1 }
+        owed.merging(lanes) { $1 }.merging(connections) { $1 }.merging(doors) { $1 }.merging(itself) { $1 }
 
     /// Upper bounds of histograms whose spans are not a request's: from what a quick push takes to the day
     /// for which one may be owed.
@@ -65,19 +64,6 @@ package enum MetricCatalogue {
         "sealbell_http_refusals_total": "What the server refused before any face saw it.",
         "sealbell_http_connections": "Open connections of the listener.",
         "sealbell_http_connections_refused_total": "Connections that there was no room for."
-    ]
-
-    private static let nostr = [
-        "sealbell_nostr_relays_connected": "Inbox relays whose subscription is in force.",
-        "sealbell_nostr_relays_configured": "Inbox relays that are configured.",
-        "sealbell_nostr_events_queued": "Events that wait to be opened.",
-        "sealbell_nostr_events_passed_over_total": "Events that fall to another process on the same store.",
-        "sealbell_nostr_events_held": "Events of others that are held in case their process has died.",
-        "sealbell_nostr_events_taken_up_total": "Events of others that were opened here after all.",
-        "sealbell_nostr_events_total": "Events taken to be opened, as they came or out of a relay's store.",
-        "sealbell_nostr_relay_notes_total": "What relays do.",
-        "sealbell_marmot_wraps_total": "What became of each wrap.",
-        "sealbell_marmot_remembered": "Keys in memory, of repeats and budgets."
     ]
 
     private static let itself = [

@@ -47,10 +47,15 @@ package final class PrometheusMetrics: MetricsFactory {
     package static let countBounds: [Double] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 4096, 16384, 65536]
 
     private let limit: Int
+    private let help: [String: String]
     private let state = Mutex(State())
     private let discarded = DiscardedCell()
 
-    package init(seriesLimit: Int = PrometheusMetrics.seriesLimit) { limit = seriesLimit }
+    /// - Parameter help: of families that ``MetricCatalogue`` does not know: name → one line.
+    package init(seriesLimit: Int = PrometheusMetrics.seriesLimit, help: [String: String] = [:]) {
+        limit = seriesLimit
+        self.help = MetricCatalogue.help.merging(help) { $1 }
+    }
 
     // MARK: MetricsFactory
 
@@ -97,7 +102,7 @@ package final class PrometheusMetrics: MetricsFactory {
         var last = ""
         let ordered = cells.sorted { ($0.key.name, $0.key.labels) < ($1.key.name, $1.key.labels) }
         for (series, cell) in ordered {
-            if series.name != last, let kind = kinds[series.name] { text += Self.head(series.name, kind) }
+            if series.name != last, let kind = kinds[series.name] { text += head(series.name, kind) }
             last = series.name
             cell.write(series.name, series.labels, to: &text)
         }
@@ -105,18 +110,18 @@ package final class PrometheusMetrics: MetricsFactory {
         let groups = Dictionary(grouping: samples) { metricName($0.name) }.sorted { $0.key < $1.key }
         for (name, group) in groups where seen.insert(name).inserted {
             let kind: MetricKind = group[0].isTotal ? .counter : .gauge
-            text += Self.head(name, kind)
+            text += head(name, kind)
             for sample in group {
                 text += seriesLine(name, metricLabels(sample.labels), metricNumber(sample.value))
             }
         }
-        text += Self.head("sealbell_metrics_dropped_total", .counter)
+        text += head("sealbell_metrics_dropped_total", .counter)
         return text + seriesLine("sealbell_metrics_dropped_total", "", String(dropped))
     }
 
     /// The lines before a family's first.
-    private static func head(_ name: String, _ kind: MetricKind) -> String {
-        let help = MetricCatalogue.help[name].map { "# HELP \(name) \($0)\n" } ?? ""
+    private func head(_ name: String, _ kind: MetricKind) -> String {
+        let help = self.help[name].map { "# HELP \(name) \($0)\n" } ?? ""
         return help + "# TYPE \(name) \(kind.rawValue)\n"
     }
 

@@ -4,7 +4,7 @@ import WireFormats
 
 /// The forms in which a report is shown. Every text in them comes from our own configuration or from an enum.
 enum AdminPages {
-    /// `{"ready":true,"checks":{"store":true},"roles":{"zulip-main":true}}`; for a stranger the first alone.
+    /// `{"ready":true,"checks":{"store":true},"roles":{"main":true}}`; for a stranger the first alone.
     static func health(_ health: Health, tells: Bool) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()

@@ -14,14 +14,14 @@ package struct IngressLimits: Sendable {
     /// a thousand origins that each keep one; twenty such clients are needed to fill the door.
     package var clientConnections = 1_000
     /// Bytes of request bodies in memory over all connections, so that memory stays flat whoever sends. Room
-    /// for sixteen of Zulip's largest calls (4 MiB). What follows are parts of it.
+    /// for sixteen of the largest calls that push (4 MiB). What follows are parts of it.
     package var bufferedBytes = 64 * 1024 * 1024
     /// The beginning of a body up to here is small. What every call but an analytics or a notify of hundreds
     /// of devices stays within.
     package static let smallBodyBytes = 64 * 1024
     /// What large bodies hold beyond their beginnings: the last quarter is kept for small ones.
     package var largeBodiesBytes: Int { bufferedBytes / 4 * 3 }
-    /// The same of one client: one body of the largest kind (Zulip's analytics, 16 MiB).
+    /// The same of one client: one body of the largest kind (16 MiB).
     package var clientLargeBytes: Int { bufferedBytes / 4 }
     /// Beginnings of bodies of one client: 64 of full length, or thousands of the usual one.
     package var clientSmallBytes: Int { bufferedBytes / 16 }
@@ -41,7 +41,7 @@ package struct IngressLimits: Sendable {
     /// From the end of the head to the end of any body: the largest must come at 180 KiB a second. Otherwise
     /// whoever sends as slowly as is allowed would hold 16 MiB for more than four minutes.
     package var bodyTotal = Duration.seconds(90)
-    /// From the end of a request to its answer. Zulip's own longest wait is 3 seconds.
+    /// From the end of a request to its answer. The longest wait of a protocol of ours is 3 seconds.
     package var answer = Duration.seconds(30)
     /// Without a request on an open connection. nginx keeps an upstream connection for 60 seconds.
     package var idle = Duration.seconds(75)
@@ -52,7 +52,7 @@ package struct IngressLimits: Sendable {
     package var drain = Duration.seconds(15)
     /// How long a kept connection may stay quiet at a stop: a request that comes within it is answered, with
     /// word that it was the last. Those who wait for a successor in the socket's queue wait that much longer,
-    /// of the 15 s after which a Zulip server gives up.
+    /// of the 15 s after which an origin gives up (docs/conformance/zulip.md).
     package var lastChance = Duration.seconds(2)
     /// Connections that may wait to be accepted, while a successor starts above all; the system's own bound
     /// (`net.core.somaxconn`) is below it.

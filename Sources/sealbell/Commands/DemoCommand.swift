@@ -24,14 +24,13 @@ struct DemoCommand: SealbellCommand {
     @Flag(help: "Answer in JSON.")
     var json = false
 
-    func validate() throws {
-        for name in protocols where Demo.Name(rawValue: name) == nil {
-            let known = Demo.Name.allCases.map(\.rawValue).joined(separator: ", ")
-            throw ValidationError("There is no demo of that protocol; there is: \(known).")
-        }
-    }
-
     func run(_ shell: Shell) async throws -> Ending {
+        for name in protocols where shell.protocols[name] == nil {
+            throw CommandFailure(
+                .usage,
+                "There is no demo of that protocol; there is: "
+                    + "\(shell.protocols.words.joined(separator: ", ")).")
+        }
         let state = joinPath(NSTemporaryDirectory(), "sealbell-demo-\(getpid())")
         defer { removeFolder(state) }
         let request = ConfigurationRequest(
@@ -55,16 +54,17 @@ struct DemoCommand: SealbellCommand {
         let group = MultiThreadedEventLoopGroup.singleton
         _ = ProcessLimits.forbidCoreDumps()
         let (sandbox, configuration) = try await Sandbox.start(base, group: group, world: shell.world)
-        var around = Relay.Surroundings(
+        var around = Surroundings(
             group: group, world: shell.world, journal: LogSink(base.log, shell.facts, shell.world).journal,
             metrics: PrometheusMetrics())
         around.web = Server.sandboxWeb
         let relay = try await Relay.open(configuration, around)
         let urls = try await relay.listen()
         let demo = try Demo(
-            configuration, urls: urls, keys: relay.publicKeys, sandbox: sandbox, group: group,
-            world: shell.world)
-        let names = protocols.compactMap(Demo.Name.init)
+            on: DemoStage(
+                configuration: configuration, urls: urls, publicKeys: relay.publicKeys, sandbox: sandbox,
+                group: group, world: shell.world))
+        let names = protocols
         let reports = await withTaskGroup(of: Void.self) { running in
             for service in relay.services {
                 running.addTask {

@@ -1,5 +1,3 @@
-import APNs
-import FCM
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Darwin)
@@ -43,7 +41,7 @@ struct FileChecks {
         } catch {
             return .fault(.files, subject, error.sentence)
         }
-        if let sentence = content(file.content, bytes, file.file) { return .fault(.files, subject, sentence) }
+        if let sentence = file.content.fault(bytes, file.file) { return .fault(.files, subject, sentence) }
         if file.content.isSecret, let shared = shared(file.file) {
             return shared
                 ? .fault(.files, subject, Self.openSentence) : .warning(.files, subject, Self.openSentence)
@@ -52,63 +50,6 @@ struct FileChecks {
             return validity(subject, span)
         }
         return .good(.files, subject, "It is there and holds \(file.content.words).")
-    }
-
-    /// What is wrong with the content; `nil` when nothing is.
-    private func content(_ content: ConfiguredFile.Content, _ bytes: Secret, _ path: String) -> String? {
-        switch content {
-        case .apnsKey:
-            do throws(APNsError) {
-                // Identifiers of the right form: the file alone is judged here.
-                _ = try APNsCredential(team: "AAAAAAAAAA", keyID: "AAAAAAAAAA", key: bytes, world: .live)
-                return nil
-            } catch {
-                return error.sentence
-            }
-        case .serviceAccount:
-            do throws(FCMError) {
-                _ = try ServiceAccount(file: bytes)
-                return nil
-            } catch {
-                return error.sentence
-            }
-        case .bouncerKeys:
-            do throws(BouncerKeysFile.Fault) {
-                _ = try BouncerKeysFile.parse(bytes)
-                return nil
-            } catch {
-                return error.sentence
-            }
-        case .nostrKey:
-            do throws(NostrKeyFile.Fault) {
-                _ = try NostrKeyFile.parse(bytes)
-                return nil
-            } catch {
-                return error.sentence
-            }
-        case .certificate, .authority:
-            // The reason is the parser's own text, which may quote the file.
-            let certificates = try? NIOSSLCertificate.fromPEMFile(path)
-            return certificates?.isEmpty == false ? nil : "It holds no certificate in PEM."
-        case .privateKey:
-            // As above.
-            let key = try? NIOSSLPrivateKey(file: path, format: .pem)
-            return key == nil ? "It holds no unencrypted private key in PEM." : nil
-        case .databasePassword:
-            return trimmedCount(bytes) > 0 ? nil : "It holds no password."
-        case .token, .webhookSecret:
-            let count = trimmedCount(bytes)
-            return count >= 16 ? nil : "A secret needs at least 16 bytes; openssl rand -hex 32 makes one."
-        case .storageKeys:
-            return nil
-        }
-    }
-
-    /// Bytes without the line break at the end that editors leave.
-    private func trimmedCount(_ bytes: Secret) -> Int {
-        bytes.reveal { raw in
-            raw.count - raw.reversed().prefix { $0 == 0x0A || $0 == 0x0D || $0 == 0x20 }.count
-        }
     }
 
     /// The certificate and the key of a listener must belong together.
@@ -181,33 +122,5 @@ struct FileChecks {
         if rights & 0o007 != 0 { return true }
         let isManaged = credentials.map { path.hasPrefix($0 + "/") } ?? false
         return rights & 0o070 != 0 && !isManaged ? false : nil
-    }
-}
-
-extension ConfiguredFile.Content {
-    var isSecret: Bool {
-        switch self {
-        case .storageKeys, .databasePassword, .apnsKey, .serviceAccount, .bouncerKeys, .nostrKey, .privateKey,
-            .token,
-            .webhookSecret:
-            true
-        case .certificate, .authority: false
-        }
-    }
-
-    var words: String {
-        switch self {
-        case .storageKeys: "storage keys"
-        case .databasePassword: "a password"
-        case .apnsKey: "an APNs key"
-        case .serviceAccount: "a service account"
-        case .bouncerKeys: "bouncer keys"
-        case .nostrKey: "a Nostr key"
-        case .certificate: "a certificate"
-        case .privateKey: "a private key"
-        case .authority: "an authority"
-        case .token: "a token"
-        case .webhookSecret: "a secret"
-        }
     }
 }

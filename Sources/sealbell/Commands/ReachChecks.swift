@@ -4,16 +4,16 @@ import NIOPosix
 import NIOSSL
 import NIOTLS
 import PushModel
-import WebSocket
 
-/// Whether the push services' doors open: name, route, TLS and trust. Nothing is asked of them.
+/// Whether push services and instances' peers can be reached: name, route, TLS and trust. Nothing is asked of
+/// them.
 struct ReachChecks {
     /// Enough for a lookup, two round trips round the earth and a retransmission.
     private static let deadline = TimeAmount.seconds(5)
-    /// More doors than anybody has apps; the rest would tell nothing new.
+    /// More places than anybody has apps; the rest would tell nothing new.
     private static let limit = 64
 
-    struct Door: Hashable {
+    struct Place: Hashable {
         var host: String
         var port: Int
         var caFile: String?
@@ -27,10 +27,11 @@ struct ReachChecks {
 
     func check() async -> [Finding] {
         let services =
-            configuration.proxy.map { [Door(host: $0.host, port: $0.port, isPlain: true)] } ?? doors()
+            configuration.proxy.map { [Place(host: $0.host, port: $0.port, isPlain: true)] }
+            ?? self.services()
         return await withTaskGroup(of: (Int, Finding).self) { group in
-            for (index, door) in (services + relays()).prefix(Self.limit).enumerated() {
-                group.addTask { (index, await knock(door)) }
+            for (index, place) in (services + peers()).prefix(Self.limit).enumerated() {
+                group.addTask { (index, await knock(place)) }
             }
             var found: [(Int, Finding)] = []
             for await finding in group { found.append(finding) }
@@ -38,12 +39,12 @@ struct ReachChecks {
         }
     }
 
-    /// Each door once, in the order of the apps.
-    func doors() -> [Door] {
-        var doors: [Door] = []
+    /// Each place once, in the order of the apps.
+    func services() -> [Place] {
+        var places: [Place] = []
         func add(_ base: HTTPSBase?, _ standard: String, _ caFile: String?) {
-            let door = Door(host: base?.host ?? standard, port: base?.port ?? 443, caFile: caFile)
-            if !doors.contains(door) { doors.append(door) }
+            let place = Place(host: base?.host ?? standard, port: base?.port ?? 443, caFile: caFile)
+            if !places.contains(place) { places.append(place) }
         }
         for app in configuration.apps {
             if let apns = app.apns {
@@ -59,26 +60,14 @@ struct ReachChecks {
                 }
             }
         }
-        return doors
+        return places
     }
 
-    /// Inbox relays on Nostr, or the SOCKS proxies before them; an onion service is out of our own reach.
-    func relays() -> [Door] {
-        var doors: [Door] = []
-        for marmot in configuration.instances.compactMap(\.marmot) {
-            if let proxy = marmot.proxy {
-                doors.append(Door(host: proxy.host, port: proxy.port, isPlain: true))
-                continue
-            }
-            // The configuration holds none that is malformed.
-            for address in marmot.relays.compactMap({ try? WebSocketAddress($0) }) {
-                doors.append(
-                    Door(
-                        host: address.host, port: address.port,
-                        caFile: address.isSecure ? marmot.caFile : nil, isPlain: !address.isSecure))
-            }
+    /// What instances connect to, each once.
+    func peers() -> [Place] {
+        configuration.instances.flatMap(\.settings.peers).reduce(into: []) {
+            if !$0.contains($1) { $0.append($1) }
         }
-        return doors.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
 
     private func tokenURL(_ fcm: FCMAppConfiguration) -> HTTPSURL? {
@@ -90,12 +79,12 @@ struct ReachChecks {
         return (try? ServiceAccount(file: bytes)).flatMap { HTTPSURL($0.tokenURL) }
     }
 
-    private func knock(_ door: Door) async -> Finding {
-        let isPlain = door.isPlain
-        let subject = "\(door.host):\(door.port)"
+    private func knock(_ place: Place) async -> Finding {
+        let isPlain = place.isPlain
+        let subject = "\(place.host):\(place.port)"
         let group = MultiThreadedEventLoopGroup.singleton
         do {
-            let client = try isPlain ? nil : context(door)
+            let client = try isPlain ? nil : context(place)
             let loop = group.next()
             let opened = loop.makePromise(of: Void.self)
             let bootstrap = ClientBootstrap(group: loop)
@@ -103,9 +92,9 @@ struct ReachChecks {
                 .channelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture {
                         if let client {
-                            let isName = IPAddress(door.host) == nil
+                            let isName = IPAddress(place.host) == nil
                             let tls = try NIOSSLClientHandler(
-                                context: client, serverHostname: isName ? door.host : nil)
+                                context: client, serverHostname: isName ? place.host : nil)
                             try channel.pipeline.syncOperations.addHandlers([tls, HandshakeWaiter(opened)])
                         } else {
                             opened.succeed()
@@ -114,11 +103,11 @@ struct ReachChecks {
                 }
             let channel: any Channel
             do {
-                channel = try await bootstrap.connect(host: door.host, port: door.port).get()
+                channel = try await bootstrap.connect(host: place.host, port: place.port).get()
             } catch {
                 // Whoever waits for the handshake must not wait for ever.
                 opened.fail(error)
-                return .fault(.reach, subject, sentence(error, door.port, isPlain))
+                return .fault(.reach, subject, sentence(error, place.port, isPlain))
             }
             let timer = loop.scheduleTask(in: Self.deadline) {
                 opened.fail(ChannelError.connectTimeout(Self.deadline))
@@ -132,14 +121,14 @@ struct ReachChecks {
                 .reach, subject,
                 isPlain ? "It answers." : "It answers, and its certificate is trusted.")
         } catch {
-            return .fault(.reach, subject, sentence(error, door.port, isPlain))
+            return .fault(.reach, subject, sentence(error, place.port, isPlain))
         }
     }
 
-    private func context(_ door: Door) throws -> NIOSSLContext {
+    private func context(_ place: Place) throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.applicationProtocols = ["h2", "http/1.1"]
-        if let caFile = door.caFile { configuration.trustRoots = .file(caFile) }
+        if let caFile = place.caFile { configuration.trustRoots = .file(caFile) }
         return try NIOSSLContext(configuration: configuration)
     }
 

@@ -19,6 +19,8 @@ struct Shell: Sendable {
     var patience = LocalCall.deadline
     /// What standard input holds, up to so many bytes.
     var input: @Sendable (Int) -> Secret = { _ in Secret([]) }
+    /// What instances may speak.
+    var protocols = HostedProtocols.standard
 
     /// This process: results to standard output, the rest to standard error.
     static func live(_ facts: ProcessFacts) -> Shell {
@@ -36,7 +38,7 @@ struct Shell: Sendable {
 
     /// Reads the configuration.
     func load(_ request: ConfigurationRequest) throws(ConfigurationError) -> RelayConfiguration {
-        try ConfigurationLoader.load(request, facts)
+        try ConfigurationLoader.load(request, facts, protocols)
     }
 }
 

@@ -22,10 +22,10 @@ struct StartChecks {
         guard !configuration.isSandbox else {
             // It makes its own credentials and authorities at each start, and keys where there are none.
             return checks.check(configuration) { file in
-                switch file.content {
-                case .apnsKey, .serviceAccount, .authority: false
-                case .bouncerKeys, .nostrKey: isThere(file.file)
-                case .storageKeys, .databasePassword, .certificate, .privateKey, .token, .webhookSecret: true
+                switch file.content.inSandbox {
+                case .made: false
+                case .madeOnce: isThere(file.file)
+                case .needed: true
                 }
             }
         }
@@ -51,7 +51,7 @@ struct StartChecks {
         guard !configuration.isSandbox, !files.contains(where: \.endsAStart) else { return files }
         var rehearsed = configuration
         rehearsed.store.engine = .memory
-        let around = Relay.Surroundings(
+        let around = Surroundings(
             group: MultiThreadedEventLoopGroup.singleton, world: world, journal: .silent,
             metrics: PrometheusMetrics())
         do throws(CommandFailure) {

@@ -6,7 +6,8 @@ import WireFormats
 struct WhyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "why", abstract: "Says what became of one push, or whose a realm is.",
-        subcommands: [WhyPushCommand.self, WhyRealmCommand.self], defaultSubcommand: WhyPushCommand.self)
+        subcommands: [WhyPushCommand.self] + HostedProtocols.standard.all.flatMap { $0.commands.why },
+        defaultSubcommand: WhyPushCommand.self)
 }
 
 /// `sealbell why REFERENCE`: the way of one push through a running relay.

@@ -1,5 +1,5 @@
-/// Every key there is, by the mapping it stands in. `docs/configuration.md` has a row for each; a test
-/// compares.
+/// Every key there is but those of instances, by the mapping it stands in. `docs/configuration.md` has a row
+/// for each; a test compares.
 enum ConfigurationKeys {
     static let root = ["state", "store", "listeners", "log", "apps", "instances", "proxy", "limits", "alerts"]
     static let store = ["url", "password_file", "keys"]
@@ -12,20 +12,12 @@ enum ConfigurationKeys {
     ]
     static let fcm = ["service_account", "address", "url", "ca", "token_url"]
     static let fallback = ["title", "body", "title_loc_key", "loc_key", "sound", "category"]
-    static let zulip = ["protocol", "apps", "fcm_app", "keys", "sign_up", "hosts", "mx_lookup"]
-    static let marmot = [
-        "protocol", "apps", "bundle", "key_file", "old_key_files", "relays", "formats", "mode", "backlog",
-        "wake_pause", "content_memory", "cpu_percent", "author_per_minute", "self_test",
-        "proxy", "ca"
-    ]
     static let limits = ["outbox", "pushes_per_minute", "connections"]
     static let outbox = ["rows", "bytes"]
     static let alerts = ["log", "gauge", "overdue_minutes", "webhook", "mail"]
     static let webhook = ["url", "secret_file"]
     static let mail = ["command", "to"]
 
-    /// Protocols that a later release speaks.
-    static let unbuiltProtocols = ["nextcloud", "session", "status", "gorush"]
     /// Push services of an app that a later release speaks.
     static let unbuiltServices = ["web_push", "huawei"]
 }

@@ -19,7 +19,7 @@ enum ConfigurationLoader {
 
     /// - Throws: every fault found, at once.
     static func load(
-        _ request: ConfigurationRequest, _ facts: ProcessFacts
+        _ request: ConfigurationRequest, _ facts: ProcessFacts, _ protocols: HostedProtocols = .standard
     ) throws(ConfigurationError) -> RelayConfiguration {
         guard let file = file(request, facts) else {
             guard request.isSandbox else {
@@ -30,10 +30,10 @@ enum ConfigurationLoader {
                     )
                 ])
             }
-            return try read(Self.sandboxText, file: nil, request, facts)
+            return try read(sandboxText(protocols), file: nil, request, facts, protocols)
         }
         do throws(ConfigurationError) {
-            return try read(text(of: file), file: file, request, facts)
+            return try read(text(of: file), file: file, request, facts, protocols)
         } catch {
             var named = error
             named.file = file
@@ -44,7 +44,8 @@ enum ConfigurationLoader {
     /// Makes a configuration of a text. `file` is what messages call it, and its folder is where relative
     /// paths start; without one they start in `sandbox/` of the state directory.
     static func read(
-        _ text: String, file: String?, _ request: ConfigurationRequest, _ facts: ProcessFacts
+        _ text: String, file: String?, _ request: ConfigurationRequest, _ facts: ProcessFacts,
+        _ protocols: HostedProtocols = .standard
     ) throws(ConfigurationError) -> RelayConfiguration {
         var root = try YAMLReader.read(text)
         let context = ReadingContext(
@@ -56,7 +57,7 @@ enum ConfigurationLoader {
             to: &root, environment: facts.environment, settings: request.settings, faults: &context.faults)
         let state = state(root, request, facts, context)
         if file == nil { context.fileDirectory = joinPath(state, "sandbox") }
-        return try ConfigurationReader(root, context, facts).read(state: state, file: file)
+        return try ConfigurationReader(root, context, facts, protocols).read(state: state, file: file)
     }
 
     /// `--state`, else `SEALBELL_STATE` (which the overrides put into the tree), else `state:`, else
@@ -109,7 +110,15 @@ enum ConfigurationLoader {
 
     /// What `serve --sandbox` serves when no file is named. The credentials are made at start, in
     /// `sandbox/` of the state directory, and fit the simulators alone.
-    static let sandboxText = """
+    static func sandboxText(_ protocols: HostedProtocols) -> String {
+        sandboxApp
+            + protocols.all.map { spoken in
+                (["protocol: \(spoken.word)", "apps: [sandbox]"] + spoken.sandboxKeys)
+                    .reduce("  \(spoken.word)-main:\n") { $0 + "    \($1)\n" }
+            }.joined()
+    }
+
+    private static let sandboxApp = """
         apps:
           sandbox:
             apns:
@@ -122,14 +131,6 @@ enum ConfigurationLoader {
             fcm:
               service_account: fcm.json
         instances:
-          zulip-main:
-            protocol: zulip
-            apps: [sandbox]
-            keys: bouncer.keys
-            sign_up: open
-          marmot-main:
-            protocol: marmot
-            apps: [sandbox]
-            key_file: nostr.key
+
         """
 }

@@ -5,15 +5,20 @@ struct ConfigurationReader {
     let root: ConfigurationNode
     let context: ReadingContext
     let facts: ProcessFacts
+    let protocols: HostedProtocols
     /// Names that stand in the tree, whether or not what they name is sound: a broken app is one fault, not
     /// two.
     let appNames: [ConfiguredName]
     let instanceNames: [ConfiguredName]
 
-    init(_ root: ConfigurationNode, _ context: ReadingContext, _ facts: ProcessFacts) {
+    init(
+        _ root: ConfigurationNode, _ context: ReadingContext, _ facts: ProcessFacts,
+        _ protocols: HostedProtocols
+    ) {
         self.root = root
         self.context = context
         self.facts = facts
+        self.protocols = protocols
         appNames = (root["apps"]?.keys ?? []).compactMap(ConfiguredName.init)
         instanceNames = (root["instances"]?.keys ?? []).compactMap(ConfiguredName.init)
     }
@@ -47,7 +52,8 @@ struct ConfigurationReader {
             listeners: listeners.sorted { $0.name < $1.name }, log: log,
             apps: apps.sorted { $0.name < $1.name },
             instances: instances.sorted { $0.name < $1.name }, proxy: proxy, limits: limits, alerts: alerts,
-            warnings: context.warnings, files: context.files)
+            warnings: context.warnings, files: context.files,
+            protocols: protocols)
     }
 
     /// The file's order, then what came from elsewhere.
@@ -91,8 +97,7 @@ struct ConfigurationReader {
             }
             let served = instances.filter { listener.serves.contains($0.name) }
             for (position, instance) in served.enumerated() {
-                if let other = served[..<position].first(where: { $0.kind.routesClash(with: instance.kind) })
-                {
+                if let other = served[..<position].first(where: { $0.clashes(with: instance) }) {
                     context.fault(
                         .conflict, path / "serves",
                         root["listeners"]?[listener.name.text]?["serves"]?.source ?? source,
@@ -114,8 +119,8 @@ struct ConfigurationReader {
     ) {
         for instance in instances {
             let isServed = listeners.contains { $0.serves.contains(instance.name) }
-            guard instance.kind.isServedByListeners else {
-                if isServed { servesInVain(instance.name) }
+            guard type(of: instance.settings).isServed else {
+                if isServed { servesInVain(instance) }
                 continue
             }
             guard !isServed else { continue }
@@ -130,26 +135,24 @@ struct ConfigurationReader {
         }
     }
 
-    private func servesInVain(_ name: ConfiguredName) {
+    private func servesInVain(_ instance: InstanceConfiguration) {
         for listener in root["listeners"]?.keys ?? [] {
             guard let serves = root["listeners"]?[listener]?["serves"], case .list(let items) = serves.value,
-                items.contains(where: { $0.value == .scalar(name.text) })
+                items.contains(where: { $0.value == .scalar(instance.name.text) })
             else { continue }
             context.fault(
                 .conflict, ConfigurationPath(["listeners", listener, "serves"]), serves.source,
-                "Marmot is reached through Nostr relays; no listener serves it.")
+                type(of: instance.settings).unservedSentence)
         }
     }
 }
 
-extension InstanceConfiguration.Kind {
+extension InstanceConfiguration {
     /// Whether two instances would answer to the same paths on one listener.
-    func routesClash(with other: InstanceConfiguration.Kind) -> Bool {
-        switch (self, other) {
-        // Both take `/api/v1/remotes/*`.
-        case (.zulip, .zulip): true
-        // These have no routes.
-        case (.marmot, _), (_, .marmot): false
+    func clashes(with other: InstanceConfiguration) -> Bool {
+        let theirs = type(of: other.settings).paths
+        return type(of: settings).paths.contains { own in
+            theirs.contains { $0.hasPrefix(own) || own.hasPrefix($0) }
         }
     }
 }

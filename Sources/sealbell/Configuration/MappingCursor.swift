@@ -191,7 +191,7 @@ struct MappingCursor {
     }
 
     /// The absolute path of a file, noted in the context as holding `content`.
-    func file(_ key: String, _ content: ConfiguredFile.Content) -> String? {
+    func file(_ key: String, _ content: FileContent) -> String? {
         guard let text = text(key) else { return nil }
         let file = context.absolute(text.text, from: text.source)
         context.files.append(

@@ -35,10 +35,10 @@ extension ConfigurationReader {
                 tls: nil)
         ]
         let instances = instances.filter { name in
-            guard case .scalar(let word)? = root["instances"]?[name.text]?["protocol"]?.value else {
-                return true
-            }
-            return word != "marmot"
+            guard case .scalar(let word)? = root["instances"]?[name.text]?["protocol"]?.value,
+                let spoken = protocols[word]
+            else { return true }
+            return isServed(spoken)
         }
         if !instances.isEmpty {
             listeners.append(
@@ -48,6 +48,8 @@ extension ConfigurationReader {
         }
         return listeners
     }
+
+    private func isServed<Spoken: HostedProtocol>(_: Spoken.Type) -> Bool { Spoken.Settings.isServed }
 
     private static let publicBind = "127.0.0.1:8480"
     private static let adminBind = "127.0.0.1:8481"
@@ -116,7 +118,7 @@ extension ConfigurationReader {
                 .conflict, "token_file", "Only the admin door has a token; protocols bring their own proofs.")
         }
         guard cursor.node["serves"] != nil else {
-            cursor.missing("serves", "Say which instances this listener serves: serves: [zulip-main].")
+            cursor.missing("serves", "Say which instances this listener serves: serves: [NAME].")
             return nil
         }
         guard let texts = cursor.list("serves") else { return nil }

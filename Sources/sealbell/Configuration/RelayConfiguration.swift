@@ -1,5 +1,3 @@
-import MarmotPush
-import NostrIngress
 import PushModel
 
 /// Everything an operator decides, read once and already valid: every name refers to something, every
@@ -30,10 +28,17 @@ struct RelayConfiguration: Sendable, Hashable {
     var warnings: [ConfigurationWarning]
     /// Every file that the configuration names, in the file's order.
     var files: [ConfiguredFile]
+    /// Those that it was read with.
+    var protocols = HostedProtocols.standard
 
     func app(_ name: ConfiguredName) -> AppConfiguration? { apps.first { $0.name == name } }
     func instance(_ name: ConfiguredName) -> InstanceConfiguration? { instances.first { $0.name == name } }
     func listener(_ name: ConfiguredName) -> ListenerConfiguration? { listeners.first { $0.name == name } }
+
+    /// Whether FCM pushes of the instance lead anywhere.
+    func hasFCM(_ instance: InstanceConfiguration) -> Bool {
+        instance.fcmApp.flatMap(app)?.fcm != nil
+    }
 
     /// What the admin door asks for, where it asks for a token.
     var adminTokenFile: String? {
@@ -44,15 +49,7 @@ struct RelayConfiguration: Sendable, Hashable {
 
 /// A file that the configuration names, and where it does.
 struct ConfiguredFile: Sendable, Hashable {
-    /// What the file must hold.
-    enum Content: Sendable, Hashable {
-        case storageKeys, databasePassword, apnsKey, serviceAccount, bouncerKeys, nostrKey, certificate,
-            privateKey, authority,
-            token,
-            webhookSecret
-    }
-
-    var content: Content
+    var content: FileContent
     /// Absolute.
     var file: String
     /// `apps.acme-chat.apns.key_file`.
@@ -187,102 +184,34 @@ struct FallbackAlert: Sendable, Hashable {
     var sound: String?
     var category: String?
 
-    /// "New notification", as the deployed Zulip bouncer puts it where an origin gives no `aps`.
+    /// As deployed relays put it where an origin gives no words of its own.
     static let standard = FallbackAlert(title: "New notification")
 }
 
 /// A named protocol endpoint.
-struct InstanceConfiguration: Sendable, Hashable {
-    enum Kind: Sendable, Hashable {
-        case zulip(ZulipInstanceConfiguration)
-        case marmot(MarmotInstanceConfiguration)
-
-        /// Whether origins and devices come to a listener of ours.
-        var isServedByListeners: Bool {
-            switch self {
-            case .zulip: true
-            case .marmot: false
-            }
-        }
-    }
-
+struct InstanceConfiguration: Sendable {
     /// Also the record space of the instance, so a renamed instance has lost its registrations.
     var name: ConfiguredName
-    var kind: Kind
+    /// The protocol's own keys.
+    var settings: any InstanceSettings
     /// Apps served, at least one, in the file's order.
     var apps: [ConfiguredName]
 
-    var zulip: ZulipInstanceConfiguration? {
-        if case .zulip(let zulip) = kind { return zulip }
-        return nil
-    }
-
-    var marmot: MarmotInstanceConfiguration? {
-        if case .marmot(let marmot) = kind { return marmot }
-        return nil
-    }
-
     /// Which app an FCM push belongs to.
-    var fcmApp: ConfiguredName? {
-        switch kind {
-        case .zulip(let zulip): zulip.fcmApp
-        case .marmot: apps.first
-        }
-    }
+    var fcmApp: ConfiguredName? { settings.fcmApp }
 }
 
-struct ZulipInstanceConfiguration: Sendable, Hashable {
-    /// Which app an FCM registration belongs to, for it names none; `nil` when no app has FCM.
-    var fcmApp: ConfiguredName?
-    /// The bouncer's key pairs (`BouncerKeysFile`).
-    var keysFile: String
-    var signUp: SignUpPolicy
-    /// Whether the domain of a contact mail must have a mail exchanger.
-    var mxLookup: Bool
-}
-
-/// A notification server on Nostr relays. It serves one app, since a trigger names none.
-struct MarmotInstanceConfiguration: Sendable, Hashable {
-    enum Mode: String, Sendable, Hashable, CaseIterable {
-        case silent
-        case genericAlert = "generic_alert"
-        case mutableAlert = "mutable_alert"
+extension InstanceConfiguration: Hashable {
+    static func == (left: InstanceConfiguration, right: InstanceConfiguration) -> Bool {
+        left.name == right.name && left.apps == right.apps
+            && AnyHashable(left.settings) == AnyHashable(right.settings)
     }
 
-    /// The app's bundle id; `nil` for an app without APNs.
-    var bundle: String?
-    /// The server's private key (`NostrKeyFile`).
-    var keyFile: String
-    /// Keys of before, during a rotation.
-    var oldKeyFiles: [String]
-    /// `wss` addresses, at least one but in the sandbox; plain `ws` on loopback and for onion services alone.
-    var relays: [String]
-    var formats: Set<TokenFormat>
-    var mode: Mode
-    var backlog: NostrBacklog
-    /// Seconds between two wakes of a device; 0: none.
-    var wakePause: Int
-    /// Seconds for which a `push-v1` content is held.
-    var contentMemory: Int
-    /// Percent of one core for what strangers send.
-    var cpuPercent: Int
-    /// Triggers of one author in a minute; 0: no limit.
-    var authorPerMinute: Int
-    /// Whether relays are tested with triggers of our own.
-    var selfTest: Bool
-    /// Through which the relays are reached, by name.
-    var proxy: SOCKSAddress?
-    /// PEM file of the authority to trust instead of the system's.
-    var caFile: String?
-}
-
-/// Who may sign up (docs/configuration.md).
-enum SignUpPolicy: Sendable, Hashable {
-    case open
-    /// Host names in lower case, without port.
-    case allowList(Set<String>)
-    /// Hosts invited by `sealbell origins invite`, once each within 7 days.
-    case invite
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(name)
+        hasher.combine(apps)
+        hasher.combine(AnyHashable(settings))
+    }
 }
 
 struct LimitsConfiguration: Sendable, Hashable {

@@ -14,8 +14,6 @@ struct DescriptorPlan: Sendable {
     private static let fetches = 80
     /// Connections of a lane (`HTTP2Options`), and as many that are just being closed.
     private static let lane = 16
-    /// To one Nostr relay: the standing one, and one that publishes or takes its place.
-    private static let nostrRelay = 2
     /// What a public door has at least, however little there is: fewer would serve nobody.
     private static let least = 16
 
@@ -34,10 +32,10 @@ struct DescriptorPlan: Sendable {
             let apple = app.apns.map { $0.environment == .learn ? 2 : 1 } ?? 0
             return sum + apple + (app.fcm == nil ? 0 : 1)
         }
-        let relays = configuration.instances.reduce(0) { $0 + ($1.marmot?.relays.count ?? 0) }
+        let instances = configuration.instances.reduce(0) { $0 + $1.settings.descriptors }
         kept =
             Self.base + Self.store + Self.fetches + Self.adminConnections + lanes * Self.lane
-            + relays * Self.nostrRelay
+            + instances
     }
 
     func connections(of listener: ListenerConfiguration) -> Int {

@@ -4,13 +4,11 @@ import Delivery
 import HTTPIngress
 import PushModel
 import Synchronization
-import ZulipPush
 
 /// The admin listener's face: metrics, health, the state of the lanes.
 struct AdminDoor: Sendable {
     let delivery: DeliveryService
     let store: OpenStore
-    let nostr: NostrDoors
     let watch: RelayWatch
     let metrics: PrometheusMetrics
     let alerts: AlertPort
@@ -23,22 +21,23 @@ struct AdminDoor: Sendable {
     let world: World
 
     func face(
-        _ listener: ListenerConfiguration, of configuration: RelayConfiguration
+        _ listener: ListenerConfiguration, of configuration: RelayConfiguration,
+        _ hosted: [any HostedInstance]
     ) throws(CommandFailure) -> any HTTPFace {
         var token: Secret?
         if case .admin(let file?) = listener.purpose { token = try CredentialShelf.read(file).trimmed }
-        let instances = DeskInstances(configuration, store.sealed, world: world)
+        let instances = DeskInstances(hosted)
         let calls =
             OriginsDesk(instances).calls
             + WhyDesk(trail: trail, store: store, startedAt: startedAt).calls
             + TrialDesk(configuration: configuration, delivery: delivery, world: world).calls
             + (store.seals.map { SealKeyDesk($0).calls } ?? [])
             + ClockDesk(delivery.clock).calls
-            + RealmDesk(instances: instances).calls
             + ForgetDesk(instances: instances, configuration: configuration, registry: store.sealed).calls
+            + configuration.protocols.all.flatMap { $0.calls(instances) }
         return AdminFace(
             listener.name, token: token, metrics: metrics, samples: samples, checks: checks,
-            roles: roles(configuration), status: { await status(instances) },
+            roles: Self.roles(hosted), status: { await status(instances) },
             calls: calls, world: world)
     }
 
@@ -97,8 +96,8 @@ struct AdminDoor: Sendable {
         }
     }
 
-    /// What every role but Marmot's stands on: the store takes commits, and the outbox has room. A halted
-    /// lane is an alert, not unreadiness, for the other apps go on.
+    /// What every role that owes its pushes stands on: the store takes commits, and the outbox has room. A
+    /// halted lane is an alert, not unreadiness, because the other apps go on.
     private var checks: [HealthCheck] {
         [
             HealthCheck("store") { watch.isStoreWell },
@@ -106,15 +105,9 @@ struct AdminDoor: Sendable {
         ]
     }
 
-    /// Who listens at Nostr relays keeps nothing in the store, and hears nobody without any relay; it goes on
-    /// trying.
-    private func roles(_ configuration: RelayConfiguration) -> [RoleCheck] {
-        configuration.instances.map { instance in
-            switch instance.kind {
-            case .zulip: RoleCheck(instance.name, needsChecks: true)
-            case .marmot:
-                RoleCheck(instance.name, needsChecks: false) { await nostr.isListening(instance.name) }
-            }
+    private static func roles(_ instances: [any HostedInstance]) -> [RoleCheck] {
+        instances.map { instance in
+            RoleCheck(instance.name, needsChecks: instance.needsStore) { await instance.isReady() }
         }
     }
 
@@ -140,7 +133,7 @@ final class OriginCount: Sendable {
         if let last = last.withLock({ $0 }), last.until > now { return last.count }
         var count = 0
         do throws(StoreError) {
-            for servers in instances.servers { count += try await servers.count() }
+            for book in instances.books { count += try await book.count() }
         } catch { return nil }
         last.withLock { $0 = (count, now + Self.life) }
         return count

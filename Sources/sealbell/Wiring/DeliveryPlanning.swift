@@ -4,7 +4,6 @@ import FCM
 import HTTP2Client
 import NIOCore
 import PushModel
-import ZulipPush
 
 /// From a configuration to what the delivery core runs: lanes, the directory of apps, each protocol's
 /// overrides.
@@ -15,26 +14,23 @@ struct DeliveryPlanning {
     let journal: Journal
     let options: HTTP2Options
 
-    init(configuration: RelayConfiguration, _ around: Relay.Surroundings) {
+    init(configuration: RelayConfiguration, _ around: Surroundings) {
         self.configuration = configuration
         (group, world, journal) = (around.group, around.world, around.journal)
         options = around.spans.pushServices
     }
 
     /// - Throws: `CommandFailure` that names the file or the app at fault.
-    func plan(_ shelf: inout CredentialShelf) throws(CommandFailure) -> DeliveryService.Plan {
+    func plan(
+        _ shelf: inout CredentialShelf, for instances: [any HostedInstance]
+    ) throws(CommandFailure) -> DeliveryService.Plan {
         var routes: [DeliveryService.Route] = []
         for app in configuration.apps {
             if let apns = app.apns { routes += try self.routes(app.name, apns, &shelf) }
             if let fcm = app.fcm { routes.append(try route(app.name, fcm, &shelf)) }
         }
         var overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?] = [:]
-        for instance in configuration.instances {
-            switch instance.kind {
-            case .zulip: overrides[instance.name] = { ZulipRelay.override($0) }
-            case .marmot: continue
-            }
-        }
+        for instance in instances { overrides[instance.name] = instance.override }
         return DeliveryService.Plan(apps: directory, routes: routes, overrides: overrides)
     }
 

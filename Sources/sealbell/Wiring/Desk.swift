@@ -2,7 +2,6 @@ import AdminIngress
 import HTTPIngress
 import PushModel
 import WireFormats
-import ZulipPush
 
 /// Why an operator's call is not done. One sentence of ours; nothing of the call is repeated.
 enum DeskRefusal: Error {
@@ -57,76 +56,79 @@ extension HTTPInbound {
 
 /// The instances of a configuration, as an operator's call names one.
 struct DeskInstances: Sendable {
-    typealias Instance = (name: ConfiguredName, servers: ZulipServers)
+    private let instances: [any HostedInstance]
 
-    private let instances: [Instance]
+    init(_ instances: [any HostedInstance]) { self.instances = instances }
 
-    init(_ configuration: RelayConfiguration, _ registry: any Registry, world: World) {
-        instances = configuration.instances.compactMap { instance in
-            switch instance.kind {
-            case .zulip: (instance.name, ZulipServers(instance.name, registry, world: world))
-            // Nobody signs up there.
-            case .marmot: nil
+    /// Those of every instance where origins sign up.
+    var books: [any OriginBook] { instances.compactMap(\.origins) }
+
+    /// Where registrations of an address would be found, over all instances.
+    func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
+        instances.flatMap { $0.indexes(ofAddress: address, appID: appID) }
+            // Instances of one protocol may share an index.
+            .reduce(into: []) { known, key in
+                let isKnown = known.contains { $0.space == key.space && $0.name == key.name }
+                if !isKnown { known.append(key) }
             }
-        }
     }
 
-    /// Those of every instance.
-    var servers: [ZulipServers] { instances.map(\.servers) }
-
-    /// Some instance, for what is the same over all of them.
-    var first: ZulipServers? { instances.first?.servers }
-
-    /// The instance that is meant; where there is one alone, it need not be named.
-    func instance(_ name: String?) throws(DeskRefusal) -> Instance {
+    /// What is asked for of the instance that is meant; where one alone has it, it need not be named.
+    func part<Part>(
+        _ name: String?, _ of: (any HostedInstance) -> Part?
+    ) throws(DeskRefusal) -> (name: ConfiguredName, part: Part) {
+        let all = instances.compactMap { instance in of(instance).map { (name: instance.name, part: $0) } }
         guard let name else {
-            guard instances.count == 1, let only = instances.first else {
-                throw .status(400, "There are several instances; say which one.")
+            guard all.count == 1, let only = all.first else {
+                throw all.isEmpty
+                    ? .status(404, "The configuration has no instance that knows of this.")
+                    : .status(400, "There are several instances; say which one.")
             }
             return only
         }
-        guard let found = instances.first(where: { $0.name.text == name }) else {
+        guard let found = all.first(where: { $0.name.text == name }) else {
             throw .status(404, "The configuration has no instance of that name.")
         }
         return found
     }
 
-    /// The origin that `id` or `host` of a body names, and its instance.
-    func origin(
-        _ body: JSONObject
-    ) async throws(DeskRefusal) -> (id: UUIDText, servers: ZulipServers) {
-        let (_, servers) = try instance(body["instance"]?.string)
+    /// The origins of the instance that is meant.
+    func book(_ name: String?) throws(DeskRefusal) -> (name: ConfiguredName, part: any OriginBook) {
+        try part(name) { $0.origins }
+    }
+
+    /// The origin that `id` or `host` of a body names, and where it has signed up.
+    func origin(_ body: JSONObject) async throws(DeskRefusal) -> (id: String, book: any OriginBook) {
+        let (_, book) = try book(body["instance"]?.string)
         if let host = body["host"]?.string {
-            let holder: UUIDText?
-            do throws(StoreError) { holder = try await servers.holder(of: host) } catch {
+            let holder: String?
+            do throws(StoreError) { holder = try await book.holder(of: host) } catch {
                 throw .store(error)
             }
             guard let holder else {
                 throw .status(
                     404, "No origin of this host name has signed up, or several have at ports of their own.")
             }
-            return (holder, servers)
+            return (holder, book)
         }
-        guard let id = body["id"]?.string.flatMap({ UUIDText($0) }) else {
+        guard let id = body["id"]?.string.flatMap(book.id) else {
             throw .status(400, "An origin is named by the id or the host name that the list gives.")
         }
-        return (id, servers)
+        return (id, book)
     }
 
     /// All origins that `host` of a body names, at whatever port; or the one of `id`. Never none.
-    func origins(
-        _ body: JSONObject
-    ) async throws(DeskRefusal) -> (ids: [UUIDText], servers: ZulipServers) {
+    func origins(_ body: JSONObject) async throws(DeskRefusal) -> (ids: [String], book: any OriginBook) {
         guard let host = body["host"]?.string else {
-            let (id, servers) = try await origin(body)
-            return ([id], servers)
+            let (id, book) = try await origin(body)
+            return ([id], book)
         }
-        let (_, servers) = try instance(body["instance"]?.string)
-        let holders: [UUIDText]
-        do throws(StoreError) { holders = try await servers.holders(ofName: host) } catch {
+        let (_, book) = try book(body["instance"]?.string)
+        let holders: [String]
+        do throws(StoreError) { holders = try await book.holders(ofName: host) } catch {
             throw .store(error)
         }
         guard !holders.isEmpty else { throw .status(404, "No origin of this host name has signed up.") }
-        return (holders, servers)
+        return (holders, book)
     }
 }

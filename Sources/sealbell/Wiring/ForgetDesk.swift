@@ -3,17 +3,14 @@ import Delivery
 import HTTPIngress
 import PushModel
 import WireFormats
-import ZulipPush
 
-/// The operator's calls that forget: `POST /forget/origin`, `/forget/realm`, `/forget/device`,
-/// `/forget/address`.
+/// The operator's calls that forget: `POST /forget/origin` and `/forget/address`; protocols have calls of
+/// their own beside them.
 ///
 /// They answer with counts of records by kind. What a forgotten device is still owed was accepted before and
 /// stays owed until its custody ends.
 struct ForgetDesk: Sendable {
     static let originPath = "/forget/origin"
-    static let realmPath = "/forget/realm"
-    static let devicePath = "/forget/device"
     static let addressPath = "/forget/address"
     /// Registrations of one address: one for each realm whose user has this phone.
     private static let registrations = 10_000
@@ -27,12 +24,6 @@ struct ForgetDesk: Sendable {
             .desk(Self.originPath, changes: true) { inbound throws(DeskRefusal) in
                 try await forgetOrigin(inbound)
             },
-            .desk(Self.realmPath, changes: true) { inbound throws(DeskRefusal) in
-                try await forgetRealm(inbound)
-            },
-            .desk(Self.devicePath, changes: true) { inbound throws(DeskRefusal) in
-                try await forgetDevice(inbound)
-            },
             .desk(Self.addressPath, changes: true) { inbound throws(DeskRefusal) in
                 try await forgetAddress(inbound)
             }
@@ -41,44 +32,11 @@ struct ForgetDesk: Sendable {
 
     /// Body: `id` or `host`, perhaps `instance`.
     private func forgetOrigin(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
-        let (id, servers) = try await instances.origin(inbound.object())
-        let forgotten: ZulipForgotten?
-        do throws(StoreError) { forgotten = try await servers.forget(id) } catch { throw .store(error) }
+        let (id, book) = try await instances.origin(inbound.object())
+        let forgotten: [NamedCount]?
+        do throws(StoreError) { forgotten = try await book.forget(id) } catch { throw .store(error) }
         guard let forgotten else { throw .status(404, "No origin of this id has signed up.") }
-        return Self.counts([
-            ("origins", forgotten.servers), ("hosts", forgotten.hosts), ("realms", forgotten.realms),
-            ("devices", forgotten.devices)
-        ])
-    }
-
-    /// Body: `realm` (UUID), perhaps `instance`.
-    private func forgetRealm(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
-        let body = try inbound.object()
-        let (_, servers) = try instances.instance(body["instance"]?.string)
-        guard let realm = body["realm"]?.string.flatMap({ UUIDText($0) }) else {
-            throw .status(400, "A realm is named by its UUID.")
-        }
-        let forgotten: ZulipForgotten?
-        do throws(StoreError) { forgotten = try await servers.forgetRealm(realm) } catch {
-            throw .store(error)
-        }
-        guard let forgotten else { throw .status(404, "No origin has reported this realm.") }
-        return Self.counts([("realms", forgotten.realms), ("devices", forgotten.devices)])
-    }
-
-    /// Body: `realm` (UUID) and `token_id` (base64), perhaps `instance`.
-    private func forgetDevice(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
-        let body = try inbound.object()
-        let (_, servers) = try instances.instance(body["instance"]?.string)
-        guard let realm = body["realm"]?.string.flatMap({ UUIDText($0) }),
-            let token = body["token_id"]?.string.flatMap({ TokenID($0) })
-        else { throw .status(400, "A device is named by realm, a UUID, and token_id, 12 characters.") }
-        let devices: Int
-        do throws(StoreError) { devices = try await servers.forgetDevice(realm, token) } catch {
-            throw .store(error)
-        }
-        guard devices > 0 else { throw .status(404, "No such device is registered.") }
-        return Self.counts([("devices", devices)])
+        return Self.counts(forgotten)
     }
 
     /// Body: `address` (a device token), perhaps `app_id` for one that no app of the configuration has any
@@ -114,8 +72,6 @@ struct ForgetDesk: Sendable {
 
     /// All registrations and learned environments of one address, in one commit.
     private func forget(_ address: Secret, _ appID: String?) async throws(StoreError) -> [UInt8] {
-        // Registrations are found by address over all instances; any of them can name the index.
-        guard let servers = instances.first else { return Self.counts([("devices", 0), ("environments", 0)]) }
         var appIDs: [String?] = [nil]
         for app in configuration.apps {
             // A device may have named its topic with a push type's suffix.
@@ -127,8 +83,11 @@ struct ForgetDesk: Sendable {
         var devices: [RecordKey] = []
         for spelled in Self.spellings(address) {
             for appID in appIDs {
-                let index = RecordIndex.address(servers.address(spelled, appID: appID))
-                devices += try await registry.page(index, after: 0, limit: Self.registrations).map(\.key)
+                for index in instances.indexes(ofAddress: spelled, appID: appID) {
+                    let page = try await registry.page(
+                        .address(index), after: 0, limit: Self.registrations)
+                    devices += page.map(\.key)
+                }
             }
         }
         var learned: [RecordKey] = []
@@ -159,7 +118,7 @@ struct ForgetDesk: Sendable {
         }
     }
 
-    private static func counts(_ counts: [(name: StaticString, count: Int)]) -> [UInt8] {
+    static func counts(_ counts: [NamedCount]) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
         for (name, count) in counts {

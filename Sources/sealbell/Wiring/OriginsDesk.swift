@@ -2,7 +2,6 @@ import AdminIngress
 import HTTPIngress
 import PushModel
 import WireFormats
-import ZulipPush
 
 /// The operator's calls about origins, at the admin door: `GET /origins`, `POST /origins/invite`,
 /// `/origins/suspend`, `/origins/resume` and `/origins/quota` (docs/configuration.md).
@@ -47,25 +46,21 @@ struct OriginsDesk: Sendable {
     /// Query: `instance=NAME&after=REVISION`.
     private func list(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let query = inbound.members
-        let (name, servers) = try instances.instance(query["instance"].map(String.init))
+        let (name, book) = try instances.book(query["instance"].map(String.init))
         guard let after = UInt64(query["after"] ?? "0") else {
             throw .status(400, "after is the number that the answer before this one gave as next.")
         }
-        let page: (servers: [ZulipServer], next: UInt64?)
-        do throws(StoreError) {
-            page = try await servers.page(after: after, limit: Self.pageRows)
-        } catch { throw .store(error) }
-        var realms: [(live: Int, dead: Int)] = []
-        do throws(StoreError) {
-            for server in page.servers { realms.append(try await servers.realms(of: server.id)) }
-        } catch { throw .store(error) }
-        var json = JSONWriter(reserving: 200 * page.servers.count + 64)
+        let page: (origins: [OriginFacts], next: UInt64?)
+        do throws(StoreError) { page = try await book.page(after: after, limit: Self.pageRows) } catch {
+            throw .store(error)
+        }
+        var json = JSONWriter(reserving: 200 * page.origins.count + 64)
         json.beginObject()
         json.key("instance")
         json.string(name.text)
         json.key("origins")
         json.beginArray()
-        for (server, realms) in zip(page.servers, realms) { Self.write(server, realms, &json) }
+        for origin in page.origins { Self.write(origin, &json) }
         json.endArray()
         json.key("next")
         if let next = page.next { json.string(String(next)) } else { json.null() }
@@ -73,33 +68,31 @@ struct OriginsDesk: Sendable {
         return json.bytes
     }
 
-    private static func write(
-        _ server: ZulipServer, _ realms: (live: Int, dead: Int), _ json: inout JSONWriter
-    ) {
+    private static func write(_ origin: OriginFacts, _ json: inout JSONWriter) {
         json.beginObject()
         json.key("id")
-        json.string(server.id.text)
+        json.string(origin.id)
         json.key("host")
-        json.string(server.hostname)
+        json.string(origin.host)
         json.key("contact")
-        server.mail.reveal { json.string(utf8: $0) }
+        origin.contact.reveal { json.string(utf8: $0) }
         json.key("standing")
-        json.string(server.standing.word)
+        json.string(origin.standing.rawValue)
         json.key("pushes_per_minute")
-        if let quota = server.quota { json.int(Int64(quota)) } else { json.null() }
-        json.key("realms")
-        json.int(Int64(realms.live))
-        json.key("realms_deleted")
-        json.int(Int64(realms.dead))
+        if let quota = origin.quota { json.int(Int64(quota)) } else { json.null() }
+        for (name, count) in origin.counts {
+            json.key(name)
+            json.int(Int64(count))
+        }
         json.endObject()
     }
 
     private func invite(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let body = try inbound.object()
-        let (_, servers) = try instances.instance(body["instance"]?.string)
+        let (_, book) = try instances.book(body["instance"]?.string)
         guard let host = body["host"]?.string else { throw .status(400, "host is missing.") }
         let end: UnixTime?
-        do throws(StoreError) { end = try await servers.invite(host) } catch { throw .store(error) }
+        do throws(StoreError) { end = try await book.invite(host) } catch { throw .store(error) }
         guard let end else { throw .status(400, "This is no host name.") }
         var json = JSONWriter()
         json.beginObject()
@@ -111,11 +104,11 @@ struct OriginsDesk: Sendable {
 
     /// A host name without port means every origin of that name.
     private func set(suspended: Bool, _ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
-        let (ids, servers) = try await instances.origins(inbound.object())
+        let (ids, book) = try await instances.origins(inbound.object())
         for id in ids {
-            let change: ZulipServers.Change
+            let change: OriginChange
             do throws(StoreError) {
-                change = try await servers.set(suspended: suspended, id)
+                change = try await book.set(suspended: suspended, id)
             } catch { throw .store(error) }
             try Self.check(change)
         }
@@ -135,16 +128,16 @@ struct OriginsDesk: Sendable {
             quota = Int(value)
         default: throw .status(400, "pushes_per_minute is a number, or null for the configuration's.")
         }
-        let (id, servers) = try await instances.origin(body)
-        let change: ZulipServers.Change
-        do throws(StoreError) { change = try await servers.set(quota: quota, id) } catch {
+        let (id, book) = try await instances.origin(body)
+        let change: OriginChange
+        do throws(StoreError) { change = try await book.set(quota: quota, id) } catch {
             throw .store(error)
         }
         try Self.check(change)
         return Self.answer([id])
     }
 
-    private static func check(_ change: ZulipServers.Change) throws(DeskRefusal) {
+    private static func check(_ change: OriginChange) throws(DeskRefusal) {
         switch change {
         case .done: return
         case .unknown: throw .status(404, "No origin of this id has signed up.")
@@ -153,29 +146,18 @@ struct OriginsDesk: Sendable {
     }
 
     /// `{"id":…,"ids":[…]}`, so that whoever named a host learns which origins it was; `id` is the first.
-    private static func answer(_ ids: [UUIDText]) -> [UInt8] {
+    private static func answer(_ ids: [String]) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()
         if let first = ids.first {
             json.key("id")
-            json.string(first.text)
+            json.string(first)
         }
         json.key("ids")
         json.beginArray()
-        for id in ids { json.string(id.text) }
+        for id in ids { json.string(id) }
         json.endArray()
         json.endObject()
         return json.bytes
-    }
-}
-
-extension ZulipServer.Standing {
-    /// As answers of the admin door say it.
-    var word: String {
-        switch self {
-        case .active: "active"
-        case .deactivated: "deactivated"
-        case .suspended: "suspended"
-        }
     }
 }

@@ -2,63 +2,50 @@ import AdminIngress
 import AtRest
 import Delivery
 import HTTPIngress
-import NIOCore
 import PushModel
 import ServiceLifecycle
 import Synchronization
 import WebClient
 
-/// A relay, wired: store, delivery, doors. `open` takes the addresses; `run` serves until a graceful stop.
+/// A relay: store, delivery, instances, doors. `open` takes the store, `listen` the addresses, and the
+/// services serve until a graceful stop.
+///
+/// What a configuration decides is made by one function (``make(_:replacing:)``) and put in force by another
+/// (``adopt(_:)``): a start is a reload from nothing. What `init` makes stays for as long as the process, and
+/// ``ReloadRule`` names what in the configuration that depends on.
 final class Relay: Sendable {
-    /// What a reload exchanges.
-    private struct Standing: Sendable {
-        var configuration: RelayConfiguration
-        var shelf: CredentialShelf
-        var publicKeys: [String: [String]]
+    /// All that one configuration makes of a relay, whole, and not in force yet.
+    private struct Wiring: Sendable {
+        let configuration: RelayConfiguration
+        let shelf: CredentialShelf
+        let lanes: DeliveryService.Plan
+        let instances: [any HostedInstance]
+        let web: any WebFetch
+        let ways: AlertWays
+        /// Puts faces and certificates behind the listeners.
+        let furnish: @Sendable () -> Void
+
+        var publicKeys: [String: [String]] {
+            Dictionary(instances.map { ($0.name.text, $0.publicKeys) }, uniquingKeysWith: { $1 })
+        }
     }
 
+    private let around: Surroundings
     private let store: OpenStore
     /// Of the outbox, for each app.
     private let share: AppShare
     private let delivery: DeliveryService
-    private let listeners: [HTTPListener]
-    private let nostr: NostrDoors
-    private let standing: Mutex<Standing>
-    private let doors: @Sendable (RelayConfiguration) -> Doors
-    private let planning: @Sendable (RelayConfiguration) -> DeliveryPlanning
-    private let makeShelf: @Sendable (CredentialShelf?, RelayConfiguration) -> CredentialShelf
-    /// Of listeners' faces and of Nostr relays' documents.
+    private let instances: HostedInstances
+    private let doors: Doors
+    /// Of listeners' faces and of what instances fetch.
     private let web: CurrentWeb
-    private let makeWeb: @Sendable (RelayConfiguration) -> any WebFetch
-    private let world: World
-    private let journal: Journal
     private let alerts: AlertPort
     private let certificates: CertificateWatch
     private let watch: RelayWatch
     /// What became of the last reload.
     let reloads: ReloadMemory
-    private let makeWays: @Sendable (RelayConfiguration) throws(CommandFailure) -> AlertWays
-
-    /// What is the same before and after a reload.
-    struct Surroundings: Sendable {
-        var group: any EventLoopGroup
-        var world: World
-        var journal: Journal
-        var metrics: PrometheusMetrics
-        var limits = DeliveryLimits()
-        var rotation = SealKeyRotation.Limits()
-        var spans = RelaySpans()
-        /// For the proof that the proof can fail.
-        var synchronous: Synchronous = .full
-        /// Addresses that a peer's URL may reach although they are not public: for tests and the sandbox.
-        var web = WebOptions()
-        /// Files and sockets that this process may open; `nil`: as many as anybody asks for.
-        var openFiles: Int?
-        /// Sockets that listen already, of each listener.
-        var sockets: [ConfiguredName: [CInt]] = [:]
-        /// Stands between the sealed store and its engine: for tests that watch what is asked of it.
-        var engine: @Sendable (any Engine) -> any Engine = { $0 }
-    }
+    /// `nil` until the first one is in force, which is before `open` returns.
+    private let standing = Mutex<Wiring?>(nil)
 
     /// Opens the store and wires everything; nothing listens yet.
     static func open(
@@ -70,7 +57,11 @@ final class Relay: Sendable {
             configuration.store, limits: configuration.limits, synchronous: around.synchronous,
             world: around.world, journal: around.journal, share: share, rotation: around.rotation,
             engine: around.engine)
-        do throws(CommandFailure) { return try Relay(configuration, store, share, around) } catch {
+        do throws(CommandFailure) {
+            let relay = try Relay(configuration, store, share, around)
+            relay.adopt(try relay.make(configuration, replacing: nil))
+            return relay
+        } catch {
             // What it would have owed is free at once.
             await store.close()
             throw error
@@ -80,57 +71,83 @@ final class Relay: Sendable {
     private init(
         _ configuration: RelayConfiguration, _ store: OpenStore, _ share: AppShare, _ around: Surroundings
     ) throws(CommandFailure) {
-        self.store = store
-        self.share = share
-        world = around.world
-        journal = around.journal
+        (self.around, self.store, self.share) = (around, store, share)
         reloads = ReloadMemory(around.metrics)
-        let web = CurrentWeb(Self.web(configuration, around))
-        self.web = web
-        makeWeb = { Self.web($0, around) }
-        makeShelf = { Self.shelf(replacing: $0, for: $1, around) }
-        planning = { DeliveryPlanning(configuration: $0, around) }
-        var shelf = makeShelf(nil, configuration)
-        let plan = try planning(configuration).plan(&shelf)
-        makeWays = { (configuration) throws(CommandFailure) in try Self.ways(configuration, around) }
-        let alerts = AlertPort(
-            ways: try Self.ways(configuration, around), journal: around.journal, metrics: around.metrics,
-            world: around.world)
-        let certificates = CertificateWatch(alerts, around.world)
-        (self.alerts, self.certificates) = (alerts, certificates)
+        web = CurrentWeb(Self.web(configuration, around))
+        alerts = AlertPort(
+            ways: AlertWays(), journal: around.journal, metrics: around.metrics, world: around.world)
+        certificates = CertificateWatch(alerts, around.world)
         let (trail, custody) = (AttemptTrail(), CustodyTally())
-        let delivery = DeliveryService(
-            outbox: store.sealed, registry: store.sealed, plan: plan,
-            limits: Self.limits(around.limits, configuration), world: around.world, journal: around.journal,
+        delivery = DeliveryService(
+            outbox: store.sealed, registry: store.sealed, limits: Self.limits(around.limits, configuration),
+            world: around.world, journal: around.journal,
             observer: AlertWiring.observer(alerts, trail, custody, around.world))
-        self.delivery = delivery
-        let nostr = NostrDoors(delivery, web: web, around)
-        let subjects = RelayWatch.Subjects(delivery: delivery, store: store, nostr: nostr, custody: custody)
-        let watch = RelayWatch(
-            subjects, alerts, configuration, limits: around.spans.watch, world: around.world)
-        (self.nostr, self.watch) = (nostr, watch)
+        instances = HostedInstances(
+            HostingGround(delivery: delivery, registry: store.sealed, web: web, around: around))
+        watch = RelayWatch(
+            RelayWatch.Subjects(delivery: delivery, store: store, instances: instances, custody: custody),
+            alerts, configuration, limits: around.spans.watch, world: around.world)
         let admin = AdminDoor(
-            delivery: delivery, store: store, nostr: nostr, watch: watch, metrics: around.metrics,
-            alerts: alerts, trail: trail, certificates: certificates, origins: OriginCount(around.world),
-            reloads: reloads, process: ProcessFigures(around.world), startedAt: around.world.now(),
-            world: around.world)
-        doors = { configuration in
-            Doors(
-                configuration: configuration, delivery: delivery, registry: store.sealed, web: web,
-                group: around.group, world: around.world, journal: around.journal, metrics: around.metrics,
-                spans: around.spans, descriptors: DescriptorPlan(configuration, limit: around.openFiles),
-                alerts: alerts,
-                admin: { listener throws(CommandFailure) in try admin.face(listener, of: configuration) })
+            delivery: delivery, store: store, watch: watch, metrics: around.metrics, alerts: alerts,
+            trail: trail, certificates: certificates, origins: OriginCount(around.world), reloads: reloads,
+            process: ProcessFigures(around.world), startedAt: around.world.now(), world: around.world)
+        doors = try Doors(configuration, admin: admin, alerts: alerts, around)
+    }
+
+    // MARK: From a configuration to what is in force
+
+    /// Makes everything that a configuration decides. Nothing is in force yet, and all that can fail has been
+    /// done when it returns.
+    ///
+    /// - Throws: `CommandFailure` that names what is at fault.
+    private func make(
+        _ configuration: RelayConfiguration, replacing old: Wiring?
+    ) throws(CommandFailure) -> Wiring {
+        var shelf = Self.shelf(replacing: old?.shelf, for: configuration, around)
+        let instances = try instances.make(configuration)
+        let lanes = try DeliveryPlanning(configuration: configuration, around).plan(&shelf, for: instances)
+        let web = Self.web(configuration, around)
+        return Wiring(
+            configuration: configuration, shelf: shelf, lanes: lanes, instances: instances, web: web,
+            ways: try AlertWiring(configuration, web).ways(around.world),
+            furnish: try doors.furnish(configuration, instances))
+    }
+
+    /// Puts it in force. Requests under way end as they began.
+    private func adopt(_ wiring: Wiring) {
+        web.adopt(wiring.web)
+        share.set(apps: wiring.configuration.apps.count)
+        delivery.adopt(wiring.lanes)
+        instances.adopt(wiring.instances)
+        wiring.furnish()
+        alerts.adopt(wiring.ways)
+        watch.adopt(wiring.configuration)
+        certificates.adopt(wiring.configuration)
+        standing.withLock { $0 = wiring }
+        if !wiring.configuration.isSandbox, wiring.configuration.isKeyBesideStore {
+            alerts.raise(.keyBesideDatabase)
         }
-        let doors = doors(configuration)
-        let faces = try doors.faces()
-        listeners = try doors.listeners(faces, on: around.sockets)
-        let plans = try nostr.plans(configuration)
-        nostr.adopt(plans)
-        let publicKeys = Self.publicKeys(faces, plans)
-        standing = Mutex(Standing(configuration: configuration, shelf: shelf, publicKeys: publicKeys))
-        certificates.adopt(configuration)
-        if !configuration.isSandbox, configuration.isKeyBesideStore { alerts.raise(.keyBesideDatabase) }
+    }
+
+    /// Puts another configuration in force.
+    ///
+    /// - Throws: what is wrong; then the old one stays in force, whole.
+    func reload(_ new: RelayConfiguration) throws {
+        let old = standing.withLock { $0 }
+        if let old { try ReloadRule.check(old.configuration, new) }
+        try FileChecks.refuseOpenSecrets(new)
+        adopt(try make(new, replacing: old))
+        reloads.note(.done, at: around.world.now())
+        alerts.clear(Alert.reloadRefused(ErrorCode("file")).subject)
+        around.journal.note(
+            "configuration reloaded", [.configuration: ConfiguredText(new.file ?? "sandbox")])
+    }
+
+    /// A configuration did not come into force: the one of before stands, and an operator hears of it.
+    func refuseReload(_ code: ErrorCode) {
+        reloads.note(.refused(code), at: around.world.now())
+        alerts.raise(.reloadRefused(code))
+        around.journal.note("reload refused", [.code: code], level: .error)
     }
 
     /// A twentieth of the outbox for what one origin's pace puts off, so that no single origin fills it.
@@ -159,13 +176,6 @@ final class Relay: Sendable {
         HTTPSFetch(options(configuration, around.web), group: around.group, world: around.world)
     }
 
-    /// Which ways alerts go; a webhook's calls take the configuration's own proxy.
-    private static func ways(
-        _ configuration: RelayConfiguration, _ around: Surroundings
-    ) throws(CommandFailure) -> AlertWays {
-        try AlertWiring(configuration, web(configuration, around)).ways(around.world)
-    }
-
     private static func options(_ configuration: RelayConfiguration, _ base: WebOptions) -> WebOptions {
         var options = base
         if let proxy = configuration.proxy {
@@ -174,36 +184,20 @@ final class Relay: Sendable {
         return options
     }
 
-    private static func publicKeys(
-        _ faces: [ConfiguredName: Doors.Face], _ plans: [NostrDoors.Plan]
-    ) -> [String: [String]] {
-        Dictionary(
-            faces.map { ($0.key.text, $0.value.publicKeys) } + plans.map { ($0.name.text, $0.publicKeys) },
-            uniquingKeysWith: { $1 })
-    }
-
-    var publicKeys: [String: [String]] { standing.withLock(\.publicKeys) }
-    func lanes() -> [LaneSnapshot] { delivery.snapshot() }
+    // MARK: Running
 
     /// Takes every listener's address.
     ///
     /// - Returns: listener → base URL.
     /// - Throws: `CommandFailure(.unavailable)` that names the listener.
     func listen() async throws(CommandFailure) -> [String: String] {
-        let configuration = standing.withLock(\.configuration)
-        var urls: [String: String] = [:]
-        for listener in listeners {
-            do throws(IngressError) {
-                let port = try await listener.open()
-                guard let facts = configuration.listener(listener.name) else { continue }
-                let host = facts.bind.host.contains(":") ? "[\(facts.bind.host)]" : facts.bind.host
-                urls[listener.name.text] = "\(facts.tls == nil ? "http" : "https")://\(host):\(port)"
-            } catch {
-                throw CommandFailure(.unavailable, "listeners.\(listener.name.text): \(error.sentence)")
-            }
-        }
-        return urls
+        guard let configuration = standing.withLock({ $0?.configuration }) else { return [:] }
+        return try await doors.listen(configuration)
     }
+
+    /// Of instances, by name.
+    var publicKeys: [String: [String]] { standing.withLock { $0?.publicKeys ?? [:] } }
+    func lanes() -> [LaneSnapshot] { delivery.snapshot() }
 
     /// Store first, then delivery, then doors: a stop runs in the reverse order, so nothing is taken in that
     /// nobody would send.
@@ -211,69 +205,15 @@ final class Relay: Sendable {
         var services: [any Service] = []
         services += store.housekeeping
         if let seals = store.seals { services.append(seals) }
-        services.append(
-            SweepService(
-                servers: { [self] in
-                    let configuration = standing.withLock(\.configuration)
-                    return DeskInstances(configuration, store.sealed, world: world).servers
-                }, world: world, journal: journal))
         services.append(alerts)
         services.append(certificates)
         services.append(delivery)
         services.append(watch)
-        services.append(nostr)
-        services += listeners
+        services.append(instances)
+        services += doors.listeners
         return services
     }
 
-    /// Puts another configuration in force: credentials, apps, instances, sign-up lists, certificates.
-    /// Requests under way end as they began.
-    ///
-    /// - Throws: what is wrong; then the old one stays in force, whole.
-    func reload(_ new: RelayConfiguration) throws {
-        let old = standing.withLock { $0 }
-        try ReloadRule.check(old.configuration, new)
-        try FileChecks.refuseOpenSecrets(new)
-        var shelf = makeShelf(old.shelf, new)
-        let delivering = try planning(new).plan(&shelf)
-        let doors = doors(new)
-        let faces = try doors.faces()
-        let plans = try nostr.plans(new)
-        let ways = try makeWays(new)
-        // Everything that can fail is made before anything is exchanged.
-        var exchanges: [() -> Void] = []
-        for listener in listeners {
-            guard let facts = new.listener(listener.name) else { continue }
-            let router = try doors.router(facts, faces)
-            exchanges.append(try listener.prepareTLS(Doors.files(facts)))
-            exchanges.append {
-                listener.install(router, proxies: TrustedProxies(facts.trustedProxies))
-            }
-        }
-        web.adopt(makeWeb(new))
-        share.set(apps: new.apps.count)
-        delivery.adopt(delivering)
-        nostr.adopt(plans)
-        for exchange in exchanges { exchange() }
-        alerts.adopt(ways)
-        watch.adopt(new)
-        certificates.adopt(new)
-        standing.withLock {
-            $0 = Standing(configuration: new, shelf: shelf, publicKeys: Self.publicKeys(faces, plans))
-        }
-        reloads.note(.done, at: world.now())
-        alerts.clear(Alert.reloadRefused(ErrorCode("file")).subject)
-        journal.note(
-            "configuration reloaded", [.configuration: ConfiguredText(new.file ?? "sandbox")])
-    }
-
-    /// A configuration did not come into force: the one of before stands, and an operator hears of it.
-    func refuseReload(_ code: ErrorCode) {
-        reloads.note(.refused(code), at: world.now())
-        alerts.raise(.reloadRefused(code))
-        journal.note("reload refused", [.code: code], level: .error)
-    }
-
-    /// Closes the store; after `run`.
+    /// Closes the store; after the services.
     func close() async { await store.close() }
 }

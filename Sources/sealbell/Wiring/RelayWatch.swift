@@ -32,7 +32,7 @@ final class RelayWatch: Service, Sendable {
     struct Subjects: Sendable {
         let delivery: DeliveryService
         let store: OpenStore
-        let nostr: NostrDoors
+        let instances: HostedInstances
         let custody: CustodyTally
     }
 
@@ -156,9 +156,9 @@ final class RelayWatch: Service, Sendable {
     private func judge() async {
         // Before what it is compared with: what is raised meanwhile is left to the next look.
         let raised = Set(alerts.raised.map(\.subject))
-        var holding = lanes() + ended() + (await nostr())
+        var holding = lanes() + ended() + (await instances())
         var judged: Set<Alert.Kind> = [
-            .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .nostrUnheard, .nostrListRefused,
+            .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .instanceUnheard, .instanceRefused,
             .storeFailing
         ]
         if let fault = storeFault { holding.append(.storeFailing(fault)) }
@@ -201,19 +201,18 @@ final class RelayWatch: Service, Sendable {
         return alerts
     }
 
-    private func nostr() async -> [Alert] {
-        let heard = await subjects.nostr.presence()
+    private func instances() async -> [Alert] {
+        let all = subjects.instances.all
+        var silent: [ConfiguredName] = []
+        for instance in all where await instance.hearsNobody() { silent.append(instance.name) }
         let now = world.instant()
         let unheard = state.withLock { state -> [Alert] in
             var since: [ConfiguredName: ContinuousClock.Instant] = [:]
-            for instance in heard where instance.listening == 0 {
-                since[instance.name] = state.unheardSince[instance.name] ?? now
-            }
+            for name in silent { since[name] = state.unheardSince[name] ?? now }
             state.unheardSince = since
-            return since.filter { now - $0.value >= limits.unheardAfter }.map { .nostrUnheard($0.key) }
+            return since.filter { now - $0.value >= limits.unheardAfter }.map { .instanceUnheard($0.key) }
         }
-        return unheard
-            + subjects.nostr.refusals.standing.map { .nostrListRefused($0.instance, relay: $0.relay) }
+        return unheard + all.flatMap(\.troubles)
     }
 }
 

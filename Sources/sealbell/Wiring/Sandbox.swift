@@ -1,5 +1,4 @@
 import NIOCore
-import Primitives
 import PushModel
 import Simulators
 
@@ -9,7 +8,8 @@ struct Sandbox: Sendable {
     let production: APNsSimulator
     let development: APNsSimulator
     let fcm: FCMSimulator
-    let nostr: NostrRelaySimulator
+    /// Of the protocols that have one.
+    let peers: [any SandboxPeer]
     let control: SimulatorControl
     let authority: CertificateAuthority
     let authorityFile: String
@@ -64,14 +64,16 @@ struct Sandbox: Sendable {
             let text = account.json(tokenURI: fcm.tokenURI ?? "")
             try writeFile(file, Array(text.utf8), replacing: true)
         }
-        let nostr = NostrRelaySimulator(
-            NostrRelayConfiguration(), authority: authority, world: world, eventLoopGroup: group)
-        try await nostr.start()
+        let ground = SandboxGround(authority: authority, authorityFile: file, group: group, world: world)
+        var peers: [any SandboxPeer] = []
+        for spoken in configuration.protocols.all {
+            if let peer = try await spoken.sandboxPeer(on: ground) { peers.append(peer) }
+        }
         let control = SimulatorControl(apns: [production, development], fcm: fcm, eventLoopGroup: group)
         try await control.start()
-        try makeKeys(configuration)
+        for instance in configuration.instances { try instance.settings.makeSandboxKeys() }
         let sandbox = Sandbox(
-            production: production, development: development, fcm: fcm, nostr: nostr, control: control,
+            production: production, development: development, fcm: fcm, peers: peers, control: control,
             authority: authority, authorityFile: file)
         return (sandbox, sandbox.point(configuration))
     }
@@ -102,12 +104,15 @@ struct Sandbox: Sendable {
             pointed.apps[index].fcm?.caFile = authorityFile
         }
         for index in pointed.instances.indices {
-            guard var marmot = pointed.instances[index].marmot, let url = nostr.url else { continue }
-            marmot.relays = [url]
-            marmot.caFile = authorityFile
-            pointed.instances[index].kind = .marmot(marmot)
+            for peer in peers { peer.point(&pointed.instances[index]) }
         }
         return pointed
+    }
+
+    /// The peer of that kind.
+    func peer<Peer: SandboxPeer>(_: Peer.Type) -> Peer? {
+        for peer in peers { if let found = peer as? Peer { return found } }
+        return nil
     }
 
     private static func base(_ port: Int?) -> HTTPSBase? {
@@ -130,21 +135,8 @@ struct Sandbox: Sendable {
         )
     }
 
-    /// Instances need keys; standing ones are kept, for devices hold their public halves.
-    private static func makeKeys(_ configuration: RelayConfiguration) throws(CommandFailure) {
-        for instance in configuration.instances {
-            switch instance.kind {
-            case .zulip(let zulip):
-                try make(zulip.keysFile, BouncerKeysFile.limitBytes) {
-                    BouncerKeysFile.text([.generate(.live)])
-                }
-            case .marmot(let marmot):
-                try make(marmot.keyFile, NostrKeyFile.limitBytes) { NostrKeyFile.text(.generate(.live)) }
-            }
-        }
-    }
-
-    private static func make(
+    /// Writes a file of keys where there is none yet.
+    static func make(
         _ file: String, _ limitBytes: Int, _ text: () -> Secret
     ) throws(CommandFailure) {
         do throws(FileFault) {
@@ -163,7 +155,7 @@ struct Sandbox: Sendable {
 
     func stop() async {
         await control.stop()
-        await nostr.stop()
+        for peer in peers { await peer.stop() }
         await production.stop()
         await development.stop()
         await fcm.stop()

@@ -35,7 +35,7 @@ struct Server {
         let sockets = try InheritedSockets(shell.facts).match(configuration.listeners)
         let directory = try Self.claim(configuration.state)
         let group = MultiThreadedEventLoopGroup.singleton
-        let metrics = PrometheusMetrics()
+        let metrics = PrometheusMetrics(help: configuration.protocols.metricHelp)
         // Counters below the wiring find it by the library's own door; once in a process.
         MetricsSystem.bootstrap(metrics)
         var configuration = configuration
@@ -44,7 +44,7 @@ struct Server {
             (sandbox, configuration) = try await Sandbox.start(
                 configuration, group: group, world: shell.world)
         }
-        var around = Relay.Surroundings(
+        var around = Surroundings(
             group: group, world: shell.world, journal: log.journal, metrics: metrics)
         around.synchronous = synchronous
         around.sockets = sockets
@@ -72,8 +72,9 @@ struct Server {
         var held: DemoService?
         if demo, let sandbox {
             let demo = try Demo(
-                configuration, urls: urls, keys: relay.publicKeys, sandbox: sandbox, group: group,
-                world: shell.world)
+                on: DemoStage(
+                    configuration: configuration, urls: urls, publicKeys: relay.publicKeys, sandbox: sandbox,
+                    group: group, world: shell.world))
             held = DemoService(demo: demo, urls: file.urls, state: configuration.state, shell: shell)
         }
         let ending = await run(relay, sandbox, held, file, (hangups, stops), on: group.next())
@@ -173,12 +174,12 @@ struct Server {
         let ports = [
             ("sandbox-apns", sandbox.production.port, "https"),
             ("sandbox-apns-development", sandbox.development.port, "https"),
-            ("sandbox-fcm", sandbox.fcm.port, "https"), ("sandbox-control", sandbox.control.port, "http"),
-            ("sandbox-nostr", sandbox.nostr.port, "wss")
+            ("sandbox-fcm", sandbox.fcm.port, "https"), ("sandbox-control", sandbox.control.port, "http")
         ]
-        return Dictionary(
+        let urls = Dictionary(
             ports.compactMap { name, port, scheme in port.map { (name, "\(scheme)://127.0.0.1:\($0)") } },
             uniquingKeysWith: { $1 })
+        return sandbox.peers.reduce(urls) { $0.merging($1.urls, uniquingKeysWith: { $1 }) }
     }
 
     static func apps(of configuration: RelayConfiguration) -> [String: [String]] {

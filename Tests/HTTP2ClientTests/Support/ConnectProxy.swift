@@ -62,7 +62,7 @@ private final class ConnectHandler: ChannelInboundHandler, @unchecked Sendable {
             channel.writeAndFlush(ByteBuffer(string: reply), promise: nil)
             return
         }
-        ClientBootstrap(group: context.eventLoop)
+        ClientBootstrap(group: context.eventLoop).connectTimeout(.minutes(10))
             .channelInitializer { $0.pipeline.addHandler(Back(to: channel)) }
             .connect(host: "127.0.0.1", port: port)
             .assumeIsolated()

@@ -155,7 +155,8 @@ final class ForeignPeer: @unchecked Sendable {
     }
 
     private static func listens(_ port: Int) async -> Bool {
-        let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(
+            .minutes(10))
         // Refused: not yet. A connection that is there may end as it likes.
         guard let channel = try? await bootstrap.connect(host: "127.0.0.1", port: port).get() else {
             return false

@@ -34,32 +34,21 @@ struct ProbeFace: HTTPFace {
     }
 }
 
-func configured(_ text: String) -> ConfiguredName {
-    guard let name = ConfiguredName(text) else { preconditionFailure("a test's name is malformed") }
-    return name
-}
-
-/// Limits so short that a test need not wait, yet long enough for a busy machine.
-func briskLimits(_ change: (inout IngressLimits) -> Void = { _ in }) -> IngressLimits {
+/// For tests that are of no deadline, or set theirs in `change`: a machine that stands still is no slow client,
+/// and one that has no time to read its refusal has not refused to.
+func patientLimits(_ change: (inout IngressLimits) -> Void = { _ in }) -> IngressLimits {
     var limits = IngressLimits()
+    // So short that nobody need wait for it.
     limits.sweep = .milliseconds(20)
-    // Who is refused reads it when the machine lets them, and an early cut would take it away.
+    limits.head = .seconds(600)
+    limits.bodyGrace = .seconds(600)
+    limits.answer = .seconds(600)
+    limits.idle = .seconds(600)
     limits.linger = .seconds(600)
     // All of a test's clients come from one address, unless it is of shares.
     limits.clientConnections = limits.connections
     change(&limits)
     return limits
-}
-
-/// For tests that are of no deadline: a machine that stands still is no slow client, and one that has no time
-/// to read its refusal has not refused to.
-func patientLimits() -> IngressLimits {
-    briskLimits {
-        $0.head = .seconds(600)
-        $0.bodyGrace = .seconds(600)
-        $0.answer = .seconds(600)
-        $0.idle = .seconds(600)
-    }
 }
 
 /// Runs a listener over the faces on a free port, gives it to `body`, and stops it gracefully.

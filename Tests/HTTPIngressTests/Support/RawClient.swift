@@ -62,7 +62,8 @@ final class RawClient: Sendable {
         _ port: Int, from place: String? = nil, first: (@Sendable () throws -> any ChannelHandler)? = nil
     ) async throws -> RawClient {
         let inbox = SharedInbox()
-        var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        var bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(
+            .minutes(10))
         if let place { bootstrap = bootstrap.bind(to: try SocketAddress(ipAddress: place, port: 0)) }
         let channel =
             try await bootstrap

@@ -117,10 +117,10 @@ struct AlertWatchTests {
         try await RelayStage.with(MarmotTests.text()) { stage in
             stage.sandbox.nostr.turn { $0.refusesRequests = .error }
             try await stage.run(spans: { $0.spans.watch.unheardAfter = .milliseconds(200) }) { _ in
-                try await told("raised", "nostr_unheard", "marmot-main", stage)
+                try await told("raised", "instance_unheard", "marmot-main", stage)
                 stage.sandbox.nostr.turn { $0.refusesRequests = nil }
                 stage.sandbox.nostr.killConnections()
-                try await told("cleared", "nostr_unheard", "marmot-main", stage)
+                try await told("cleared", "instance_unheard", "marmot-main", stage)
             }
         }
     }
@@ -130,10 +130,10 @@ struct AlertWatchTests {
         try await RelayStage.with(MarmotTests.text()) { stage in
             stage.sandbox.nostr.turn { $0.refusesEvents = .blocked }
             try await stage.run { _ in
-                try await told("raised", "nostr_list_refused", "marmot-main/127.0.0.1", stage)
+                try await told("raised", "instance_refused", "marmot-main/127.0.0.1", stage)
                 stage.sandbox.nostr.turn { $0.refusesEvents = nil }
                 stage.sandbox.nostr.killConnections()
-                try await told("cleared", "nostr_list_refused", "marmot-main/127.0.0.1", stage)
+                try await told("cleared", "instance_refused", "marmot-main/127.0.0.1", stage)
             }
         }
     }

@@ -66,7 +66,7 @@ struct FaultTests {
     private static let messages: Int64 = 6
 
     /// For a service that does not answer: the server's answer does not wait for it.
-    private static func answersSoon(_ around: inout Relay.Surroundings) {
+    private static func answersSoon(_ around: inout Surroundings) {
         around.spans.zulipReply = .milliseconds(200)
     }
 

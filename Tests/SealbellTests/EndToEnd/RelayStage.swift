@@ -18,7 +18,7 @@ import WireFormats
 
 /// What all relays of this process count into: the library can be told once only.
 let sharedMetrics: PrometheusMetrics = {
-    let metrics = PrometheusMetrics()
+    let metrics = PrometheusMetrics(help: HostedProtocols.standard.metricHelp)
     MetricsSystem.bootstrap(metrics)
     return metrics
 }()
@@ -48,6 +48,7 @@ final class RelayStage: Sendable {
     let log = Lines()
     private let text: String
     private let world: World
+    private let protocols: HostedProtocols
     /// Nostr relays beside the sandbox's own.
     private let others = Mutex<[(relay: NostrRelaySimulator, path: String)]>([])
 
@@ -60,7 +61,8 @@ final class RelayStage: Sendable {
     ///   - world: everybody's: that of the relays, and of the push services.
     ///   - prepare: puts files into the folder first.
     init(
-        _ text: String = RelayStage.text, world: World = .live, prepare: (String) throws -> Void = { _ in }
+        _ text: String = RelayStage.text, world: World = .live, protocols: HostedProtocols = .standard,
+        prepare: (String) throws -> Void = { _ in }
     ) async throws {
         let folder = try TemporaryFolder()
         try FileManager.default.createDirectory(
@@ -69,17 +71,19 @@ final class RelayStage: Sendable {
         self.folder = folder
         self.text = text
         self.world = world
+        self.protocols = protocols
         sandbox = try await Sandbox.start(
-            Self.read(text, folder.path), group: MultiThreadedEventLoopGroup.singleton, world: world
+            Self.read(text, folder.path, protocols), group: MultiThreadedEventLoopGroup.singleton,
+            world: world
         ).0
     }
 
     /// Runs `body` with a stage, which is cleared away afterwards.
     static func with(
-        _ text: String = RelayStage.text, world: World = .live,
+        _ text: String = RelayStage.text, world: World = .live, protocols: HostedProtocols = .standard,
         prepare: (String) throws -> Void = { _ in }, _ body: (RelayStage) async throws -> Void
     ) async throws {
-        let stage = try await RelayStage(text, world: world, prepare: prepare)
+        let stage = try await RelayStage(text, world: world, protocols: protocols, prepare: prepare)
         do {
             try await body(stage)
         } catch {
@@ -103,22 +107,24 @@ final class RelayStage: Sendable {
         return relay
     }
 
-    private static func read(_ text: String, _ folder: String) throws -> RelayConfiguration {
+    private static func read(
+        _ text: String, _ folder: String, _ protocols: HostedProtocols
+    ) throws -> RelayConfiguration {
         try ConfigurationLoader.read(
             text, file: folder + "/sealbell.yaml",
-            ConfigurationRequest(state: folder + "/state", isSandbox: true), facts(home: folder))
+            ConfigurationRequest(state: folder + "/state", isSandbox: true), facts(home: folder), protocols)
     }
 
     /// A configuration of this stage, pointed at its push services.
     func configuration(_ changed: String? = nil) throws -> RelayConfiguration {
-        var pointed = sandbox.point(try Self.read(changed ?? text, folder.path))
+        var pointed = sandbox.point(try Self.read(changed ?? text, folder.path, protocols))
         let urls = others.withLock { others in
             others.compactMap { other in other.relay.url.map { $0 + other.path } }
         }
         for index in pointed.instances.indices {
             guard var marmot = pointed.instances[index].marmot else { continue }
             marmot.relays += urls
-            pointed.instances[index].kind = .marmot(marmot)
+            pointed.instances[index].settings = marmot
         }
         return pointed
     }
@@ -139,15 +145,16 @@ final class RelayStage: Sendable {
     func run(
         _ changed: String? = nil, hold: Duration = DeliveryLimits().hold,
         engine: @escaping @Sendable (any Engine) -> any Engine = { $0 },
-        spans change: (inout Relay.Surroundings) -> Void = { _ in },
+        spans change: (inout Surroundings) -> Void = { _ in },
         _ body: (RunningRelay) async throws -> Void
     ) async throws {
         let log = log
         let sink = LogSink(level: .debug, form: .json, now: world.now, write: { log.add($0) })
-        var around = Relay.Surroundings(
+        var around = Surroundings(
             group: MultiThreadedEventLoopGroup.singleton, world: world, journal: sink.journal,
             metrics: sharedMetrics)
         around.web = WebOptions(allowed: ["127.0.0.0/8"].compactMap { AddressBlock($0) })
+        (around.web.connectDeadline, around.web.leastDeadline) = (.seconds(600), .seconds(600))
         around.engine = engine
         around.limits = .patient
         around.spans = .patient

@@ -31,13 +31,15 @@ final class Stranger: Sendable {
 
     static func connect(to port: Int) async throws -> Stranger {
         let heard = Noted(Heard())
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(Ear(heard))
-                }
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(
+            .minutes(10)
+        )
+        .channelInitializer { channel in
+            channel.eventLoop.makeCompletedFuture {
+                try channel.pipeline.syncOperations.addHandler(Ear(heard))
             }
-            .connect(host: "127.0.0.1", port: port).get()
+        }
+        .connect(host: "127.0.0.1", port: port).get()
         return Stranger(channel, heard)
     }
 

@@ -91,9 +91,11 @@ final class Wire: ChannelInboundHandler, Sendable {
     /// Connects to a port of this machine.
     static func connect(port: Int) async throws -> Wire {
         let wire = Wire()
-        _ = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .channelInitializer { $0.pipeline.addHandler(wire) }
-            .connect(host: "127.0.0.1", port: port).get()
+        _ = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton).connectTimeout(
+            .minutes(10)
+        )
+        .channelInitializer { $0.pipeline.addHandler(wire) }
+        .connect(host: "127.0.0.1", port: port).get()
         return wire
     }
 }

@@ -1,5 +1,4 @@
 import NIOCore
-import Primitives
 import PushModel
 import ServiceLifecycle
 
@@ -25,58 +24,61 @@ struct DemoService: Service {
     }
 }
 
+/// A protocol's part of the demo.
+protocol ProtocolDemo: Sendable {
+    /// Holds its conversations over real sockets; a fault is a report.
+    func run() async -> [DemoReport]
+}
+
+/// A running sandbox with its relay, as a demo finds it.
+struct DemoStage: Sendable {
+    let configuration: RelayConfiguration
+    /// Of listeners, by name.
+    let urls: [String: String]
+    /// Of instances, by name.
+    let publicKeys: [String: [String]]
+    let sandbox: Sandbox
+    let group: any EventLoopGroup
+    let world: World
+
+    /// The first instance with settings of that kind that a listener without TLS serves, and the listener's
+    /// URL.
+    func served<Settings: InstanceSettings>(
+        _: Settings.Type
+    ) -> (instance: InstanceConfiguration, url: String)? {
+        for listener in configuration.listeners where !listener.isAdmin && listener.tls == nil {
+            guard let url = urls[listener.name.text] else { continue }
+            let instances = listener.serves.compactMap(configuration.instance)
+            if let found = instances.first(where: { $0.settings is Settings }) { return (found, url) }
+        }
+        return nil
+    }
+}
+
 /// Which conversations there are, and how to hold them against a running sandbox.
 struct Demo: Sendable {
-    enum Name: String, CaseIterable, Sendable { case zulip, marmot }
-
-    /// `nil` where the configuration has no instance for it.
-    let zulip: ZulipDemo?
-    let marmot: MarmotDemo?
-
-    /// Those named, or all.
-    func run(_ names: [Name]) async -> [DemoReport] {
-        var reports: [DemoReport] = []
-        for name in names.isEmpty ? Name.allCases : names {
-            switch name {
-            case .zulip: reports += await zulip?.run() ?? []
-            case .marmot: reports += await marmot?.run() ?? []
-            }
-        }
-        return reports
-    }
+    private let parts: [(word: String, demo: any ProtocolDemo)]
 
     /// - Throws: `CommandFailure` when the configuration has nothing to show.
-    init(
-        _ configuration: RelayConfiguration, urls: [String: String], keys: [String: [String]],
-        sandbox: Sandbox,
-        group: any EventLoopGroup, world: World
-    ) throws(CommandFailure) {
-        zulip = Self.zulip(configuration, urls, keys, sandbox, group, world)
-        let instance = configuration.instances.first { $0.marmot != nil }
-        let key = instance.flatMap { keys[$0.name.text]?.first }.flatMap { XOnlyKey(hex: $0) }
-        marmot = key.map { MarmotDemo(server: $0, sandbox: sandbox, group: group, world: world) }
-        guard zulip != nil || marmot != nil else {
+    init(on stage: DemoStage) throws(CommandFailure) {
+        parts = stage.configuration.protocols.all.compactMap { spoken in
+            spoken.demo(on: stage).map { (spoken.word, $0) }
+        }
+        guard !parts.isEmpty else {
             throw CommandFailure(
                 .configuration,
-                "A demo needs a Marmot instance, or a listener without TLS that serves a Zulip instance.")
+                "A demo needs an instance that hears its peers: one that a listener without TLS serves, or "
+                    + "one that needs no listener.")
         }
     }
 
-    private static func zulip(
-        _ configuration: RelayConfiguration, _ urls: [String: String], _ keys: [String: [String]],
-        _ sandbox: Sandbox, _ group: any EventLoopGroup, _ world: World
-    ) -> ZulipDemo? {
-        guard
-            let listener = configuration.listeners.first(where: { !$0.isAdmin && $0.tls == nil }),
-            let url = urls[listener.name.text],
-            let port = url.split(separator: ":").last.flatMap({ Int($0) }),
-            let instance = listener.serves.first(where: { configuration.instance($0)?.zulip != nil }),
-            let key = keys[instance.text]?.first,
-            let bundle = configuration.apps.compactMap(\.apns?.bundles.first).first
-        else { return nil }
-        return ZulipDemo(
-            host: listener.bind.host, port: port, bouncerKey: key, bundle: bundle, sandbox: sandbox,
-            group: group, world: world)
+    /// Those of the protocols named, or all.
+    func run(_ words: [String]) async -> [DemoReport] {
+        var reports: [DemoReport] = []
+        for part in parts where words.isEmpty || words.contains(part.word) {
+            reports += await part.demo.run()
+        }
+        return reports
     }
 }
 

@@ -117,7 +117,7 @@ struct MarmotBadInputTests {
     private static func vectors() throws -> [String: Any] {
         let path =
             URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().path + "/Vectors/marmot.json"
+            .deletingLastPathComponent().deletingLastPathComponent().path + "/Vectors/marmot.json"
         let data = try #require(FileManager.default.contents(atPath: path))
         return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
     }

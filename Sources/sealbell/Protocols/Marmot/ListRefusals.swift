@@ -4,21 +4,16 @@ import Synchronization
 
 /// Which inbox relays refuse an instance's relay list, read from what listening reports of relays.
 final class ListRefusals: Sendable {
-    struct Place: Sendable, Hashable {
-        let instance: ConfiguredName
-        /// By its host, as logs name it; relays that share a host share a place.
-        let relay: ConfiguredName
-    }
-
     /// Of a host that is too long for a name.
     private static let unnamed = ConfiguredName("unnamed")
     private static let accepted = RelayNote.listAccepted.code.text
     private static let rejected = RelayNote.listRejected(nil).code.text
 
-    /// At most as many as the configuration names.
-    private let places = Mutex<Set<Place>>([])
+    /// By their hosts, as logs name them; relays that share a host share a place. At most as many as the
+    /// configuration names.
+    private let places = Mutex<Set<ConfiguredName>>([])
 
-    var standing: [Place] { places.withLock { Array($0) } }
+    var standing: [ConfiguredName] { places.withLock { Array($0) } }
 
     /// The journal to give to listening.
     func watching(_ journal: Journal) -> Journal {
@@ -28,19 +23,15 @@ final class ListRefusals: Sendable {
     private func look(_ fields: [(LogKey, any LogSafe)]) {
         let values = Dictionary(fields, uniquingKeysWith: { $1 })
         guard let word = (values[.note] as? NoteCode)?.text, word == Self.accepted || word == Self.rejected,
-            let instance = values[.instance] as? ConfiguredName,
             let relay = values[.relay] as? ConfiguredName ?? Self.unnamed
         else { return }
-        let place = Place(instance: instance, relay: relay)
         places.withLock { places in
-            if word == Self.rejected { places.insert(place) } else { places.remove(place) }
+            if word == Self.rejected { places.insert(relay) } else { places.remove(relay) }
         }
     }
 
     /// Only these are left: a relay that is no longer listened at has nothing to refuse.
-    func keep(_ known: Set<Place>) { places.withLock { $0.formIntersection(known) } }
+    func keep(_ known: Set<ConfiguredName>) { places.withLock { $0.formIntersection(known) } }
 
-    static func place(_ instance: ConfiguredName, _ relay: NostrRelay) -> Place? {
-        (relay.name ?? unnamed).map { Place(instance: instance, relay: $0) }
-    }
+    static func place(_ relay: NostrRelay) -> ConfiguredName? { relay.name ?? unnamed }
 }

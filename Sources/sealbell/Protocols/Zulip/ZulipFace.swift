@@ -1,18 +1,19 @@
-package import Delivery
+import Delivery
+import HTTPIngress
 import NIOCore
-package import PushModel
+import PushModel
 import WireFormats
-package import ZulipPush
+import ZulipPush
 
 /// The Zulip relay behind HTTP: bytes in, answer out.
-package struct ZulipFace: HTTPFace {
+struct ZulipFace: HTTPFace {
     private let reception: Reception<ZulipRelay>
 
-    package init(_ reception: Reception<ZulipRelay>) { self.reception = reception }
+    init(_ reception: Reception<ZulipRelay>) { self.reception = reception }
 
-    package var name: ConfiguredName { reception.instance }
+    var name: ConfiguredName { reception.instance }
 
-    package var routes: [HTTPRoute] {
+    var routes: [HTTPRoute] {
         ZulipPath.allCases.map {
             HTTPRoute(
                 .exact($0.rawValue), bodyLimitBytes: $0.bodyLimitBytes, takesLeadingSlashes: true)
@@ -25,7 +26,7 @@ package struct ZulipFace: HTTPFace {
             ]
     }
 
-    package func respond(to inbound: HTTPInbound) async -> HTTPOutbound {
+    func respond(to inbound: HTTPInbound) async -> HTTPOutbound {
         do throws(ZulipError) {
             return HTTPOutbound(200, .json, try await answer(inbound).body())
         } catch {
@@ -33,7 +34,7 @@ package struct ZulipFace: HTTPFace {
         }
     }
 
-    package func judge(head: HTTPInbound) -> HTTPOutbound? {
+    func judge(head: HTTPInbound) -> HTTPOutbound? {
         do throws(ZulipError) {
             try checkCredentialCount(head)
             try ZulipInbound.check(
@@ -44,7 +45,7 @@ package struct ZulipFace: HTTPFace {
         }
     }
 
-    package func refuse(_ refusal: IngressRefusal, tag: Int) -> HTTPOutbound {
+    func refuse(_ refusal: IngressRefusal, tag: Int) -> HTTPOutbound {
         switch refusal {
         case .bodyTooLarge: return self.refusal(ZulipError(.bodyTooLarge))
         case .notFound: return self.refusal(ZulipError(.unknownPath))

@@ -11,7 +11,7 @@ import WireFormats
 /// One message in a group of three, by Marmot: a desktop that writes, a phone of Apple's and one of Google's
 /// that are woken. The Nostr relay, Apple and Google are simulated; MLS is played by a list of members, and
 /// everything else is real.
-struct MarmotDemo {
+struct MarmotDemo: ProtocolDemo {
     private static let text = "see you at nine"
 
     let server: XOnlyKey
@@ -19,7 +19,22 @@ struct MarmotDemo {
     let group: any EventLoopGroup
     let world: World
     /// How long each step may take before the demo says that it failed.
-    var patience: Duration = .seconds(10)
+    let patience: Duration
+
+    init(
+        server: XOnlyKey, sandbox: Sandbox, group: any EventLoopGroup, world: World,
+        patience: Duration = .seconds(10)
+    ) {
+        (self.server, self.sandbox, self.group, self.world) = (server, sandbox, group, world)
+        self.patience = patience
+    }
+
+    init?(on stage: DemoStage) {
+        guard let instance = stage.configuration.instances.first(where: { $0.marmot != nil }),
+            let key = stage.publicKeys[instance.name.text]?.first.flatMap({ XOnlyKey(hex: $0) })
+        else { return nil }
+        self.init(server: key, sandbox: stage.sandbox, group: stage.group, world: stage.world)
+    }
 
     /// What a demo could not do; ends it.
     private struct Fault: Error { let words: String }
@@ -43,7 +58,9 @@ struct MarmotDemo {
 
     private func converse() async throws -> [DemoReport] {
         var random = SystemRandomNumberGenerator()
-        guard let url = sandbox.nostr.url else { throw Fault(words: "the Nostr relay does not listen") }
+        guard let url = sandbox.peer(MarmotSandboxPeer.self)?.relay.url else {
+            throw Fault(words: "the Nostr relay does not listen")
+        }
         let phones = try phones()
         var members = DemoGroup(server: server, relay: url, world: world)
         for phone in phones { try members.register(phone.target, using: &random) }

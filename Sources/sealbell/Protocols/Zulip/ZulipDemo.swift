@@ -1,4 +1,3 @@
-import Bench
 import NIOCore
 import Primitives
 import PushModel
@@ -8,17 +7,25 @@ import ZulipPush
 
 /// One notification through Zulip, for a phone of each kind: device, origin and relay over real sockets,
 /// Apple and Google simulated.
-struct ZulipDemo {
+struct ZulipDemo: ProtocolDemo {
     private static let text = "see you at nine"
     private static let patience: Duration = .seconds(10)
 
-    let host: String
-    let port: Int
+    let url: String
     let bouncerKey: String
     let bundle: String
     let sandbox: Sandbox
     let group: any EventLoopGroup
     let world: World
+
+    init?(on stage: DemoStage) {
+        guard let (instance, url) = stage.served(ZulipSettings.self),
+            let key = stage.publicKeys[instance.name.text]?.first,
+            let bundle = stage.configuration.apps.compactMap(\.apns?.bundles.first).first
+        else { return nil }
+        (self.url, bouncerKey, self.bundle) = (url, key, bundle)
+        (sandbox, group, world) = (stage.sandbox, stage.group, stage.world)
+    }
 
     /// What a demo could not do; ends it.
     private struct Fault: Error { let words: String }
@@ -51,19 +58,21 @@ struct ZulipDemo {
 
     private func converse(_ phone: Phone) async throws -> DemoReport {
         var random = SystemRandomNumberGenerator()
-        let wire = try await CallConnection.connect(host: host, port: port, eventLoop: group.next())
-        defer { wire.close() }
+        let patience = TimeAmount.milliseconds(Self.patience.wholeMilliseconds)
+        guard let wire = LocalCall(url: url, deadline: patience) else {
+            throw Fault(words: "the listener's address has another form")
+        }
         let deliveries =
             phone.kind == .apns
             ? sandbox.production.subscribe(token: phone.token) : sandbox.fcm.subscribe(address: phone.token)
         let (origin, _) = ZulipOrigin.invent(version: "12.0", using: &random)
         let name = "chat-\(UInt32.random(in: .min ... .max)).example.org"
-        _ = try await ask(origin.signUp(hostname: name, mail: "admin@example.org"), wire, "sign-up")
+        try await ask(origin.signUp(hostname: name, mail: "admin@example.org"), wire, "sign-up")
         let realm = UUIDText(version4From: world.random(), world.random()).text
         let report = ZulipRealmReport(
             id: 1, uuid: realm, ownerSecret: "demo", host: name, url: "https://\(name)", name: "Demo",
             createdAt: world.now().seconds)
-        _ = try await ask(origin.analytics(realms: [report]), wire, "realm")
+        try await ask(origin.analytics(realms: [report]), wire, "realm")
 
         var device = ZulipDevice(account: ZulipAccount(realmURL: "https://\(name)", userID: 7))
         device.tendKeys(now: world.now(), using: &random)
@@ -74,14 +83,14 @@ struct ZulipDemo {
                 ZulipDeviceState(), token: push, bouncerKey: bouncerKey, now: world.now(), using: &random),
             let box = call.token, let key = call.key
         else { throw Fault(words: "the device had nothing to register") }
-        _ = try await ask(origin.register(box, realm: realm), wire, "registration")
+        try await ask(origin.register(box, realm: realm), wire, "registration")
 
         let notification = notification(name)
         let target = ZulipTarget(
             kind: phone.kind, tokenID: box.tokenID, pushKeyID: key.id, key: try PushKey(base64: key.key))
         let sealed = try origin.notify(notification, to: [target], realm: realm, using: &random)
         guard let first = sealed.first else { throw Fault(words: "the origin sealed nothing") }
-        _ = try await ask(first, wire, "notification")
+        try await ask(first, wire, "notification")
         guard let delivery = await world.firstDelivery(within: Self.patience, of: deliveries) else {
             throw Fault(
                 words: "nothing reached the push service within \(Self.patience.wholeMilliseconds / 1000) s")
@@ -125,22 +134,15 @@ struct ZulipDemo {
             realmURL: "https://\(host)", realmName: "Demo", userID: 7, body: .message(message))
     }
 
-    private func ask(_ call: ZulipCall, _ wire: CallConnection, _ step: String) async throws -> HTTPReply {
-        var request = ByteBuffer()
-        request.writeString("\(call.method) \(call.path) HTTP/1.1\r\nhost: \(host):\(port)\r\n")
-        for (name, value) in call.headers {
-            request.writeString("\(name): ")
-            value.reveal { _ = request.writeBytes($0) }
-            request.writeString("\r\n")
-        }
-        request.writeString("content-length: \(call.body.count)\r\n\r\n")
-        call.body.reveal { _ = request.writeBytes($0) }
-        guard let reply = await wire.ask(request, within: Self.patience) else {
+    private func ask(_ call: ZulipCall, _ wire: LocalCall, _ step: String) async throws {
+        let answer: LocalCall.Answer
+        do throws(LocalCall.Fault) {
+            answer = try await wire.ask(call.method, call.path, headers: call.headers, body: call.body)
+        } catch {
             throw Fault(words: "the relay did not answer the \(step)")
         }
-        guard reply.status == 200 else {
-            throw Fault(words: "the relay refused the \(step) (\(reply.status))")
+        guard answer.status == 200 else {
+            throw Fault(words: "the relay refused the \(step) (\(answer.status))")
         }
-        return reply
     }
 }

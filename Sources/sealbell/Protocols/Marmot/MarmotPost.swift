@@ -16,19 +16,17 @@ final class MarmotPost: Sendable {
 
     /// - Throws: `CommandFailure` that names the instance.
     init(
-        _ instance: InstanceConfiguration, _ marmot: MarmotInstanceConfiguration, keys: [Secp256k1KeyPair],
-        servesFCM: Bool, replacing old: MarmotPost?, delivery: NostrDoors.Delivery,
-        _ around: Relay.Surroundings
+        _ name: ConfiguredName, _ marmot: MarmotSettings, keys: [Secp256k1KeyPair], servesFCM: Bool,
+        replacing old: MarmotPost?, on ground: HostingGround
     ) throws(CommandFailure) {
-        name = instance.name
-        let (membership, world) = (delivery.membership, around.world)
-        let group = GroupName(listeningFor: instance.name)
+        self.name = name
+        let (membership, world) = (ground.delivery.membership, ground.around.world)
+        let group = GroupName(listeningFor: name)
         members = { membership.roster(of: group)?.count(at: world.instant()) ?? 1 }
-        metrics = around.metrics
-        let notes = NoteMeter(instance.name, around.metrics)
+        metrics = ground.around.metrics
+        let notes = NoteMeter(name, metrics)
         remembered = Meter(
-            label: "sealbell_marmot_remembered", dimensions: [("instance", instance.name.text)],
-            factory: around.metrics)
+            label: "sealbell_marmot_remembered", dimensions: [("instance", name.text)], factory: metrics)
         do throws(MarmotError) {
             var serving = try MarmotServing(
                 keys: keys, wake: try Self.wake(marmot.mode), topic: marmot.bundle, servesFCM: servesFCM)
@@ -41,12 +39,12 @@ final class MarmotPost: Sendable {
                 cpuPercent: marmot.cpuPercent, of: Self.attempt)
             serving.budgets.sender = MarmotBudgets.sender(perMinute: marmot.authorPerMinute)
             // What was seen before a reload is not new after it.
-            let relay = MarmotRelay(serving, replacing: old?.reception.role, world: around.world)
-            reception = VolatileReception(relay, of: instance.name, intake: delivery.intake) {
+            let relay = MarmotRelay(serving, replacing: old?.reception.role, world: world)
+            reception = VolatileReception(relay, of: name, intake: ground.delivery.volatileIntake) {
                 notes.count($0.code, $0.count)
             }
         } catch {
-            throw CommandFailure(.configuration, "instances.\(instance.name.text): \(error.sentence)")
+            throw CommandFailure(.configuration, "instances.\(name.text): \(error.sentence)")
         }
     }
 
@@ -59,7 +57,7 @@ final class MarmotPost: Sendable {
         remembered.set(reception.role.remembered)
     }
 
-    private static func wake(_ mode: MarmotInstanceConfiguration.Mode) throws(MarmotError) -> MarmotWake {
+    private static func wake(_ mode: MarmotSettings.Mode) throws(MarmotError) -> MarmotWake {
         switch mode {
         case .silent: .silent
         case .genericAlert, .mutableAlert:

@@ -1,0 +1,140 @@
+import PushModel
+import ServiceLifecycle
+import Synchronization
+
+/// The instances in force, and what they run. A reload adds and removes them, and changes those that stay
+/// without ending what can go on.
+final class HostedInstances: Service {
+    private struct State {
+        var instances: [any HostedInstance] = []
+        var services: [any InstanceService] = []
+        /// Those that nobody runs yet.
+        var waiting: [any InstanceService] = []
+        var isStopping = false
+    }
+
+    /// Between sweeps. Where nobody has left anything behind, one is a read of an empty index; and it is the
+    /// shortest span that anything is remembered for.
+    private static let sweepEvery = Duration.seconds(60)
+    /// Pages of one sweep; what is left then waits for the next.
+    private static let pages = 1_000
+
+    private let ground: HostingGround
+    private let state = Mutex(State())
+    private let changed = Bell()
+
+    init(_ ground: HostingGround) { self.ground = ground }
+
+    /// Those in force, in the order of the configuration.
+    var all: [any HostedInstance] { state.withLock(\.instances) }
+
+    /// Makes the instances of a configuration; nothing is in force yet.
+    ///
+    /// - Throws: `CommandFailure` that names the file or the instance at fault.
+    func make(_ configuration: RelayConfiguration) throws(CommandFailure) -> [any HostedInstance] {
+        let standing = all
+        var made: [any HostedInstance] = []
+        for instance in configuration.instances {
+            let old = standing.first { $0.name == instance.name }
+            made.append(
+                try instance.settings.host(instance, in: configuration, on: ground, replacing: old))
+        }
+        return made
+    }
+
+    func adopt(_ instances: [any HostedInstance]) {
+        let services = instances.flatMap { $0.takeForce() }
+        let gone = state.withLock { state in
+            let known = Set(state.services.map { ObjectIdentifier($0) })
+            let kept = Set(services.map { ObjectIdentifier($0) })
+            let gone = state.services.filter { !kept.contains(ObjectIdentifier($0)) }
+            state.waiting.removeAll { !kept.contains(ObjectIdentifier($0)) }
+            state.waiting += services.filter { !known.contains(ObjectIdentifier($0)) }
+            (state.instances, state.services) = (instances, services)
+            return gone
+        }
+        for service in gone { service.stop() }
+        changed.ring()
+    }
+
+    // MARK: Running
+
+    func run() async throws {
+        await withGracefulShutdownHandler {
+            await withTaskCancellationHandler {
+                await withTaskGroup(of: Void.self) { group in
+                    group.addTask { await self.sweepRegularly() }
+                    await self.runServices()
+                    group.cancelAll()
+                }
+            } onCancel: {
+                self.stop()
+            }
+        } onGracefulShutdown: {
+            self.stop()
+        }
+    }
+
+    private func runServices() async {
+        await withDiscardingTaskGroup { group in
+            while let fresh = self.fresh() {
+                for service in fresh {
+                    group.addTask {
+                        do { try await service.run() } catch {
+                            // Those that stay go on: one protocol's fault is not the others'.
+                            self.ground.around.journal.note(
+                                "instance service ended", [.code: ErrorCode("unexpected")], level: .error)
+                        }
+                    }
+                }
+                await changed.waitThroughCancellation()
+            }
+        }
+    }
+
+    private func stop() {
+        let all = state.withLock { state in
+            state.isStopping = true
+            return state.services
+        }
+        for service in all { service.stop() }
+        changed.ring()
+    }
+
+    private func fresh() -> [any InstanceService]? {
+        state.withLock { state in
+            defer { state.waiting = [] }
+            return state.isStopping ? nil : state.waiting
+        }
+    }
+
+    // MARK: Sweeping
+
+    private func sweepRegularly() async {
+        let world = ground.around.world
+        for instance in all {
+            do throws(StoreError) { try await instance.begin() } catch { note(error) }
+        }
+        while !Task.isCancelled {
+            // The sleep ends early only by cancellation, which ends the relay.
+            do { try await world.sleep(world.instant() + Self.sweepEvery) } catch { return }
+            await sweep()
+        }
+    }
+
+    /// A page at a time, so that others' commits come in between.
+    func sweep() async {
+        for instance in all {
+            do throws(StoreError) {
+                var left = Self.pages
+                while left > 0, !Task.isCancelled, try await instance.sweep() { left -= 1 }
+            } catch {
+                note(error)
+            }
+        }
+    }
+
+    private func note(_ error: StoreError) {
+        ground.around.journal.note("sweep failed", [.code: ErrorCode(error)], level: .warning)
+    }
+}

@@ -1,0 +1,117 @@
+import AdminIngress
+import Delivery
+import EventLoops
+import MarmotPush
+import NIOCore
+import NostrIngress
+import Primitives
+import PushModel
+import WebSocket
+
+/// One Marmot instance: it listens at its inbox relays, and hands on what it hears. A reload changes what it
+/// listens with and drops no connection that can go on.
+final class MarmotInstance: HostedInstance {
+    let name: ConfiguredName
+    private let plan: NostrPlan
+    private let post: MarmotPost
+    /// PEM of the authority to trust.
+    private let certificates: [UInt8]?
+    private let ingress: NostrIngress
+    /// Whether the ingress is that of the instance before, which goes on with another plan.
+    private let goesOn: Bool
+    /// Who refuses the relay list.
+    private let refusals: ListRefusals
+
+    /// - Throws: `CommandFailure` that names the file or the instance at fault.
+    init(
+        _ name: ConfiguredName, _ settings: MarmotSettings, servesFCM: Bool, on ground: HostingGround,
+        replacing old: MarmotInstance?
+    ) throws(CommandFailure) {
+        self.name = name
+        let keys = try Self.keys(settings)
+        let certificates: [UInt8]? = try settings.caFile.map { (file) throws(CommandFailure) in
+            try CredentialShelf.read(file).reveal { Array($0) }
+        }
+        post = try MarmotPost(
+            name, settings, keys: keys, servesFCM: servesFCM, replacing: old?.post, on: ground)
+        let spans = ground.around.spans
+        do throws(WebSocketError) {
+            var relays: [NostrRelay] = []
+            for url in settings.relays { relays.append(try NostrRelay(url)) }
+            let proxy = settings.proxy.map { SOCKS5Proxy(host: $0.host, port: $0.port) }
+            plan = NostrPlan(
+                relays: relays, keys: keys, backlog: settings.backlog, proxy: proxy,
+                testsItself: settings.selfTest)
+            if let old, old.certificates == certificates {
+                (ingress, refusals, goesOn) = (old.ingress, old.refusals, true)
+            } else {
+                let client = try WebSocketClient(
+                    executor: LoopExecutor(ground.around.group.next()), limits: spans.nostrConnections,
+                    certificates: certificates, world: ground.around.world)
+                let refusals = ListRefusals()
+                ingress = NostrIngress(
+                    name: name, plan: plan, client: client, document: RelayInformation.fetch(ground.web),
+                    membership: ground.delivery.membership, limits: spans.nostr, world: ground.around.world,
+                    journal: refusals.watching(ground.around.journal), metrics: ground.around.metrics,
+                    take: post.take)
+                (self.refusals, goesOn) = (refusals, false)
+            }
+        } catch {
+            throw CommandFailure(.configuration, "instances.\(name.text): \(error.sentence)")
+        }
+        self.certificates = certificates
+    }
+
+    /// The key in force first, then those of before.
+    private static func keys(_ settings: MarmotSettings) throws(CommandFailure) -> [Secp256k1KeyPair] {
+        var keys: [Secp256k1KeyPair] = []
+        for file in [settings.keyFile] + settings.oldKeyFiles {
+            let bytes = try CredentialShelf.read(file)
+            do throws(NostrKeyFile.Fault) { keys.append(try NostrKeyFile.parse(bytes)) } catch {
+                throw CommandFailure(.configuration, "\(file): \(error.sentence)")
+            }
+        }
+        guard Set(keys.map(\.publicKey)).count == keys.count else {
+            throw CommandFailure(
+                .configuration, "\(settings.keyFile): The same key stands in two of the files.")
+        }
+        return keys
+    }
+
+    var publicKeys: [String] { plan.keys.map(\.publicKey.hex) }
+    /// It keeps nothing in the store.
+    var needsStore: Bool { false }
+
+    func takeForce() -> [any InstanceService] {
+        if goesOn { ingress.adopt(plan, take: post.take) }
+        refusals.keep(Set(plan.relays.compactMap(ListRefusals.place)))
+        return [ingress]
+    }
+
+    /// What the role remembers goes when it is over, at a server that hears nothing too.
+    func sweep() async throws(StoreError) -> Bool {
+        post.forget()
+        return false
+    }
+
+    func isReady() async -> Bool { await ingress.presence().listening > 0 }
+    func hearsNobody() async -> Bool { await ingress.presence().listening == 0 }
+    var troubles: [Alert] { refusals.standing.map { .instanceRefused(name, by: $0) } }
+}
+
+extension NostrIngress: InstanceService {}
+
+extension RelaySpans {
+    private enum Nostr: SpanKey { static let standard = NostrLimits() }
+    private enum NostrConnections: SpanKey { static let standard = WebSocketLimits() }
+
+    var nostr: NostrLimits {
+        get { self[Nostr.self] }
+        set { self[Nostr.self] = newValue }
+    }
+
+    var nostrConnections: WebSocketLimits {
+        get { self[NostrConnections.self] }
+        set { self[NostrConnections.self] = newValue }
+    }
+}

@@ -1,0 +1,99 @@
+import Delivery
+import HTTPIngress
+import PushModel
+import WebClient
+import ZulipPush
+
+/// One Zulip instance: a face at listeners over the relay's role, and the servers that have signed up.
+struct ZulipInstance: HostedInstance {
+    let name: ConfiguredName
+    let publicKeys: [String]
+    private let servers: ZulipServers
+    private let zulipFace: ZulipFace
+
+    /// - Throws: `CommandFailure` that names the file of the keys.
+    init(
+        _ instance: InstanceConfiguration, _ settings: ZulipSettings, of configuration: RelayConfiguration,
+        on ground: HostingGround
+    ) throws(CommandFailure) {
+        name = instance.name
+        let keys = try Self.keys(settings.keysFile)
+        publicKeys = keys.publicKeys
+        servers = ZulipServers(name, ground.registry, world: ground.around.world)
+        let admission: ZulipAdmission =
+            switch settings.signUp {
+            case .open: .open
+            case .allowList(let hosts): .allowList(hosts)
+            case .invite: .invitation
+            }
+        let tolls = ground.delivery.tolls(of: name)
+        let relay = ZulipRelay(
+            instance: name, bouncerKeys: keys, admission: admission, registry: ground.registry,
+            web: ground.web, mailDomains: settings.mxLookup ? MailExchanges(resolver: .system) : nil,
+            fallbacks: Self.fallbacks(instance, configuration), replyDeadline: ground.around.spans.zulipReply,
+            charge: { tolls.take($0) }, world: ground.around.world)
+        let notes = NoteMeter(name, ground.around.metrics)
+        zulipFace = ZulipFace(
+            Reception(
+                relay, of: name, intake: ground.delivery.intake,
+                pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,
+                note: { notes.count($0) }))
+    }
+
+    private static func keys(_ path: String) throws(CommandFailure) -> BouncerKeys {
+        let file = try CredentialShelf.read(path)
+        do throws(BouncerKeysFile.Fault) { return BouncerKeys(try BouncerKeysFile.parse(file)) } catch {
+            throw CommandFailure(.configuration, "\(path): \(error.sentence)")
+        }
+    }
+
+    /// The words of the instance's apps that have their own.
+    private static func fallbacks(
+        _ instance: InstanceConfiguration, _ configuration: RelayConfiguration
+    ) -> FallbackAlerts {
+        var byBundle: [String: [UInt8]] = [:]
+        for app in instance.apps.compactMap(configuration.app) where app.fallback != .standard {
+            for bundle in app.apns?.bundles ?? [] { byBundle[bundle] = app.fallback.aps }
+        }
+        return FallbackAlerts(byBundle)
+    }
+
+    var override: (@Sendable (Answer) -> Outcome?)? { { ZulipRelay.override($0) } }
+    var face: (any HTTPFace)? { zulipFace }
+    var origins: (any OriginBook)? { ZulipOriginBook(servers) }
+    /// Realms and devices, for the operator's calls.
+    var book: ZulipServers { servers }
+
+    /// A store from before may have hosts in their earlier form.
+    func begin() async throws(StoreError) { try await servers.adoptHosts() }
+    /// What servers that left have left behind.
+    func sweep() async throws(StoreError) -> Bool { try await servers.sweep() > 0 }
+
+    /// The index is the same over all instances.
+    func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
+        [servers.address(address, appID: appID)]
+    }
+}
+
+/// What the relay asks about the domain of a contact mail.
+private struct MailExchanges: MailDomains {
+    let resolver: MailExchangeResolver
+
+    func takesMail(_ domain: String) async -> Bool? {
+        switch await resolver.exchange(of: domain) {
+        case .present: true
+        case .absent: false
+        case .unknown: nil
+        }
+    }
+}
+
+extension RelaySpans {
+    private enum ZulipReply: SpanKey { static let standard = ZulipLimits.replyDeadline }
+
+    /// How long an answer to a Zulip server waits for first attempts.
+    var zulipReply: Duration {
+        get { self[ZulipReply.self] }
+        set { self[ZulipReply.self] = newValue }
+    }
+}

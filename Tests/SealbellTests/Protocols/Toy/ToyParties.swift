@@ -1,0 +1,120 @@
+import Crypto
+import Foundation
+import PushModel
+import WireFormats
+
+/// The phone: it has a key that its origin knows too, and opens what arrives.
+struct ToyDevice: Sendable {
+    /// The relay knows it by that, the push service by the token.
+    let id: String
+    let token: String
+    let key = SymmetricKey(size: .bits256)
+
+    init(_ world: World) {
+        id = Hex.encode(world.randomBytes(8))
+        token = Hex.encode(world.randomBytes(32))
+    }
+
+    /// - Parameter body: as the push service delivered it.
+    func open(_ body: [UInt8]) throws -> String? {
+        guard let box = try JSONValue.parse(body)["box"]?.string, let bytes = Data(base64Encoded: box) else {
+            return nil
+        }
+        return String(decoding: try ChaChaPoly.open(.init(combined: bytes), using: key), as: UTF8.self)
+    }
+}
+
+/// The origin: it seals, and says to the relay for whom.
+enum ToyOrigin {
+    static func seal(_ text: String, for device: ToyDevice) throws -> String {
+        try ChaChaPoly.seal(Array(text.utf8), using: device.key).combined.base64EncodedString()
+    }
+}
+
+struct ToyError: DeferringError {
+    enum Code: String, Sendable, CaseIterable { case malformed, unknownDevice, overloaded, rateLimited }
+
+    let code: Code
+    var codeText: String { "toy.\(code.rawValue)" }
+    var sentence: String { "The toy says \(code.rawValue)." }
+    var blame: Blame { isOverloaded ? .ourselves : .peer }
+    var retry: RetryAdvice { code == .malformed || code == .unknownDevice ? .never : .later }
+    var isOverloaded: Bool { code == .overloaded }
+
+    init(_ code: Code) { self.code = code }
+    static func overloaded(retryAfter: Duration?) -> ToyError { ToyError(.overloaded) }
+    static func rateLimited(retryAfter: Duration) -> ToyError { ToyError(.rateLimited) }
+}
+
+/// What a peer asks of the relay.
+enum ToyCall: Sendable {
+    case register(id: String, token: Secret)
+    case knock(id: String, box: String)
+
+    /// `id=…&token=…`, or `id=…&box=…`.
+    init(_ words: some StringProtocol) throws(ToyError) {
+        let parts = words.split(separator: "&").map { $0.split(separator: "=", maxSplits: 1) }
+        guard parts.count == 2, parts.allSatisfy({ $0.count == 2 }), parts[0][0] == "id" else {
+            throw ToyError(.malformed)
+        }
+        let (id, value) = (String(parts[0][1]), String(parts[1][1]))
+        switch parts[1][0] {
+        case "token": self = .register(id: id, token: Secret(value.utf8))
+        case "box": self = .knock(id: id, box: value)
+        default: throw ToyError(.malformed)
+        }
+    }
+}
+
+/// The relay's role: it keeps who has registered, and owes one push for a knock.
+struct ToyRelay: AnsweringRole {
+    typealias Reply = Int
+
+    let instance: ConfiguredName
+    let bundle: String
+    let title: String
+    let registry: any Registry
+    let world: World
+
+    static func override(_ answer: Answer) -> Outcome? { nil }
+    static func isAskedOnce(_ inbound: ToyCall) -> Bool { false }
+    func toll(of inbound: ToyCall, from client: ClientKey) async throws(ToyError) -> Toll? { nil }
+
+    private func key(of id: String) -> RecordKey {
+        RecordKey(Space(instance, "device"), Secret(id.utf8))
+    }
+    func key(ofAddress address: Secret) -> RecordKey { RecordKey(Space(instance, "address"), address) }
+
+    /// - Returns: how many pushes are owed.
+    func receive(_ inbound: ToyCall) async throws(ToyError) -> Verdict<Int, ToyError> {
+        let now = world.now()
+        switch inbound {
+        case .register(let id, let token):
+            let record = Record(key: key(of: id), address: key(ofAddress: token), touchedAt: now, body: token)
+            return Verdict(changes: [.put(record, if: .any)], reply: .now(0))
+        case .knock(let id, let box):
+            let found: [Record?]
+            do throws(StoreError) { found = try await registry.find([key(of: id)]) } catch {
+                throw ToyError(.overloaded)
+            }
+            guard let record = found[0], record.state == .live else { throw ToyError(.unknownDevice) }
+            var json = JSONWriter()
+            json.beginObject()
+            json.key("aps")
+            json.beginObject()
+            json.key("alert")
+            json.string(title)
+            json.endObject()
+            json.key("box")
+            json.string(box)
+            json.endObject()
+            let message = APNsMessage(
+                token: record.body, bundle: bundle, pushType: .alert, priority: 10,
+                payload: Secret(json.bytes))
+            let push = Push(
+                message: .apns(message), pushClass: .normal, origin: Secret("toy".utf8), record: record.key,
+                touchedAt: record.touchedAt, custodyEnds: now + .seconds(600), repeatIdentity: nil)
+            return Verdict(pushes: [push], reply: .now(1))
+        }
+    }
+}

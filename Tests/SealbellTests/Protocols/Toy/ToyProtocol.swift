@@ -1,0 +1,208 @@
+import Delivery
+import HTTPIngress
+import NIOCore
+import PushModel
+import PushTesting
+import Simulators
+import Synchronization
+import WireFormats
+
+@testable import sealbell
+
+/// A protocol that nobody speaks: what one more takes of this program is this folder, and one element of a
+/// list. Its instance has a face, and a service that listens to a bell on the network.
+enum ToyProtocol: HostedProtocol {
+    static let word = "toy"
+    static let keys = ["protocol", "apps", "key_file", "bell", "title"]
+    static let sandboxKeys = ["key_file: toy.key"]
+
+    static func read(_ instance: InstanceReader) -> ToySettings? {
+        let cursor = instance.cursor
+        if cursor.node["key_file"] == nil { cursor.missing("key_file", "Name the toy's key file.") }
+        let bell = cursor.parsed("bell", BindAddress.init, "An address such as 127.0.0.1:7000.")
+        let title = cursor.text("title")?.text ?? "Knock"
+        return cursor.file("key_file", .toyKey).map {
+            ToySettings(
+                keyFile: $0, bell: bell, title: title,
+                bundle: instance.apps.first.flatMap {
+                    instance.bundles(of: $0).first
+                })
+        }
+    }
+
+    static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
+        try await ToyBell(group: ground.group)
+    }
+
+    static func demo(on stage: DemoStage) -> (any ProtocolDemo)? {
+        stage.served(ToySettings.self).flatMap { found in
+            stage.sandbox.peer(ToyBell.self).map { ToyDemo(url: found.url, bell: $0, stage: stage) }
+        }
+    }
+}
+
+struct ToySettings: InstanceSettings {
+    static let paths = ["/toy/"]
+    var fcmApp: ConfiguredName? { nil }
+
+    let keyFile: String
+    var bell: BindAddress?
+    let title: String
+    let bundle: String?
+
+    var peers: [ReachChecks.Place] {
+        bell.map { [ReachChecks.Place(host: $0.host, port: $0.port, isPlain: true)] } ?? []
+    }
+    var descriptors: Int { bell == nil ? 0 : 1 }
+
+    func makeSandboxKeys() throws(CommandFailure) {
+        try Sandbox.make(keyFile, 64) { Secret(Hex.encode(World.live.randomBytes(8)).utf8) }
+    }
+
+    func host(
+        _ instance: InstanceConfiguration, in configuration: RelayConfiguration, on ground: HostingGround,
+        replacing old: (any HostedInstance)?
+    ) throws(CommandFailure) -> any HostedInstance {
+        let key = try CredentialShelf.read(keyFile).trimmed
+        let relay = ToyRelay(
+            instance: instance.name, bundle: bundle ?? "", title: title, registry: ground.registry,
+            world: ground.around.world)
+        let reception = Reception(
+            relay, of: instance.name, intake: ground.delivery.intake,
+            pushesPerMinute: configuration.limits.pushesPerMinute ?? 0,
+            tolls: ground.delivery.tolls(of: instance.name))
+        let kept = (old as? ToyInstance)?.ear
+        return ToyInstance(
+            name: instance.name, publicKeys: [key.reveal { String(decoding: $0, as: UTF8.self) }],
+            reception: reception,
+            ear: kept?.bell == bell ? kept : bell.map { ToyEar($0, group: ground.around.group) })
+    }
+}
+
+extension FileContent {
+    static let toyKey = FileContent(words: "a toy's key", inSandbox: .madeOnce) { bytes, _ in
+        bytes.trimmed.count == 16 ? nil : "A toy's key has 16 digits."
+    }
+}
+
+struct ToyInstance: HostedInstance {
+    let name: ConfiguredName
+    let publicKeys: [String]
+    let reception: Reception<ToyRelay>
+    let ear: ToyEar?
+
+    var face: (any HTTPFace)? { ToyFace(reception: reception) }
+    func isReady() async -> Bool { ear?.isListening ?? true }
+    func hearsNobody() async -> Bool { ear.map { !$0.isListening } ?? false }
+
+    func takeForce() -> [any InstanceService] {
+        ear?.adopt(reception)
+        return ear.map { [$0] } ?? []
+    }
+
+    func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
+        appID == nil ? [reception.role.key(ofAddress: address)] : []
+    }
+}
+
+struct ToyFace: HTTPFace {
+    let reception: Reception<ToyRelay>
+    var name: ConfiguredName { reception.instance }
+    var routes: [HTTPRoute] { [HTTPRoute(.exact("/toy/call"), bodyLimitBytes: 4_096)] }
+
+    func respond(to inbound: HTTPInbound) async -> HTTPOutbound {
+        do throws(ToyError) {
+            let text = String(buffer: inbound.body)
+            let owed = try await reception.receive(
+                ToyCall(text), from: inbound.client, bytes: inbound.body.readableBytes)
+            return .text(200, "\(owed)")
+        } catch {
+            return .text(error.isOverloaded ? 503 : 400, error.sentence)
+        }
+    }
+}
+
+/// Listens to a bell: each line that it says is a call.
+final class ToyEar: InstanceService {
+    private struct State {
+        var reception: Reception<ToyRelay>?
+        var channel: (any Channel)?
+        var isStopped = false
+    }
+
+    let bell: BindAddress
+    private let group: any EventLoopGroup
+    private let state = Mutex(State())
+
+    init(_ bell: BindAddress, group: any EventLoopGroup) { (self.bell, self.group) = (bell, group) }
+
+    var isListening: Bool { state.withLock { $0.channel?.isActive ?? false } }
+
+    /// What is heard from now on is judged by that.
+    func adopt(_ reception: Reception<ToyRelay>) { state.withLock { $0.reception = reception } }
+
+    func run() async throws {
+        let (lines, feed) = AsyncStream<String>.makeStream()
+        let channel = try await toyConnection(to: bell, on: group, feed)
+        let isStopped = state.withLock { state in
+            state.channel = channel
+            return state.isStopped
+        }
+        if isStopped { channel.close(promise: nil) }
+        // Bound: the feed ends with the connection, which a stop closes.
+        for await line in lines {
+            guard let reception = state.withLock(\.reception) else { continue }
+            // A bell is not answered: what is wrong with a line is nobody's to hear.
+            do throws(ToyError) {
+                _ = try await reception.receive(ToyCall(line), from: ClientKey(0), bytes: line.utf8.count)
+            } catch { continue }
+        }
+    }
+
+    func stop() {
+        let channel = state.withLock { state in
+            state.isStopped = true
+            return state.channel
+        }
+        channel?.close(promise: nil)
+    }
+}
+
+/// A registration and a knock, by the face and by the bell.
+struct ToyDemo: ProtocolDemo {
+    let url: String
+    let bell: ToyBell
+    let stage: DemoStage
+
+    func run() async -> [DemoReport] {
+        var reports: [DemoReport] = []
+        for byBell in [false, true] {
+            do { reports.append(try await knock(byBell)) } catch {
+                reports.append(DemoReport("toy", [], opened: false, fault: "the toy broke"))
+            }
+        }
+        return reports
+    }
+
+    private func knock(_ byBell: Bool) async throws -> DemoReport {
+        let device = ToyDevice(stage.world)
+        let deliveries = stage.sandbox.production.subscribe(token: device.token)
+        guard let door = LocalCall(patient: url),
+            try await door.toy("id=\(device.id)&token=\(device.token)").status == 200
+        else { return DemoReport("toy", [], opened: false, fault: "no registration") }
+        let call = "id=\(device.id)&box=\(try ToyOrigin.seal("who is there?", for: device))"
+        if byBell { bell.ring(call) } else { _ = try await door.toy(call) }
+        let delivery = try await deliveries.next("a delivery")
+        let text = try device.open(delivery.body)
+        return DemoReport(
+            byBell ? "toy (bell)" : "toy (face)",
+            [.init("relay", .ciphertext, call), .init("device", .plaintext, text ?? "nothing")],
+            opened: text == "who is there?")
+    }
+}
+
+extension LocalCall {
+    func toy(_ call: String) async throws(Fault) -> Answer {
+        try await ask("POST", "/toy/call", body: Secret(call.utf8))
+    }
+}
