@@ -134,16 +134,19 @@ let doors: [Target] = [
 ]
 
 let application: [Target] = [
-    .executableTarget(
-        name: "sealbell",
-        dependencies: [
+    library(
+        "RelayProgram",
+        [
             "PushModel", "Primitives", "WireFormats", "AtRest", "ZulipPush", "Delivery", "HTTP2Client",
-            "WebClient",
-            "APNs", "FCM", "MemoryStore", "SQLiteStore", "PostgresStore", "HTTPIngress", "AdminIngress",
-            "Simulators", "Bench",
-            "PushTesting", "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
+            "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore", "PostgresStore", "HTTPIngress",
+            "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL, crypto
-        ],
+        ]),
+    .executableTarget(name: "sealbell", dependencies: ["RelayProgram"], swiftSettings: strict),
+    // Measurements and trials: a tool of ours, not a product.
+    .executableTarget(
+        name: "sealbell-bench",
+        dependencies: ["RelayProgram", "Bench", "PushModel", "PushTesting", "WireFormats", arguments],
         swiftSettings: strict),
     // A tool of ours, not a product: what it looks for is in the relay.
     .executableTarget(
@@ -196,11 +199,12 @@ let suites: [Target] = [
     tests(
         "SealbellTests",
         [
-            "sealbell", "PushModel", "Primitives", "PushTesting", "Simulators", "WireFormats", "ZulipPush",
+            "RelayProgram", "sealbell", "sealbell-bench", "PushModel", "Primitives", "PushTesting",
+            "Simulators", "WireFormats", "ZulipPush",
             "SQLiteStore", "MemoryStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
             "MarmotPush", "HTTPIngress", "HTTP2Client",
             "NostrIngress", "WebSocket", lifecycle,
-            logging, metrics, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
+            logging, metrics, arguments, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
         ]),
     tests(
         "MarmotPushTests",

@@ -33,7 +33,7 @@ struct OutageTests {
         #expect(Set(ids).count == 6_000)
     }
 
-    /// The trial of `sealbell bench outage`, which runs it at full scale, at a fiftieth of it in both respects.
+    /// The trial of `sealbell-bench outage`, which runs it at full scale, at a fiftieth of it in both respects.
     @Test(
         "The trial itself, on SQLite: ten minutes, each push once, no more in memory than there are places",
         arguments: OutagePlan.Fault.allCases)

@@ -1,7 +1,7 @@
 import PushModel
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// A text and the fault it must have.
 struct BadText: Sendable, CustomTestStringConvertible {

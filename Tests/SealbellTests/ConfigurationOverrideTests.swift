@@ -1,7 +1,7 @@
 import PushModel
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("What stands above the file")
 struct ConfigurationOverrideTests {

@@ -2,7 +2,7 @@ import Foundation
 import PushModel
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("docs/configuration.md")
 struct ConfigurationPageTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// Facts of a process that is nobody in particular.
 func facts(

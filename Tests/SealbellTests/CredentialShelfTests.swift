@@ -4,7 +4,7 @@ import Simulators
 import Synchronization
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("Credentials over a reload")
 struct CredentialShelfTests {

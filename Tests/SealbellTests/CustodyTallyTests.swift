@@ -2,7 +2,7 @@ import Delivery
 import PushModel
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("Pushes that grew too old, as an operator hears of them")
 struct CustodyTallyTests {

@@ -7,7 +7,7 @@ import PushModel
 import Simulators
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// The shell of a test at one moment.
 private func shell(at seconds: Int64 = 1_795_257_671) -> Shell {

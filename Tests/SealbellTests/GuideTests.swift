@@ -7,7 +7,7 @@ import Simulators
 import Testing
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("docs/guides/marmot.md", .timeLimit(.minutes(30)))
 struct MarmotGuideTests {

@@ -6,7 +6,7 @@ import Darwin
 import PushModel
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("Sockets that a service manager hands over")
 struct InheritedSocketsTests {

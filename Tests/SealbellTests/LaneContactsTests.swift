@@ -2,7 +2,7 @@
 import PushModel
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("Push services that no connection comes about to")
 struct LaneContactsTests {

@@ -2,7 +2,7 @@ import AdminIngress
 import Foundation
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// That every family has its row in `docs/metrics.md` is looked at by `TidyTests`.
 @Suite("The catalogue of metrics")

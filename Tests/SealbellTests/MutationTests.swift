@@ -3,7 +3,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// What the program reads that no fuzz target can reach, since a program cannot be linked into another.
 @Suite("Files of the operator, changed at random", .timeLimit(.minutes(30)))

@@ -1,7 +1,7 @@
 import PushModel
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("What a reload cannot change")
 struct ReloadRuleTests {

@@ -4,7 +4,7 @@ import PushModel
 import Synchronization
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// Lines that were written.
 final class Lines: Sendable {

@@ -12,7 +12,7 @@ enum Layers {
         "ZulipPush": 2, "MarmotPush": 2, "Delivery": 2, "APNs": 2, "FCM": 2, "WebClient": 2, "MemoryStore": 2,
         "SQLiteStore": 2, "PostgresStore": 2,
         "HTTPIngress": 3, "NostrIngress": 3, "AdminIngress": 3, "Simulators": 3, "Bench": 3, "PushTesting": 3,
-        "Simulation": 3, "sealbell": 4, "sealbell-simulate": 4
+        "Simulation": 3, "RelayProgram": 4, "sealbell": 5, "sealbell-bench": 5, "sealbell-simulate": 4
     ]
 
     /// Modules of the toolchain that any target may import. Foundation is not among them.
@@ -76,7 +76,11 @@ enum Layers {
         ],
         "sealbell-simulate": ["Simulation", "ArgumentParser", "Foundation"],
         "PushTesting": ["PushModel", "WireFormats", "Primitives", "Foundation", "Testing"],
-        "sealbell": nio.union(level.keys).union([
+        "sealbell": ["RelayProgram"],
+        "sealbell-bench": [
+            "RelayProgram", "Bench", "PushModel", "PushTesting", "WireFormats", "ArgumentParser", "Foundation"
+        ],
+        "RelayProgram": nio.union(level.keys).subtracting(["Bench", "PushTesting", "Simulation"]).union([
             "ServiceLifecycle", "UnixSignals", "ArgumentParser", "Logging", "CoreMetrics", "Yams", "Crypto",
             "CryptoExtras",
             "Foundation", "FoundationEssentials"

@@ -138,8 +138,8 @@ struct RuleSelfTests {
     @Test("The executable's entry may start a task, another file of it may not")
     func entry() {
         let line = "Task { run() }"
-        #expect(Rules.bannedCalls(file(line, at: "Sources/sealbell/Sealbell.swift")).isEmpty)
-        #expect(Rules.bannedCalls(file(line, at: "Sources/sealbell/Other.swift")).count == 1)
+        #expect(Rules.bannedCalls(file(line, at: "Sources/RelayProgram/Sealbell.swift")).isEmpty)
+        #expect(Rules.bannedCalls(file(line, at: "Sources/RelayProgram/Other.swift")).count == 1)
     }
 
     @Test(

@@ -77,7 +77,7 @@ enum Rules {
 
     /// The executable's entry, and the simulation's machines: the two places that may start a task.
     static func isEntry(_ path: String) -> Bool {
-        ["Sources/sealbell/Sealbell.swift", "Sources/Simulation/Scheduler.swift"].contains(path)
+        ["Sources/RelayProgram/Sealbell.swift", "Sources/Simulation/Scheduler.swift"].contains(path)
     }
 
     /// `catch {}`, and `try?` with no comment on its line or right above it.

@@ -24,6 +24,7 @@ from postgres import database, fresh
 from servers import NotServing, answers, certificates, free_port, running
 
 SEALBELL = os.environ["SEALBELL_BIN"]
+BENCH = os.environ.get("SEALBELL_BENCH") or os.path.join(os.path.dirname(SEALBELL), "sealbell-bench")
 OPTIONS = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
 SECONDS = float(OPTIONS.get("SECONDS", "10"))
 REQUESTS = int(OPTIONS.get("REQUESTS", "400000"))
@@ -72,8 +73,8 @@ def nghttpd(folder):
 
 
 def run(name, *arguments, environment=None, deadline=DEADLINE_SECONDS):
-    """One run of `sealbell bench …`, whose words of progress pass through; its report, or None."""
-    command = [SEALBELL, "bench", *map(str, arguments), "--json"]
+    """One run of `sealbell-bench …`, whose words of progress pass through; its report, or None."""
+    command = [BENCH, *map(str, arguments), "--json"]
     words = []
 
     def hear(stream):

@@ -1,3 +1,4 @@
+import Foundation
 /// How a relay is set up for a trial: one app, one Zulip instance that anybody may sign up at.
 package struct RelayPlan: Sendable {
     package struct FCM: Sendable {
@@ -143,5 +144,18 @@ package struct RelayPlan: Sendable {
                 sign_up: open\(fcm == nil ? "" : "\n    fcm_app: load")\(marmotLines)
 
             """
+    }
+}
+
+extension RelayPlan {
+    /// The file of this very program.
+    ///
+    /// - Throws: `.processFault` where the system does not tell.
+    package static func ownExecutable() throws(BenchError) -> String {
+        do {
+            return try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        } catch {
+            throw BenchError(.processFault)
+        }
     }
 }

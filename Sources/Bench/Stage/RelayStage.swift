@@ -82,7 +82,10 @@ package final class RelayStage: Sendable {
         case .sqliteWithoutSync, .postgresWithoutSync: arguments.append("--danger-synchronous-normal")
         case .memory: arguments.append("--danger-volatile-store")
         }
-        let command = plan.wrapper + [plan.executable] + arguments
+        // Only the program of trials has options that lose pushes.
+        let isInDanger = arguments.last?.hasPrefix("--danger") == true
+        let executable = isInDanger ? try RelayPlan.ownExecutable() : plan.executable
+        let command = plan.wrapper + [executable] + arguments
         var environment = plan.environment
         for name in ["PATH", "HOME", "LD_LIBRARY_PATH"] where environment[name] == nil {
             environment[name] = ProcessInfo.processInfo.environment[name]

@@ -13,7 +13,7 @@ import Simulators
 import Testing
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// What `config check` calls a fault, `serve` refuses, and the other way round.
 @Suite("config check and serve", .timeLimit(.minutes(30)), .serialized)

@@ -8,7 +8,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// Nobody asks for metrics or status here, unless a test says so: an alert hangs on nobody's asking.
 @Suite("What an operator is told without asking", .timeLimit(.minutes(30)))

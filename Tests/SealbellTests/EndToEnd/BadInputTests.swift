@@ -4,7 +4,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("Bad input over HTTP", .timeLimit(.minutes(30)))
 struct BadInputTests {

@@ -3,7 +3,7 @@ import PushModel
 import Testing
 import WireFormats
 @testable import ZulipPush
-@testable import sealbell
+@testable import RelayProgram
 
 /// One request with canaries in it, and what it is answered.
 struct CanaryCall: Sendable {

@@ -6,7 +6,7 @@ import Simulators
 import Testing
 import WireFormats
 @testable import ZulipPush
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("What a relay has been told is told to nobody", .timeLimit(.minutes(30)))
 struct CanaryTests {

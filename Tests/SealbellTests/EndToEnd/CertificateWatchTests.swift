@@ -5,7 +5,7 @@ import PushTesting
 import Simulators
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("The end of a listener's certificate", .timeLimit(.minutes(30)))
 struct CertificateWatchTests {

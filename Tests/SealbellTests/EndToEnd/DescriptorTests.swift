@@ -7,7 +7,7 @@ import PushModel
 import PushTesting
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// A relay that may open few files and sockets.
 @Suite("A relay short of descriptors", .timeLimit(.minutes(30)), .serialized)

@@ -5,7 +5,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// What strangers at the public door can take from everybody else.
 @Suite("The public door under attack", .timeLimit(.minutes(30)))

@@ -6,7 +6,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// What a scrape reads, judged by the rules of `promtool check metrics`, and by what it should say.
 /// `make check` asks promtool itself.

@@ -4,7 +4,7 @@ import Simulators
 import Testing
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// A push service in trouble, and what may then arrive twice.
 struct Trouble: Sendable, CustomTestStringConvertible {

@@ -6,7 +6,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("Forgetting on an operator's word", .timeLimit(.minutes(30)))
 struct ForgetTests {

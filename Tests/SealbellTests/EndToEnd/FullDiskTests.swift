@@ -5,7 +5,7 @@ import Simulators
 import Testing
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite(
     "A disk that is full, or turns read-only", .serialized, .timeLimit(.minutes(30)),

@@ -11,7 +11,7 @@ import Synchronization
 import Testing
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// What a relay takes of the machine's memory, and gives back.
 @Suite("Memory that was needed for a while", .timeLimit(.minutes(30)))

@@ -9,7 +9,7 @@ import PushTesting
 import Testing
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("The log of the program", .timeLimit(.minutes(30)), .serialized)
 struct LogTests {

@@ -8,7 +8,7 @@ import Simulators
 import Testing
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 #if os(Linux)
 @Suite("The memory of an idle relay", .timeLimit(.minutes(30)))

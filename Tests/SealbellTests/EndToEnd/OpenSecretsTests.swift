@@ -6,7 +6,7 @@ import Darwin
 import PushModel
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("Secrets in files that others may open", .timeLimit(.minutes(30)))
 struct OpenSecretsTests {

@@ -1,7 +1,7 @@
 import PushModel
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// An operator beside a running relay.
 struct Operator: Sendable {

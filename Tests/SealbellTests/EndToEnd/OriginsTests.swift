@@ -3,7 +3,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("Who may sign up, and who is suspended", .timeLimit(.minutes(30)))
 struct OriginsTests {

@@ -5,7 +5,7 @@ import NIOCore
 import NostrIngress
 import WebSocket
 
-@testable import sealbell
+@testable import RelayProgram
 
 extension RelaySpans {
     /// Deadlines that only a peer which does not answer at all can miss, however starved the machine is. A

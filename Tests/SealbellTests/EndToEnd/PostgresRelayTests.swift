@@ -9,7 +9,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// A stage whose relays share a database of the tests' own server.
 struct PostgresStage: Sendable {

@@ -4,7 +4,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("Two servers on one relay", .timeLimit(.minutes(30)))
 struct PrivacyTests {

@@ -10,7 +10,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("The program as a process", .timeLimit(.minutes(30)), .serialized)
 struct ProcessTests {
@@ -128,7 +128,8 @@ struct ProcessTests {
                 return text.contains("\0serve\0") && text.contains(folder.path)
             }
         }
-        let trial = try Program(["bench", "chaos", "--kills", "100000", "--keep", "trial"], in: folder.path)
+        let trial = try Program(
+            ["chaos", "--kills", "100000", "--keep", "trial"], of: Program.bench, in: folder.path)
         // The relay is a child of another process, which tells nobody here that it has started one.
         #expect(try await watchOutside { try !relays().isEmpty })
         trial.signal(SIGKILL)

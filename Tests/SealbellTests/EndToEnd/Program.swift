@@ -24,25 +24,32 @@ final class Program: Sendable {
     }
 
     /// The program lies beside the bundle that holds these tests, unless another is named.
-    static let path: String? = {
-        if let named = ProcessInfo.processInfo.environment["SEALBELL_BIN"] { return named }
+    static let path = ProcessInfo.processInfo.environment["SEALBELL_BIN"] ?? beside("sealbell")
+    /// The one with benches and trials.
+    static let bench = beside("sealbell-bench")
+
+    private static func beside(_ name: String) -> String? {
         let folder = URL(filePath: CommandLine.arguments[0]).deletingLastPathComponent().path
         let place = ["/proc/self/exe"].compactMap {
             try? FileManager.default.destinationOfSymbolicLink(atPath: $0)
         }.map { URL(filePath: $0).deletingLastPathComponent().path }
-        return ([folder] + place).map { $0 + "/sealbell" }
+        return ([folder] + place).map { "\($0)/\(name)" }
             .first { FileManager.default.isExecutableFile(atPath: $0) }
-    }()
+    }
 
-    /// - Parameter before: what the shell does last before it becomes the program.
-    init(_ arguments: [String], in folder: String, before: String = "") throws {
+    /// - Parameters:
+    ///   - path: of the program.
+    ///   - before: what the shell does last before it becomes the program.
+    init(
+        _ arguments: [String], of path: String? = Program.path, in folder: String, before: String = ""
+    ) throws {
         let process = Process()
         // A shell writes down what it inherits, and becomes the program.
         process.executableURL = URL(filePath: "/bin/sh")
         process.arguments =
             [
                 "-c", "readlink /proc/$$/fd/* > inherited; \(before) exec \"$@\"", "sh",
-                try #require(Self.path)
+                try #require(path)
             ] + arguments
         process.currentDirectoryURL = URL(filePath: folder)
         process.environment = ["PATH": "/usr/bin:/bin", "HOME": folder]

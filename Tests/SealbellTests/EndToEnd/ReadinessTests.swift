@@ -5,7 +5,7 @@ import Simulators
 import Testing
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("Whether a relay is ready, role by role", .timeLimit(.minutes(30)))
 struct ReadinessTests {

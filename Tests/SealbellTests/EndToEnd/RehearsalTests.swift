@@ -1,7 +1,7 @@
 import Testing
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("A rehearsal with a real relay's configuration", .timeLimit(.minutes(30)))
 struct RehearsalTests {

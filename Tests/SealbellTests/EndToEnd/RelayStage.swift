@@ -14,7 +14,7 @@ import Testing
 import WebClient
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// What all relays of this process count into: the library can be told once only.
 let sharedMetrics: PrometheusMetrics = {

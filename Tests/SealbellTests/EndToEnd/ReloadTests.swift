@@ -5,7 +5,7 @@ import Simulators
 import Testing
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("A reload while the relay serves", .timeLimit(.minutes(30)))
 struct ReloadTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("Restarts under load", .timeLimit(.minutes(30)), .serialized)
 struct RestartTests {
@@ -9,8 +9,8 @@ struct RestartTests {
     func restarts() async throws {
         let folder = try TemporaryFolder()
         let trial = try Program(
-            ["bench", "restarts", "--restarts", "3", "--kept", "4", "--fresh", "4", "--keep", "trial"],
-            in: folder.path)
+            ["restarts", "--restarts", "3", "--kept", "4", "--fresh", "4", "--keep", "trial"],
+            of: Program.bench, in: folder.path)
         await trial.silence()
         #expect(await trial.status() == 0, "\(trial.text)")
     }

@@ -7,7 +7,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("sealbell keys rotate-storage", .timeLimit(.minutes(30)))
 struct RotateStorageTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("A siege", .timeLimit(.minutes(30)), .serialized)
 struct SiegeTests {
@@ -9,7 +9,8 @@ struct SiegeTests {
     func siege() async throws {
         let folder = try TemporaryFolder()
         let trial = try Program(
-            ["bench", "siege", "--seconds", "1", "--callers", "2", "--keep", "trial"], in: folder.path)
+            ["siege", "--seconds", "1", "--callers", "2", "--keep", "trial"], of: Program.bench,
+            in: folder.path)
         await trial.silence()
         #expect(await trial.status() == 0, "\(trial.text)")
         for row in [

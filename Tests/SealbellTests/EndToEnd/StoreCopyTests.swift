@@ -8,7 +8,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("sealbell store copy", .timeLimit(.minutes(30)))
 struct StoreCopyTests {

@@ -5,7 +5,7 @@ import Simulators
 import Testing
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("What the doctor sees in a store", .timeLimit(.minutes(30)))
 struct StoreDoctorTests {

@@ -6,7 +6,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("A test push, and the way of one push", .timeLimit(.minutes(30)))
 struct WayOfOnePushTests {

@@ -5,7 +5,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("From a Zulip server to a phone, over real sockets", .timeLimit(.minutes(30)))
 struct WholeWayTests {

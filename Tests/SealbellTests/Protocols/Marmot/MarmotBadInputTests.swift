@@ -7,7 +7,7 @@ import Simulators
 import Testing
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// Frames, events and tokens that no honest party makes, through the sockets, the role and the lanes.
 @Suite("Bad input to Marmot, over real sockets", .timeLimit(.minutes(30)))

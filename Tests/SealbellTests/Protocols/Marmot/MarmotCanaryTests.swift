@@ -7,7 +7,7 @@ import Simulators
 import Testing
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// One Marmot exchange with a canary in each field, and what lying relays say around it.
 struct MarmotCast {

@@ -4,7 +4,7 @@ import Primitives
 import PushModel
 import Testing
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// The smallest configuration with a Marmot instance, with `replaced` put in another line's place.
 private func marmot(_ replaced: String = "", with line: String = "", appending more: String = "") -> String {

@@ -8,7 +8,7 @@ import Simulators
 import Testing
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("Marmot under floods, liars and clocks, over real sockets", .timeLimit(.minutes(30)))
 struct MarmotFloodTests {

@@ -12,7 +12,7 @@ import Testing
 import WebSocket
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// Whoever wakes phones through a running relay: it encrypts tokens, wraps triggers and publishes them.
 struct MarmotSender {

@@ -7,7 +7,7 @@ import Simulators
 import Testing
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("What the parties around a notification server get", .timeLimit(.minutes(30)))
 struct MarmotPrivacyTests {

@@ -10,7 +10,7 @@ import Simulators
 import Testing
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 #if os(Linux)
 @Suite("A notification server that is nothing else, as a process", .timeLimit(.minutes(30)), .serialized)

@@ -11,7 +11,7 @@ import Testing
 import WebSocket
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 @Suite("From a Marmot group to phones, over real sockets", .timeLimit(.minutes(30)))
 struct MarmotTests {

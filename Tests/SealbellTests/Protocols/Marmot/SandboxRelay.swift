@@ -1,6 +1,6 @@
 import Simulators
 
-@testable import sealbell
+@testable import RelayProgram
 
 extension Sandbox {
     /// The Nostr relay that stands beside every sandbox.

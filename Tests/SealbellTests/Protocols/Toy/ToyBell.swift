@@ -2,7 +2,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// The server that a toy's ears listen to: it says the same line to all of them.
 final class ToyBell: SandboxPeer {

@@ -7,7 +7,7 @@ import Simulators
 import Synchronization
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// A protocol that nobody speaks: what one more takes of this program is this folder, and one element of a
 /// list. Its instance has a face, and a service that listens to a bell on the network.

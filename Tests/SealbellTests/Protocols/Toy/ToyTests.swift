@@ -5,7 +5,7 @@ import Simulators
 import Testing
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// A sixth protocol from one folder and one element of the list (docs/guides/adding-a-protocol.md): what is
 /// tested is that nothing else of the program has to know of it.

@@ -5,7 +5,7 @@ import PushModel
 import Testing
 import WireFormats
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// A private key that is nobody's, and the public key that belongs to it.
 private let privateBytes = [UInt8](1...32)

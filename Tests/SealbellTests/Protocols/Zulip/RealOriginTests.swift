@@ -5,7 +5,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// What servers of 12.x send that the protocol's own description does not show, over real sockets.
 @Suite("A real Zulip server's habits", .timeLimit(.minutes(30)))

@@ -11,7 +11,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// The Zulip relay behind HTTP: who is let in, how often, and what a relay says that cannot take more.
 @Suite("Zulip over HTTP", .timeLimit(.minutes(30)))

@@ -4,7 +4,7 @@ import Testing
 import WireFormats
 import ZulipPush
 
-@testable import sealbell
+@testable import RelayProgram
 
 /// A Zulip server with one realm, which speaks to a relay over HTTP.
 struct TestServer: Sendable {

@@ -1,4 +1,4 @@
-import ArgumentParser
+package import ArgumentParser
 import CoreMetrics
 import NIOCore
 import NIOPosix
@@ -7,9 +7,19 @@ import SQLiteStore
 import ServiceLifecycle
 import WebClient
 
+/// What a relay gives up for a trial that must be able to fail.
+package struct ServeDanger: Sendable {
+    /// Commits are not synced: a power cut loses what was acknowledged.
+    package var losesInPowerCuts = false
+    /// The store lives in memory: the end of the process loses it.
+    package var losesAtTheEnd = false
+
+    package init() {}
+}
+
 /// `sealbell serve`: the relay.
-struct ServeCommand: SealbellCommand {
-    static let configuration = CommandConfiguration(
+package struct ServeCommand: SealbellCommand {
+    package static let configuration = CommandConfiguration(
         commandName: "serve", abstract: "Runs the relay until it is told to stop.",
         discussion: """
             SIGTERM and SIGINT drain and end; SIGHUP reads the configuration again. Standard error is the \
@@ -27,17 +37,16 @@ struct ServeCommand: SealbellCommand {
     @Flag(help: "Drain and end when standard input, a pipe, ends: with the program that started this one.")
     var endsWithInput = false
 
-    @Flag(name: .customLong("danger-synchronous-normal"), help: .hidden)
-    var losesInPowerCuts = false
+    package init() {}
 
-    @Flag(name: .customLong("danger-volatile-store"), help: .hidden)
-    var losesAtTheEnd = false
-
-    func validate() throws {
+    package func validate() throws {
         if demo, !sandbox { throw ValidationError("--demo needs --sandbox: it speaks to simulated devices.") }
     }
 
-    func run(_ shell: Shell) async throws -> Ending {
+    package func run(_ shell: Shell) async throws -> Ending { try await run(shell, in: ServeDanger()) }
+
+    /// - Parameter danger: for trials alone.
+    package func run(_ shell: Shell, in danger: ServeDanger) async throws -> Ending {
         let request = options.request(isSandbox: sandbox)
         var configuration: RelayConfiguration
         do throws(ConfigurationError) {
@@ -47,6 +56,7 @@ struct ServeCommand: SealbellCommand {
             LogSink(LogConfiguration(level: .info, format: .auto), shell).tell(error)
             return .configuration
         }
+        let (losesInPowerCuts, losesAtTheEnd) = (danger.losesInPowerCuts, danger.losesAtTheEnd)
         if losesInPowerCuts || losesAtTheEnd { try Self.refuseOutsideTrials(configuration) }
         if losesAtTheEnd { configuration.store.engine = .memory }
         _ = ProcessLimits.forbidCoreDumps()

@@ -1,8 +1,9 @@
 import ArgumentParser
 import Bench
 import PushModel
+import RelayProgram
 
-/// `sealbell bench outage`.
+/// `sealbell-bench outage`.
 struct BenchOutageCommand: SealbellCommand {
     enum Fault: String, ExpressibleByArgument, CaseIterable { case unreachable, refusing }
 
@@ -45,7 +46,7 @@ struct BenchOutageCommand: SealbellCommand {
     }
 }
 
-/// `sealbell bench backlog`.
+/// `sealbell-bench backlog`.
 struct BenchBacklogCommand: SealbellCommand {
     enum Probe: String, ExpressibleByArgument, CaseIterable { case voip, normal }
 

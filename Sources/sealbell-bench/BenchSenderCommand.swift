@@ -1,38 +1,9 @@
 import ArgumentParser
 import Bench
 import PushModel
+import RelayProgram
 
-/// `sealbell bench`.
-struct BenchCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "bench", abstract: "Measures parts of the relay, and tries to break it.",
-        subcommands: [
-            BenchSenderCommand.self, BenchRelayCommand.self, BenchBacklogCommand.self,
-            BenchOutageCommand.self, BenchStrangersCommand.self, BenchMarmotCommand.self,
-            BenchSharedCommand.self, BenchChaosCommand.self, BenchRestartsCommand.self,
-            BenchSiegeCommand.self, BenchClusterCommand.self
-        ])
-}
-
-/// Prints what a measurement or a trial found: a JSON object or a table.
-func tell(_ report: BenchReport, json: Bool, _ shell: Shell) {
-    if json { shell.out(report.json()) } else { report.lines().forEach(shell.out) }
-}
-
-/// Says why a measurement could not be made.
-func failure(_ error: BenchError) -> CommandFailure {
-    let ending: Ending =
-        switch error.code {
-        // Not `.failed`: that is the word for what was measured and found wanting.
-        case .unreachable, .relayNotReady, .malformedAnswer, .setUpRefused, .fileFault, .processFault,
-            .tooLittleSpace:
-            .unavailable
-        case .badPlan: .usage
-        }
-    return CommandFailure(ending, "\(error.sentence) [\(error.codeText)]")
-}
-
-/// `sealbell bench sender`.
+/// `sealbell-bench sender`.
 struct BenchSenderCommand: SealbellCommand {
     enum Service: String, ExpressibleByArgument, CaseIterable { case apns, fcm }
 

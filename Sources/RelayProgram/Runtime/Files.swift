@@ -3,15 +3,15 @@ import Glibc
 #elseif canImport(Darwin)
 import Darwin
 #endif
-import PushModel
+package import PushModel
 
 /// Why a file could not be read or written. Never holds a name: the caller knows it and decides whether to
 /// say it.
-enum FileFault: String, Error, Sendable, CaseIterable {
+package enum FileFault: String, Error, Sendable, CaseIterable {
     case missing, forbidden, notAFile, tooLarge, exists, full, broken
 
     /// What a person should do next.
-    var sentence: String {
+    package var sentence: String {
         switch self {
         case .missing: "There is no such file."
         case .forbidden: "This user may not open it; look at its owner and mode, and at those of its folders."
@@ -36,14 +36,14 @@ enum FileFault: String, Error, Sendable, CaseIterable {
 }
 
 /// The whole of a regular file of at most `limitBytes`.
-func readFile(_ path: String, limitBytes: Int) throws(FileFault) -> [UInt8] {
+package func readFile(_ path: String, limitBytes: Int) throws(FileFault) -> [UInt8] {
     let descriptor = try openFile(path)
     defer { close(descriptor) }
     return try readAll(descriptor, limitBytes: limitBytes)
 }
 
 /// The same into a ``Secret``; the passing copy is wiped.
-func readSecret(_ path: String, limitBytes: Int) throws(FileFault) -> Secret {
+package func readSecret(_ path: String, limitBytes: Int) throws(FileFault) -> Secret {
     var bytes = try readFile(path, limitBytes: limitBytes)
     defer { bytes.withUnsafeMutableBytes { wipe($0) } }
     return Secret(bytes)

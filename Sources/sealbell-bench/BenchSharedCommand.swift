@@ -1,8 +1,9 @@
 import ArgumentParser
 import Bench
 import PushModel
+import RelayProgram
 
-/// `sealbell bench shared`.
+/// `sealbell-bench shared`.
 struct BenchSharedCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "shared",
@@ -86,7 +87,7 @@ struct BenchSharedCommand: SealbellCommand {
         let pem = try trialFile(authority, shell)
         var plan = SharedPlan(
             sink: .init(url: sink, authority: pem), store: store.map { .postgres(url: $0) } ?? .sqlite,
-            executable: try ownExecutable(), directory: directory)
+            executable: try relayExecutable(shell), directory: directory)
         plan.databasePID = databasePid
         plan.relays = relays
         plan.registrations = steps ?? []

@@ -1,8 +1,9 @@
 import ArgumentParser
 import Bench
 import PushModel
+import RelayProgram
 
-/// `sealbell bench cluster`.
+/// `sealbell-bench cluster`.
 struct BenchClusterCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "cluster",
@@ -76,7 +77,8 @@ struct BenchClusterCommand: SealbellCommand {
     private func plan(_ shell: Shell, _ directory: String) throws -> ClusterPlan {
         let here = shell.facts.workingDirectory
         var plan = ClusterPlan(
-            executable: try ownExecutable(), directory: directory, seed: seed ?? shell.world.random() >> 32)
+            executable: try relayExecutable(shell), directory: directory,
+            seed: seed ?? shell.world.random() >> 32)
         if !scenarios.isEmpty { plan.scenarios = scenarios }
         plan.store = store
         plan.relays = relays

@@ -41,7 +41,7 @@ final class ReadingContext {
 
 /// `path` itself when absolute, else below `base`; `.` and empty segments are dropped, `..` kept for the
 /// system.
-func joinPath(_ base: String, _ path: String) -> String {
+package func joinPath(_ base: String, _ path: String) -> String {
     let whole = path.hasPrefix("/") ? path : base + "/" + path
     let segments = whole.split(separator: "/").filter { $0 != "." }
     return "/" + segments.joined(separator: "/")

@@ -7,16 +7,16 @@ import Foundation
 
 /// What the process found around itself. Read once, in the entry point; passed down from there, so that
 /// nothing else looks at the environment.
-struct ProcessFacts: Sendable {
-    var environment: [String: String]
+package struct ProcessFacts: Sendable {
+    package var environment: [String: String]
     var isRoot: Bool
     /// The home directory, absolute; `nil` for a user without one.
     var home: String?
     /// Whether standard error is a terminal.
     var isTerminal: Bool
     /// Absolute.
-    var workingDirectory: String
-    var processID: Int32
+    package var workingDirectory: String
+    package var processID: Int32
 
     /// The facts of this very process.
     static func current() -> ProcessFacts {

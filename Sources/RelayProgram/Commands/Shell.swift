@@ -3,18 +3,18 @@ import Glibc
 #elseif canImport(Darwin)
 import Darwin
 #endif
-import ArgumentParser
+package import ArgumentParser
 import Primitives
-import PushModel
+package import PushModel
 
 /// What a command has around itself: facts, clocks, and the two ways out.
-struct Shell: Sendable {
-    let facts: ProcessFacts
-    let world: World
+package struct Shell: Sendable {
+    package let facts: ProcessFacts
+    package let world: World
     /// Takes one line of the result.
-    let out: @Sendable (String) -> Void
+    package let out: @Sendable (String) -> Void
     /// Takes one line for the person at the terminal.
-    let err: @Sendable (String) -> Void
+    package let err: @Sendable (String) -> Void
     /// How long an answer of a running relay is waited for.
     var patience = LocalCall.deadline
     /// What standard input holds, up to so many bytes.
@@ -43,7 +43,7 @@ struct Shell: Sendable {
 }
 
 /// A command of ours: it is given a shell, and answers how it ended.
-protocol SealbellCommand: AsyncParsableCommand {
+package protocol SealbellCommand: AsyncParsableCommand {
     func run(_ shell: Shell) async throws -> Ending
 }
 

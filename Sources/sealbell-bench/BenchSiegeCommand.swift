@@ -1,8 +1,9 @@
 import ArgumentParser
 import Bench
 import PushModel
+import RelayProgram
 
-/// `sealbell bench siege`.
+/// `sealbell-bench siege`.
 struct BenchSiegeCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "siege",
@@ -43,7 +44,7 @@ struct BenchSiegeCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         _ = ProcessLimits.raiseOpenFiles()
         return try await inTrialDirectory("siege", kept: keep, shell) { directory in
-            var plan = SiegePlan(executable: try relay ?? ownExecutable(), directory: directory)
+            var plan = SiegePlan(executable: try relay ?? relayExecutable(shell), directory: directory)
             plan.seconds = seconds
             plan.callers = callers
             let (report, hasPassed) = try await SiegeTrial(plan, world: shell.world, say: shell.err).run()

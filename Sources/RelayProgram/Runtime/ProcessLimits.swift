@@ -6,7 +6,7 @@ import Darwin
 #endif
 
 /// What the process asks of the system before it holds anything worth hiding.
-enum ProcessLimits {
+package enum ProcessLimits {
     #if canImport(Glibc)
     private static let core = __rlimit_resource_t(RLIMIT_CORE.rawValue)
     private static let files = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -34,7 +34,7 @@ enum ProcessLimits {
     /// Raises the number of files and sockets to what the system lets this user have, at most a million.
     ///
     /// - Returns: how many there may be now.
-    static func raiseOpenFiles() -> Int {
+    package static func raiseOpenFiles() -> Int {
         guard var limit = fileLimit else { return 0 }
         let wanted = min(limit.rlim_max, mostFiles)
         if limit.rlim_cur < wanted {

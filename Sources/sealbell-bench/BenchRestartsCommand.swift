@@ -1,8 +1,9 @@
 import ArgumentParser
 import Bench
 import PushModel
+import RelayProgram
 
-/// `sealbell bench restarts`.
+/// `sealbell-bench restarts`.
 struct BenchRestartsCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "restarts",
@@ -48,7 +49,7 @@ struct BenchRestartsCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         try await inTrialDirectory("restarts", kept: keep, shell) { directory in
             var plan = RestartPlan(
-                executable: try ownExecutable(), directory: directory,
+                executable: try relayExecutable(shell), directory: directory,
                 seed: seed ?? shell.world.random() >> 32)
             plan.restarts = restarts
             plan.kept = kept

@@ -1,8 +1,9 @@
 import ArgumentParser
 import Bench
 import PushModel
+import RelayProgram
 
-/// `sealbell bench marmot`.
+/// `sealbell-bench marmot`.
 struct BenchMarmotCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "marmot",

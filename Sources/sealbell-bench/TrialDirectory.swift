@@ -1,6 +1,7 @@
 import Bench
 import Foundation
 import PushModel
+import RelayProgram
 import PushTesting
 
 /// Runs a trial in a directory of its own, which goes with it, and says why it could not be made.
@@ -45,11 +46,15 @@ func trialFile(_ name: String, _ shell: Shell) throws(CommandFailure) -> String 
     }
 }
 
-/// The file of this very program, which trials run again in processes of their own.
-func ownExecutable() throws(CommandFailure) -> String {
-    do {
-        return try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+/// The relay's program: the one that `SEALBELL_BIN` names, else `sealbell` beside this one.
+func relayExecutable(_ shell: Shell) throws(CommandFailure) -> String {
+    if let named = shell.facts.environment["SEALBELL_BIN"], !named.isEmpty {
+        return joinPath(shell.facts.workingDirectory, named)
+    }
+    do throws(BenchError) {
+        let own = try RelayPlan.ownExecutable()
+        return own.prefix(through: own.lastIndex(of: "/") ?? own.startIndex) + "sealbell"
     } catch {
-        throw CommandFailure(.failed, "This system does not say which file the program is: /proc/self/exe.")
+        throw failure(error)
     }
 }

@@ -1,4 +1,4 @@
-import ArgumentParser
+package import ArgumentParser
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Darwin)
@@ -6,8 +6,7 @@ import Darwin
 #endif
 import PushModel
 
-/// The entry point: the one place that looks at the environment, starts the command, and ends the process.
-@main
+/// The commands of `sealbell`.
 struct Sealbell: AsyncParsableCommand {
     static let release = NoteCode("0.1.0")
     static let version = release.text
@@ -17,23 +16,35 @@ struct Sealbell: AsyncParsableCommand {
         abstract: "A push relay that cannot read what it delivers.",
         version: version,
         subcommands: [
-            ServeCommand.self, SandboxCommand.self, DemoCommand.self, BenchCommand.self, ConfigCommand.self,
-            DoctorCommand.self,
+            ServeCommand.self, SandboxCommand.self, DemoCommand.self, ConfigCommand.self, DoctorCommand.self,
             KeysCommand.self, StoreCommand.self, OriginsCommand.self, TestPushCommand.self, WhyCommand.self,
             ForgetCommand.self,
             ReloadCommand.self, VersionCommand.self
         ])
 
-    static func main() async {
+    /// Runs one command line.
+    static func run(_ arguments: [String], _ shell: Shell) async -> Ending {
+        await EntryPoint.run(Sealbell.self, arguments, shell)
+    }
+}
+
+/// The entry point: the one place that looks at the environment, starts a command, and ends the process.
+package enum EntryPoint {
+    /// The program `sealbell`.
+    package static func sealbell() async -> Never { await main(Sealbell.self) }
+
+    /// A program whose commands stand below `root`.
+    package static func main<Root: AsyncParsableCommand>(_ root: Root.Type) async -> Never {
         letSignalsThrough()
-        let shell = Shell.live(.current())
-        end(await run(Array(CommandLine.arguments.dropFirst()), shell))
+        exit(await run(root, Array(CommandLine.arguments.dropFirst()), .live(.current())).code)
     }
 
     /// Parses and runs one command line. Every error ends here, as a status and lines of our own.
-    static func run(_ arguments: [String], _ shell: Shell) async -> Ending {
+    package static func run<Root: AsyncParsableCommand>(
+        _ root: Root.Type, _ arguments: [String], _ shell: Shell
+    ) async -> Ending {
         do {
-            var command = try parseAsRoot(arguments)
+            var command = try Root.parseAsRoot(arguments)
             if let ours = command as? any SealbellCommand { return try await ours.run(shell) }
             // What is left are groups of commands, which say what they hold.
             try command.run()
@@ -45,29 +56,28 @@ struct Sealbell: AsyncParsableCommand {
             failure.lines.forEach(shell.err)
             return failure.status
         } catch {
-            return parseFailure(error, shell)
+            return parseFailure(root, error, shell)
         }
     }
 
     /// Help and version are answers; a wrong command line is a usage error; all else is a bug of ours, of
     /// which nothing foreign is repeated.
-    private static func parseFailure(_ error: any Error, _ shell: Shell) -> Ending {
-        let code = exitCode(for: error)
+    private static func parseFailure<Root: AsyncParsableCommand>(
+        _ root: Root.Type, _ error: any Error, _ shell: Shell
+    ) -> Ending {
+        let code = Root.exitCode(for: error)
         if code == .success {
-            shell.out(fullMessage(for: error))
+            shell.out(Root.fullMessage(for: error))
             return .done
         }
         if code == .validationFailure {
-            shell.err(fullMessage(for: error))
+            shell.err(Root.fullMessage(for: error))
             return .usage
         }
-        shell.err("sealbell ended over an error it did not expect; please report it with what you asked for.")
+        shell.err("The program stopped with an unexpected error; please report it with the command you ran.")
         return .software
     }
 }
-
-/// Ends the process. Outside the command, whose own `exit` means something else.
-private func end(_ status: Ending) -> Never { exit(status.code) }
 
 /// `sealbell version`.
 struct VersionCommand: SealbellCommand {

@@ -2,8 +2,9 @@ import ArgumentParser
 import Bench
 import Foundation
 import PushModel
+import RelayProgram
 
-/// `sealbell bench relay`.
+/// `sealbell-bench relay`.
 struct BenchRelayCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "relay",
@@ -91,7 +92,8 @@ struct BenchRelayCommand: SealbellCommand {
         } else {
             target = .own(try standing(here), volatile ? .memory : .sqlite)
         }
-        var plan = RelayBenchPlan(target: target, executable: try ownExecutable(), directory: directory)
+        var plan = RelayBenchPlan(
+            target: target, executable: try relayExecutable(shell), directory: directory)
         plan.devicesPerRequest = devicesPerRequest
         plan.rate = Double(rate)
         plan.seconds = seconds

@@ -1,8 +1,9 @@
 import ArgumentParser
 import Bench
 import PushModel
+import RelayProgram
 
-/// `sealbell bench strangers`.
+/// `sealbell-bench strangers`.
 struct BenchStrangersCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "strangers",
@@ -22,7 +23,8 @@ struct BenchStrangersCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         try await inTrialDirectory("strangers", shell) { directory in
             let bench = StrangersBench(
-                pairs: pairs, executable: try ownExecutable(), directory: directory, world: shell.world)
+                pairs: pairs, executable: try relayExecutable(shell), directory: directory, world: shell.world
+            )
             let (report, hasPassed) = try await bench.run()
             tell(report, json: json, shell)
             return hasPassed ? .done : .failed

@@ -1,7 +1,7 @@
 import PushModel
 
 /// How the process ends (docs/guides/operating.md).
-enum Ending: Sendable, Hashable, CaseIterable {
+package enum Ending: Sendable, Hashable, CaseIterable {
     /// Also after a drained SIGTERM.
     case done
     /// What was asked failed.
@@ -28,11 +28,11 @@ enum Ending: Sendable, Hashable, CaseIterable {
 
 /// A command could not do what was asked. The lines go to standard error as they are: they hold our own
 /// words, configured names and paths that the operator gave, nothing that a peer sent.
-struct CommandFailure: Error, Sendable {
+package struct CommandFailure: Error, Sendable {
     let status: Ending
     let lines: [String]
 
-    init(_ status: Ending, _ lines: String...) {
+    package init(_ status: Ending, _ lines: String...) {
         self.status = status
         self.lines = lines
     }

@@ -1,8 +1,9 @@
 import ArgumentParser
 import Bench
 import PushModel
+import RelayProgram
 
-/// `sealbell bench chaos`.
+/// `sealbell-bench chaos`.
 struct BenchChaosCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "chaos",
@@ -85,7 +86,8 @@ struct BenchChaosCommand: SealbellCommand {
     private func plan(_ shell: Shell, _ directory: String) throws -> ChaosPlan {
         let here = shell.facts.workingDirectory
         var plan = ChaosPlan(
-            executable: try ownExecutable(), directory: directory, seed: seed ?? shell.world.random() >> 32)
+            executable: try relayExecutable(shell), directory: directory,
+            seed: seed ?? shell.world.random() >> 32)
         plan.store = store
         plan.kills = kills
         plan.workers = workers

@@ -1,0 +1,41 @@
+import ArgumentParser
+import Bench
+import PushModel
+import RelayProgram
+
+/// `sealbell-bench`: measures the relay and tries to break it. A program of its own, because an operator has
+/// no use for it, and the relay none for what it links.
+@main
+struct SealbellBench: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sealbell-bench", abstract: "Measures parts of the relay, and tries to break it.",
+        discussion: """
+            Relays run from the program sealbell beside this one, or from the one that SEALBELL_BIN names.
+            """,
+        subcommands: [
+            BenchSenderCommand.self, BenchRelayCommand.self, BenchBacklogCommand.self,
+            BenchOutageCommand.self, BenchStrangersCommand.self, BenchMarmotCommand.self,
+            BenchSharedCommand.self, BenchChaosCommand.self, BenchRestartsCommand.self,
+            BenchSiegeCommand.self, BenchClusterCommand.self, ServeInDangerCommand.self
+        ])
+
+    static func main() async { await EntryPoint.main(SealbellBench.self) }
+}
+
+/// Prints what a measurement or a trial found: a JSON object or a table.
+func tell(_ report: BenchReport, json: Bool, _ shell: Shell) {
+    if json { shell.out(report.json()) } else { report.lines().forEach(shell.out) }
+}
+
+/// Says why a measurement could not be made.
+func failure(_ error: BenchError) -> CommandFailure {
+    let ending: Ending =
+        switch error.code {
+        // Not `.failed`: that is the word for what was measured and found wanting.
+        case .unreachable, .relayNotReady, .malformedAnswer, .setUpRefused, .fileFault, .processFault,
+            .tooLittleSpace:
+            .unavailable
+        case .badPlan: .usage
+        }
+    return CommandFailure(ending, "\(error.sentence) [\(error.codeText)]")
+}

@@ -1,0 +1,6 @@
+import RelayProgram
+
+@main
+enum Main {
+    static func main() async { await EntryPoint.sealbell() }
+}
