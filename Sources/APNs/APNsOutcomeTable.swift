@@ -34,7 +34,7 @@ package enum APNsOutcomeTable {
         if (200..<300).contains(status) { return Verdict(.accepted, .ok) }
         // A body that is no JSON leaves the status to judge by.
         let json = try? JSONValue.parse(body)
-        let reason = json?["reason"]?.string.flatMap(Reason.init(rawValue:)) ?? .unknown
+        let reason = json?["reason"]?.string.flatMap { Reason.apns($0) } ?? .unknown
         let since = json?["timestamp"]?.int64.map(UnixTime.init(milliseconds:))
         let wait = RetryAfter.parse(String(decoding: retryAfter, as: UTF8.self), now: now)
         return known(status, reason, since: since, wait: wait) ?? byClass(status, wait: wait)

@@ -49,7 +49,7 @@ package struct APNsProvider: DirectProvider {
     package func figures() -> [ProviderFigure] { pool.snapshot().figures }
 
     package func send(_ leased: LeasedPush, on slot: HTTP2Slot) async -> Answer {
-        guard case .apns(let message) = leased.push.message else {
+        guard let message = leased.push.message.apns else {
             slot.release()
             return Answer(.rejected, .unknown, sentAt: world.now(), fate: .local)
         }

@@ -15,10 +15,12 @@ package struct RowCheck: Sendable {
 
     private let sealer: Sealer
     private let digests: Digests
+    private let services: PushServices
 
-    package init(_ keys: AtRestKeys, _ world: World) {
+    package init(_ keys: AtRestKeys, _ world: World, services: PushServices = .standard) {
         sealer = Sealer(keys: keys, random: RandomStream(world))
         digests = Digests(lookup: keys.lookup)
+        self.services = services
     }
 
     /// `nil` for a sound one. An expired record has no body any more.
@@ -43,7 +45,7 @@ package struct RowCheck: Sendable {
                 return .failure(error)
             }
         }
-        return check(push.sealed, opened) { StoredCodec.readPush($0) != nil }
+        return check(push.sealed, opened) { StoredCodec.readPush($0, services) != nil }
     }
 
     private func check(

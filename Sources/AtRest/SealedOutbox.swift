@@ -217,7 +217,7 @@ extension SealedStore: Outbox {
         let plain = try Self.withPlace(row) { place throws(Sealer.Fault) in
             try sealer.open(row.sealed, with: place)
         }
-        guard let read = plain.reveal({ StoredCodec.readPush($0) }) else { throw .doesNotOpen }
+        guard let read = plain.reveal({ StoredCodec.readPush($0, services) }) else { throw .doesNotOpen }
         return read
     }
 

@@ -14,6 +14,7 @@ package final class SealedStore: Sendable {
     /// What has become of pushes that do not open, until the store has heard it.
     let broken = Mutex(BrokenPushes())
     let doubted: DoubtedClock
+    let services: PushServices
 
     /// How long a relay that starts counts as alive before its lease takes over.
     private static let startSpan = Duration.seconds(20)
@@ -21,16 +22,19 @@ package final class SealedStore: Sendable {
     /// Opens the store: the sealed check values of all its keys must open. What is written is sealed with the
     /// newest key that the store knows; a newer one of the file comes into use by ``SealKeyRotation``.
     ///
+    /// - Parameter services: whose messages are read; a push of another is set aside, as one that does not
+    ///   open.
     /// - Parameter upkeep: the same engine, where other relays must learn which keys this one holds.
     /// - Throws: `.wrongKey` when the key file is another one, or lacks a key that the store was sealed with;
     ///   `.moved` and `.unfinished` when the store is the source of a copy, or half of its target.
     package init(
         engine: any Engine, keys: AtRestKeys, world: World, journal: Journal = .silent,
-        upkeep: (any StoreUpkeep)? = nil
+        services: PushServices = .standard, upkeep: (any StoreUpkeep)? = nil
     ) async throws(StoreError) {
         self.engine = engine
         self.world = world
         self.journal = journal
+        self.services = services
         random = RandomStream(world)
         sealer = Sealer(keys: keys, random: random)
         digests = Digests(lookup: keys.lookup)

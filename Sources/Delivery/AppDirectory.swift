@@ -1,105 +1,129 @@
 package import PushModel
 
-/// How an app's APNs environment is known (docs/configuration.md).
-package enum EnvironmentPolicy: Sendable, Hashable {
-    case fixed(Environment)
-    /// Production first; on `BadDeviceToken` for an address never accepted, sandbox once.
-    case learn
-}
-
-/// Which bundle ids an app answers for.
-package enum BundleSet: Sendable, Hashable {
-    case any
-    case listed(Set<String>)
-
-    func contains(_ bundle: String) -> Bool {
-        switch self {
-        case .any: true
-        case .listed(let bundles): bundles.contains(bundle)
-        }
-    }
-}
-
 /// Which app, and so which lane, a push belongs to.
 package struct AppDirectory: Sendable {
     package struct App: Sendable {
         package let name: ConfiguredName
-        package let bundles: BundleSet?
-        package let environment: EnvironmentPolicy
-        package let hasFCM: Bool
-        /// Whether it has PushKit, so that a VoIP push may go out in its name.
-        package let takesVoIP: Bool
+        package let outlets: [any ServiceOutlet]
 
-        /// `bundles` is `nil` for an app without APNs credentials.
-        package init(
-            name: ConfiguredName, bundles: BundleSet?, environment: EnvironmentPolicy, hasFCM: Bool,
-            takesVoIP: Bool = true
-        ) {
+        /// - Parameter outlets: at most one for each push service.
+        package init(name: ConfiguredName, outlets: [any ServiceOutlet]) {
             self.name = name
-            self.bundles = bundles
-            self.environment = environment
-            self.hasFCM = hasFCM
-            self.takesVoIP = takesVoIP
+            self.outlets = outlets
         }
     }
 
     package struct Instance: Sendable {
         package let name: ConfiguredName
-        /// In the order of the configuration; the first that claims a bundle has it.
+        /// In the order of the configuration.
         package let apps: [App]
-        package let fcmApp: ConfiguredName?
 
-        package init(name: ConfiguredName, apps: [App], fcmApp: ConfiguredName?) {
+        package init(name: ConfiguredName, apps: [App]) {
             self.name = name
             self.apps = apps
-            self.fcmApp = fcmApp
-        }
-
-        fileprivate func app(for bundle: String) -> App? {
-            apps.first { $0.bundles?.contains(bundle) ?? false }
         }
     }
 
-    enum Route: Equatable {
+    enum Route: Sendable, Equatable {
         case lane(LaneName)
-        /// The environment must be looked up for this address.
-        case learn(ConfiguredName)
+        /// What is known of the address decides, and else what is answered.
+        case either(LanePair)
+
+        /// `nil` when the app has no lane there.
+        func lane(in environment: Environment) -> LaneName? {
+            switch self {
+            case .lane(let lane): lane.environment == environment ? lane : nil
+            case .either(let pair): [pair.first, pair.other].first { $0.environment == environment }
+            }
+        }
     }
 
-    private let instances: [ConfiguredName: Instance]
-    private let learners: Set<ConfiguredName>
+    private let desks: [ConfiguredName: [any Desk]]
+    /// By both lanes of each.
+    private let pairs: [LaneName: LanePair]
 
     package init(_ instances: [Instance]) {
-        self.instances = Dictionary(instances.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-        learners = Set(instances.flatMap(\.apps).filter { $0.environment == .learn }.map(\.name))
+        desks = Dictionary(
+            instances.map { ($0.name, Self.desks($0.apps)) }, uniquingKeysWith: { first, _ in first })
+        var pairs: [LaneName: LanePair] = [:]
+        for case .either(let pair) in desks.values.flatMap({ $0 }).flatMap(\.routes) {
+            (pairs[pair.first], pairs[pair.other]) = (pair, pair)
+        }
+        self.pairs = pairs
     }
 
-    var names: Set<ConfiguredName> { Set(instances.keys) }
+    private static func desks(_ apps: [App]) -> [any Desk] {
+        var desks: [any Desk] = []
+        for outlet in apps.flatMap(\.outlets)
+        where !desks.contains(where: { $0.service == type(of: outlet).service }) {
+            desks.append(desk(like: outlet, apps))
+        }
+        return desks
+    }
 
-    /// `nil` when no app of the instance serves the target, or its app takes no such push: it is dropped and
-    /// counted.
+    private static func desk<Outlet: ServiceOutlet>(like _: Outlet, _ apps: [App]) -> any Desk {
+        OutletDesk(
+            apps: apps.flatMap { app in
+                app.outlets.compactMap { ($0 as? Outlet).map { AppOutlet(app.name, $0) } }
+            })
+    }
+
+    var names: Set<ConfiguredName> { Set(desks.keys) }
+
+    /// `nil` when no app of the instance sends such a message, or not to the environment that it names: it is
+    /// dropped and counted.
     func route(_ message: ProviderMessage, of instance: ConfiguredName) -> Route? {
-        guard let instance = instances[instance] else { return nil }
-        switch message {
-        case .apns(let message):
-            guard let app = instance.app(for: message.bundle) ?? instance.app(for: message.app) else {
-                return nil
+        let service = message.service
+        guard let desk = desks[instance]?.first(where: { $0.service == service }) else { return nil }
+        guard let route = desk.choose(message).map({ desk.routes[$0] }) else { return nil }
+        guard let environment = message.environment else { return route }
+        return route.lane(in: environment).map { .lane($0) }
+    }
+
+    /// The two lanes of which this is one, when an address may belong to either of them.
+    func pair(of lane: LaneName) -> LanePair? { pairs[lane] }
+}
+
+/// Two lanes of one app to one push service. An address belongs to one of them, and does not show to which.
+struct LanePair: Sendable, Hashable {
+    enum Side: UInt8, Sendable { case first = 0, other = 1 }
+
+    /// Tried first.
+    let first: LaneName
+    /// Tried once, as part of the same attempt.
+    let other: LaneName
+
+    subscript(side: Side) -> LaneName { side == .first ? first : other }
+}
+
+/// The apps of one instance that have one push service.
+private protocol Desk: Sendable {
+    var service: PushService { get }
+    /// Of each app, in order.
+    var routes: [AppDirectory.Route] { get }
+    /// An index of ``routes``.
+    func choose(_ message: ProviderMessage) -> Int?
+}
+
+private struct OutletDesk<Outlet: ServiceOutlet>: Desk {
+    let routes: [AppDirectory.Route]
+    private let apps: [AppOutlet<Outlet>]
+
+    init(apps: [AppOutlet<Outlet>]) {
+        self.apps = apps
+        routes = apps.map { app in
+            func lane(_ environment: Environment) -> LaneName {
+                LaneName(app: app.app, service: Outlet.service, environment: environment)
             }
-            // Apple answers a VoIP push to an app without PushKit as a fault of the topic, again for each.
-            guard app.takesVoIP || !message.isVoIP else { return nil }
-            switch app.environment {
-            case .fixed(let environment):
-                return .lane(LaneName(app: app.name, service: .apns, environment: environment))
-            case .learn: return .learn(app.name)
+            switch app.outlet.environment {
+            case .fixed(let environment): return .lane(lane(environment))
+            case .learned(let first, let other):
+                return .either(LanePair(first: lane(first), other: lane(other)))
             }
-        case .fcm:
-            guard let name = instance.fcmApp, instance.apps.contains(where: { $0.name == name && $0.hasFCM })
-            else {
-                return nil
-            }
-            return .lane(LaneName(app: name, service: .fcm, environment: .production))
         }
     }
 
-    func learns(_ app: ConfiguredName) -> Bool { learners.contains(app) }
+    var service: PushService { Outlet.service }
+
+    func choose(_ message: ProviderMessage) -> Int? { Outlet.choose(for: message, among: apps) }
 }

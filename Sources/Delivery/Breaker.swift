@@ -41,33 +41,27 @@ package struct Breaker: Sendable {
     ///   - witnesses: origins that these come from, where the app has as many; and of those that were lately
     ///     accepted as many, where there are.
     ///   - memory: how long an origin counts as one that the app has, and an acceptance as late.
-    package init(answers: Int, addresses: Int, witnesses: Int, memory: Duration) {
+    ///   - counted: origins of which it knows only that they were accepted, in each half of that.
+    package init(
+        answers: Int, addresses: Int, witnesses: Int, memory: Duration,
+        counted: Int = LateAcceptances.mostCounted
+    ) {
         self.answers = answers
         self.addresses = addresses
         self.witnesses = witnesses
         origins = RecentOrigins(most: witnesses, span: memory)
-        accepted = LateAcceptances(span: memory)
+        accepted = LateAcceptances(span: memory, counted: counted)
     }
 
-    /// Reasons that blame the target. They count before a protocol's override.
+    /// Answers that blame the target. They count before a protocol's override.
     package static func isTargetFault(_ answer: Answer) -> Bool {
-        switch answer.reason {
-        case .badDeviceToken, .deviceTokenNotForTopic, .senderIdMismatch, .topicDisallowed, .missingTopic,
-            .badTopic:
-            true
-        default: answer.outcome == .misconfigured(.target)
-        }
+        answer.reason.meaning.contains(.blamesTarget) || answer.outcome == .misconfigured(.target)
     }
 
-    /// What a service says of a token that it knows, it says to a credential that it took: a lane of which
-    /// only dead tokens are left to probe with would wait for an acceptance for ever. `BadDeviceToken` proves
-    /// nothing, for the form of a token may be looked at first.
+    /// What a service says of an address that it knows, it says to a credential that it took: a lane of which
+    /// only dead addresses are left to probe with would wait for an acceptance for ever.
     private static func provesCredential(_ answer: Answer) -> Bool {
-        switch answer.reason {
-        case .unregisteredAPNs, .expiredToken, .deviceTokenNotForTopic, .unregisteredFCM, .senderIdMismatch:
-            true
-        default: false
-        }
+        answer.reason.meaning.contains(.provesCredential)
     }
 
     /// - Parameters:

@@ -66,6 +66,18 @@ package struct DeliveryLimits: Sendable {
     package var silentCap: Duration = .seconds(5)
     /// With something to send and without a word of the service for so long, an operator is told.
     package var unansweredAfter: Duration = .seconds(60)
+    /// Destinations that a lane remembers, where pushes name them: ten kilobytes each at most. Whoever may
+    /// name hosts can make others forgotten, which costs these a few tries.
+    package var destinations = 1_024
+    /// Origins that a destination remembers as accepted, beside the last sixteen: a lane's 4,096 for each
+    /// would be hundreds of megabytes.
+    package var destinationOrigins = 64
+    /// Requests that may be under way to a destination that has not answered yet; each answer allows one
+    /// more.
+    package var destinationWindow = 8
+    /// Pushes that a destination puts off come back this far behind each other, `retryAfterCap` at most: what
+    /// one that is out costs the store is twenty rows a second.
+    package var destinationReturns: Duration = .milliseconds(50)
     /// Attempts at a push whose 410 is older than its registration: about half a minute by their back-off.
     package var renewedAttempts = 5
     /// Rows moved by one take-over or one end of custody: short commits let urgent ones pass between.

@@ -1,13 +1,13 @@
 package import PushModel
 import Synchronization
 
-/// Which of Apple's environments an address belongs to, learned from acceptances (decision 0051).
+/// To which lane of a pair an address belongs, learned from acceptances (decision 0051).
 ///
-/// A room of the core holds address → environment, written at the first acceptance, and once a month after
-/// it. It stands beside the registration that the accepted push was for, and goes with it; what nothing is
-/// accepted for any more goes after three months. The name is made of app and token, and its body holds
-/// neither. An address that was never accepted is tried in production first and, on `BadDeviceToken`, in the
-/// sandbox once, as part of the first attempt.
+/// A room of the core holds address → side of the pair, written at the first acceptance, and once a month
+/// after it. It stands beside the registration that the accepted push was for, and goes with it; what nothing
+/// is accepted for any more goes after three months. The name is made of app and address, and its body holds
+/// neither. An address that was never accepted is tried in the pair's first lane and, when the answer is that
+/// it may be elsewhere, once in the other, as part of the first attempt.
 package enum Environments {
     static let space = Space.learned
     /// How long it is known without an acceptance.
@@ -15,7 +15,7 @@ package enum Environments {
     /// How old it is when an acceptance writes it again: so no push but one a month pays for it.
     static let fresh = Duration.seconds(30 * 86_400)
 
-    /// app ‖ 0 ‖ token. The app's name cannot hold a zero byte.
+    /// app ‖ 0 ‖ address. The app's name cannot hold a zero byte.
     package static func key(app: ConfiguredName, address: Secret) -> RecordKey {
         let name = Array(app.text.utf8) + [0]
         let secret = Secret(count: name.count + address.count) { out in
@@ -27,20 +27,15 @@ package enum Environments {
         return RecordKey(space, secret)
     }
 
-    static func record(_ key: RecordKey, _ environment: Environment, now: UnixTime) -> Record {
-        Record(
-            key: key, touchedAt: now, expiresAt: now + life,
-            body: Secret([environment == .production ? 0 : 1]))
+    static func record(_ key: RecordKey, _ side: LanePair.Side, now: UnixTime) -> Record {
+        Record(key: key, touchedAt: now, expiresAt: now + life, body: Secret([side.rawValue]))
     }
 
     /// Whether an acceptance should write it again.
     static func isOld(_ record: Record, now: UnixTime) -> Bool { now.since(record.touchedAt) >= fresh }
 
-    static func read(_ record: Record) -> Environment? {
-        record.body.reveal { bytes in
-            guard bytes.count == 1 else { return nil }
-            return bytes[0] == 0 ? .production : .sandbox
-        }
+    static func read(_ record: Record) -> LanePair.Side? {
+        record.body.reveal { bytes in bytes.count == 1 ? LanePair.Side(rawValue: bytes[0]) : nil }
     }
 }
 
@@ -56,56 +51,59 @@ extension DeliveryCore {
 
     /// What an answer teaches about the environment of its address.
     func learned(from answer: Answer, for entry: LaneQueue.Entry) async -> Learned {
+        guard !entry.environmentKnown, let pair = pair(for: entry.push) else { return .nothing }
+        if entry.push.custody == .volatile { return learnedInMemory(from: answer, for: entry, pair) }
         let lane = entry.push.lane
-        guard lane.service == .apns, !entry.environmentKnown, table.withLock({ $0.apps.learns(lane.app) })
-        else {
-            return .nothing
-        }
-        if entry.push.custody == .volatile { return learnedInMemory(from: answer, for: entry) }
         let key = Environments.key(app: lane.app, address: entry.push.message.address)
         if answer.outcome == .accepted {
             let now = world.now()
             return .change(
                 .putBeside(
-                    Environments.record(key, lane.environment, now: now), registration: entry.push.record,
-                    notTouchedAfter: now - Environments.fresh))
+                    Environments.record(key, lane == pair.first ? .first : .other, now: now),
+                    registration: entry.push.record, notTouchedAfter: now - Environments.fresh))
         }
-        guard Self.mayBeElsewhere(answer, lane) else { return .nothing }
+        guard Self.mayBeElsewhere(answer, lane, pair) else { return .nothing }
         do {
-            // Learned while this push was under way, an address may be the sandbox's all the same.
+            // Learned while this push was under way, an address may be the other lane's all the same.
             let known = try await registry.find([key]).first.flatMap { $0 }.flatMap(Environments.read)
-            guard known != .production else { return .nothing }
+            guard known != .first else { return .nothing }
         } catch {
-            // The sandbox is asked for nothing at worst. To believe production alone would cost the push and
-            // its registration, if the address is the sandbox's.
+            // The other lane is asked for nothing at worst. To believe the first alone would cost the push
+            // and its registration, if the address is the other's.
             journal.note("environment unknown", [.lane: lane, .code: ErrorCode(error)], level: .warning)
         }
-        let other = LaneName(app: lane.app, service: .apns, environment: .sandbox)
-        return self.lane(other).map { .goesOn($0) } ?? .nothing
+        return self.lane(pair.other).map { .goesOn($0) } ?? .nothing
     }
 
-    /// Whether the address may be the sandbox's. What is refused here is no address of any environment.
-    private static func mayBeElsewhere(_ answer: Answer, _ lane: LaneName) -> Bool {
-        answer.reason == .badDeviceToken && answer.fate != .local && lane.environment == .production
+    /// `nil` when its lane has no other, and for a push that names its environment itself.
+    private func pair(for push: OwedPush) -> LanePair? {
+        guard push.message.environment == nil else { return nil }
+        return table.withLock { $0.apps.pair(of: push.lane) }
+    }
+
+    /// Whether the address may be the other lane's. What is refused here is no address of any environment.
+    private static func mayBeElsewhere(_ answer: Answer, _ lane: LaneName, _ pair: LanePair) -> Bool {
+        answer.reason.meaning.contains(.mayBeElsewhere) && answer.fate != .local && lane == pair.first
     }
 
     /// What is known of an address that the push service does not know any more.
     func unlearned(of push: OwedPush, _ judged: Judgement) -> [Change] {
-        guard judged.first == .unregistered, push.custody == .durable, push.lane.service == .apns,
-            table.withLock({ $0.apps.learns(push.lane.app) })
-        else { return [] }
+        guard judged.first == .unregistered, push.custody == .durable, pair(for: push) != nil else {
+            return []
+        }
         return [.delete(Environments.key(app: push.lane.app, address: push.message.address), if: .any)]
     }
 
     /// Not even a digest of a volatile push's address reaches the store.
-    private func learnedInMemory(from answer: Answer, for entry: LaneQueue.Entry) -> Learned {
+    private func learnedInMemory(
+        from answer: Answer, for entry: LaneQueue.Entry, _ pair: LanePair
+    ) -> Learned {
         let (lane, address) = (entry.push.lane, entry.push.message.address)
         if answer.outcome == .accepted {
-            volatile.learn(lane.environment, app: lane.app, address: address)
+            volatile.learn(lane == pair.first ? .first : .other, app: lane.app, address: address)
             return .nothing
         }
-        guard Self.mayBeElsewhere(answer, lane) else { return .nothing }
-        let other = LaneName(app: lane.app, service: .apns, environment: .sandbox)
-        return volatileLane(other).map { .goesOnInMemory($0) } ?? .nothing
+        guard Self.mayBeElsewhere(answer, lane, pair) else { return .nothing }
+        return volatileLane(pair.other).map { .goesOnInMemory($0) } ?? .nothing
     }
 }

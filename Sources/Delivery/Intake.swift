@@ -164,14 +164,14 @@ package struct Intake: Sendable {
     ) async throws(StoreError) -> [Route] {
         var routes: [Route] = []
         routes.reserveCapacity(pushes.count)
-        var learning: [(index: Int, app: ConfiguredName)] = []
+        var learning: [(index: Int, pair: LanePair)] = []
         core.table.withLock { table in
             for push in pushes {
                 switch table.apps.route(push.message, of: instance) {
                 case nil: routes.append(Route())
                 case .lane(let name)?: routes.append(Route(lane: table.lanes[name]))
-                case .learn(let app)?:
-                    learning.append((routes.count, app))
+                case .either(let pair)?:
+                    learning.append((routes.count, pair))
                     routes.append(Route())
                 }
             }
@@ -207,18 +207,19 @@ package struct Intake: Sendable {
         }
     }
 
-    /// Looks up what is known of the addresses' environments; production where nothing is.
+    /// Looks up what is known of the addresses; the first lane of the pair where nothing is.
     private func learnRoutes(
-        _ routes: inout [Route], _ learning: [(index: Int, app: ConfiguredName)], _ pushes: [Push]
+        _ routes: inout [Route], _ learning: [(index: Int, pair: LanePair)], _ pushes: [Push]
     ) async throws(StoreError) {
         let found = try await core.registry.find(
-            learning.map { Environments.key(app: $0.app, address: pushes[$0.index].message.address) })
+            learning.map {
+                Environments.key(app: $0.pair.first.app, address: pushes[$0.index].message.address)
+            })
         let now = core.world.now()
-        for ((index, app), record) in zip(learning, found) {
+        for ((index, pair), record) in zip(learning, found) {
             let known = record.flatMap(Environments.read)
-            let name = LaneName(app: app, service: .apns, environment: known ?? .production)
             let isKnown = record.map { known != nil && !Environments.isOld($0, now: now) } ?? false
-            routes[index] = Route(lane: core.lane(name), environmentKnown: isKnown)
+            routes[index] = Route(lane: core.lane(pair[known ?? .first]), environmentKnown: isKnown)
         }
     }
 
@@ -336,15 +337,5 @@ extension Verdict {
         guard error.retry == .later, !pushes.isEmpty else { return false }
         return error.code != .uncertain
             || changes.isEmpty && pushes.allSatisfy { $0.repeatIdentity != nil }
-    }
-}
-
-extension ProviderMessage {
-    /// Of payload and address, in memory.
-    fileprivate var bytes: Int {
-        switch self {
-        case .apns(let message): message.payload.count + message.token.count
-        case .fcm(let message): message.data.count + message.address.count
-        }
     }
 }

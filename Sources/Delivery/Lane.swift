@@ -113,7 +113,8 @@ final class Lane<P: Provider>: LaneDoor {
             return LaneSnapshot(
                 lane: name, isHalted: cause != nil, haltedFor: cause, reason: state.lastFault,
                 inMemory: state.queue.count + state.shelf.count, parked: state.parked,
-                inFlight: state.inFlight, isUnanswered: state.reach.isUnanswered, figures: figures)
+                inFlight: state.inFlight, isUnanswered: state.reach.isUnanswered, figures: figures,
+                heldDestinations: state.destinations.held)
         }
     }
 
@@ -272,7 +273,6 @@ final class Lane<P: Provider>: LaneDoor {
         let outcome = core.override(answer, of: entry.push.instance)
         let address = entry.push.message.addressNumber
         if outcome == .accepted { meter.accepted(entry.push, at: now) }
-        let probe = instant + core.limits.probeEvery
         let random = core.world.random()
         let time = core.clock.reading(now, instant)
         change { state in
@@ -282,25 +282,17 @@ final class Lane<P: Provider>: LaneDoor {
             state.heed(now, instant)
             let entry = state.wallClock.moved(entry)
             var actions = LaneState.Actions()
-            actions.breaker = state.judge(
-                answer, of: entry.push, address: address, isKnown: entry.isKnown, at: instant)
-            if state.reach.note(answer, at: instant, random: random) { actions.reach = .over }
-            if state.throttle.note(answer) { actions.pace = .slowed }
-            actions.reason = answer.reason
-            state.lastFault = answer.outcome == .accepted ? nil : answer.reason
-            switch actions.breaker {
-            case .halted: state.nextProbe = probe
-            case .resumed: state.goOn(instant)
-            case .none, .reopened: break
-            }
+            let breaker = state.note(
+                answer, of: entry, address: address, at: instant, probeEvery: core.limits.probeEvery,
+                random: random, &actions)
             var judged = Judgement.of(
-                entry.push, answer: answer, outcome: outcome, spares: state.breaker.sparesRegistrations,
+                entry.push, answer: answer, outcome: outcome, spares: state.sparesRegistrations(of: entry),
                 now: now, doubt: now.since(state.custodyTime(of: entry.push, now)),
                 limits: core.limits, random: random, unreached: entry.unreached)
             core.observer.attempted?(Attempt(entry.push, answer, outcome, .init(judged.step), at: now))
             let hasFeedback = !judged.feedback.isEmpty
             judged.feedback += learned + core.unlearned(of: entry.push, judged)
-            let again = entry.again(after: answer, actions.breaker, keepsItsRow: judged.step == nil)
+            let again = entry.again(after: answer, breaker, keepsItsRow: judged.step == nil)
             apply(
                 judged, waitsForCommit: hasFeedback, to: again, now: now, instant, state: &state, &actions)
             actions.wakesSender = true

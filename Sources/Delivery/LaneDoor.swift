@@ -46,4 +46,6 @@ package struct LaneSnapshot: Sendable {
     package var isUnanswered: Bool
     /// What the provider has counted.
     package var figures: [ProviderFigure] = []
+    /// Of the authorities that pushes name: how many are halted, slowed or silent.
+    package var heldDestinations = 0
 }

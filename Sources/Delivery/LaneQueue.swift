@@ -25,6 +25,8 @@ package struct LaneQueue: Sendable {
         var unreached = 0
         /// Faults of the credential that it has met in a row.
         var blamed = 0
+        /// A number that stands for the authority that it names; `nil` when it names none.
+        let destination: Int?
         /// How far its times were moved with the wall clock (`LaneState.heed`).
         var clockShift = Duration.zero
 
@@ -33,6 +35,14 @@ package struct LaneQueue: Sendable {
             self.isFirst = isFirst
             self.environmentKnown = environmentKnown
             self.term = term
+            destination = push.message.value.authority.map(Self.number)
+        }
+
+        /// The process's own seeded hash.
+        private static func number(_ authority: String) -> Int {
+            var hasher = Hasher()
+            hasher.combine(authority)
+            return hasher.finalize()
         }
     }
 

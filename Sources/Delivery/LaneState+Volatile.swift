@@ -56,6 +56,7 @@ extension LaneState {
         inFlight -= 1
         answersInTick += 1
         if entry.push.custody == .volatile { volatileInFlight -= 1 }
+        if let number = entry.destination { destinations.change(number) { $0.ended() } }
     }
 
     /// An address that anybody can make up must not halt a lane that others send by: target faults of

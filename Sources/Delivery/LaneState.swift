@@ -43,6 +43,8 @@ struct LaneState: Sendable {
     var breaker: Breaker
     var throttle: Throttle
     var reach: Reach
+    /// The authorities that pushes name, where they do.
+    var destinations: Destinations
     /// Parked rows in the store, as far as this process knows.
     var parked = 0
     /// Parked rows beside them that the pace has put off.
@@ -80,11 +82,12 @@ struct LaneState: Sendable {
     let longestWait: Duration
     private let tickSpan: Duration
     /// Between questions to the store that may have been too early.
-    private let retryClaim: Duration
+    let retryClaim: Duration
     /// How long probes that came back wait for others when the lane goes on.
     private let probesWait: Duration
     /// A halted lane sends that often anyhow.
     private let mostRest: Duration
+    let keepRetryWithin: Duration
     private let witnesses: Int
 
     init(limits: DeliveryLimits, handsBack: Bool = false) {
@@ -95,8 +98,10 @@ struct LaneState: Sendable {
         retryClaim = limits.backoffBase
         probesWait = limits.backoffBase
         mostRest = limits.probeEvery
+        keepRetryWithin = limits.keepRetryWithin
         witnesses = limits.breakerWitnesses
         reach = Reach(limits: limits)
+        destinations = Destinations(limits: limits)
         throttle = Throttle(refusals: limits.throttleRefusals, open: limits.lanePushes)
         queue = LaneQueue(limit: limits.lanePushes)
         shelf = LaneQueue(limit: limits.volatilePushes)
@@ -217,10 +222,13 @@ struct LaneState: Sendable {
                 end(entry, reason: .rejected, &actions)
                 continue
             }
+            if let wait = wait(of: entry, at: instant) {
+                holdBack(entry, for: wait, now: now, &actions)
+                continue
+            }
             inFlight += 1
             if entry.push.custody == .volatile { volatileInFlight += 1 }
-            throttle.sent()
-            reach.sent(at: instant)
+            noteSent(entry, at: instant)
             entry.isProbe = isHalted
             if isLeased { refillIfLow(now: now, &actions) }
             return (entry, actions)
@@ -269,6 +277,7 @@ struct LaneState: Sendable {
         for (pushClass, count) in putOff.take(upTo: now, within: longestWait) {
             noteParked(pushClass, due: now, count: count)
         }
+        destinations.tick()
         let pace = throttle.tick() ? PaceChange.atFullSpeed : .none
         var actions = isLeased ? Actions() : dropMemory()
         actions.pace = pace
@@ -393,8 +402,10 @@ struct LaneState: Sendable {
     /// Tells the breaker whose pushes wait here, before it judges by those that were answered.
     mutating func nameWaitingOrigins(_ instant: ContinuousClock.Instant) {
         // Open, it changes nothing by that.
-        for origin in queue.origins(atMost: witnesses) { _ = breaker.heard(of: origin, at: instant) }
+        for origin in waitingOrigins { _ = breaker.heard(of: origin, at: instant) }
     }
+
+    var waitingOrigins: [Digest16] { queue.origins(atMost: witnesses) }
 
     /// Gives a push back to the store. It counts as parked once the store has said so (`noteParked`).
     mutating func park(_ entry: LaneQueue.Entry, _ actions: inout Actions) {

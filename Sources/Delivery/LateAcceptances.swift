@@ -21,7 +21,8 @@ package struct LateAcceptances: Sendable {
 
     /// Origins that are only counted, in each half of the span: an app's active ones, or a good part of them,
     /// for a halt must find three of these among its last hundred answers.
-    private static let mostCounted = 4_096
+    package static let mostCounted = 4_096
+    private let mostCounted: Int
 
     /// The last accepted first.
     private var known: [Known] = []
@@ -32,7 +33,11 @@ package struct LateAcceptances: Sendable {
     private let span: Duration
 
     /// - Parameter span: how long an acceptance counts; of origins that are only counted at least half of it.
-    package init(span: Duration) { self.span = span }
+    /// - Parameter counted: origins that are only counted, in each half of it.
+    package init(span: Duration, counted: Int = LateAcceptances.mostCounted) {
+        self.span = span
+        mostCounted = counted
+    }
 
     /// Nearly always of the origin that comes first: then it costs a comparison and a store.
     package mutating func note(_ origin: Digest16, _ address: Int, at now: ContinuousClock.Instant) {
@@ -69,7 +74,7 @@ package struct LateAcceptances: Sendable {
             counted = []
             halfBegan = now
         }
-        if counted.count < Self.mostCounted { counted.insert(origin) }
+        if counted.count < mostCounted { counted.insert(origin) }
     }
 
     /// Whether enough of the origins that were lately accepted are among some others: `most` of them, or as

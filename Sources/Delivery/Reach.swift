@@ -41,9 +41,12 @@ struct Reach: Sendable {
     /// One push at a time is tried.
     var isSilent: Bool { silences >= threshold }
 
-    func mayTry(_ instant: ContinuousClock.Instant) -> Bool {
-        guard isSilent else { return true }
-        return tryAgainAt.map { $0 <= instant } ?? true
+    func mayTry(_ instant: ContinuousClock.Instant) -> Bool { untilNextTry(instant) == nil }
+
+    /// `nil`: a push may be tried now.
+    func untilNextTry(_ instant: ContinuousClock.Instant) -> Duration? {
+        guard isSilent, let tryAgainAt, tryAgainAt > instant else { return nil }
+        return tryAgainAt - instant
     }
 
     /// A push leaves.

@@ -28,11 +28,7 @@ struct Throttle: Sendable {
     /// token, and no silence, which is the connections' business.
     static func isRefusal(_ answer: Answer) -> Bool {
         guard case .retry = answer.outcome, answer.fate == .answered else { return false }
-        return switch answer.reason {
-        case .internalServerError, .serviceUnavailable, .unavailable, .internalFCM, .quotaExceeded, .unknown:
-            true
-        default: false
-        }
+        return answer.reason.meaning.contains(.asksForTime)
     }
 
     /// A service that says of a push that its device is gone has looked at it, as if it had taken it: else a

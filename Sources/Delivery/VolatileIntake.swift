@@ -108,10 +108,9 @@ package struct VolatileIntake: Sendable {
             switch table.apps.route(push.message, of: instance) {
             case nil: return nil
             case .lane(let name)?: return table.volatileLanes[name].map { ($0, true) }
-            case .learn(let app)?:
-                let known = core.volatile.environment(app: app, address: push.message.address)
-                let name = LaneName(app: app, service: .apns, environment: known ?? .production)
-                return table.volatileLanes[name].map { ($0, known != nil) }
+            case .either(let pair)?:
+                let known = core.volatile.side(app: pair.first.app, address: push.message.address)
+                return table.volatileLanes[pair[known ?? .first]].map { ($0, known != nil) }
             }
         }
     }

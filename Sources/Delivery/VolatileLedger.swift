@@ -8,8 +8,8 @@ final class VolatileLedger: Sendable {
         var owed = 0
         /// One turn in a lane's rounds for each instance, under a name that no other origin has.
         var origins: [ConfiguredName: Digest16] = [:]
-        /// Address → environment, for apps that learn it.
-        var environments: [Int: Environment] = [:]
+        /// Address → side of its pair of lanes, for apps that learn it.
+        var sides: [Int: LanePair.Side] = [:]
         var learned = Fifo<Int>()
     }
 
@@ -47,19 +47,19 @@ final class VolatileLedger: Sendable {
         }
     }
 
-    func environment(app: ConfiguredName, address: Secret) -> Environment? {
+    func side(app: ConfiguredName, address: Secret) -> LanePair.Side? {
         let key = Self.key(app, address)
-        return state.withLock { $0.environments[key] }
+        return state.withLock { $0.sides[key] }
     }
 
     /// Remembers where an address was accepted; the oldest memory makes room.
-    func learn(_ environment: Environment, app: ConfiguredName, address: Secret) {
+    func learn(_ side: LanePair.Side, app: ConfiguredName, address: Secret) {
         let key = Self.key(app, address)
         state.withLock { state in
-            guard state.environments.updateValue(environment, forKey: key) == nil else { return }
+            guard state.sides.updateValue(side, forKey: key) == nil else { return }
             state.learned.append(key)
             guard state.learned.count > limits.volatileEnvironments else { return }
-            if let oldest = state.learned.popFirst() { state.environments[oldest] = nil }
+            if let oldest = state.learned.popFirst() { state.sides[oldest] = nil }
         }
     }
 

@@ -51,7 +51,7 @@ package struct FCMProvider: DirectProvider {
     package func figures() -> [ProviderFigure] { pool.snapshot().figures }
 
     package func send(_ leased: LeasedPush, on slot: HTTP2Slot) async -> Answer {
-        guard case .fcm(let message) = leased.push.message else {
+        guard let message = leased.push.message.fcm else {
             slot.release()
             return Answer(.rejected, .unknown, sentAt: world.now(), fate: .local)
         }

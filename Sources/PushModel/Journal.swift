@@ -7,7 +7,7 @@ extension Bool: LogSafe { package var logText: String { self ? "true" : "false" 
 extension Duration: LogSafe { package var logText: String { "\(wholeMilliseconds)ms" } }
 extension ConfiguredName: LogSafe { package var logText: String { text } }
 extension LaneName: LogSafe { package var logText: String { description } }
-extension ProviderKind: LogSafe { package var logText: String { rawValue } }
+extension PushService: LogSafe { package var logText: String { name } }
 extension OutcomeKind: LogSafe { package var logText: String { label } }
 extension Reason: LogSafe { package var logText: String { rawValue } }
 extension NoteCode: LogSafe { package var logText: String { text } }

@@ -1,63 +1,64 @@
-/// Why a push service answered as it did: its own literal word, from a closed list.
+/// Why a push service answered as it did: its own literal word.
 ///
-/// A word we do not know becomes `.unknown`, so that a foreign text never reaches a log or a metric label.
-package enum Reason: String, Sendable, Hashable, CaseIterable {
-    // APNs (docs/push-services.md §2.5)
-    case badCollapseId = "BadCollapseId"
-    case badDeviceToken = "BadDeviceToken"
-    case badExpirationDate = "BadExpirationDate"
-    case badMessageId = "BadMessageId"
-    case badPriority = "BadPriority"
-    case badTopic = "BadTopic"
-    case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
-    case duplicateHeaders = "DuplicateHeaders"
-    case idleTimeout = "IdleTimeout"
-    case invalidPushType = "InvalidPushType"
-    case missingDeviceToken = "MissingDeviceToken"
-    case missingTopic = "MissingTopic"
-    case payloadEmpty = "PayloadEmpty"
-    case topicDisallowed = "TopicDisallowed"
-    case badCertificate = "BadCertificate"
-    case badCertificateEnvironment = "BadCertificateEnvironment"
-    case badEnvironmentKeyInToken = "BadEnvironmentKeyInToken"
-    case badEnvironmentKeyIdInToken = "BadEnvironmentKeyIdInToken"
-    case expiredProviderToken = "ExpiredProviderToken"
-    case forbidden = "Forbidden"
-    case invalidProviderToken = "InvalidProviderToken"
-    case missingProviderToken = "MissingProviderToken"
-    case unrelatedKeyIdInToken = "UnrelatedKeyIdInToken"
-    case badPath = "BadPath"
-    case methodNotAllowed = "MethodNotAllowed"
-    case expiredToken = "ExpiredToken"
-    case unregisteredAPNs = "Unregistered"
-    case payloadTooLarge = "PayloadTooLarge"
-    case tooManyProviderTokenUpdates = "TooManyProviderTokenUpdates"
-    case tooManyRequests = "TooManyRequests"
-    case internalServerError = "InternalServerError"
-    case serviceUnavailable = "ServiceUnavailable"
-    case shutdown = "Shutdown"
-    // FCM (docs/push-services.md §4.4)
-    case unregisteredFCM = "UNREGISTERED"
-    case invalidArgument = "INVALID_ARGUMENT"
-    case invalidRegistrationToken = "INVALID_REGISTRATION_TOKEN"
-    case senderIdMismatch = "SENDER_ID_MISMATCH"
-    case quotaExceeded = "QUOTA_EXCEEDED"
-    case unavailable = "UNAVAILABLE"
-    case internalFCM = "INTERNAL"
-    case thirdPartyAuthError = "THIRD_PARTY_AUTH_ERROR"
-    case unauthenticated = "UNAUTHENTICATED"
-    case permissionDenied = "PERMISSION_DENIED"
-    case notFound = "NOT_FOUND"
-    // Ours
-    case ok = "Ok"
-    case unknown = "Unknown"
-    case connectionLost = "ConnectionLost"
-    case deadlineExceeded = "DeadlineExceeded"
-    case notReached = "NotReached"
-    case leaseRanOut = "LeaseRanOut"
-    case tooLargeToSend = "TooLargeToSend"
-    case credentialUnavailable = "CredentialUnavailable"
-    case custodyEnded = "CustodyEnded"
+/// Made of static text alone, so that no foreign text can reach a log or a metric label: a word that we do
+/// not know becomes `.unknown`. The words of a service stand in its file, with what they mean to delivery;
+/// what stands here are ours.
+package struct Reason: Sendable, Hashable, CustomStringConvertible {
+    /// What delivery wants to know of a word, whatever service it comes from.
+    package struct Meaning: OptionSet, Sendable, Hashable {
+        package let rawValue: UInt8
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// It blames what a client chose: the address, its topic, its project. It counts as a target fault
+        /// before any protocol's override (decision 0048).
+        package static let blamesTarget = Meaning(rawValue: 1)
+        /// It is said of an address that the service knows, and so to a credential that it took.
+        package static let provesCredential = Meaning(rawValue: 2)
+        /// The service itself asks for time: it is not about one device, one connection or one credential.
+        package static let asksForTime = Meaning(rawValue: 4)
+        /// The address may belong to the service's other environment.
+        package static let mayBeElsewhere = Meaning(rawValue: 8)
+    }
+
+    private let word: StaticString
+    package let meaning: Meaning
+
+    package init(_ word: StaticString, _ meaning: Meaning = []) {
+        precondition(word.hasPointerRepresentation, "a word has letters")
+        self.word = word
+        self.meaning = meaning
+    }
+
+    /// The literal word.
+    package var rawValue: String { word.description }
+    package var description: String { rawValue }
+
+    package static func == (left: Reason, right: Reason) -> Bool {
+        guard left.word.utf8CodeUnitCount == right.word.utf8CodeUnitCount, left.meaning == right.meaning
+        else { return false }
+        if left.word.utf8Start == right.word.utf8Start { return true }
+        return left.word.withUTF8Buffer { left in right.word.withUTF8Buffer { left.elementsEqual($0) } }
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        word.withUTF8Buffer { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
+
+    package static let ok = Reason("Ok")
+    package static let unknown = Reason("Unknown", .asksForTime)
+    package static let connectionLost = Reason("ConnectionLost")
+    package static let deadlineExceeded = Reason("DeadlineExceeded")
+    package static let notReached = Reason("NotReached")
+    package static let leaseRanOut = Reason("LeaseRanOut")
+    package static let tooLargeToSend = Reason("TooLargeToSend")
+    package static let credentialUnavailable = Reason("CredentialUnavailable")
+    package static let custodyEnded = Reason("CustodyEnded")
+
+    /// Words of no service.
+    package static let ours = [
+        ok, unknown, connectionLost, deadlineExceeded, notReached, leaseRanOut, tooLargeToSend,
+        credentialUnavailable, custodyEnded
+    ]
 }
 
 /// What one push service's answer means for one push (docs/push-services.md §1).

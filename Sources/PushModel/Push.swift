@@ -1,9 +1,5 @@
-/// A push service.
-package enum ProviderKind: String, Sendable, Hashable, CaseIterable {
-    case apns, fcm
-}
-
-/// Which of Apple's two services an address belongs to. FCM knows only `.production`.
+/// Which of a push service's two worlds an address belongs to. A service that has but one knows only
+/// `.production`.
 package enum Environment: String, Sendable, Hashable, CaseIterable {
     case production, sandbox
 }
@@ -29,156 +25,26 @@ package enum Custody: Sendable { case durable, volatile }
 /// One way out: app × service × environment. The text form is a clear column and a metric label.
 package struct LaneName: Sendable, Hashable, CustomStringConvertible {
     package let app: ConfiguredName
-    package let service: ProviderKind
+    package let service: PushService
     package let environment: Environment
 
-    package init(app: ConfiguredName, service: ProviderKind, environment: Environment) {
+    package init(app: ConfiguredName, service: PushService, environment: Environment) {
         self.app = app
         self.service = service
         self.environment = environment
     }
 
     /// `acme-chat/apns/production`
-    package var description: String { "\(app)/\(service.rawValue)/\(environment.rawValue)" }
+    package var description: String { "\(app)/\(service.name)/\(environment.rawValue)" }
 
     /// Reads the text form.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 3, let app = ConfiguredName(String(parts[0])),
-            let service = ProviderKind(rawValue: String(parts[1])),
+            let service = PushService(parts[1]),
             let environment = Environment(rawValue: String(parts[2]))
         else { return nil }
         self.init(app: app, service: service, environment: environment)
-    }
-}
-
-/// `apns-push-type`, all that Apple documents for apps (docs/push-services.md §2.4).
-package enum APNsPushType: String, Sendable, CaseIterable {
-    case alert, background, voip, complication, fileprovider, mdm, liveactivity, location, pushtotalk
-    case widgets, controls
-
-    /// What is appended to the bundle id to form the topic.
-    package var topicSuffix: String {
-        switch self {
-        case .alert, .background, .mdm: ""
-        case .voip: ".voip"
-        case .complication: ".complication"
-        case .fileprovider: ".pushkit.fileprovider"
-        case .location: ".location-query"
-        case .liveactivity: ".push-type.liveactivity"
-        case .pushtotalk: ".voip-ptt"
-        case .widgets: ".push-type.widgets"
-        case .controls: ".push-type.controls"
-        }
-    }
-
-    /// Largest body in bytes.
-    package var bodyLimitBytes: Int { self == .voip ? 5120 : 4096 }
-}
-
-/// What APNs is asked to deliver.
-package struct APNsMessage: Sendable {
-    /// How `apns-topic` is made of the bundle id.
-    package enum TopicForm: UInt8, Sendable, Hashable {
-        /// With the suffix of the push type behind it (docs/push-services.md §2.4).
-        case suffixedByType
-        /// As it stands: the client named the whole topic, as deployed ones do (docs/conformance/zulip.md).
-        case asNamed
-    }
-
-    /// The device token as it goes into the path: hex digits, as registered.
-    package var token: Secret
-    /// The app's bundle id without suffix, or with ``TopicForm/asNamed`` the topic itself.
-    package var bundle: String
-    package var topicForm: TopicForm
-    package var pushType: APNsPushType
-    /// 10, 5 or 1.
-    package var priority: UInt8
-    /// `apns-expiration`, only where the protocol's sheet gives one.
-    package var expiration: UnixTime?
-    /// At most 64 bytes.
-    package var collapseID: Secret?
-    /// The JSON body.
-    package var payload: Secret
-
-    package init(
-        token: Secret, bundle: String, topicForm: TopicForm = .suffixedByType, pushType: APNsPushType,
-        priority: UInt8, expiration: UnixTime? = nil, collapseID: Secret? = nil, payload: Secret
-    ) {
-        self.token = token
-        self.bundle = bundle
-        self.topicForm = topicForm
-        self.pushType = pushType
-        self.priority = priority
-        self.expiration = expiration
-        self.collapseID = collapseID
-        self.payload = payload
-    }
-
-    /// `apns-topic`.
-    package var topic: String {
-        switch topicForm {
-        case .suffixedByType: bundle + pushType.topicSuffix
-        case .asNamed: bundle
-        }
-    }
-
-    /// Whether it is for PushKit, by its type or by the topic that the client named.
-    package var isVoIP: Bool { pushType == .voip || topic.hasSuffix(APNsPushType.voip.topicSuffix) }
-
-    /// The bundle id of the app whose credentials send this: a topic that was named whole may have a push
-    /// type's suffix, which no configured bundle has.
-    package var app: String {
-        guard topicForm == .asNamed else { return bundle }
-        let suffixes = APNsPushType.allCases.map(\.topicSuffix).filter { !$0.isEmpty && bundle.hasSuffix($0) }
-        // `.voip` ends no other suffix, and none of them ends in another.
-        return String(bundle.dropLast(suffixes.map(\.utf8.count).max() ?? 0))
-    }
-}
-
-/// What FCM is asked to deliver: a data message.
-package struct FCMMessage: Sendable {
-    package enum Priority: UInt8, Sendable { case high, normal }
-
-    /// Registration token or Firebase installation id; the lane's configuration tells which
-    /// (docs/push-services.md §4.2).
-    package var address: Secret
-    package var priority: Priority
-    /// `android.ttl`, only where the protocol's sheet gives one; 0 to 28 days.
-    package var ttl: Duration?
-    package var collapseKey: Secret?
-    /// The `data` object as JSON text: string values only.
-    package var data: Secret
-
-    package init(
-        address: Secret, priority: Priority, ttl: Duration? = nil, collapseKey: Secret? = nil, data: Secret
-    ) {
-        self.address = address
-        self.priority = priority
-        self.ttl = ttl
-        self.collapseKey = collapseKey
-        self.data = data
-    }
-}
-
-/// The message for one kind of push service.
-package enum ProviderMessage: Sendable {
-    case apns(APNsMessage)
-    case fcm(FCMMessage)
-
-    package var kind: ProviderKind {
-        switch self {
-        case .apns: .apns
-        case .fcm: .fcm
-        }
-    }
-
-    /// The device token or address.
-    package var address: Secret {
-        switch self {
-        case .apns(let message): message.token
-        case .fcm(let message): message.address
-        }
     }
 }
 

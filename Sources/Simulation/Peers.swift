@@ -30,12 +30,9 @@ final class Peers: Sendable {
     /// Number and device of a push.
     static func read(_ message: ProviderMessage) -> (number: Int, device: Int)? {
         let text = message.address.reveal { String(decoding: $0, as: UTF8.self) }
-        let data =
-            switch message {
-            case .fcm(let message): message.data.reveal { String(decoding: $0, as: UTF8.self) }
-            case .apns(let message): message.payload.reveal { String(decoding: $0, as: UTF8.self) }
-            }
-        guard let device = Int(text), let number = Int(data) else { return nil }
+        guard let body = message.fcm?.data ?? message.apns?.payload, let device = Int(text),
+            let number = Int(body.reveal { String(decoding: $0, as: UTF8.self) })
+        else { return nil }
         return (number, device)
     }
 

@@ -298,9 +298,14 @@ final class SimulatedProcess: Sendable {
                 name: Self.instance,
                 apps: [
                     AppDirectory.App(
-                        name: Self.app, bundles: .listed([Self.bundle]),
-                        environment: around.traits.learns ? .learn : .fixed(.production), hasFCM: true)
-                ], fcmApp: Self.app)
+                        name: Self.app,
+                        outlets: [
+                            APNsOutlet(
+                                bundles: .listed([Self.bundle]),
+                                environment: around.traits.learns ? .learn : .fixed(.production)),
+                            FCMOutlet(isDefault: true)
+                        ])
+                ])
         ])
         return DeliveryService.Plan(apps: apps, routes: routes, overrides: [:])
     }

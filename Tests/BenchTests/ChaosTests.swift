@@ -12,7 +12,7 @@ struct ChaosTests {
 
     /// A push `p`, asked for once, with its arrivals, and one kill from 1,000 ms to 1,200 ms.
     private func verdict(
-        acknowledged: Bool = true, kind: ProviderKind = .apns, _ arrivals: [(id: String, Int64)]
+        acknowledged: Bool = true, kind: PushService = .apns, _ arrivals: [(id: String, Int64)]
     ) -> ChaosVerdict {
         var ledger = ChaosLedger()
         ledger.asked([("p", kind)])

@@ -19,7 +19,7 @@ struct ClusterTests {
     /// An acknowledged push with its arrivals, and what was done meanwhile.
     private func verdict(
         _ arrivals: [(relay: Int, id: String, Int64)], _ faults: ClusterLedger.Fault...,
-        kind: ProviderKind = .apns, acknowledged: Bool = true, silence: ClusterLedger.Silence? = nil
+        kind: PushService = .apns, acknowledged: Bool = true, silence: ClusterLedger.Silence? = nil
     ) -> ClusterVerdict {
         var ledger = ClusterLedger()
         ledger.asked([("p", kind)])

@@ -143,6 +143,79 @@ struct LearningTests {
         }
     }
 
+    @Test("A push that names its environment is tried there alone, and teaches nothing")
+    func named() async throws {
+        let production = ScriptedProvider(Names.apns) { _ in .badDeviceToken }
+        let sandbox = ScriptedProvider(Names.sandbox) { push in
+            push.address == "dead" ? .badDeviceToken : .accepted
+        }
+        try await Rig.run(Depot(), plan(production, sandbox)) { rig in
+            func named(_ number: Int, _ environment: Environment, _ address: String) -> Push {
+                push(number, bundle: "org.acme", environment: environment, address: address)
+            }
+            try await rig.expect([.accepted], of: [named(1, .sandbox, "phone")])
+            #expect(production.sent.isEmpty && sandbox.sent.count == 1)
+            try await rig.expect([.known(.unregistered)], of: [named(2, .production, "phone")])
+            #expect(production.sent.count == 1 && sandbox.sent.count == 1)
+            try await rig.expect([.known(.unregistered)], of: [named(3, .sandbox, "dead")])
+            #expect(production.sent.count == 1 && sandbox.sent.count == 2)
+            await rig.outbox.ended.wait(for: 3)
+            let key = Environments.key(app: Names.acme, address: Secret("phone".utf8))
+            #expect(try await rig.store.find([key])[0] == nil)
+            // One that names none begins where everybody begins.
+            try await rig.expect([.accepted], of: [push(4, bundle: "org.acme", address: "phone")])
+            #expect(production.sent.count == 2)
+        }
+    }
+
+    @Test("What is known of an address stands, whatever a push that names its environment hears")
+    func namedBeside() async throws {
+        let production = ScriptedProvider(Names.apns) { _ in .badDeviceToken }
+        let sandbox = ScriptedProvider(Names.sandbox) { _ in .accepted }
+        try await Rig.run(Depot(), plan(production, sandbox)) { rig in
+            try await rig.expect([.accepted], of: [push(1, bundle: "org.acme", address: "phone")])
+            await rig.outbox.ended.wait(for: 1)
+            try await rig.expect(
+                [.known(.unregistered)],
+                of: [push(2, bundle: "org.acme", environment: .production, address: "phone")])
+            await rig.outbox.ended.wait(for: 2)
+            try await rig.expect([.accepted], of: [push(3, bundle: "org.acme", address: "phone")])
+            #expect(production.sent.count == 2, "the sandbox was asked at once")
+        }
+    }
+
+    @Test("It still does after a restart", arguments: EngineKind.allCases)
+    func namedInStore(_ kind: EngineKind) async throws {
+        let depot = Depot(kind)
+        let idle = ScriptedProvider(Names.apns, slots: 0) { _ in .accepted }
+        try await Rig.run(depot, plan(idle, ScriptedProvider(Names.sandbox) { _ in .accepted })) { rig in
+            try await rig.owe([push(1, bundle: "org.acme", environment: .production, address: "phone")])
+            await idle.waitForReservation()
+        }
+        depot.clock.advance(by: .seconds(30))
+        let production = ScriptedProvider(Names.apns) { _ in .badDeviceToken }
+        let sandbox = ScriptedProvider(Names.sandbox) { _ in .accepted }
+        try await Rig.run(depot, plan(production, sandbox)) { rig in
+            await rig.pass(until: rig.outbox.ended, reaches: 1)
+            #expect(production.sent.count == 1 && sandbox.sent.isEmpty)
+        }
+    }
+
+    @Test("An environment that the app is not served in is refused like an app that nobody serves")
+    func namedUnserved() async throws {
+        let production = ScriptedProvider(Names.apns) { _ in .accepted }
+        try await Rig.run(Depot(), .of(production)) { rig in
+            try await rig.expect(
+                [.dropped, .accepted],
+                of: [
+                    push(1, bundle: "org.acme", environment: .sandbox),
+                    push(2, bundle: "org.acme", environment: .production)
+                ])
+            #expect(production.addresses == ["t2"])
+            try await rig.expect([.dropped], of: [push(3, app: Names.other)])
+        }
+    }
+
     @Test("Refused by both, an address is unregistered")
     func bothRefuse() async throws {
         let depot = Depot()

@@ -11,11 +11,8 @@ struct RouteTests {
 
     private func route(_ bundle: String, _ form: APNsMessage.TopicForm) -> AppDirectory.Route? {
         let app = AppDirectory.App(
-            name: Self.app, bundles: .listed(["org.acme.chat", "org.acme.talk"]),
-            environment: .fixed(.production), hasFCM: false)
-        let directory = AppDirectory([
-            AppDirectory.Instance(name: Self.instance, apps: [app], fcmApp: nil)
-        ])
+            name: Self.app, outlets: [APNsOutlet(bundles: .listed(["org.acme.chat", "org.acme.talk"]))])
+        let directory = AppDirectory([AppDirectory.Instance(name: Self.instance, apps: [app])])
         let message = APNsMessage(
             token: Secret("ab".utf8), bundle: bundle, topicForm: form, pushType: .voip, priority: 10,
             payload: Secret("{}".utf8))
@@ -28,11 +25,12 @@ struct RouteTests {
     func voip() {
         for takes in [true, false] {
             let app = AppDirectory.App(
-                name: Self.app, bundles: .listed(["org.acme.chat"]), environment: .fixed(.production),
-                hasFCM: true, takesVoIP: takes)
-            let directory = AppDirectory([
-                AppDirectory.Instance(name: Self.instance, apps: [app], fcmApp: Self.app)
-            ])
+                name: Self.app,
+                outlets: [
+                    APNsOutlet(bundles: .listed(["org.acme.chat"]), takesVoIP: takes),
+                    FCMOutlet(isDefault: true)
+                ])
+            let directory = AppDirectory([AppDirectory.Instance(name: Self.instance, apps: [app])])
             func hasRoute(_ bundle: String, _ form: APNsMessage.TopicForm, _ type: APNsPushType) -> Bool {
                 let message = APNsMessage(
                     token: Secret("ab".utf8), bundle: bundle, topicForm: form, pushType: type, priority: 10,
@@ -47,6 +45,61 @@ struct RouteTests {
             #expect(hasRoute("org.acme.chat.voip-ptt", .asNamed, .pushtotalk))
             let google = FCMMessage(address: Secret("t".utf8), priority: .high, data: Secret("{}".utf8))
             #expect(directory.route(.fcm(google), of: Self.instance) != nil)
+        }
+    }
+
+    private static func directory(_ apps: [(String, [any ServiceOutlet])]) -> AppDirectory {
+        AppDirectory([
+            AppDirectory.Instance(
+                name: instance,
+                apps: apps.map { AppDirectory.App(name: ConfiguredName($0.0)!, outlets: $0.1) })
+        ])
+    }
+
+    @Test("A message for FCM may name its app, if the instance has it there")
+    func namedApps() {
+        let directory = Self.directory([
+            ("files", [FCMOutlet(isDefault: true)]), ("talk", [FCMOutlet(isDefault: false)]),
+            ("phone", [APNsOutlet(bundles: .any)])
+        ])
+        func lane(_ app: String?) -> AppDirectory.Route? {
+            let message = FCMMessage(
+                address: Secret("t".utf8), app: app.map { ConfiguredName($0)! }, priority: .high,
+                data: Secret("{}".utf8))
+            return directory.route(.fcm(message), of: Self.instance)
+        }
+        func sent(by app: String) -> AppDirectory.Route? {
+            LaneName("\(app)/fcm/production").map { .lane($0) }
+        }
+        #expect(lane(nil) == sent(by: "files"))
+        #expect(lane("files") == sent(by: "files"))
+        #expect(lane("talk") == sent(by: "talk"))
+        #expect(lane("phone") == nil, "an app without FCM")
+        #expect(lane("other") == nil, "an app of another instance, or of none")
+        let talkAlone = Self.directory([("talk", [FCMOutlet(isDefault: false)])])
+        let plain = FCMMessage(address: Secret("t".utf8), priority: .high, data: Secret("{}".utf8))
+        #expect(talkAlone.route(.fcm(plain), of: Self.instance) == nil, "no app for those that name none")
+    }
+
+    @Test("A message for APNs may name its environment, if its app is served there")
+    func namedEnvironments() throws {
+        func route(_ policy: EnvironmentPolicy, _ environment: Environment?) -> AppDirectory.Route? {
+            let message = APNsMessage(
+                token: Secret("ab".utf8), bundle: "b", environment: environment, pushType: .alert,
+                priority: 10, payload: Secret("{}".utf8))
+            return Self.directory([("acme", [APNsOutlet(bundles: .any, environment: policy)])]).route(
+                .apns(message), of: Self.instance)
+        }
+        let production = try #require(LaneName("acme/apns/production"))
+        let sandbox = try #require(LaneName("acme/apns/sandbox"))
+        #expect(route(.learn, nil) == .either(LanePair(first: production, other: sandbox)))
+        #expect(route(.learn, .production) == .lane(production))
+        #expect(route(.learn, .sandbox) == .lane(sandbox))
+        for (policy, lane) in [(Environment.production, production), (.sandbox, sandbox)] {
+            for environment in Environment.allCases {
+                let expected = environment == policy ? AppDirectory.Route.lane(lane) : nil
+                #expect(route(.fixed(policy), environment) == expected)
+            }
         }
     }
 

@@ -43,16 +43,16 @@ struct MarmotBench: Sendable {
                 name: Self.instance,
                 apps: [
                     AppDirectory.App(
-                        name: Self.app, bundles: .listed([Self.topic]), environment: .fixed(.production),
-                        hasFCM: true)
-                ], fcmApp: Self.app)
+                        name: Self.app,
+                        outlets: [APNsOutlet(bundles: .listed([Self.topic])), FCMOutlet(isDefault: true)])
+                ])
         ])
         let services = services
         delivery = DeliveryService(
             outbox: store, registry: store,
             plan: DeliveryService.Plan(
                 apps: directory,
-                routes: ProviderKind.allCases.map {
+                routes: PushServices.standard.services.map {
                     DeliveryService.Route(WakeProvider($0, services), credential: Credential())
                 }, overrides: [:]),
             limits: limits, world: world, journal: .silent)
@@ -121,10 +121,9 @@ final class WakeLog: Sendable {
         let address = push.message.address.reveal { Array($0) }
         // An APNs token travels as hex, an FCM token as it is.
         let wake =
-            switch push.message {
-            case .apns: Wake(platform: .apns, tokenHex: String(decoding: address, as: UTF8.self))
-            case .fcm: Wake(platform: .fcm, tokenHex: Hex.encode(address))
-            }
+            push.message.service == .apns
+            ? Wake(platform: .apns, tokenHex: String(decoding: address, as: UTF8.self))
+            : Wake(platform: .fcm, tokenHex: Hex.encode(address))
         state.change { $0.append(Sent(push: push, wake: wake)) }
     }
 }
@@ -137,7 +136,7 @@ struct WakeProvider: DirectProvider {
     let lane: LaneName
     private let log: WakeLog
 
-    init(_ kind: ProviderKind, _ log: WakeLog) {
+    init(_ kind: PushService, _ log: WakeLog) {
         lane = LaneName(app: MarmotBench.app, service: kind, environment: .production)
         self.log = log
     }

@@ -447,13 +447,13 @@ struct RelayWakeTests {
                 #expect(sent.push.custodyEnds == bench.clock.now + .seconds(600))
                 #expect(sent.push.custody == .volatile)
                 #expect(sent.push.record == nil && sent.push.mark == nil)
-                switch sent.push.message {
-                case .apns(let message):
+                if let message = sent.push.message.apns {
                     #expect(message.pushType == .background && message.priority == 5)
                     #expect(message.expiration == bench.clock.now + .seconds(86_400))
                     #expect(message.collapseID.map { $0 == Secret("wake".utf8) } == true)
                     #expect(message.payload == Secret(#"{"aps":{"content-available":1}}"#.utf8))
-                case .fcm(let message):
+                } else {
+                    let message = try #require(sent.push.message.fcm)
                     #expect(message.priority == .high && message.ttl == .seconds(86_400))
                     #expect(message.collapseKey.map { $0 == Secret("wake".utf8) } == true)
                     #expect(message.data == Secret(#"{"content_available":"true"}"#.utf8))
@@ -470,10 +470,7 @@ struct RelayWakeTests {
         try await stage({ $0.wake = wake }) { bench, sender, _ in
             let chunk = try sender.chunk(sender.device(.apns, 1), .pushV1)
             _ = await bench.receive(try sender.wrapped(.pushV1, [chunk]))
-            guard case .apns(let message) = try #require(bench.services.sent.first).push.message else {
-                Issue.record("not for Apple")
-                return
-            }
+            let message = try #require(bench.services.sent.first?.push.message.apns, "not for Apple")
             #expect(message.pushType == .alert && message.priority == 10)
             let mutable = isMutable ? #","mutable-content":1"# : ""
             let body =

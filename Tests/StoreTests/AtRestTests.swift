@@ -88,10 +88,7 @@ struct AtRestTests {
                     instance: instance, items: [Acceptance.Item(push: push, lane: lane, parked: true)],
                     changes: []))
             let owed = try await store.claim(lane, due: world.now(), limit: 1)
-            guard case .apns(let back)? = owed.first?.message else {
-                Issue.record("no push came back")
-                return
-            }
+            let back = try #require(owed.first?.message.apns)
             #expect(back.topicForm == form && back.topic == message.topic)
             #expect(back.bundle == "org.acme.chat" && back.pushType == type && back.priority == 5)
             #expect(back.token == message.token && back.payload == message.payload)

@@ -72,12 +72,11 @@ final class TestRelay: Sendable {
                 name: Self.instance,
                 apps: [
                     AppDirectory.App(
-                        name: Self.app, bundles: .any, environment: .fixed(.production), hasFCM: true)
-                ],
-                fcmApp: Self.app)
+                        name: Self.app, outlets: [APNsOutlet(bundles: .any), FCMOutlet(isDefault: true)])
+                ])
         ])
         let services = services
-        let routes = [ProviderKind.apns, .fcm].map { kind in
+        let routes = [PushService.apns, .fcm].map { kind in
             DeliveryService.Route(services.provider(kind), credential: Credential())
         }
         delivery = DeliveryService(
@@ -193,7 +192,7 @@ final class StubServices: Sendable {
     func answer(_ token: String, with upstream: Upstream?) {
         state.change { $0.upstream[token] = upstream }
     }
-    func provider(_ kind: ProviderKind) -> StubProvider { StubProvider(kind, self) }
+    func provider(_ kind: PushService) -> StubProvider { StubProvider(kind, self) }
 
     /// From now on requests arrive and are not answered before ``release()``.
     func hold() { state.change { $0.isHeld = true } }
@@ -215,29 +214,24 @@ final class StubServices: Sendable {
         let upstream = state.value.upstream[token]
         let now = now()
         guard let upstream else { return Answer(.accepted, .ok, sentAt: now) }
-        switch push.message.kind {
-        case .apns:
+        if push.message.service == .apns {
             let time = upstream.timestamp.map { #","timestamp":\#($0)"# } ?? ""
             let verdict = APNsOutcomeTable.judge(
                 status: upstream.status, body: Array(#"{"reason":"\#(upstream.word)"\#(time)}"#.utf8),
                 retryAfter: [], now: now)
             return Answer(verdict.outcome, verdict.reason, sentAt: now)
-        case .fcm:
-            let type = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
-            let detail =
-                upstream.word.isEmpty ? "" : #"{"@type":"\#(type)","errorCode":"\#(upstream.word)"}"#
-            let verdict = FCMOutcomeTable.judge(
-                status: upstream.status,
-                body: Array(#"{"error":{"code":\#(upstream.status),"details":[\#(detail)]}}"#.utf8),
-                retryAfter: [],
-                now: now)
-            return Answer(verdict.outcome, verdict.reason, sentAt: now)
         }
+        let type = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
+        let detail = upstream.word.isEmpty ? "" : #"{"@type":"\#(type)","errorCode":"\#(upstream.word)"}"#
+        let verdict = FCMOutcomeTable.judge(
+            status: upstream.status,
+            body: Array(#"{"error":{"code":\#(upstream.status),"details":[\#(detail)]}}"#.utf8),
+            retryAfter: [], now: now)
+        return Answer(verdict.outcome, verdict.reason, sentAt: now)
     }
 
     private static func describe(_ message: ProviderMessage, _ token: String) -> JSONValue {
-        switch message {
-        case .apns(let message):
+        if let message = message.apns {
             return .object([
                 "service": .string("apns"), "path": .string("/3/device/" + token),
                 "headers": .object([
@@ -247,12 +241,11 @@ final class StubServices: Sendable {
                 ]),
                 "body": json(message.payload)
             ])
-        case .fcm(let message):
-            let request = FCMRequest(authority: "fcm", project: "p", addressKind: .token)
-            // A body that cannot be made shows as null and differs from every vector.
-            let body = (try? request.body(for: message)).map { json($0) } ?? .null
-            return .object(["service": .string("fcm"), "body": body])
         }
+        let request = FCMRequest(authority: "fcm", project: "p", addressKind: .token)
+        // A body that cannot be made shows as null and differs from every vector.
+        let body = message.fcm.flatMap { try? request.body(for: $0) }.map { json($0) } ?? .null
+        return .object(["service": .string("fcm"), "body": body])
     }
 
     private static func json(_ secret: Secret) -> JSONValue {
@@ -268,7 +261,7 @@ struct StubProvider: Provider {
     let lane: LaneName
     private let services: StubServices
 
-    init(_ kind: ProviderKind, _ services: StubServices) {
+    init(_ kind: PushService, _ services: StubServices) {
         lane = LaneName(app: TestRelay.app, service: kind, environment: .production)
         self.services = services
     }

@@ -107,9 +107,8 @@ package struct BacklogBench: Sendable {
             AppDirectory.Instance(
                 name: instance,
                 apps: [
-                    AppDirectory.App(
-                        name: app, bundles: .any, environment: .fixed(.production), hasFCM: false)
-                ], fcmApp: nil)
+                    AppDirectory.App(name: app, outlets: [APNsOutlet(bundles: .any)])
+                ])
         ])
         let core = DeliveryService(
             outbox: store, registry: store,

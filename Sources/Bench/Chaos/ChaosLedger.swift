@@ -3,7 +3,7 @@ import PushModel
 /// What was asked, what was answered, what arrived, and when the relay was killed. Judged at the end.
 struct ChaosLedger: Sendable {
     struct Item: Sendable {
-        var kind: ProviderKind
+        var kind: PushService
         var isAcknowledged = false
         /// In the order of arrival; `id` is the `apns-id`, empty at FCM.
         var deliveries: [(id: String, at: UnixTime)] = []
@@ -38,7 +38,7 @@ struct ChaosLedger: Sendable {
     private(set) var answered: [Answered] = []
     var keepsAnswers = false
 
-    mutating func asked(_ marks: [(String, ProviderKind)]) {
+    mutating func asked(_ marks: [(String, PushService)]) {
         requests += 1
         for (mark, kind) in marks { items[mark] = Item(kind: kind) }
     }
@@ -120,7 +120,7 @@ struct ChaosVerdict: Sendable {
 
     /// When both came, beside the kills before and behind the first of them.
     private static func tell(
-        _ first: UnixTime, _ second: UnixTime, _ kind: ProviderKind, _ kills: [ChaosLedger.Kill]
+        _ first: UnixTime, _ second: UnixTime, _ kind: PushService, _ kills: [ChaosLedger.Kill]
     ) -> String {
         func ahead(_ kill: ChaosLedger.Kill?) -> String {
             guard let kill else { return "none" }

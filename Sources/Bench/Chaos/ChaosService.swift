@@ -46,9 +46,10 @@ final class ChaosService: Sendable {
     }
 
     func register(_ device: LoadDevice, bundle: String) {
-        switch device.kind {
-        case .apns: apns.register(device.token, as: APNsDevice(topics: [bundle]))
-        case .fcm: google.register(device.token, as: FCMDevice(project: project))
+        if device.kind == .apns {
+            apns.register(device.token, as: APNsDevice(topics: [bundle]))
+        } else {
+            google.register(device.token, as: FCMDevice(project: project))
         }
     }
 

@@ -11,7 +11,7 @@ struct ClusterLedger: Sendable {
     }
 
     struct Item: Sendable {
-        var kind: ProviderKind
+        var kind: PushService
         /// The relay that answered for it.
         var acknowledgedBy: Int?
         var arrivals: [Arrival] = []
@@ -74,7 +74,7 @@ struct ClusterLedger: Sendable {
     /// Of requests that were first asked behind this moment, the first acknowledgement.
     private var watched: (since: UnixTime, first: UnixTime?)?
 
-    mutating func asked(_ marks: [(String, ProviderKind)]) {
+    mutating func asked(_ marks: [(String, PushService)]) {
         requests += 1
         for (mark, kind) in marks { items[mark] = Item(kind: kind) }
     }

@@ -85,9 +85,8 @@ package struct OutageTrial: Sendable {
             AppDirectory.Instance(
                 name: instance,
                 apps: [
-                    AppDirectory.App(
-                        name: app, bundles: nil, environment: .fixed(.production), hasFCM: true)
-                ], fcmApp: app)
+                    AppDirectory.App(name: app, outlets: [FCMOutlet(isDefault: true)])
+                ])
         ])
         let core = DeliveryService(
             outbox: store, registry: store,

@@ -30,17 +30,15 @@ package struct SenderBench: Sendable {
         options.streamsPerConnection = plan.streams
         // All connections are wanted at once here; a relay grows more slowly.
         options.growAfter = .milliseconds(2)
-        switch plan.service {
-        case .apns:
+        if plan.service == .apns {
             let provider = try apns(options, group)
             return try await withTaskExecutorPreference(provider.executor) {
                 try await drive(provider, provider.pool)
             }
-        case .fcm:
-            let provider = try fcm(options, group)
-            return try await withTaskExecutorPreference(provider.executor) {
-                try await drive(provider, provider.pool)
-            }
+        }
+        let provider = try fcm(options, group)
+        return try await withTaskExecutorPreference(provider.executor) {
+            try await drive(provider, provider.pool)
         }
     }
 
@@ -147,18 +145,16 @@ package struct SenderBench: Sendable {
             plan.tokens.isEmpty
             ? (0..<SenderPlan.addresses).map { _ in Hex.encode(world.randomBytes(32)) } : plan.tokens
         return tokens.map { token in
-            switch plan.service {
-            case .apns:
-                return .apns(
-                    APNsMessage(
-                        token: Secret(Array(token.utf8)), bundle: "org.example.bench", pushType: .alert,
-                        priority: 10, payload: payload))
-            case .fcm:
+            guard plan.service == .apns else {
                 return .fcm(
                     FCMMessage(
                         address: Secret(Array("c\(token.prefix(21)):APA91b\(token)".utf8)), priority: .high,
                         data: payload))
             }
+            return .apns(
+                APNsMessage(
+                    token: Secret(Array(token.utf8)), bundle: "org.example.bench", pushType: .alert,
+                    priority: 10, payload: payload))
         }
     }
 
@@ -166,7 +162,7 @@ package struct SenderBench: Sendable {
         _ tally: SenderTally, _ pool: HTTP2Snapshot, span: Duration, cpu: Duration
     ) -> (report: BenchReport, hasPassed: Bool) {
         var report = BenchReport()
-        report.add("service", .text(plan.service.rawValue))
+        report.add("service", .text(plan.service.name))
         report.add("requests", plan.requests)
         tally.write(to: &report)
         report.add("resent_by_pool", pool.resent)

@@ -9,7 +9,7 @@ package struct SenderPlan: Sendable {
     package var requests = 100_000
     package var connections = 1
     package var streams = 100
-    package var service = ProviderKind.apns
+    package var service = PushService.apns
     /// Requests a second; `nil`: as many as go.
     package var rate: Double?
     /// Size of the JSON that goes to the device.

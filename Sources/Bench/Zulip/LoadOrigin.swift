@@ -5,7 +5,7 @@ import WireFormats
 
 /// A device as the load's origin knows it.
 package struct LoadDevice: Sendable {
-    package var kind: ProviderKind
+    package var kind: PushService
     /// Hex digits at APNs; letters and digits at FCM.
     package var token: String
     /// First 8 bytes of the token's SHA-256, in base64 (docs/conformance/zulip.md).
@@ -13,7 +13,7 @@ package struct LoadDevice: Sendable {
     package var pushKeyID: UInt32
 
     /// A device with a random token.
-    package static func make(_ kind: ProviderKind, _ world: World) -> LoadDevice {
+    package static func make(_ kind: PushService, _ world: World) -> LoadDevice {
         let random = Hex.encode(world.randomBytes(32))
         // A registration token at FCM has a colon in it, an installation id has none (docs/push-services.md
         // §4.2).
@@ -105,13 +105,13 @@ package struct LoadOrigin: Sendable {
     /// Makes devices and the requests that register them (docs/conformance/zulip.md).
     ///
     /// - Throws: `CryptoError` when the bouncer's key is none.
-    package mutating func addDevices(_ count: Int, _ kind: ProviderKind) throws -> RequestBook {
+    package mutating func addDevices(_ count: Int, _ kind: PushService) throws -> RequestBook {
         var book = RequestBook()
         let publicKey = Base64.text(bouncerKey)
         for _ in 0..<count {
             let device = LoadDevice.make(kind, world)
             var plain: JSONObject = [
-                "token_kind": .string(kind.rawValue), "token": .string(device.token),
+                "token_kind": .string(kind.name), "token": .string(device.token),
                 "timestamp": .number(JSONNumber(world.now().seconds))
             ]
             if kind == .apns { plain["ios_app_id"] = .string(bundle) }

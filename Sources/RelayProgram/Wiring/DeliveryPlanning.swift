@@ -38,13 +38,24 @@ struct DeliveryPlanning {
         AppDirectory(
             configuration.instances.map { instance in
                 let apps = instance.apps.compactMap(configuration.app).map { app in
-                    AppDirectory.App(
-                        name: app.name, bundles: app.apns.map { .listed(Set($0.bundles)) },
-                        environment: app.apns.map { Self.policy($0.environment) } ?? .fixed(.production),
-                        hasFCM: app.fcm != nil, takesVoIP: app.apns?.voip ?? false)
+                    AppDirectory.App(name: app.name, outlets: Self.outlets(app, of: instance))
                 }
-                return AppDirectory.Instance(name: instance.name, apps: apps, fcmApp: instance.fcmApp)
+                return AppDirectory.Instance(name: instance.name, apps: apps)
             })
+    }
+
+    private static func outlets(
+        _ app: AppConfiguration, of instance: InstanceConfiguration
+    ) -> [any ServiceOutlet] {
+        var outlets: [any ServiceOutlet] = []
+        if let apns = app.apns {
+            outlets.append(
+                APNsOutlet(
+                    bundles: .listed(Set(apns.bundles)), environment: policy(apns.environment),
+                    takesVoIP: apns.voip))
+        }
+        if app.fcm != nil { outlets.append(FCMOutlet(isDefault: instance.fcmApp == app.name)) }
+        return outlets
     }
 
     private static func policy(_ environment: APNsAppConfiguration.Environment) -> EnvironmentPolicy {

@@ -106,8 +106,7 @@ struct TrialDesk: Sendable {
         guard let app = ConfiguredName(order.app).flatMap(configuration.app) else {
             throw .status(404, "The configuration has no app of that name.")
         }
-        switch try service(order, app) {
-        case .apns:
+        if try service(order, app) == .apns {
             guard let apns = app.apns else { throw .status(400, "This app has no APNs credentials.") }
             let bundle = order.bundle ?? apns.bundles[0]
             guard apns.bundles.contains(bundle) else {
@@ -120,21 +119,20 @@ struct TrialDesk: Sendable {
                     lane: LaneName(app: app.name, service: .apns, environment: environment),
                     message: .apns(message))
             }
-        case .fcm:
-            guard app.fcm != nil else { throw .status(400, "This app has no FCM credentials.") }
-            let message = FCMMessage(address: order.token, priority: .high, data: Self.data)
-            let lane = LaneName(app: app.name, service: .fcm, environment: .production)
-            return [Way(lane: lane, message: .fcm(message))]
         }
+        guard app.fcm != nil else { throw .status(400, "This app has no FCM credentials.") }
+        let message = FCMMessage(address: order.token, priority: .high, data: Self.data)
+        let lane = LaneName(app: app.name, service: .fcm, environment: .production)
+        return [Way(lane: lane, message: .fcm(message))]
     }
 
     /// As asked; else what the app has; else by the token: Apple's are hexadecimal, Google's hold more.
-    private func service(_ order: Order, _ app: AppConfiguration) throws(DeskRefusal) -> ProviderKind {
+    private func service(_ order: Order, _ app: AppConfiguration) throws(DeskRefusal) -> PushService {
         if let asked = order.service {
-            guard let kind = ProviderKind(rawValue: asked) else {
+            guard let service = PushService(asked), [.apns, .fcm].contains(service) else {
                 throw .status(400, "A service is apns or fcm.")
             }
-            return kind
+            return service
         }
         guard app.apns != nil else { return .fcm }
         guard app.fcm != nil else { return .apns }

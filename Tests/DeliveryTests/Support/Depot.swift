@@ -66,10 +66,10 @@ final class Depot: Sendable {
     }
 
     /// The store as the next process opens it, under an owner of its own.
-    func open(_ world: World) async throws -> SealedStore {
+    func open(_ world: World, _ services: PushServices = .standard) async throws -> SealedStore {
         let engine = EngineSpy(try await engine())
         spied.withLock { $0 = engine }
-        return try await SealedStore(engine: engine, keys: keys, world: world)
+        return try await SealedStore(engine: engine, keys: keys, world: world, services: services)
     }
 
     /// What was asked of the engine by the process that opened it last.

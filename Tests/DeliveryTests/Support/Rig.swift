@@ -30,19 +30,20 @@ struct Rig: Sendable {
     ///
     /// - Parameter holds: calls are held while there is no room or no store; else they are refused at once.
     /// - Parameter own: a clock of this process alone, when it sleeps while the world goes on.
+    /// - Parameter services: whose messages the store is read with.
     /// - Parameter takingOver: awaited before each look for what dead processes left: then the sweep may not
     ///   sleep, and `pass` is told so.
     static func run(
         _ depot: Depot, _ plan: DeliveryService.Plan, limits: DeliveryLimits = DeliveryLimits(),
         holds: Bool = false, trace: Trace = Trace(), own: ManualClock? = nil,
         takingOver: (@Sendable (GatedOutbox, Int) async -> Void)? = nil,
-        _ body: (Rig) async throws -> Void
+        services: PushServices = .standard, _ body: (Rig) async throws -> Void
     ) async throws {
         var limits = limits
         if !holds { limits.hold = .zero }
         let clock = own ?? depot.clock
         let world = clock.world(seed: depot.world.random())
-        let store = try await depot.open(world)
+        let store = try await depot.open(world, services)
         let outbox = GatedOutbox(store, trace: trace, takingOver: takingOver)
         let registry = GatedRegistry(store)
         let journal = LogSpy()
@@ -179,15 +180,14 @@ extension DeliveryService.Plan {
         _ providers: [(ScriptedProvider, Credential)], environment: EnvironmentPolicy = .fixed(.production),
         stamp: Int = 0, hasFCM: Bool = true
     ) -> DeliveryService.Plan {
+        let apple = APNsOutlet(bundles: .listed(["org.acme"]), environment: environment)
         let apps = [
             AppDirectory.App(
-                name: Names.acme, bundles: .listed(["org.acme"]), environment: environment, hasFCM: hasFCM),
-            AppDirectory.App(
-                name: Names.other, bundles: .listed(["org.other"]), environment: .fixed(.production),
-                hasFCM: false)
+                name: Names.acme, outlets: hasFCM ? [apple, FCMOutlet(isDefault: true)] : [apple]),
+            AppDirectory.App(name: Names.other, outlets: [APNsOutlet(bundles: .listed(["org.other"]))])
         ]
         return DeliveryService.Plan(
-            apps: AppDirectory([AppDirectory.Instance(name: Names.instance, apps: apps, fcmApp: Names.acme)]),
+            apps: AppDirectory([AppDirectory.Instance(name: Names.instance, apps: apps)]),
             routes: providers.map { DeliveryService.Route($0.0, credential: $0.1, stamp: stamp) },
             overrides: [:])
     }

@@ -26,7 +26,8 @@ func entry(_ push: OwedPush) -> LaneQueue.Entry {
 /// A push as a role yields it. Its address is `t<number>`; so is what makes a repeat recognisable.
 func push(
     _ number: Int, origin: String = "one", _ pushClass: PushClass = .normal, bundle: String? = nil,
-    address: String? = nil, record: RecordKey? = nil, touchedAt: UnixTime = .distantPast,
+    environment: Environment? = nil, app: ConfiguredName? = nil, address: String? = nil,
+    record: RecordKey? = nil, touchedAt: UnixTime = .distantPast,
     custodyEnds: UnixTime = UnixTime(seconds: 1_801_000_000)
 ) -> Push {
     let token = Secret((address ?? "t\(number)").utf8)
@@ -34,10 +35,12 @@ func push(
         if let bundle {
             .apns(
                 APNsMessage(
-                    token: token, bundle: bundle, pushType: .alert, priority: 10,
+                    token: token, bundle: bundle, environment: environment, pushType: .alert, priority: 10,
                     payload: Secret("{\"n\":\(number)}".utf8)))
         } else {
-            .fcm(FCMMessage(address: token, priority: .high, data: Secret("{\"n\":\(number)}".utf8)))
+            .fcm(
+                FCMMessage(
+                    address: token, app: app, priority: .high, data: Secret("{\"n\":\(number)}".utf8)))
         }
     return Push(
         message: message, pushClass: pushClass, origin: Secret(origin.utf8), record: record,

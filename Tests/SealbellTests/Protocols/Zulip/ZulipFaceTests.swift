@@ -73,14 +73,13 @@ struct ZulipFaceTests {
             self.store = store
             let name = configured("zulip-main")
             let app = configured("acme")
-            let apps = AppDirectory.App(
-                name: app, bundles: .any, environment: .fixed(.production), hasFCM: true)
+            let apps = AppDirectory.App(name: app, outlets: [APNsOutlet(bundles: .any)])
             let lane = LaneName(app: app, service: .apns, environment: .production)
             let delivery = DeliveryService(
                 outbox: store, registry: store,
                 plan: DeliveryService.Plan(
                     apps: AppDirectory([
-                        AppDirectory.Instance(name: name, apps: hasApp ? [apps] : [], fcmApp: nil)
+                        AppDirectory.Instance(name: name, apps: hasApp ? [apps] : [])
                     ]),
                     routes: hasApp ? [DeliveryService.Route(Idle(lane: lane), credential: Credential())] : [],
                     overrides: [name: ZulipRelay.override]), world: world, journal: .silent)

@@ -1,0 +1,203 @@
+import AtRest
+@testable import Delivery
+import PushModel
+import PushTesting
+import Synchronization
+import Testing
+
+/// Pushes of one lane that go to several authorities, of which one is in trouble.
+@Suite("Destinations of one lane", .timeLimit(.minutes(30)))
+struct DestinationTests {
+    private static let lane = LaneName(app: Names.acme, service: .pigeon, environment: .production)
+    private static let good = "good.example:443"
+    private static let bad = "bad.example:443"
+
+    private static func pigeon(_ number: Int, to coast: String, custodyEnds: Int64 = 1_801_000_000) -> Push {
+        Push(
+            message: ProviderMessage(
+                PigeonMessage(
+                    loft: Secret("\(coast)/\(number)".utf8), note: Secret("n".utf8), coast: coast)),
+            pushClass: .normal, origin: Secret("one".utf8), record: nil, touchedAt: .distantPast,
+            custodyEnds: UnixTime(seconds: custodyEnds), repeatIdentity: Secret("\(coast) \(number)".utf8))
+    }
+
+    private static func plan(_ provider: ScriptedProvider) -> DeliveryService.Plan {
+        let outlet = PigeonOutlet(environment: .fixed(.production))
+        let app = AppDirectory.App(name: Names.acme, outlets: [outlet])
+        return DeliveryService.Plan(
+            apps: AppDirectory([AppDirectory.Instance(name: Names.instance, apps: [app])]),
+            routes: [DeliveryService.Route(provider, credential: Credential())], overrides: [:])
+    }
+
+    private func count(_ provider: ScriptedProvider, _ coast: String) -> Int {
+        provider.addresses.count { $0.hasPrefix(coast) }
+    }
+
+    /// A lane of which the bad one answers as the test says, until it is cured.
+    private func run(
+        _ kind: EngineKind = .memory, limits: DeliveryLimits = DeliveryLimits(), slots: Int = 4,
+        bad answer: @escaping @Sendable () async -> Answer,
+        _ body: (Rig, ScriptedProvider, _ cure: () -> Void) async throws -> Void
+    ) async throws {
+        let isCured = Mutex(false)
+        let provider = ScriptedProvider(Self.lane, slots: slots) { push in
+            let isGood = push.address.hasPrefix(Self.good) || isCured.withLock(\.self)
+            return isGood ? .accepted : await answer()
+        }
+        try await Rig.run(
+            Depot(kind), Self.plan(provider), limits: limits, services: .withPigeons
+        ) { rig in
+            try await body(rig, provider) { isCured.withLock { $0 = true } }
+        }
+    }
+
+    @Test("One that is out holds nothing of another, and gets what is its own when it is back")
+    func out() async throws {
+        try await run(bad: { .notReached }) { rig, provider, cure in
+            try await rig.owe((1...60).map { Self.pigeon($0, to: Self.bad) })
+            await rig.pass(untilSent: DeliveryLimits().silentAnswers, by: provider)
+            let tried = provider.sent.count
+            try await rig.expect(
+                Array(repeating: .accepted, count: 30), of: (1...30).map { Self.pigeon($0, to: Self.good) })
+            #expect(count(provider, Self.bad) <= tried + 1, "and it was asked no more than now and then")
+            let lane = try rig.lane(Self.lane)
+            #expect(!lane.isHalted && !lane.isUnanswered && lane.heldDestinations == 1)
+            await rig.outbox.ended.wait(for: 30)
+            cure()
+            await rig.pass(until: rig.outbox.ended, reaches: 90)
+            try await rig.expectRows(0)
+            #expect(try rig.lane(Self.lane).heldDestinations == 0)
+        }
+    }
+
+    @Test(
+        "However much it is owed, what another is owed behind it in the store goes on",
+        arguments: EngineKind.allCases)
+    func behind(_ kind: EngineKind) async throws {
+        var limits = DeliveryLimits()
+        limits.lanePushes = 16
+        limits.claimRows = 8
+        try await run(kind, limits: limits, bad: { .notReached }) { rig, provider, cure in
+            try await rig.owe((1...150).map { Self.pigeon($0, to: Self.bad) })
+            try await rig.owe((1...40).map { Self.pigeon($0, to: Self.good) })
+            await rig.pass(until: rig.outbox.ended, reaches: 40)
+            #expect(count(provider, Self.good) == 40)
+            try await rig.expectRows(150)
+            cure()
+            await rig.pass(until: rig.outbox.ended, reaches: 190)
+            try await rig.expectRows(0)
+        }
+    }
+
+    @Test("One that takes requests and answers none keeps a few of them under way, and no more")
+    func hangs() async throws {
+        let release = Watch()
+        let answer: @Sendable () async -> Answer = {
+            await release.wait(for: 1)
+            return .accepted
+        }
+        let window = DeliveryLimits().destinationWindow
+        try await run(slots: 2 * window, bad: answer) { rig, provider, _ in
+            try await rig.owe((1...50).map { Self.pigeon($0, to: Self.bad) })
+            await provider.waitForSent(window)
+            try await rig.expect(
+                Array(repeating: .accepted, count: 20), of: (1...20).map { Self.pigeon($0, to: Self.good) })
+            await rig.pass(.seconds(2))
+            #expect(count(provider, Self.bad) == window)
+            release.add()
+            await rig.pass(until: rig.outbox.ended, reaches: 70)
+            #expect(count(provider, Self.bad) == 50)
+        }
+    }
+
+    @Test("A credential that one refuses halts what goes there; one probe a minute, and no other is halted")
+    func refused() async throws {
+        try await run(slots: 1, bad: { .badCredential }) { rig, provider, cure in
+            try await rig.expect([.known(.misconfigured)], of: [Self.pigeon(1, to: Self.bad)])
+            try await rig.owe((2...10).map { Self.pigeon($0, to: Self.bad) })
+            try await rig.expect([.accepted], of: [Self.pigeon(1, to: Self.good)])
+            let lane = try rig.lane(Self.lane)
+            #expect(!lane.isHalted && lane.heldDestinations == 1)
+            #expect(rig.events.text == [], "no lane is halted")
+            let before = count(provider, Self.bad)
+            await rig.pass(.seconds(30), step: .seconds(1))
+            #expect(count(provider, Self.bad) == before, "no probe before its time")
+            await rig.pass(.seconds(60), step: .seconds(1))
+            await provider.waitForSent(before + 2)
+            cure()
+            await rig.pass(until: rig.outbox.ended, reaches: 11)
+            try await rig.expectRows(0)
+        }
+    }
+
+    @Test("One that asks for time is slowed alone")
+    func slowed() async throws {
+        var limits = DeliveryLimits()
+        limits.throttleRefusals = 5
+        try await run(limits: limits, bad: { .busy() }) { rig, provider, _ in
+            try await rig.owe((1...40).map { Self.pigeon($0, to: Self.bad) })
+            await provider.waitForSent(5)
+            try await rig.expect(
+                Array(repeating: .accepted, count: 20), of: (1...20).map { Self.pigeon($0, to: Self.good) })
+            #expect(!rig.journal.contains("lane slowed"))
+        }
+    }
+
+    @Test("What a destination puts off ends with its custody")
+    func ends() async throws {
+        try await run(bad: { .notReached }) { rig, provider, _ in
+            let ends = rig.clock.now.seconds + 120
+            try await rig.owe((1...60).map { Self.pigeon($0, to: Self.bad, custodyEnds: ends) })
+            await rig.pass(untilSent: DeliveryLimits().silentAnswers, by: provider)
+            await rig.pass(until: rig.custodyEnded, reaches: 60, step: .seconds(1))
+            try await rig.expectRows(0)
+        }
+    }
+
+    // MARK: the value
+
+    @Test("A bounded number is remembered: the longest unused is forgotten, of those without requests first")
+    func bounded() {
+        var limits = DeliveryLimits()
+        limits.destinations = 3
+        let instant = ContinuousClock.now
+        var known = Destinations(limits: limits)
+        known.change(1) { $0.sent(at: instant) }
+        for number in 2...3 { known.change(number) { _ in } }
+        known.change(4) { _ in }
+        #expect(known.numbers == [1, 3, 4], "2 had nothing under way")
+        for number in [1, 3, 4] { known.change(number) { $0.sent(at: instant) } }
+        known.change(5) { _ in }
+        #expect(known.numbers == [3, 4, 5], "when all have, the oldest")
+        // The answer of one that was forgotten is nobody's.
+        known.change(1) { $0.ended() }
+        #expect(known.change(1) { $0.inFlight } == 0)
+    }
+
+    @Test("A window opens with answers and closes with silence")
+    func window() {
+        var limits = DeliveryLimits()
+        limits.destinationWindow = 2
+        let instant = ContinuousClock.now
+        var one = Destination(limits: limits)
+        let some = samplePush(1)
+        func fill() -> Int {
+            var sent = 0
+            while sent < 100, one.wait(for: some, at: instant) == nil {
+                one.sent(at: instant)
+                sent += 1
+            }
+            for _ in 0..<sent { one.ended() }
+            return sent
+        }
+        #expect(fill() == 2)
+        for _ in 0..<6 {
+            _ = one.note(.accepted, of: some, address: 1, others: [], at: instant, random: 0)
+        }
+        #expect(fill() == 8)
+        _ = one.note(.silence, of: some, address: 1, others: [], at: instant, random: 0)
+        #expect(fill() == 4)
+        for _ in 0..<5 { _ = one.note(.silence, of: some, address: 1, others: [], at: instant, random: 0) }
+        #expect(fill() == 1)
+    }
+}
