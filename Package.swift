@@ -36,29 +36,44 @@ let logging = product("Logging", "swift-log")
 let httpClient = product("AsyncHTTPClient", "async-http-client")
 let yams = product("Yams", "Yams")
 
-func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+// Folders say what kind of thing a target is, and stand in the order of the layers (docs/architecture.md). A target
+// is called as the last part of its path.
+func name(_ path: String) -> String { String(path.split(separator: "/").last ?? "") }
+
+func library(_ path: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name(path), dependencies: dependencies, path: "Sources/\(path)", swiftSettings: strict)
 }
 
-func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
-    .testTarget(name: name, dependencies: dependencies, swiftSettings: strict)
+func program(_ path: String, _ dependencies: [Target.Dependency]) -> Target {
+    .executableTarget(
+        name: name(path), dependencies: dependencies, path: "Sources/\(path)", swiftSettings: strict)
+}
+
+func system(_ name: String, pkgConfig: String? = nil, package: String? = nil) -> Target {
+    .systemLibrary(
+        name: name, path: "Sources/Foundations/\(name)", pkgConfig: pkgConfig,
+        providers: package.map { [.apt([$0])] })
+}
+
+func tests(_ path: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .testTarget(name: name(path), dependencies: dependencies, path: "Tests/\(path)", swiftSettings: strict)
 }
 
 // L0 and L1: nouns, ports, ciphers, formats. Nothing here does I/O, and all of it builds for a phone.
 let foundations: [Target] = [
-    .systemLibrary(name: "CNghttp2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
-    .systemLibrary(name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
-    .systemLibrary(name: "CSecp256k1", pkgConfig: "libsecp256k1", providers: [.apt(["libsecp256k1-dev"])]),
+    system("CNghttp2", pkgConfig: "libnghttp2", package: "libnghttp2-dev"),
+    system("CSodium", pkgConfig: "libsodium", package: "libsodium-dev"),
+    system("CSecp256k1", pkgConfig: "libsecp256k1", package: "libsecp256k1-dev"),
     // The C library's own resolver.
-    .systemLibrary(name: "CResolver"),
-    .systemLibrary(name: "CPostgres", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
-    library("PushModel"),
-    library("Primitives", ["PushModel", "CSodium", "CSecp256k1", crypto]),
-    library("WireFormats", ["PushModel"]),
-    library("AtRest", ["PushModel", "Primitives", "WireFormats"]),
-    library("EventLoops", [nioCore]),
+    system("CResolver"),
+    system("CPostgres", pkgConfig: "libpq", package: "libpq-dev"),
+    library("Foundations/PushModel"),
+    library("Foundations/Primitives", ["PushModel", "CSodium", "CSecp256k1", crypto]),
+    library("Foundations/WireFormats", ["PushModel"]),
+    library("Foundations/AtRest", ["PushModel", "Primitives", "WireFormats"]),
+    library("Foundations/EventLoops", [nioCore]),
     library(
-        "WebSocket",
+        "Foundations/WebSocket",
         [
             "PushModel", "WireFormats", "EventLoops", nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS,
             nioWebSocket,
@@ -67,97 +82,96 @@ let foundations: [Target] = [
 ]
 
 // A heap and a stack that forget: C, for it takes the place of the C library's calls.
-let wiping: [Target] = [.target(name: "CWiping")]
+let wiping: [Target] = [.target(name: "CWiping", path: "Sources/Foundations/CWiping")]
 
 // L2: neighbours that never import each other.
 let rooms: [Target] = [
-    library("ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
-    library("MarmotPush", ["PushModel", "Primitives", "WireFormats"]),
+    library("Protocols/ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
+    library("Protocols/MarmotPush", ["PushModel", "Primitives", "WireFormats"]),
     library("Delivery", ["PushModel", lifecycle, metrics]),
     library(
-        "HTTP2Client",
+        "Services/HTTP2Client",
         [
             "PushModel", "WireFormats", "EventLoops", "CNghttp2", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP1,
             nioExtras
         ]),
     library(
-        "WebClient",
+        "Services/WebClient",
         [
             "PushModel", "WireFormats", "CWiping", "CResolver", httpClient, nioCore, nioSSL, nioHTTP1,
             nioPosix
         ]),
-    library("APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
-    library("FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto, cryptoExtras]),
-    library("MemoryStore", ["PushModel"]),
-    library("SQLiteStore", ["PushModel", grdb, sqlite, lifecycle]),
-    library("PostgresStore", ["PushModel", "CPostgres", lifecycle])
+    library("Services/APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
+    library("Services/FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto, cryptoExtras]),
+    library("Stores/MemoryStore", ["PushModel"]),
+    library("Stores/SQLiteStore", ["PushModel", grdb, sqlite, lifecycle]),
+    library("Stores/PostgresStore", ["PushModel", "CPostgres", lifecycle])
 ]
 
 // L3: transports, and what stands beside the relay: simulators, benchmarks, test support.
 let doors: [Target] = [
     library(
-        "HTTPIngress",
+        "Ingress/HTTPIngress",
         [
             "PushModel", "WireFormats", "EventLoops", "Delivery",
             nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, metrics, lifecycle
         ]),
     library(
-        "NostrIngress",
+        "Ingress/NostrIngress",
         [
             "PushModel", "WireFormats", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Delivery",
             nioCore,
             nioPosix, metrics, lifecycle
         ]),
     library(
-        "AdminIngress", ["PushModel", "WireFormats", "Delivery", "HTTPIngress", crypto, metrics, lifecycle]),
+        "Ingress/AdminIngress",
+        ["PushModel", "WireFormats", "Delivery", "HTTPIngress", crypto, metrics, lifecycle]),
     library(
-        "Simulators",
+        "Proving/Simulators",
         [
             "PushModel", "Primitives", "WireFormats", "CNghttp2", "WebSocket", "EventLoops", "MarmotPush",
             nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, crypto, cryptoExtras, lifecycle
         ]),
     library(
-        "Simulation",
+        "Proving/Simulation",
         [
             "PushModel", "PushTesting", "AtRest", "Delivery", "MemoryStore", "SQLiteStore", sqlite, lifecycle,
             logging
         ]),
     library(
-        "Bench",
+        "Proving/Bench",
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "ZulipPush",
             "MarmotPush", "CSecp256k1", "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore,
             nioPosix, nioHTTP1,
             nioSSL, crypto, cryptoExtras, lifecycle
         ]),
-    library("PushTesting", ["PushModel", "WireFormats", "Primitives"])
+    library("Proving/PushTesting", ["PushModel", "WireFormats", "Primitives"])
 ]
 
 let application: [Target] = [
     library(
-        "RelayProgram",
+        "Relay/RelayProgram",
         [
             "PushModel", "Primitives", "WireFormats", "AtRest", "ZulipPush", "Delivery", "HTTP2Client",
             "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore", "PostgresStore", "HTTPIngress",
             "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL, crypto
         ]),
-    .executableTarget(name: "sealbell", dependencies: ["RelayProgram"], swiftSettings: strict),
+    program("Relay/sealbell", ["RelayProgram"]),
     // Measurements and trials: a tool of ours, not a product.
-    .executableTarget(
-        name: "sealbell-bench",
-        dependencies: ["RelayProgram", "Bench", "PushModel", "PushTesting", "WireFormats", arguments],
-        swiftSettings: strict),
+    program(
+        "Proving/sealbell-bench",
+        ["RelayProgram", "Bench", "PushModel", "PushTesting", "WireFormats", arguments]),
     // A tool of ours, not a product: what it looks for is in the relay.
-    .executableTarget(
-        name: "sealbell-simulate", dependencies: ["Simulation", arguments], swiftSettings: strict)
+    program("Proving/sealbell-simulate", ["Simulation", arguments])
 ]
 
 let suites: [Target] = [
-    tests("PushModelTests", ["PushModel", "PushTesting"]),
-    tests("WireFormatsTests", ["WireFormats", "PushModel", "PushTesting"]),
+    tests("Foundations/PushModelTests", ["PushModel", "PushTesting"]),
+    tests("Foundations/WireFormatsTests", ["WireFormats", "PushModel", "PushTesting"]),
     tests(
-        "StoreTests",
+        "Stores/StoreTests",
         [
             "PushModel", "PushTesting", "AtRest", "Primitives", "MemoryStore", "SQLiteStore", "PostgresStore",
             grdb
@@ -169,14 +183,14 @@ let suites: [Target] = [
             "Bench", lifecycle, logging
         ]),
     tests(
-        "HTTP2ClientTests",
+        "Services/HTTP2ClientTests",
         [
             "PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", "WebClient",
             "WireFormats",
             nioCore, nioPosix, nioSSL, nioHTTP1, crypto, cryptoExtras, lifecycle, logging, "CNghttp2"
         ]),
     tests(
-        "SimulatorsTests",
+        "Proving/SimulatorsTests",
         [
             "PushModel", "PushTesting", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Simulators",
             "CNghttp2",
@@ -184,20 +198,20 @@ let suites: [Target] = [
             nioPosix, nioSSL, nioHTTP1
         ]),
     tests(
-        "ZulipPushTests",
+        "Protocols/ZulipPushTests",
         [
             "PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats", "Delivery", "APNs", "FCM",
             "MemoryStore", "AtRest"
         ]),
     tests(
-        "HTTPIngressTests",
+        "Ingress/HTTPIngressTests",
         [
             "PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats",
             "ZulipPush", "Primitives", "AtRest", "MemoryStore", "Delivery", "Simulators",
             nioCore, nioEmbedded, nioPosix, nioHTTP1, nioSSL, metrics, logging, lifecycle
         ]),
     tests(
-        "SealbellTests",
+        "Relay/SealbellTests",
         [
             "RelayProgram", "sealbell", "sealbell-bench", "PushModel", "Primitives", "PushTesting",
             "Simulators", "WireFormats", "ZulipPush",
@@ -207,26 +221,26 @@ let suites: [Target] = [
             logging, metrics, arguments, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
         ]),
     tests(
-        "MarmotPushTests",
+        "Protocols/MarmotPushTests",
         [
             "PushModel", "PushTesting", "MarmotPush", "Primitives", "WireFormats", "Delivery", "MemoryStore",
             "AtRest", "HTTP2Client", "APNs", "FCM"
         ]),
     tests(
-        "WebSocketTests",
+        "Foundations/WebSocketTests",
         [
             "PushModel", "PushTesting", "EventLoops", "WebSocket", "Simulators", nioCore, nioPosix, nioSSL,
             nioHTTP1, nioWebSocket
         ]),
     tests(
-        "NostrIngressTests",
+        "Ingress/NostrIngressTests",
         [
             "PushModel", "PushTesting", "NostrIngress", "MarmotPush", "WebSocket", "Simulators", "Primitives",
             "WireFormats", "Delivery", "MemoryStore", "PostgresStore", "AtRest", nioCore, nioPosix, nioSSL,
             lifecycle, metrics, logging
         ]),
-    tests("SimulationTests", ["Simulation", "PushModel"]),
-    tests("BenchTests", ["Bench", "PushModel", "PushTesting", "WireFormats", nioCore, nioPosix]),
+    tests("Proving/SimulationTests", ["Simulation", "PushModel"]),
+    tests("Proving/BenchTests", ["Bench", "PushModel", "PushTesting", "WireFormats", nioCore, nioPosix]),
     tests("TidyTests")
 ]
 

@@ -32,7 +32,9 @@ struct RuleSelfTests {
         }
     }
 
-    private func file(_ text: String, at path: String = "Sources/ZulipPush/Sample.swift") -> SwiftText {
+    private func file(_ text: String, at path: String = "Sources/Protocols/ZulipPush/Sample.swift")
+        -> SwiftText
+    {
         SwiftText(path: path, text: text)
     }
 
@@ -138,8 +140,8 @@ struct RuleSelfTests {
     @Test("The executable's entry may start a task, another file of it may not")
     func entry() {
         let line = "Task { run() }"
-        #expect(Rules.bannedCalls(file(line, at: "Sources/RelayProgram/Sealbell.swift")).isEmpty)
-        #expect(Rules.bannedCalls(file(line, at: "Sources/RelayProgram/Other.swift")).count == 1)
+        #expect(Rules.bannedCalls(file(line, at: "Sources/Relay/RelayProgram/Sealbell.swift")).isEmpty)
+        #expect(Rules.bannedCalls(file(line, at: "Sources/Relay/RelayProgram/Other.swift")).count == 1)
     }
 
     @Test(

@@ -77,7 +77,8 @@ enum Rules {
 
     /// The executable's entry, and the simulation's machines: the two places that may start a task.
     static func isEntry(_ path: String) -> Bool {
-        ["Sources/RelayProgram/Sealbell.swift", "Sources/Simulation/Scheduler.swift"].contains(path)
+        ["Sources/Relay/RelayProgram/Sealbell.swift", "Sources/Proving/Simulation/Scheduler.swift"].contains(
+            path)
     }
 
     /// `catch {}`, and `try?` with no comment on its line or right above it.

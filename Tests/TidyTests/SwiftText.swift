@@ -21,10 +21,10 @@ struct SwiftText {
         code.enumerated().filter { line in texts.contains { line.element.contains($0) } }
     }
 
-    /// `Sources/ZulipPush/Wire/Notify.swift` → `ZulipPush`; `nil` for a path of another shape.
+    /// `Sources/Protocols/ZulipPush/Wire/Notify.swift` → `ZulipPush`; `nil` for a path of another shape.
     var target: String? {
-        let parts = path.split(separator: "/")
-        return parts.count >= 3 ? String(parts[1]) : nil
+        let folders = path.split(separator: "/").dropFirst().dropLast().map(String.init)
+        return folders.first { Layers.level[$0] != nil } ?? folders.first
     }
 }
 

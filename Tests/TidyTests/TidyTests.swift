@@ -77,11 +77,11 @@ struct TidyTests {
 
     @Test("Every field of the configuration is read where something is done with it")
     func configurationFields() throws {
-        let room = "Sources/RelayProgram/Configuration/"
+        let room = "Sources/Relay/RelayProgram/Configuration/"
         let page = try #require(try Tree.sources().first { $0.path == room + "RelayConfiguration.swift" })
         let fields = Fields.stored(page)
         #expect(fields.count > 60, "the fields were not found")
-        let outside = try Tree.texts(below: "Sources/RelayProgram", endings: ["swift"]).filter {
+        let outside = try Tree.texts(below: "Sources/Relay/RelayProgram", endings: ["swift"]).filter {
             !$0.path.hasPrefix(room)
         }.map(\.text).joined(separator: "\n")
         let unread = fields.filter { !Fields.reads(outside, $0.name) }.map { "\($0.type).\($0.name)" }

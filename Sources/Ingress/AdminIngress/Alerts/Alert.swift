@@ -1,0 +1,175 @@
+package import HTTPIngress
+package import PushModel
+
+/// What an operator must know without looking. Each is raised while it holds and cleared when it ends.
+package enum Alert: Sendable, Hashable {
+    /// The lane sends nothing but probes; the reason is the push service's literal word.
+    case laneHalted(LaneName, Reason)
+    /// The lane has had something to send for a while, and no word of the push service; the reason is what
+    /// became of the last push.
+    case laneUnanswered(LaneName, Reason)
+    /// For a while no connection to the lane's push service has come about, whether or not there is something
+    /// to send.
+    case laneUnreachable(LaneName)
+    /// Pushes that grew too old before they could be sent, within the last hour.
+    case custodyEnded(LaneName, Int)
+    /// The push that has been owed longest has been so for so many minutes.
+    case pushOverdue(minutes: Int)
+    /// The instance goes to its peers itself, and hears none of them.
+    case instanceUnheard(ConfiguredName)
+    /// A server refuses what the instance publishes there so that senders find it.
+    case instanceRefused(ConfiguredName, by: ConfiguredName)
+    /// The outbox holds at least that share of its bound.
+    case outboxFilling(percent: Int)
+    /// The store refuses writes; peers hear 503.
+    case storeFailing(StoreError.Code)
+    /// Days that are left, a begun one counted; 0 when it has ended.
+    case certificateExpiring(ConfiguredName, days: Int)
+    /// The storage keys lie where a backup of the database would take them along.
+    case keyBesideDatabase
+    /// Owed pushes that do not open: nobody sends them.
+    case pushesSetAside(Int)
+    /// Whole hours by which the wall clock is ahead of what the store knows of time.
+    case clockDoubted(hours: Int)
+    /// The listener turns calls away, whoever makes them, for want of these; in the order of the list.
+    case doorStrained(ConfiguredName, [DoorStrain])
+
+    /// The last reload; the configuration of before is in force.
+    case reloadRefused(ErrorCode)
+
+    /// How bad it is within its subject: what grows worse is told at once.
+    var grade: Int {
+        if case .certificateExpiring(_, days: 0) = self { return 1 }
+        return 0
+    }
+
+    /// How often it is told again while it lasts.
+    var reminder: Duration {
+        switch self {
+        case .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .pushOverdue, .instanceUnheard,
+            .outboxFilling, .storeFailing, .doorStrained:
+            .seconds(3600)
+        // Nothing is lost meanwhile, and who renews by hand does so by day.
+        case .instanceRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted,
+            .reloadRefused:
+            .seconds(86_400)
+        }
+    }
+
+    package enum Kind: String, Sendable, Hashable, CaseIterable {
+        case laneHalted = "lane_halted"
+        case laneUnanswered = "lane_unanswered"
+        case laneUnreachable = "lane_unreachable"
+        case custodyEnded = "custody_ended"
+        case pushOverdue = "push_overdue"
+        case instanceUnheard = "instance_unheard"
+        case instanceRefused = "instance_refused"
+        case outboxFilling = "outbox_filling"
+        case storeFailing = "store_failing"
+        case certificateExpiring = "certificate_expiring"
+        case keyBesideDatabase = "key_beside_database"
+        case pushesSetAside = "pushes_set_aside"
+        case clockDoubted = "clock_doubted"
+        case doorStrained = "door_strained"
+        case reloadRefused = "reload_refused"
+        /// Not raised by anybody: the port's own word when it tells no more for a while.
+        case muted
+    }
+
+    /// What an alert is about: two alerts of one subject are the same trouble, whatever their figures.
+    package struct Subject: Sendable, Hashable {
+        package let kind: Kind
+        /// A lane, a listener, an instance or one of its relays, of our own configuration; empty where there
+        /// is only one.
+        package let name: String
+    }
+
+    package var subject: Subject {
+        switch self {
+        case .laneHalted(let lane, _): Subject(kind: .laneHalted, name: lane.description)
+        case .laneUnanswered(let lane, _): Subject(kind: .laneUnanswered, name: lane.description)
+        case .laneUnreachable(let lane): Subject(kind: .laneUnreachable, name: lane.description)
+        case .custodyEnded(let lane, _): Subject(kind: .custodyEnded, name: lane.description)
+        case .pushOverdue: Subject(kind: .pushOverdue, name: "")
+        case .instanceUnheard(let instance): Subject(kind: .instanceUnheard, name: instance.text)
+        case .instanceRefused(let instance, let server):
+            Subject(kind: .instanceRefused, name: "\(instance.text)/\(server.text)")
+        case .outboxFilling: Subject(kind: .outboxFilling, name: "")
+        case .storeFailing: Subject(kind: .storeFailing, name: "")
+        case .certificateExpiring(let listener, _): Subject(kind: .certificateExpiring, name: listener.text)
+        case .keyBesideDatabase: Subject(kind: .keyBesideDatabase, name: "")
+        case .pushesSetAside: Subject(kind: .pushesSetAside, name: "")
+        case .clockDoubted: Subject(kind: .clockDoubted, name: "")
+        case .doorStrained(let listener, _): Subject(kind: .doorStrained, name: listener.text)
+        case .reloadRefused: Subject(kind: .reloadRefused, name: "")
+        }
+    }
+
+    /// What has happened and what to do next. Configured names, counts and words of closed lists only.
+    package var sentence: String {
+        switch self {
+        case .laneHalted(let lane, let reason):
+            "The lane \(lane) is halted (\(reason.rawValue)): check the app's credential, topic and "
+                + "environment."
+        case .laneUnanswered(let lane, let reason):
+            "The push service of the lane \(lane) does not answer (\(reason.rawValue)): check the network, "
+                + "the proxy and, for FCM, the way to Google's token service."
+        case .laneUnreachable(let lane):
+            "No connection to the push service of the lane \(lane) can be made: check DNS, firewall, "
+                + "proxy and the trusted certificate authority."
+        case .custodyEnded(let lane, let count):
+            "\(count) pushes of the lane \(lane) became too old before they could be sent, the last within "
+                + "the hour: see the lane's alerts and its last refusal."
+        case .pushOverdue(let minutes):
+            "The push that has been owed longest has waited for \(minutes) minutes: the dashboard shows "
+                + "which lane does not drain, sealbell doctor which push it is."
+        case .instanceUnheard(let instance):
+            "The instance \(instance) hears nobody: no server where it listens has its subscription in "
+                + "force. Check the network, the proxy and the servers' word in the log."
+        case .instanceRefused(let instance, let server):
+            "The server \(server) refuses what the instance \(instance) publishes there, by which senders "
+                + "find it: see its word in the log, and choose another server."
+        case .outboxFilling(let percent):
+            "The outbox is \(percent) % full: find the lane that does not drain, or raise the limit."
+        case .storeFailing(let code):
+            "The store refuses writes (\(code.rawValue)): check its disk and its server."
+        case .certificateExpiring(let listener, let days):
+            "The certificate of the listener \(listener) "
+                + (days == 0 ? "has expired: clients refuse it. " : "expires within \(days) days. ")
+                + "Renew it and reload."
+        case .keyBesideDatabase:
+            "Storage keys and database are in one directory: one backup would contain both. Move the keys."
+        case .pushesSetAside(let count):
+            "\(count) owed pushes do not open and are not sent: look at the disk, and run sealbell store "
+                + "check."
+        case .clockDoubted(let hours):
+            "The clock is \(hours) hours ahead of what the store knows, and nothing expires: set it, or run "
+                + "sealbell store trust-clock."
+        case .doorStrained(let listener, let strains):
+            "The listener \(listener) turns calls away for want of "
+                + strains.map(\.noun).joined(separator: " and ")
+                + ": see who calls, and shut them out at the proxy or the firewall; sealbell doctor "
+                + "says what the process may open."
+        case .reloadRefused(let code):
+            "The last reload was refused (\(code.logText)), and the previous configuration is still in "
+                + "force: see the log, fix the file, and reload again."
+        }
+    }
+}
+
+/// One thing to tell an operator.
+package struct AlertNotice: Sendable, Hashable {
+    package enum Phase: String, Sendable, Hashable, CaseIterable { case raised, reminded, cleared }
+
+    package let phase: Phase
+    package let subject: Alert.Subject
+    package let sentence: String
+    package let at: UnixTime
+
+    package init(_ phase: Phase, _ subject: Alert.Subject, _ sentence: String, at: UnixTime) {
+        self.phase = phase
+        self.subject = subject
+        self.sentence = sentence
+        self.at = at
+    }
+}

@@ -1,0 +1,107 @@
+import ArgumentParser
+import Bench
+import PushModel
+import RelayProgram
+
+/// `sealbell-bench chaos`.
+struct BenchChaosCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "chaos",
+        abstract: "Kills a relay again and again under load and counts what was lost.",
+        discussion: """
+            This process plays origin and push service; the relay is this program in a process of its own, \
+            on SQLite, or on a PostgreSQL server that is made for the trial. Passed means: everything that \
+            was acknowledged arrived, nothing was doubled but what was in flight at a kill, and no push was \
+            given a second name. Marmot triggers flow beside it, through a Nostr relay of this process: what \
+            a kill loses is counted, nobody is woken twice, each relay that is waited for listens again, the \
+            last one delivers all, and no file holds a trace.
+            """)
+
+    @Option(help: "How many kills.")
+    var kills = 200
+
+    @Option(help: "sqlite or postgres.")
+    var store = ChaosPlan.Store.sqlite
+
+    @Option(help: "Seed of the plan; timing still differs between runs.")
+    var seed: UInt64?
+
+    @Option(help: "Callers that ask at the same time.")
+    var workers = 8
+
+    @Option(
+        help: ArgumentHelp(
+            "A directory for the trial's files, kept afterwards; by default a temporary one.",
+            valueName: "directory"))
+    var keep: String?
+
+    @Option(help: ArgumentHelp("Power cuts in place of kills: the preloaded shim.", valueName: "file"))
+    var shim: String?
+
+    @Option(help: ArgumentHelp("With --shim: what puts the disk's image in place.", valueName: "file"))
+    var cut: String?
+
+    @Option(
+        help: ArgumentHelp("With --shim: share of writes that reach the disk early.", valueName: "percent"))
+    var early = 0
+
+    @Option(
+        help: ArgumentHelp("No kills: traces the relay's system calls into this file.", valueName: "file"))
+    var trace: String?
+
+    @Option(help: ArgumentHelp("With --trace: the answered requests and their pushes.", valueName: "file"))
+    var ledger: String?
+
+    @Option(help: "With --trace: how many requests.")
+    var requests = 300
+
+    @Flag(
+        help: """
+            Runs the relay with synchronous=NORMAL (PostgreSQL: synchronous_commit=off), to show that the \
+            trial can fail.
+            """)
+    var dangerSynchronousNormal = false
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    func validate() throws {
+        if (shim == nil) != (cut == nil) { throw ValidationError("--shim and --cut go together.") }
+        if (trace == nil) != (ledger == nil) { throw ValidationError("--trace and --ledger go together.") }
+        if trace != nil, shim != nil { throw ValidationError("Trace or cut, not both.") }
+        guard (1...100_000).contains(kills), (1...256).contains(workers), (0...100).contains(early) else {
+            throw ValidationError("1 to 100,000 kills, 1 to 256 workers, 0 to 100 percent.")
+        }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        try await inTrialDirectory("chaos", kept: keep, shell) { directory in
+            let plan = try plan(shell, directory)
+            let (report, hasPassed) = try await ChaosTrial(plan, say: shell.err).run()
+            tell(report, json: json, shell)
+            return hasPassed ? .done : .failed
+        }
+    }
+
+    private func plan(_ shell: Shell, _ directory: String) throws -> ChaosPlan {
+        let here = shell.facts.workingDirectory
+        var plan = ChaosPlan(
+            executable: try relayExecutable(shell), directory: directory,
+            seed: seed ?? shell.world.random() >> 32)
+        plan.store = store
+        plan.kills = kills
+        plan.workers = workers
+        plan.withoutSync = dangerSynchronousNormal
+        if let shim, let cut {
+            plan.powerCuts = ChaosPlan.PowerCuts(
+                shim: joinPath(here, shim), cut: joinPath(here, cut), earlyPercent: early)
+        }
+        if let trace, let ledger {
+            plan.trace = ChaosPlan.Trace(
+                file: joinPath(here, trace), ledger: joinPath(here, ledger), requests: requests)
+        }
+        return plan
+    }
+}
+
+extension ChaosPlan.Store: ExpressibleByArgument {}

@@ -1,0 +1,55 @@
+import ArgumentParser
+import Bench
+import PushModel
+import RelayProgram
+
+/// `sealbell-bench siege`.
+struct BenchSiegeCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "siege",
+        abstract: "Attacks a relay's listeners over loopback and measures the effect on others.",
+        discussion: """
+            This process plays the attackers, an origin that behaves well, and the push service; the relay \
+            is this program, or that of `--relay`, in a process of its own, which may open 1,024 files. One \
+            attack comes after the other, and a row says for each how many of the origin's calls were \
+            answered, how many failed, how long they took, and what CPU time the relay used, beside a \
+            quiet run. Passed means: no call of the origin failed, and meanwhile the admin door answered \
+            and a newcomer could sign up, but for a crowd that is large enough to take every place.
+            """)
+
+    @Option(help: "How long each attack lasts.")
+    var seconds = 10.0
+
+    @Option(help: "Connections of the origin, each kept.")
+    var callers = 4
+
+    @Option(
+        help: ArgumentHelp(
+            "A directory for the trial's files, kept afterwards; by default a temporary one.",
+            valueName: "directory"))
+    var keep: String?
+
+    @Option(help: "Path of another build to attack; by default this one.")
+    var relay: String?
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    func validate() throws {
+        guard (0.1...3_600).contains(seconds), (1...256).contains(callers) else {
+            throw ValidationError("0.1 to 3,600 seconds, 1 to 256 callers.")
+        }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        _ = ProcessLimits.raiseOpenFiles()
+        return try await inTrialDirectory("siege", kept: keep, shell) { directory in
+            var plan = SiegePlan(executable: try relay ?? relayExecutable(shell), directory: directory)
+            plan.seconds = seconds
+            plan.callers = callers
+            let (report, hasPassed) = try await SiegeTrial(plan, world: shell.world, say: shell.err).run()
+            tell(report, json: json, shell)
+            return hasPassed ? .done : .failed
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import ArgumentParser
+import PushModel
+import WireFormats
+
+/// Which relay, and with what right.
+struct AdminDoorOptions: ParsableArguments {
+    @OptionGroup var server: RunningServerOptions
+
+    @Option(
+        help: ArgumentHelp(
+            "The file with the admin listener's token; by default the one that the running relay names.",
+            valueName: "file"))
+    var tokenFile: String?
+
+    @Option(
+        name: .customLong("ca"),
+        help: ArgumentHelp(
+            "PEM file of the certificate authority for the admin listener, if the system does not trust it.",
+            valueName: "file"))
+    var authorityFile: String?
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    /// Asks the admin door of the running relay.
+    ///
+    /// - Parameter write: writes the members of the JSON object that is sent; `nil`: GET.
+    /// - Throws: `CommandFailure` with the relay's own sentence when it refuses.
+    func ask(
+        _ path: String, _ shell: Shell, _ write: ((inout JSONWriter) -> Void)? = nil
+    ) async throws(CommandFailure) -> JSONValue {
+        let (call, named) = try door(shell)
+        var headers: [(name: String, value: Secret)] = [("Content-Type", Secret("application/json".utf8))]
+        if let file = tokenFile ?? named { headers.append(("Authorization", try bearer(file, shell))) }
+        let answer: LocalCall.Answer
+        do throws(LocalCall.Fault) {
+            answer = try await call.ask(
+                write == nil ? "GET" : "POST", path, headers: headers, body: write.map(body))
+        } catch {
+            throw CommandFailure(.unavailable, "The relay's admin listener does not answer.")
+        }
+        guard answer.status == 200 else {
+            // The relay's own words; they hold nothing that a peer sent.
+            let sentence = answer.text.filter { $0.isASCII && !$0.isNewline }
+            throw CommandFailure(answer.status == 503 ? .unavailable : .failed, sentence)
+        }
+        // No JSON where JSON was promised: another program listens there.
+        guard let json = try? JSONValue.parse(answer.body, limitBytes: LocalCall.answerLimitBytes) else {
+            throw CommandFailure(
+                .unavailable, "The admin listener's answer is not from a relay of this version.")
+        }
+        return json
+    }
+
+    private func body(_ write: (inout JSONWriter) -> Void) -> Secret {
+        var writer = JSONWriter()
+        writer.beginObject()
+        write(&writer)
+        writer.endObject()
+        return writer.takeSecret()
+    }
+
+    /// - Returns: the door, and the file of the token that it asks for, if the server names one.
+    private func door(_ shell: Shell) throws(CommandFailure) -> (call: LocalCall, tokenFile: String?) {
+        let file: RunFile
+        do {
+            file = try server.find(shell.facts)
+        } catch let failure as CommandFailure {
+            throw failure
+        } catch {
+            throw CommandFailure(.software, "The run file could not be read.")
+        }
+        guard let url = file.urls["admin"] else {
+            throw CommandFailure(
+                .unavailable, "That relay has no admin listener: add listeners.admin to its configuration.")
+        }
+        let authority = try authorityFile.map { (path) throws(CommandFailure) in
+            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, path)).reveal { Array($0) }
+        }
+        guard let call = LocalCall(url: url, authority: authority, deadline: shell.patience) else {
+            throw CommandFailure(.failed, "The admin listener's URL or the CA file cannot be used.")
+        }
+        return (call, file.tokenFile)
+    }
+
+    private func bearer(_ path: String, _ shell: Shell) throws(CommandFailure) -> Secret {
+        try CredentialShelf.read(joinPath(shell.facts.workingDirectory, path)).reveal { token in
+            var bytes = Array("Bearer ".utf8) + token
+            defer { bytes.withUnsafeMutableBytes { wipe($0) } }
+            // Without the line break at the end that editors leave.
+            let end = bytes.count - bytes.reversed().prefix { $0 == 0x0A || $0 == 0x0D || $0 == 0x20 }.count
+            return Secret(bytes[..<end])
+        }
+    }
+}
+
+/// Which instance of the relay.
+struct InstanceOption: ParsableArguments {
+    @Option(help: ArgumentHelp("The instance; needed only if there are several.", valueName: "name"))
+    var instance: String?
+
+    func write(_ json: inout JSONWriter) {
+        guard let instance else { return }
+        json.key("instance")
+        json.string(instance)
+    }
+}
+
+/// Which origin of which instance.
+struct OriginArgument: ParsableArguments {
+    @Argument(help: ArgumentHelp("The origin's host name or id, as the list gives it.", valueName: "origin"))
+    var origin: String
+
+    @OptionGroup var place: InstanceOption
+
+    func write(_ json: inout JSONWriter) {
+        place.write(&json)
+        json.key(UUIDText(origin) == nil ? "host" : "id")
+        json.string(origin)
+    }
+}

@@ -1,0 +1,107 @@
+import ArgumentParser
+import PushModel
+
+/// `sealbell config`.
+struct ConfigCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "config", abstract: "Checks the configuration.",
+        subcommands: [ConfigCheckCommand.self])
+}
+
+/// `sealbell config check [FILE]`: reads the configuration as `serve` would, and every file that it names.
+struct ConfigCheckCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check",
+        abstract: "Checks the configuration and the files it names; changes nothing.",
+        discussion: "Ends with 0 when a relay could start with it, else with 78.")
+
+    @Argument(help: "The configuration file; the same as --config.")
+    var file: String?
+
+    @OptionGroup var options: ConfigurationOptions
+
+    @Flag(help: "Check it as serve --sandbox would read it.")
+    var sandbox = false
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    func validate() throws {
+        if file != nil, options.file != nil {
+            throw ValidationError("Name the file once: as an argument or with --config.")
+        }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        var request = options.request(isSandbox: sandbox)
+        request.file = file ?? request.file
+        let configuration: RelayConfiguration
+        do throws(ConfigurationError) {
+            configuration = try shell.load(request)
+        } catch {
+            if json {
+                shell.out(try jsonText(ConfigurationReport(error)))
+            } else {
+                error.lines.forEach(shell.out)
+            }
+            return .configuration
+        }
+        let start = await StartChecks(configuration, shell).all()
+        let findings = Findings([Finding.summary(configuration)] + Finding.warnings(configuration) + start)
+        try findings.report(shell, json: json)
+        return findings.status
+    }
+}
+
+/// The JSON form of a configuration that is none.
+struct ConfigurationReport: Encodable {
+    struct Fault: Encodable {
+        let code: String
+        let path: String
+        let line: Int?
+        /// `file`, `default`, `command line`, or the variable's name.
+        let source: String
+        let sentence: String
+    }
+
+    let ok = false
+    let faults: [Fault]
+    let untold: Int
+
+    private enum CodingKeys: CodingKey { case ok, faults, untold }
+
+    init(_ error: ConfigurationError) {
+        faults = error.faults.map { fault in
+            let source =
+                switch fault.source {
+                case .file: "file"
+                case .builtIn: "default"
+                case .commandLine: "command line"
+                case .environment(let name): name
+                }
+            return Fault(
+                code: fault.codeText, path: fault.path, line: fault.line, source: source,
+                sentence: fault.sentence)
+        }
+        untold = error.untold
+    }
+}
+
+extension Finding {
+    /// What the configuration amounts to.
+    static func summary(_ configuration: RelayConfiguration) -> Finding {
+        .good(
+            .configuration, configuration.file ?? "sandbox",
+            "\(counted(configuration.apps.count, "app")), "
+                + "\(counted(configuration.instances.count, "instance")), "
+                + "\(counted(configuration.listeners.count, "listener")); state in \(configuration.state).")
+    }
+
+    private static func counted(_ count: Int, _ noun: String) -> String {
+        "\(count) \(noun)\(count == 1 ? "" : "s")"
+    }
+
+    static func warnings(_ configuration: RelayConfiguration) -> [Finding] {
+        configuration.warnings.map { .warning(.configuration, $0.path, $0.sentence) }
+    }
+}

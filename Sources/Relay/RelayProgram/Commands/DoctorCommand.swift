@@ -1,0 +1,68 @@
+import ArgumentParser
+import PushModel
+
+/// `sealbell doctor`: looks at everything a relay stands on, and says of each fault what to do.
+struct DoctorCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: """
+            Examines configuration, credentials, certificates, clock, disk, store, ports, the running relay \
+            and the push services' doors.
+            """,
+        discussion: """
+            Changes nothing and sends no push, beside a running relay or without one. A running relay is \
+            asked for its lanes, alerts and last reload. Ends with 0 when \
+            nothing is wrong, 78 when the configuration or a file is, 69 when a port or a push service is \
+            out of reach, else 1.
+            """)
+
+    @OptionGroup var options: ConfigurationOptions
+
+    @Flag(help: "Do not contact the push services: no connection leaves this machine.")
+    var offline = false
+
+    @Flag(help: "Answer in JSON.")
+    var json = false
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let configuration: RelayConfiguration
+        do throws(ConfigurationError) {
+            configuration = try shell.load(options.request())
+        } catch {
+            let findings = Findings(
+                error.lines.map { .fault(.configuration, "configuration", $0) })
+            try findings.report(shell, json: json)
+            return findings.status
+        }
+        let findings = Findings(await Doctor(configuration, shell).examine(isOffline: offline))
+        try findings.report(shell, json: json)
+        return findings.status
+    }
+}
+
+/// The examination, in the order in which faults should be mended.
+struct Doctor {
+    let configuration: RelayConfiguration
+    let shell: Shell
+
+    init(_ configuration: RelayConfiguration, _ shell: Shell) {
+        self.configuration = configuration
+        self.shell = shell
+    }
+
+    func examine(isOffline: Bool) async -> [Finding] {
+        var findings = [Finding.summary(configuration)] + Finding.warnings(configuration)
+        findings += await StartChecks(configuration, shell).all().filter { $0.subject != keysFile }
+        findings += MachineChecks(configuration, shell.world.now).check()
+        findings += StoreChecks(configuration, shell.world).check()
+        findings += await PostgresChecks(configuration, shell.world).check()
+        findings += PortChecks(configuration).check()
+        findings += DescriptorChecks(configuration).check()
+        findings += await RelayChecks(configuration, shell).check()
+        if !isOffline { findings += await ReachChecks(configuration).check() }
+        return findings
+    }
+
+    /// Looked at with the machine.
+    private var keysFile: String { configuration.store.keysFile }
+}

@@ -1,0 +1,75 @@
+import ArgumentParser
+import PushModel
+import WireFormats
+
+/// `sealbell forget`: deletes what a running relay remembers of somebody.
+struct ForgetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "forget", abstract: "Deletes an origin, a realm, a device or all records of an address.",
+        discussion: """
+            Records go in one commit, and within half a minute their bytes are in no file of the store any \
+            more. What was accepted before stays owed until it is sent or too old, a day at most. Devices \
+            and servers can register anew: to keep a server out, suspend it instead.
+            """,
+        subcommands: [ForgetOriginCommand.self] + HostedProtocols.standard.all.flatMap { $0.commands.forget }
+            + [ForgetAddressCommand.self])
+}
+
+/// `sealbell forget origin HOST|UUID`.
+struct ForgetOriginCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "origin",
+        abstract: "Forgets an origin with its host name, its realms and all their devices.",
+        discussion:
+            "This cannot be undone: the origin must sign up again, and its users' apps must register again.")
+
+    @OptionGroup var origin: OriginArgument
+
+    @Flag(help: "Yes, this origin and all its devices.")
+    var yes = false
+
+    @OptionGroup var door: AdminDoorOptions
+
+    func validate() throws {
+        guard yes else { throw ValidationError("This cannot be undone; confirm it with --yes.") }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        _ = ForgetReport.tell(try await door.ask(ForgetDesk.originPath, shell, origin.write), door, shell)
+        return .done
+    }
+}
+
+/// `sealbell forget address`.
+struct ForgetAddressCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "address",
+        abstract: "Forgets all registrations of one device token, over all origins and instances.",
+        discussion: """
+            The token comes from standard input, or from a file. It is looked for under every bundle id of \
+            the configuration. Ends with 1 when nothing of it was known.
+            """)
+
+    @Option(
+        help: ArgumentHelp(
+            "The file that holds the device token.", discussion: "Else it is read from standard input.",
+            valueName: "file"))
+    var device: String?
+
+    @Option(help: ArgumentHelp("One more bundle id, which no app has any more.", valueName: "id"))
+    var appID: String?
+
+    @OptionGroup var door: AdminDoorOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let token = try readAddress(device, shell)
+        let answer = try await door.ask(ForgetDesk.addressPath, shell) { json in
+            json.key("address")
+            token.reveal { json.string(utf8: $0) }
+            guard let appID else { return }
+            json.key("app_id")
+            json.string(appID)
+        }
+        return ForgetReport.tell(answer, door, shell) > 0 ? .done : .failed
+    }
+}

@@ -1,0 +1,194 @@
+import ArgumentParser
+import AtRest
+import PushModel
+import WireFormats
+
+/// `sealbell keys rotate-storage`: a new seal key, and everything that stands sealed anew with it, beside a
+/// relay that serves.
+struct KeysRotateStorageCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rotate-storage",
+        abstract: "Seals the store with a new key while the relay runs.",
+        discussion: """
+            Adds a seal key to the key file; the running relay takes it up within seconds, seals with it, \
+            seals anew what stands, and this command shows how far it is. Asked again, it goes on where it \
+            was. Several relays on one database: copy the file to each of them; none seals with the new key \
+            before all hold it. Old keys stay in the file until --drop-old takes them out, which it does \
+            only when nothing stands that they have sealed; backups of before still need them.
+            """)
+
+    /// Between two looks at the relay.
+    private static let every = Duration.seconds(1)
+
+    @Option(help: ArgumentHelp("The key file, instead of the one of the configuration.", valueName: "file"))
+    var file: String?
+
+    @Flag(help: "Removes the old keys from the file once they are no longer needed.")
+    var dropOld = false
+
+    @Option(help: ArgumentHelp("How long to watch; the relay continues afterwards.", valueName: "minutes"))
+    var wait = 60
+
+    @OptionGroup var options: ConfigurationOptions
+    @OptionGroup var door: AdminDoorOptions
+
+    func validate() throws {
+        guard (0...10_080).contains(wait) else { throw ValidationError("--wait: 0 to 10080 minutes.") }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let path: String
+        var door = door
+        if let file {
+            path = joinPath(shell.facts.workingDirectory, file)
+        } else {
+            let configuration = try shell.load(options.request())
+            path = configuration.store.keysFile
+            door.server.state = door.server.state ?? configuration.state
+        }
+        let standing = try Self.change(path) { () throws(KeyFileError) in try KeyFile.read(path) }
+        let newest: UInt32
+        if standing.seal.count > 1 || dropOld {
+            newest = standing.seal[0].number
+            let count = standing.seal.count == 1 ? "one seal key" : "\(standing.seal.count) seal keys"
+            shell.err("The file holds \(count); key \(newest) is the newest.")
+        } else {
+            newest = try add(path, shell)
+        }
+        guard isServed(door, shell) else {
+            shell.err("No relay is running here: it takes the key up when it starts, and goes on from there.")
+            return dropOld ? .unavailable : .done
+        }
+        let end = shell.world.instant() + .seconds(60 * wait)
+        let last = try await watch(newest, path, door, until: end, shell)
+        guard Self.isOver(last) || standing.seal.count == 1 && dropOld else {
+            shell.err("The relay goes on with it; ask again to see how far it is.")
+            return .failed
+        }
+        if dropOld { return try await drop(path, door, shell) }
+        shell.out(
+            door.json
+                ? String(decoding: last.serialized(), as: UTF8.self)
+                : "Everything is sealed with key \(newest). Older keys are needed for older backups alone: "
+                    + "keep a copy of \(path) with those, then run this with --drop-old.")
+        return .done
+    }
+
+    private func add(_ path: String, _ shell: Shell) throws(CommandFailure) -> UInt32 {
+        let rotated = try Self.change(path) { () throws(KeyFileError) in
+            try KeyFile.change(path) { keys throws(KeyFileError) in
+                // Another command was faster: its key will do.
+                if keys.seal.count > 1 { return keys }
+                guard let rotated = keys.rotated(shell.world) else { throw KeyFileError(.malformed) }
+                return rotated
+            }
+        }
+        let newest = rotated.seal[0].number
+        shell.err("Added seal key \(newest) to \(path). Back the file up now.")
+        return newest
+    }
+
+    private static func change(
+        _ path: String, _ body: () throws(KeyFileError) -> AtRestKeys
+    ) throws(CommandFailure) -> AtRestKeys {
+        do throws(KeyFileError) { return try body() } catch {
+            throw CommandFailure(
+                error.code == .busy ? .failed : .configuration, "\(path): \(error.sentence)")
+        }
+    }
+
+    private func isServed(_ door: AdminDoorOptions, _ shell: Shell) -> Bool {
+        // Why none is found is told when the door is asked; here it is enough that there is none.
+        (try? door.server.find(shell.facts)) != nil
+    }
+
+    /// Asks the relay until it is done, or time is over; the last answer.
+    private func watch(
+        _ newest: UInt32, _ path: String, _ door: AdminDoorOptions,
+        until end: ContinuousClock.Instant, _ shell: Shell
+    ) async throws -> JSONValue {
+        var told = ""
+        while true {
+            let now = try await door.ask(SealKeyDesk.path, shell)
+            let line = Self.line(now, newest, path)
+            if line != told { shell.err(line) }
+            told = line
+            if now["refused"]?.bool == true {
+                throw CommandFailure(
+                    .configuration,
+                    "The relay refuses \(path): it does not fit the store. Put the right file back.")
+            }
+            if Self.held(now).contains(Int64(newest)), Self.isOver(now) { return now }
+            guard shell.world.instant() < end else { return now }
+            try await shell.world.sleep(shell.world.instant() + Self.every)
+        }
+    }
+
+    private static func held(_ status: JSONValue) -> [Int64] {
+        (status["held"]?.array ?? []).compactMap(\.int64)
+    }
+
+    /// Whether all stands under one key. A relay that rests with several has only not begun yet.
+    private static func isOver(_ status: JSONValue) -> Bool {
+        let phase = status["phase"]?.string
+        return phase == "done" || (phase == "resting" && held(status).count == 1)
+    }
+
+    private static func line(_ status: JSONValue, _ newest: UInt32, _ path: String) -> String {
+        func count(_ name: String) -> Int64 { status[name]?.int64 ?? 0 }
+        guard status["held"]?.array?.contains(where: { $0.int64 == Int64(newest) }) == true else {
+            return "The relay has not loaded key \(newest) yet."
+        }
+        switch status["phase"]?.string {
+        case "waiting":
+            return "Waiting for \(count("missing")) other relays on this store: copy \(path) to each of them."
+        case "elsewhere": return "Another relay on this store is sealing it with the new key."
+        case "sealing", "done":
+            let unopened = count("unopened") > 0 ? "; \(count("unopened")) do not open" : ""
+            return "\(count("records")) records and \(count("pushes")) owed pushes looked at, "
+                + "\(count("renewed")) sealed anew\(unopened)."
+        default: return "Key \(newest) is about to be used."
+        }
+    }
+
+    /// First the store forgets that it needs the keys, then they leave the file: a crash in between leaves a
+    /// file with too many keys, never one with too few.
+    private func drop(_ path: String, _ door: AdminDoorOptions, _ shell: Shell) async throws -> Ending {
+        let answer = try await door.ask(SealKeyDesk.releasePath, shell) { _ in }
+        // The relay has released all but the one that it seals with; which of them this file still has, it
+        // alone knows: the relay may read a copy.
+        guard let sealing = answer["sealing"]?.int64 else {
+            throw CommandFailure(
+                .unavailable, "The admin listener's answer is not from a relay of this version.")
+        }
+        var dropped: [UInt32] = []
+        _ = try Self.change(path) { () throws(KeyFileError) in
+            try KeyFile.change(path) { keys throws(KeyFileError) in
+                dropped = keys.seal.map(\.number).filter { Int64($0) < sealing }
+                guard let rest = keys.without(dropped) else { throw KeyFileError(.malformed) }
+                return rest
+            }
+        }
+        shell.out(door.json ? Self.json(dropped, path) : Self.words(dropped, path))
+        return .done
+    }
+
+    private static func words(_ dropped: [UInt32], _ path: String) -> String {
+        guard !dropped.isEmpty else { return "There was no older key in \(path)." }
+        let numbers = dropped.map(String.init).joined(separator: ", ")
+        return "Dropped seal key\(dropped.count == 1 ? "" : "s") \(numbers) from \(path)."
+    }
+
+    private static func json(_ dropped: [UInt32], _ path: String) -> String {
+        var json = JSONWriter()
+        json.beginObject()
+        json.key("released")
+        json.beginArray()
+        for number in dropped { json.int(Int64(number)) }
+        json.endArray()
+        json.key("file")
+        json.string(path)
+        json.endObject()
+        return String(decoding: json.bytes, as: UTF8.self)
+    }
+}

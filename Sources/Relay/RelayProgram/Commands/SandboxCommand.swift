@@ -1,0 +1,53 @@
+import ArgumentParser
+import NIOPosix
+import PushModel
+import ServiceLifecycle
+import Logging
+import Simulators
+import UnixSignals
+
+/// `sealbell sandbox`: the simulated push services alone.
+struct SandboxCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sandbox",
+        abstract: "Runs simulated push services alone, for a relay of your own set-up.",
+        discussion: """
+            APNs (both environments) and FCM that judge as the real services do, over TLS with an authority \
+            made on the spot, for the apps of the configuration. Addresses, authority and a control door \
+            stand in the state directory's run.json; keys and service accounts in its sandbox folder. \
+            SIGTERM and SIGINT end it.
+            """)
+
+    @OptionGroup var options: ConfigurationOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let configuration = try shell.load(options.request(isSandbox: true))
+        let directory = try Server.claim(configuration.state)
+        defer { withExtendedLifetime(directory) {} }
+        let (sandbox, pointed) = try await Sandbox.start(
+            configuration, group: MultiThreadedEventLoopGroup.singleton, world: shell.world)
+        let file = RunFile(
+            urls: Server.urls(of: sandbox), ca: sandbox.authority.certificatePEM, publicKeys: [:],
+            apps: pointed.bundles)
+        do throws(CommandFailure) { try Server.write(file, state: configuration.state) } catch {
+            await sandbox.stop()
+            throw error
+        }
+        defer { file.remove(state: configuration.state) }
+        for (name, url) in file.urls.sorted(by: { $0.key < $1.key }) { shell.out("\(name): \(url)") }
+        shell.out("authority: \(sandbox.authorityFile)")
+        let group = ServiceGroup(
+            configuration: ServiceGroupConfiguration(
+                services: [.init(service: Standing())], gracefulShutdownSignals: [.sigterm, .sigint],
+                logger: Logger(label: "sealbell")))
+        // Ends by a signal; there is nothing that could fail.
+        try? await group.run()
+        await sandbox.stop()
+        return .done
+    }
+
+    /// Stands until it is told to stop; the simulators run on their event loops.
+    private struct Standing: Service {
+        func run() async throws { try await gracefulShutdown() }
+    }
+}

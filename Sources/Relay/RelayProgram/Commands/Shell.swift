@@ -1,0 +1,112 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+package import ArgumentParser
+import Primitives
+package import PushModel
+
+/// What a command has around itself: facts, clocks, and the two ways out.
+package struct Shell: Sendable {
+    package let facts: ProcessFacts
+    package let world: World
+    /// Takes one line of the result.
+    package let out: @Sendable (String) -> Void
+    /// Takes one line for the person at the terminal.
+    package let err: @Sendable (String) -> Void
+    /// How long an answer of a running relay is waited for.
+    var patience = LocalCall.deadline
+    /// What standard input holds, up to so many bytes.
+    var input: @Sendable (Int) -> Secret = { _ in Secret([]) }
+    /// What instances may speak.
+    var protocols = HostedProtocols.standard
+
+    /// This process: results to standard output, the rest to standard error.
+    static func live(_ facts: ProcessFacts) -> Shell {
+        Shell(
+            facts: facts, world: .streaming(),
+            out: { line in
+                // A reader that has gone away (a closed pipe) wants no more lines.
+                try? writeAll(STDOUT_FILENO, Array((line + "\n").utf8))
+            },
+            err: { line in
+                // As above.
+                try? writeAll(STDERR_FILENO, Array((line + "\n").utf8))
+            }, input: { readInput(limitBytes: $0) })
+    }
+
+    /// Reads the configuration.
+    func load(_ request: ConfigurationRequest) throws(ConfigurationError) -> RelayConfiguration {
+        try ConfigurationLoader.load(request, facts, protocols)
+    }
+}
+
+/// A command of ours: it is given a shell, and answers how it ended.
+package protocol SealbellCommand: AsyncParsableCommand {
+    func run(_ shell: Shell) async throws -> Ending
+}
+
+/// `--config`, `--state`, `--set`, as every command that needs the configuration takes them.
+struct ConfigurationOptions: ParsableArguments {
+    @Option(
+        name: .customLong("config"),
+        help: ArgumentHelp(
+            "The configuration file.",
+            discussion: "Else SEALBELL_CONFIG, ./sealbell.yaml, /etc/sealbell/sealbell.yaml.",
+            valueName: "file"))
+    var file: String?
+
+    @Option(help: ArgumentHelp("The state directory, whatever the file says.", valueName: "directory"))
+    var state: String?
+
+    @Option(
+        name: .customLong("set"),
+        help: ArgumentHelp(
+            "Overrides a value of the file, as in --set log.level=debug. May be repeated.",
+            valueName: "path=value"))
+    var settings: [String] = []
+
+    func request(isSandbox: Bool = false) -> ConfigurationRequest {
+        ConfigurationRequest(file: file, state: state, settings: settings, isSandbox: isSandbox)
+    }
+}
+
+/// `--at STATE`: which running server is meant.
+struct RunningServerOptions: ParsableArguments {
+    @Option(
+        name: .customLong("at"),
+        help: ArgumentHelp(
+            "The state directory of the running server; else the one that the configuration names.",
+            valueName: "state"))
+    var state: String?
+
+    /// The run file of the server that serves from there, by default from where `serve` would serve with the
+    /// configuration that it would find (docs/guides/operating.md).
+    func find(_ facts: ProcessFacts) throws -> RunFile {
+        let directory = state.map { joinPath(facts.workingDirectory, $0) } ?? standard(facts)
+        let found: RunFile.Found
+        do throws(FileFault) {
+            found = try RunFile.find(state: directory)
+        } catch {
+            throw CommandFailure(.unavailable, "\(joinPath(directory, RunFile.name)): \(error.sentence)")
+        }
+        switch found {
+        case .running(let file): return file
+        case .stale(let pid):
+            throw CommandFailure(
+                .unavailable, "The server of \(directory) (process \(pid)) ended without a clean shutdown.")
+        case .none:
+            throw CommandFailure(
+                .unavailable, "No server serves from \(directory); name its state directory with --at.")
+        }
+    }
+
+    private func standard(_ facts: ProcessFacts) -> String {
+        // A configuration that is absent or faulty says nothing; the environment still may.
+        if let read = try? ConfigurationLoader.load(ConfigurationRequest(), facts) { return read.state }
+        let managed = facts.environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
+        let named = facts.environment["SEALBELL_STATE"] ?? managed ?? "sealbell-state"
+        return joinPath(facts.workingDirectory, named)
+    }
+}

@@ -1,0 +1,209 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import AtRest
+import PushModel
+import SQLiteStore
+
+/// What stands in the store: whether the keys open it, whether its file is whole, what it owes and for how
+/// long. Also beside a running relay, of which it is one more reader.
+struct StoreChecks {
+    /// Of counting, and again of checking. While it reads, the relay cannot empty its log.
+    private static let span = Duration.seconds(20)
+    /// Longer than every backoff; by then a push service answers again, or somebody must look.
+    private static let oldSeconds: Int64 = 3600
+    let configuration: RelayConfiguration
+    let world: World
+
+    init(_ configuration: RelayConfiguration, _ world: World) {
+        self.configuration = configuration
+        self.world = world
+    }
+
+    func check() -> [Finding] {
+        guard case .sqlite(let path) = configuration.store.engine else { return [] }
+        guard access(path, F_OK) == 0 || errno != ENOENT else {
+            return [.good(.store, path, "There is no store yet; it is made at the first start.")]
+        }
+        let seen: SQLiteInspection
+        do throws(StoreError) {
+            seen = try SQLiteInspection.look(at: path, within: Self.span, world.instant)
+        } catch {
+            return [.fault(.store, path, sentence(error))]
+        }
+        let findings = [Self.soundness(seen, path, Self.span)] + keys(seen.checks)
+        // What a store owes that no relay may serve from is owed elsewhere, or not yet.
+        if let bar = seen.bar { return findings + [.fault(.store, path, StoreError(bar).sentence)] }
+        return findings + owed(seen.owed, isServed: isServed)
+            + Self.clock(seen.lastTime, now: world.now())
+    }
+
+    /// A clock that a relay on this store would not believe, or does not.
+    static func clock(_ last: UnixTime?, now: UnixTime) -> [Finding] {
+        guard let last else { return [] }
+        let ahead = now.since(last)
+        if ahead > DoubtedClock.tolerance {
+            return [
+                .warning(
+                    .clock, timestamp(now),
+                    "The store was last written \(words(ahead.components.seconds)) ago by this clock, and a "
+                        + "relay lets nothing expire by it: if it is wrong, set it; if no relay ran so long, "
+                        + "say sealbell store trust-clock once one runs.")
+            ]
+        }
+        guard ahead < .zero - DoubtedClock.tolerance else { return [] }
+        return [
+            .warning(
+                .clock, timestamp(now),
+                "The store was last written \(words(-ahead.components.seconds)) later than now: the clock "
+                    + "has gone back, or was ahead then; set it by NTP.")
+        ]
+    }
+
+    private func sentence(_ error: StoreError) -> String {
+        guard error.code == .unavailable else { return error.sentence }
+        return "It cannot be read: run the doctor as the relay's user or as root, and look at the disk."
+    }
+
+    static func soundness(_ seen: SQLiteInspection, _ path: String, _ span: Duration) -> Finding {
+        switch seen.soundness {
+        case .sound:
+            .good(.store, path, "The file is intact.")
+        case .damaged:
+            .fault(
+                .store, path,
+                "The file is damaged: stop the relay, look at the disk, and restore the state directory from "
+                    + "a backup.")
+        case .unfinished:
+            .warning(
+                .store, path,
+                "The file is too large to be checked in \(span.components.seconds) s: run sqlite3 with "
+                    + "PRAGMA quick_check on a copy from a backup.")
+        }
+    }
+
+    /// Nothing where the file of the keys has a finding of its own.
+    func keys(_ checks: [String: [UInt8]]) -> [Finding] {
+        let file = configuration.store.keysFile
+        // Whatever is wrong with the file was said where it is looked at alone.
+        guard let keys = try? KeyFile.read(file) else { return [] }
+        switch KeyFit.of(keys, checks, world) {
+        case .fits: return [.good(.keys, file, "The keys open this store.")]
+        case .unused: return [.good(.keys, file, "Nothing has been sealed in this store yet.")]
+        case .foreign:
+            return [
+                .fault(
+                    .keys, file,
+                    "These keys do not open this store, and the relay would not start: put back the newest "
+                        + "copy of the file that sealed it.")
+            ]
+        }
+    }
+
+    func owed(_ owed: OwedSum?, isServed: Bool) -> [Finding] {
+        let limits = configuration.limits
+        guard let owed else {
+            return [
+                .warning(
+                    .store, "outbox",
+                    "There is too much owed to be counted in \(Self.span.components.seconds) s; "
+                        + "the dashboard of the running relay shows which lane does not drain.")
+            ]
+        }
+        guard owed.rows > 0 else { return [.good(.store, "outbox", "Nothing is owed.")] }
+        let age = max(0, owed.oldest.map { world.now().seconds - $0.acceptedAt.seconds } ?? 0)
+        let facts =
+            "\(owed.rows) pushes (\(owed.bytes >> 10) KiB) are owed, the oldest for \(Self.words(age))"
+        let percent = max(
+            owed.rows * 100 / max(limits.outboxRows, 1),
+            Int(Int64(owed.bytes) * 100 / max(limits.outboxBytes, 1)))
+        var findings: [Finding] = []
+        if percent >= 100 {
+            findings.append(
+                .fault(
+                    .store, "outbox",
+                    facts + ": it is full, and new ones are refused. Mend the lane that does not drain, or "
+                        + "raise limits.outbox."))
+        } else if !isServed {
+            findings.append(
+                .warning(.store, "outbox", facts + ", and no relay is running: start it and it sends them."))
+        } else if percent >= RelayWatch.fullPercent || age >= Self.oldSeconds {
+            findings.append(
+                .warning(
+                    .store, "outbox",
+                    facts + " (\(percent) % of the bound): the dashboard shows which lane does not drain, "
+                        + "and sealbell why \(owed.oldest?.text ?? "") the way of the oldest."))
+        } else {
+            findings.append(.good(.store, "outbox", facts + "."))
+        }
+        return findings + stranded(owed)
+    }
+
+    /// Lanes that no app of the configuration has any more: nobody sends what they owe.
+    private func stranded(_ owed: OwedSum) -> [Finding] {
+        let known = configuration.lanes
+        return owed.lanes.sorted { $0.key < $1.key }.compactMap { text, rows in
+            if let lane = Aside.lane(text) {
+                return .warning(
+                    .store, lane,
+                    "\(rows) owed pushes of this lane do not open, and nobody sends them: look at the disk; "
+                        + "sealbell store check names them.")
+            }
+            guard let lane = LaneName(text), !known.contains(lane) else { return nil }
+            return .warning(
+                .store, text,
+                "\(rows) pushes are owed by a lane that the configuration has no more: put its app, service "
+                    + "and environment back, or let them grow too old.")
+        }
+    }
+
+    private var isServed: Bool {
+        // An unreadable run file says no more than an absent one.
+        if case .running? = try? RunFile.find(state: configuration.state) { return true }
+        return false
+    }
+
+    /// `90 s`, `12 min`, `3 h`, `4 days`.
+    static func words(_ seconds: Int64) -> String {
+        if seconds < 120 { return "\(seconds) s" }
+        if seconds < 7200 { return "\(seconds / 60) min" }
+        return seconds < 172_800 ? "\(seconds / 3600) h" : "\(seconds / 86_400) days"
+    }
+}
+
+extension RelayConfiguration {
+    /// Every lane that the apps give.
+    var lanes: Set<LaneName> {
+        var lanes: Set<LaneName> = []
+        for app in apps {
+            if let apns = app.apns {
+                if apns.environment != .sandbox {
+                    lanes.insert(LaneName(app: app.name, service: .apns, environment: .production))
+                }
+                if apns.environment != .production {
+                    lanes.insert(LaneName(app: app.name, service: .apns, environment: .sandbox))
+                }
+            }
+            if app.fcm != nil {
+                lanes.insert(LaneName(app: app.name, service: .fcm, environment: .production))
+            }
+        }
+        return lanes
+    }
+
+    /// Whether one backup would take database and keys: the file of the keys lies inside the state directory,
+    /// or beside or below the database. By the places that links lead to.
+    var isKeyBesideStore: Bool {
+        func real(_ path: String) -> String {
+            guard let found = realpath(path, nil) else { return path }
+            defer { free(found) }
+            return String(cString: found)
+        }
+        let keys = real(folder(of: store.keysFile)) + "/"
+        var homes = [real(state)]
+        if case .sqlite(let path) = store.engine { homes.append(real(folder(of: path))) }
+        return homes.contains { keys.hasPrefix($0 == "/" ? $0 : $0 + "/") }
+    }
+}

@@ -1,0 +1,59 @@
+import ArgumentParser
+import PushModel
+import WireFormats
+
+/// `sealbell store trust-clock`.
+struct StoreTrustClockCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "trust-clock",
+        abstract: "Confirms that this machine's clock is right after no relay has run for a long time.",
+        discussion: """
+            A relay whose clock is more than six hours ahead of the last time that its store knows ends \
+            nothing by it: what it owes and remembers stays, until the clock comes back or this is said. \
+            Look at the clock first: if it is wrong, set it instead. Without an argument the running relay \
+            is told; with a store, that store.
+            """)
+
+    @Argument(help: ArgumentHelp("A store: sqlite:PATH or postgresql://…", valueName: "url"))
+    var url: String?
+
+    @Flag(help: "Yes, the clock is right, and what has ended by it may go.")
+    var yes = false
+
+    @OptionGroup var password: DatabasePasswordOption
+    @OptionGroup var door: AdminDoorOptions
+
+    func validate() throws {
+        guard yes else {
+            throw ValidationError("Whatever has expired by the clock will be deleted; confirm it with --yes.")
+        }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        guard let url else {
+            let before = try await door.ask(ClockDesk.trustPath, shell) { _ in }
+            guard !door.json else {
+                shell.out(String(decoding: before.serialized(), as: UTF8.self))
+                return .done
+            }
+            let wasDoubted = before["doubted"]?.bool == true
+            shell.out(
+                wasDoubted
+                    ? "The relay believes its clock again: \(timestamp(shell.world.now()))."
+                    : "The relay believed its clock already.")
+            return .done
+        }
+        let place = try StorePlace(url, shell.facts, passwordFile: password.passwordFile)
+        let held = try await place.hold(makes: false, shell.world)
+        do throws(StoreError) {
+            try await held.store.put(
+                setting: LastTime.setting, to: LastTime.bytes(shell.world.now()))
+        } catch {
+            await held.close()
+            throw place.failure(error)
+        }
+        await held.close()
+        shell.out("\(place.name) goes by \(timestamp(shell.world.now())).")
+        return .done
+    }
+}

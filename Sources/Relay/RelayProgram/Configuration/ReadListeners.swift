@@ -1,0 +1,133 @@
+import PushModel
+
+extension ConfigurationReader {
+    /// The names that mean a door of their own.
+    static let adminName = "admin"
+    static let originName = "origin"
+
+    /// Reads `listeners`. Without that key: public on 127.0.0.1:8480 for every instance, admin on
+    /// 127.0.0.1:8481.
+    func listeners(_ root: MappingCursor, instances: [ConfiguredName]) -> [ListenerConfiguration] {
+        guard let cursor = root.cursor("listeners", keys: nil) else {
+            return root.node["listeners"] == nil ? standardListeners(instances) : []
+        }
+        return cursor.named().compactMap { entry in
+            guard entry.name.text != Self.originName else {
+                context.fault(
+                    .notBuiltYet, entry.path, entry.node.source,
+                    "The origin server is not built yet; this name is kept for it.")
+                return nil
+            }
+            guard
+                let cursor = MappingCursor(entry.node, entry.path, keys: ConfigurationKeys.listener, context)
+            else { return nil }
+            return listener(entry.name, cursor)
+        }
+    }
+
+    private func standardListeners(_ instances: [ConfiguredName]) -> [ListenerConfiguration] {
+        guard let publicName = ConfiguredName("public"), let adminName = ConfiguredName(Self.adminName),
+            let publicBind = BindAddress(Self.publicBind), let adminBind = BindAddress(Self.adminBind)
+        else { preconditionFailure("The standard listeners are well formed.") }
+        var listeners = [
+            ListenerConfiguration(
+                name: adminName, bind: adminBind, purpose: .admin(tokenFile: nil), trustedProxies: [],
+                tls: nil)
+        ]
+        let instances = instances.filter { name in
+            guard case .scalar(let word)? = root["instances"]?[name.text]?["protocol"]?.value,
+                let spoken = protocols[word]
+            else { return true }
+            return isServed(spoken)
+        }
+        if !instances.isEmpty {
+            listeners.append(
+                ListenerConfiguration(
+                    name: publicName, bind: publicBind, purpose: .instances(instances), trustedProxies: [],
+                    tls: nil))
+        }
+        return listeners
+    }
+
+    private func isServed<Spoken: HostedProtocol>(_: Spoken.Type) -> Bool { Spoken.Settings.isServed }
+
+    private static let publicBind = "127.0.0.1:8480"
+    private static let adminBind = "127.0.0.1:8481"
+
+    private func listener(_ name: ConfiguredName, _ cursor: MappingCursor) -> ListenerConfiguration? {
+        let isAdmin = name.text == Self.adminName
+        let proxies = (cursor.list("trusted_proxies") ?? []).compactMap { text -> AddressBlock? in
+            if let block = AddressBlock(text.text) { return block }
+            context.fault(
+                .badValue, text.path, text.source, "An IP address, or a network such as 10.0.0.0/8.")
+            return nil
+        }
+        let tls = cursor.cursor("tls", keys: ConfigurationKeys.tls).flatMap(tls)
+        let purpose = isAdmin ? admin(cursor) : instances(cursor)
+        guard let bind = bind(name, cursor), let purpose else { return nil }
+        if isAdmin, !bind.isLoopback, case .admin(nil) = purpose {
+            cursor.missing(
+                "token_file",
+                "The admin listener needs a token unless it is on loopback: name a file that contains it.")
+        }
+        if !bind.isLoopback, tls == nil, isAdmin || proxies.isEmpty {
+            context.warn(
+                .plainTextOffLoopback, cursor.path,
+                "This door takes requests off loopback without TLS; set tls, or stand behind a trusted proxy."
+            )
+        }
+        return ListenerConfiguration(
+            name: name, bind: bind, purpose: purpose, trustedProxies: proxies, tls: tls)
+    }
+
+    private func bind(_ name: ConfiguredName, _ cursor: MappingCursor) -> BindAddress? {
+        if cursor.node["bind"] != nil {
+            return cursor.parsed(
+                "bind", BindAddress.init, "An IP address and a port: 127.0.0.1:8480, [::1]:8480.")
+        }
+        switch name.text {
+        case "public": return BindAddress(Self.publicBind)
+        case Self.adminName: return BindAddress(Self.adminBind)
+        default:
+            cursor.missing("bind", "Say where this listener listens: bind: \"127.0.0.1:8480\".")
+            return nil
+        }
+    }
+
+    private func tls(_ cursor: MappingCursor) -> ListenerConfiguration.TLS? {
+        let certificate = cursor.file("cert", .certificate)
+        let key = cursor.file("key", .privateKey)
+        for name in ConfigurationKeys.tls where cursor.node[name] == nil {
+            cursor.missing(
+                name, "TLS needs both a certificate chain (cert) and its private key (key), as PEM files.")
+        }
+        guard let certificate, let key else { return nil }
+        return ListenerConfiguration.TLS(certificateFile: certificate, keyFile: key)
+    }
+
+    private func admin(_ cursor: MappingCursor) -> ListenerConfiguration.Purpose? {
+        if cursor.node["serves"] != nil {
+            cursor.fault(
+                .conflict, "serves", "The admin listener serves no instances; give them their own listener.")
+        }
+        return .admin(tokenFile: cursor.file("token_file", .token))
+    }
+
+    private func instances(_ cursor: MappingCursor) -> ListenerConfiguration.Purpose? {
+        if cursor.node["token_file"] != nil {
+            cursor.fault(
+                .conflict, "token_file",
+                "Only the admin listener has a token; protocols have their own authentication.")
+        }
+        guard cursor.node["serves"] != nil else {
+            cursor.missing("serves", "Say which instances this listener serves: serves: [NAME].")
+            return nil
+        }
+        guard let texts = cursor.list("serves") else { return nil }
+        guard !texts.isEmpty else {
+            cursor.fault(.badValue, "serves", "A listener serves at least one instance.")
+            return nil
+        }
+        return .instances(references(texts, to: instanceNames, "instance"))
+    }
+}

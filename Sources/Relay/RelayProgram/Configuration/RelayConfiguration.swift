@@ -1,0 +1,271 @@
+import PushModel
+
+/// Everything an operator decides, read once and already valid: every name refers to something, every
+/// number is inside its bounds, every path is absolute (docs/configuration.md).
+///
+/// It holds no secret: keys and credentials are paths of files, which the wiring reads.
+struct RelayConfiguration: Sendable, Hashable {
+    /// The file it came from; `nil` for the built-in sandbox.
+    var file: String?
+    /// True with `--sandbox`: simulators stand beside the relay, and sign-up is open unless the file says
+    /// otherwise.
+    var isSandbox: Bool
+    /// The state directory, absolute.
+    var state: String
+    var store: StoreConfiguration
+    /// Ordered by name.
+    var listeners: [ListenerConfiguration]
+    var log: LogConfiguration
+    /// Ordered by name.
+    var apps: [AppConfiguration]
+    /// Ordered by name.
+    var instances: [InstanceConfiguration]
+    /// Through which every push service and every other outgoing request is reached.
+    var proxy: OutgoingProxy?
+    var limits: LimitsConfiguration
+    var alerts: AlertsConfiguration
+    /// What is allowed and still deserves a word at start.
+    var warnings: [ConfigurationWarning]
+    /// Every file that the configuration names, in the file's order.
+    var files: [ConfiguredFile]
+    /// Those that it was read with.
+    var protocols = HostedProtocols.standard
+
+    func app(_ name: ConfiguredName) -> AppConfiguration? { apps.first { $0.name == name } }
+    func instance(_ name: ConfiguredName) -> InstanceConfiguration? { instances.first { $0.name == name } }
+    func listener(_ name: ConfiguredName) -> ListenerConfiguration? { listeners.first { $0.name == name } }
+
+    /// Whether FCM pushes of the instance lead anywhere.
+    func hasFCM(_ instance: InstanceConfiguration) -> Bool {
+        instance.fcmApp.flatMap(app)?.fcm != nil
+    }
+
+    /// Bundle ids of each app, by its name.
+    var bundles: [String: [String]] {
+        Dictionary(apps.map { ($0.name.text, $0.apns?.bundles ?? []) }, uniquingKeysWith: { $1 })
+    }
+
+    /// What the admin door asks for, where it asks for a token.
+    var adminTokenFile: String? {
+        for listener in listeners { if case .admin(let file?) = listener.purpose { return file } }
+        return nil
+    }
+}
+
+/// A file that the configuration names, and where it does.
+struct ConfiguredFile: Sendable, Hashable {
+    var content: FileContent
+    /// Absolute.
+    var file: String
+    /// `apps.acme-chat.apns.key_file`.
+    var path: String
+    var source: ConfigurationFault.Source
+}
+
+/// Where records and owed pushes live, and the file of the keys that seal them.
+struct StoreConfiguration: Sendable, Hashable {
+    enum Engine: Sendable, Hashable {
+        /// Absolute path of the database file.
+        case sqlite(path: String)
+        /// A database that several relays may share. `url` has no password; its file is absolute.
+        case postgres(url: String, passwordFile: String?)
+        /// Gone when the process ends; for the sandbox alone.
+        case memory
+    }
+
+    var engine: Engine
+    /// Absolute path of `storage.keys` (docs/configuration.md).
+    var keysFile: String
+}
+
+/// One door.
+struct ListenerConfiguration: Sendable, Hashable {
+    enum Purpose: Sendable, Hashable {
+        /// Instances whose protocol is spoken here, at least one.
+        case instances([ConfiguredName])
+        /// Metrics, health, the operator's pages and calls.
+        case admin(tokenFile: String?)
+    }
+
+    struct TLS: Sendable, Hashable {
+        /// PEM chain, leaf first.
+        var certificateFile: String
+        /// PEM private key.
+        var keyFile: String
+    }
+
+    var name: ConfiguredName
+    var bind: BindAddress
+    var purpose: Purpose
+    /// Peers whose `X-Forwarded-For` is believed.
+    var trustedProxies: [AddressBlock]
+    var tls: TLS?
+
+    var isAdmin: Bool {
+        if case .admin = purpose { return true }
+        return false
+    }
+
+    /// Instances served; empty on the admin door.
+    var serves: [ConfiguredName] {
+        if case .instances(let names) = purpose { return names }
+        return []
+    }
+}
+
+struct LogConfiguration: Sendable, Hashable {
+    enum Format: String, Sendable, Hashable, CaseIterable {
+        /// Text on a terminal, else JSON lines.
+        case auto
+        case text, json
+    }
+
+    var level: LogLevel
+    var format: Format
+}
+
+/// An app as its publisher registered it with Apple and Google.
+struct AppConfiguration: Sendable, Hashable {
+    var name: ConfiguredName
+    var apns: APNsAppConfiguration?
+    var fcm: FCMAppConfiguration?
+    /// What a device shows when it cannot open what arrived.
+    var fallback: FallbackAlert
+}
+
+struct APNsAppConfiguration: Sendable, Hashable {
+    enum Environment: String, Sendable, Hashable, CaseIterable {
+        case production, sandbox
+        /// Production first, and sandbox once for an address never accepted (docs/configuration.md).
+        case learn
+    }
+
+    /// Ten capital letters and digits.
+    var team: String
+    /// Ten capital letters and digits.
+    var keyID: String
+    /// The `.p8` file.
+    var keyFile: String
+    /// At least one; each belongs to this app alone within an instance.
+    var bundles: [String]
+    var environment: Environment
+    /// Whether the app takes `voip` pushes.
+    var voip: Bool
+    /// Instead of Apple's own base URLs.
+    var url: HTTPSBase?
+    /// Instead of Apple's sandbox; follows `url` when that alone is set.
+    var sandboxURL: HTTPSBase?
+    /// PEM file of the authority to trust instead of the system's.
+    var caFile: String?
+}
+
+struct FCMAppConfiguration: Sendable, Hashable {
+    enum Address: String, Sendable, Hashable, CaseIterable {
+        /// By the form of each address.
+        case auto
+        /// Registration tokens.
+        case token
+        /// Firebase installation ids.
+        case fid
+    }
+
+    /// The service account's JSON file.
+    var serviceAccountFile: String
+    var address: Address
+    /// Instead of Google's base URL.
+    var url: HTTPSBase?
+    /// PEM file of the authority to trust instead of the system's.
+    var caFile: String?
+    /// Instead of the token endpoint that the service account names.
+    var tokenURL: HTTPSURL?
+}
+
+/// Fixed texts shown when a device cannot open a push: literal, or by keys into the app's own translations.
+struct FallbackAlert: Sendable, Hashable {
+    var title: String?
+    var body: String?
+    var titleLocKey: String?
+    var locKey: String?
+    var sound: String?
+    var category: String?
+
+    /// As deployed relays put it where an origin gives no words of its own.
+    static let standard = FallbackAlert(title: "New notification")
+}
+
+/// A named protocol endpoint.
+struct InstanceConfiguration: Sendable {
+    /// Also the record space of the instance, so a renamed instance has lost its registrations.
+    var name: ConfiguredName
+    /// The protocol's own keys.
+    var settings: any InstanceSettings
+    /// Apps served, at least one, in the file's order.
+    var apps: [ConfiguredName]
+
+    /// Which app an FCM push belongs to.
+    var fcmApp: ConfiguredName? { settings.fcmApp }
+}
+
+extension InstanceConfiguration: Hashable {
+    static func == (left: InstanceConfiguration, right: InstanceConfiguration) -> Bool {
+        left.name == right.name && left.apps == right.apps
+            && AnyHashable(left.settings) == AnyHashable(right.settings)
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(name)
+        hasher.combine(apps)
+        hasher.combine(AnyHashable(settings))
+    }
+}
+
+struct LimitsConfiguration: Sendable, Hashable {
+    /// Owed pushes.
+    var outboxRows: Int = 2_000_000
+    /// Bytes of owed pushes.
+    var outboxBytes: Int64 = 4 << 30
+    /// Per origin; `nil`: none.
+    var pushesPerMinute: Int? = 60_000
+    /// Open connections of one listener.
+    var connections: Int = 20_000
+}
+
+/// Where an operator hears what they must know.
+struct AlertsConfiguration: Sendable, Hashable {
+    struct Webhook: Sendable, Hashable {
+        var url: HTTPSURL
+        /// Its bytes sign each call (HMAC-SHA256).
+        var secretFile: String
+    }
+
+    struct Mail: Sendable, Hashable {
+        /// Program (absolute path) and arguments; the message comes on its standard input.
+        var command: [String]
+        /// What the message's `To` field says.
+        var to: String
+    }
+
+    /// Longer than what is nobody's fault takes: a `Retry-After` is honoured for 15 minutes, and a pace puts
+    /// off for 10.
+    static let overdueMinutes = 30
+
+    var log: Bool = true
+    var gauge: Bool = true
+    /// How long a push may be owed before an operator is told; `nil`: for ever.
+    var overdueAfter: Duration? = .seconds(60 * overdueMinutes)
+    var webhook: Webhook?
+    var mail: Mail?
+}
+
+/// Something allowed that an operator would want to hear about.
+struct ConfigurationWarning: Sendable, Hashable {
+    enum Code: String, Sendable, Hashable, CaseIterable {
+        case storageKeysInsideState, noAdminListener, unknownEnvironment, plainTextOffLoopback, appUnused
+        case openSignUp
+    }
+
+    var code: Code
+    /// Configuration path, or the name of an environment variable.
+    var path: String
+    var sentence: String
+}

@@ -1,0 +1,65 @@
+import AdminIngress
+import Delivery
+import HTTPIngress
+import PushModel
+import ServiceLifecycle
+import WebClient
+
+/// One instance, made whole from a configuration. It comes into force with ``takeForce()``, and keeps of the
+/// one that it replaces what must outlive a reload.
+protocol HostedInstance: Sendable {
+    var name: ConfiguredName { get }
+    /// What apps and devices need to know of it, newest first.
+    var publicKeys: [String] { get }
+    /// Rows of the outcome table that its protocol reads differently (decision 0048).
+    var override: (@Sendable (Answer) -> Outcome?)? { get }
+    /// What listeners serve; `nil`: nothing.
+    var face: (any HTTPFace)? { get }
+    /// Who has signed up; `nil` where nobody does.
+    var origins: (any OriginBook)? { get }
+    /// Whether it can do nothing while the store fails or the outbox is full.
+    var needsStore: Bool { get }
+
+    /// Puts it in force. Called once, when everything that can fail has been made.
+    ///
+    /// - Returns: what is to run as long as the instance. A service of the instance before that is among them
+    ///   goes on; one that is not is stopped.
+    func takeForce() -> [any InstanceService]
+    /// Once, when the relay has begun to run.
+    func begin() async throws(StoreError)
+    /// Once a minute: removes some of what is left behind or over.
+    ///
+    /// - Returns: whether more waits.
+    func sweep() async throws(StoreError) -> Bool
+    /// Whether a load balancer should send it peers.
+    func isReady() async -> Bool
+    /// Whether it goes to its peers itself and hears none of them.
+    func hearsNobody() async -> Bool
+    /// What its peers refuse it, for an operator.
+    var troubles: [Alert] { get }
+    /// Where registrations of a device's address would be found: keys of ``RecordIndex/address(_:)``.
+    ///
+    /// - Parameter appID: as a device might have named its app; `nil`: as one that names none.
+    func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey]
+}
+
+extension HostedInstance {
+    var override: (@Sendable (Answer) -> Outcome?)? { nil }
+    var face: (any HTTPFace)? { nil }
+    var origins: (any OriginBook)? { nil }
+    var needsStore: Bool { true }
+    func takeForce() -> [any InstanceService] { [] }
+    func begin() async throws(StoreError) {}
+    func sweep() async throws(StoreError) -> Bool { false }
+    func isReady() async -> Bool { true }
+    func hearsNobody() async -> Bool { false }
+    var troubles: [Alert] { [] }
+    func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] { [] }
+}
+
+/// Work that lasts as long as an instance, such as listening at a peer's server.
+protocol InstanceService: AnyObject, Sendable {
+    /// Until it is stopped.
+    func run() async throws
+    func stop()
+}

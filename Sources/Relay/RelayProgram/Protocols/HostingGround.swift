@@ -1,0 +1,11 @@
+import Delivery
+import PushModel
+import WebClient
+
+/// What instances stand on, the same before and after a reload.
+struct HostingGround: Sendable {
+    let delivery: DeliveryService
+    let registry: any Registry
+    let web: any WebFetch
+    let around: Surroundings
+}

@@ -1,0 +1,135 @@
+import AdminIngress
+import Delivery
+import HTTPIngress
+import Primitives
+import PushModel
+import WebClient
+import ZulipPush
+
+/// Zulip: servers push through a bouncer, the relay, over HTTP.
+enum ZulipProtocol: HostedProtocol {
+    static let word = "zulip"
+    static let keys = ["protocol", "apps", "fcm_app", "keys", "sign_up", "hosts", "mx_lookup"]
+
+    static let sandboxKeys = ["keys: bouncer.keys", "sign_up: open"]
+
+    static func read(_ instance: InstanceReader) -> ZulipSettings? { instance.zulip() }
+    static var commands: ProtocolCommands {
+        ProtocolCommands(
+            keys: [KeysNewZulipCommand.self], why: [WhyRealmCommand.self],
+            forget: [ForgetRealmCommand.self, ForgetDeviceCommand.self])
+    }
+    static func calls(_ instances: DeskInstances) -> [AdminCall] { RealmDesk(instances: instances).calls }
+    static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { ZulipDemo(on: stage) }
+}
+
+/// What the keys of a Zulip instance say.
+struct ZulipSettings: Sendable, Hashable {
+    /// Which app an FCM registration belongs to, for it names none; `nil` when no app has FCM.
+    var fcmApp: ConfiguredName?
+    /// The bouncer's key pairs (`BouncerKeysFile`).
+    var keysFile: String
+    var signUp: SignUpPolicy
+    /// Whether the domain of a contact mail must have a mail exchanger.
+    var mxLookup: Bool
+}
+
+/// Who may sign up (docs/configuration.md).
+enum SignUpPolicy: Sendable, Hashable {
+    case open
+    /// Host names in lower case, without port.
+    case allowList(Set<String>)
+    /// Hosts invited by `sealbell origins invite`, once each within 7 days.
+    case invite
+}
+
+/// Words of `sign_up`.
+private enum SignUpWord: String, CaseIterable {
+    case open
+    case allowList = "allow-list"
+    case invite
+}
+
+extension ZulipSettings: InstanceSettings {
+    static let paths = ["/api/v1/remotes/"]
+
+    func makeSandboxKeys() throws(CommandFailure) {
+        try Sandbox.make(keysFile, BouncerKeysFile.limitBytes) { BouncerKeysFile.text([.generate(.live)]) }
+    }
+
+    func host(
+        _ instance: InstanceConfiguration, in configuration: RelayConfiguration, on ground: HostingGround,
+        replacing old: (any HostedInstance)?
+    ) throws(CommandFailure) -> any HostedInstance {
+        try ZulipInstance(instance, self, of: configuration, on: ground)
+    }
+}
+
+extension InstanceConfiguration {
+    var zulip: ZulipSettings? { settings as? ZulipSettings }
+}
+
+extension FileContent {
+    static let bouncerKeys = FileContent(words: "bouncer keys", inSandbox: .madeOnce) { bytes, _ in
+        do throws(BouncerKeysFile.Fault) {
+            _ = try BouncerKeysFile.parse(bytes)
+            return nil
+        } catch {
+            return error.sentence
+        }
+    }
+}
+
+extension InstanceReader {
+    /// Reads the keys of a Zulip instance.
+    fileprivate func zulip() -> ZulipSettings? {
+        let keys = cursor.file("keys", .bouncerKeys)
+        if cursor.node["keys"] == nil {
+            cursor.missing("keys", "Name the file of the bouncer's keys; sealbell keys new zulip makes one.")
+        }
+        let fcmApp = fcmApp()
+        let signUp = signUp()
+        let mxLookup = cursor.flag("mx_lookup", default: false)
+        checkBundles()
+        return keys.map {
+            ZulipSettings(fcmApp: fcmApp, keysFile: $0, signUp: signUp, mxLookup: mxLookup)
+        }
+    }
+
+    private func signUp() -> SignUpPolicy {
+        let word = cursor.choice("sign_up", default: context.isSandbox ? SignUpWord.open : .invite)
+        let hosts = hosts()
+        if word != .allowList, cursor.node["hosts"] != nil {
+            cursor.fault(.conflict, "hosts", "hosts applies only with sign_up: allow-list.")
+        }
+        switch word {
+        case .open:
+            if !context.isSandbox {
+                context.warn(
+                    .openSignUp, cursor.path / "sign_up",
+                    "Anybody who reaches this relay may sign a server up.")
+            }
+            return .open
+        case .invite:
+            return .invite
+        case .allowList:
+            if cursor.node["hosts"] == nil {
+                cursor.missing(
+                    "hosts", "An allow-list needs hosts: the names of the servers that may sign up.")
+            }
+            return .allowList(Set(hosts))
+        }
+    }
+
+    private func hosts() -> [String] {
+        (cursor.list("hosts") ?? []).compactMap { text in
+            guard isHostName(text.text) else {
+                context.fault(
+                    .badValue, text.path, text.source,
+                    "A host name, without https:// and without a port.")
+                return nil
+            }
+            return text.text.lowercased()
+        }
+    }
+}

@@ -1,0 +1,87 @@
+package import ArgumentParser
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+import PushModel
+
+/// The commands of `sealbell`.
+struct Sealbell: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sealbell",
+        abstract: "A push relay that cannot read what it delivers.",
+        version: Release.version,
+        subcommands: [
+            ServeCommand.self, SandboxCommand.self, DemoCommand.self, ConfigCommand.self, DoctorCommand.self,
+            KeysCommand.self, StoreCommand.self, OriginsCommand.self, TestPushCommand.self, WhyCommand.self,
+            ForgetCommand.self,
+            ReloadCommand.self, VersionCommand.self
+        ])
+
+    /// Runs one command line.
+    static func run(_ arguments: [String], _ shell: Shell) async -> Ending {
+        await EntryPoint.run(Sealbell.self, arguments, shell)
+    }
+}
+
+/// The entry point: the one place that looks at the environment, starts a command, and ends the process.
+package enum EntryPoint {
+    /// The program `sealbell`.
+    package static func sealbell() async -> Never { await main(Sealbell.self) }
+
+    /// A program whose commands stand below `root`.
+    package static func main<Root: AsyncParsableCommand>(_ root: Root.Type) async -> Never {
+        letSignalsThrough()
+        exit(await run(root, Array(CommandLine.arguments.dropFirst()), .live(.current())).code)
+    }
+
+    /// Parses and runs one command line. Every error ends here, as a status and lines of our own.
+    package static func run<Root: AsyncParsableCommand>(
+        _ root: Root.Type, _ arguments: [String], _ shell: Shell
+    ) async -> Ending {
+        do {
+            var command = try Root.parseAsRoot(arguments)
+            if let ours = command as? any SealbellCommand { return try await ours.run(shell) }
+            // What is left are groups of commands, which say what they hold.
+            try command.run()
+            return .done
+        } catch let error as ConfigurationError {
+            error.lines.forEach(shell.err)
+            return .configuration
+        } catch let failure as CommandFailure {
+            failure.lines.forEach(shell.err)
+            return failure.status
+        } catch {
+            return parseFailure(root, error, shell)
+        }
+    }
+
+    /// Help and version are answers; a wrong command line is a usage error; all else is a bug of ours, of
+    /// which nothing foreign is repeated.
+    private static func parseFailure<Root: AsyncParsableCommand>(
+        _ root: Root.Type, _ error: any Error, _ shell: Shell
+    ) -> Ending {
+        let code = Root.exitCode(for: error)
+        if code == .success {
+            shell.out(Root.fullMessage(for: error))
+            return .done
+        }
+        if code == .validationFailure {
+            shell.err(Root.fullMessage(for: error))
+            return .usage
+        }
+        shell.err("The program stopped with an unexpected error; please report it with the command you ran.")
+        return .software
+    }
+}
+
+/// `sealbell version`.
+struct VersionCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(commandName: "version", abstract: "Says the version.")
+
+    func run(_ shell: Shell) async throws -> Ending {
+        shell.out(Release.version)
+        return .done
+    }
+}

@@ -1,0 +1,141 @@
+import AdminIngress
+import AtRest
+import Delivery
+import HTTPIngress
+import PushModel
+import Synchronization
+
+/// The admin listener's face: metrics, health, the state of the lanes.
+struct AdminDoor: Sendable {
+    let delivery: DeliveryService
+    let store: OpenStore
+    let watch: RelayWatch
+    let metrics: PrometheusMetrics
+    let alerts: AlertPort
+    let trail: AttemptTrail
+    let certificates: CertificateWatch
+    let origins: OriginCount
+    let reloads: ReloadMemory
+    let process: ProcessFigures
+    let startedAt: UnixTime
+    let world: World
+
+    func face(
+        _ listener: ListenerConfiguration, of configuration: RelayConfiguration,
+        _ hosted: [any HostedInstance]
+    ) throws(CommandFailure) -> any HTTPFace {
+        var token: Secret?
+        if case .admin(let file?) = listener.purpose { token = try CredentialShelf.read(file).trimmed }
+        let instances = DeskInstances(hosted)
+        let calls =
+            OriginsDesk(instances).calls
+            + WhyDesk(trail: trail, store: store, startedAt: startedAt).calls
+            + TrialDesk(configuration: configuration, delivery: delivery, world: world).calls
+            + (store.seals.map { SealKeyDesk($0).calls } ?? [])
+            + ClockDesk(delivery.clock).calls
+            + ForgetDesk(instances: instances, configuration: configuration, registry: store.sealed).calls
+            + configuration.protocols.all.flatMap { $0.calls(instances) }
+        return AdminFace(
+            listener.name, token: token, metrics: metrics, samples: samples, checks: checks,
+            roles: Self.roles(hosted), status: { await status(instances) },
+            calls: calls, world: world)
+    }
+
+    private func status(_ instances: DeskInstances) async -> StatusReport {
+        let lanes = delivery.snapshot().map { lane in
+            LaneReport(
+                lane.lane, Self.state(of: lane),
+                inMemory: lane.inMemory, parked: lane.parked, inFlight: lane.inFlight, reason: lane.reason)
+        }
+        let load = await load()
+        var report = StatusReport(
+            version: Release.code, startedAt: startedAt, lanes: lanes, outboxRows: load?.rows,
+            outboxBytes: load?.bytes)
+        // A store that fails has its alert; the page shows the rest.
+        report.oldestAt = (try? await store.lookup.oldest())?.acceptedAt
+        report.origins = await origins.count(instances)
+        report.alerts = alerts.raised
+        report.certificates = certificates.days().map { CertificateReport($0.listener, days: $0.days) }
+        report.reload = reloads.last
+        return report
+    }
+
+    private static func state(of lane: LaneSnapshot) -> LaneReport.State {
+        if lane.isHalted { return .halted }
+        if lane.isUnanswered { return .unanswered }
+        return lane.parked > 0 ? .waiting : .open
+    }
+
+    private func samples() async -> [MetricSample] {
+        [
+            MetricSample(
+                "sealbell_clock_ahead_seconds", value: Double(delivery.clock.now.ahead.components.seconds)),
+            MetricSample("sealbell_settle_backlog", value: Double(delivery.settleBacklog))
+        ] + owedSamples + process.samples + laneSamples
+    }
+
+    /// As the watch saw it last; none while the store does not say.
+    private var owedSamples: [MetricSample] {
+        guard let look = watch.look else { return [] }
+        let age = look.oldest.map { max(0, world.now().since($0).wholeMilliseconds) } ?? 0
+        return [
+            MetricSample("sealbell_outbox_rows", value: Double(look.load.rows)),
+            MetricSample("sealbell_outbox_bytes", value: Double(look.load.bytes)),
+            MetricSample("sealbell_outbox_oldest_seconds", value: Double(age) / 1_000),
+            MetricSample("sealbell_pushes_set_aside", value: Double(look.load.aside))
+        ]
+    }
+
+    /// What each lane's provider has counted. The only label is the lane's configured name.
+    private var laneSamples: [MetricSample] {
+        delivery.snapshot().flatMap { lane in
+            let labels = [("lane", lane.lane.description)]
+            return lane.figures.map {
+                MetricSample($0.name, labels: labels, value: Double($0.value), isTotal: $0.isTotal)
+            }
+        }
+    }
+
+    /// What every role that owes its pushes stands on: the store takes commits, and the outbox has room. A
+    /// halted lane is an alert, not unreadiness, because the other apps go on.
+    private var checks: [HealthCheck] {
+        [
+            HealthCheck("store") { watch.isStoreWell },
+            HealthCheck("outbox") { watch.hasRoom }
+        ]
+    }
+
+    private static func roles(_ instances: [any HostedInstance]) -> [RoleCheck] {
+        instances.map { instance in
+            RoleCheck(instance.name, needsChecks: instance.needsStore) { await instance.isReady() }
+        }
+    }
+
+    /// Asked of the store itself, for whoever looks wants to see what is now; `nil` when it does not say.
+    private func load() async -> OutboxLoad? {
+        // Why it does not has its alert.
+        try? await store.sealed.load()
+    }
+}
+
+/// How many origins have signed up, counted at most once a minute: the dashboard asks every five seconds, and
+/// each origin's record is opened for it.
+final class OriginCount: Sendable {
+    private static let life = Duration.seconds(60)
+    private let world: World
+    private let last = Mutex<(count: Int, until: ContinuousClock.Instant)?>(nil)
+
+    init(_ world: World) { self.world = world }
+
+    /// `nil` when the store does not tell.
+    func count(_ instances: DeskInstances) async -> Int? {
+        let now = world.instant()
+        if let last = last.withLock({ $0 }), last.until > now { return last.count }
+        var count = 0
+        do throws(StoreError) {
+            for book in instances.books { count += try await book.count() }
+        } catch { return nil }
+        last.withLock { $0 = (count, now + Self.life) }
+        return count
+    }
+}

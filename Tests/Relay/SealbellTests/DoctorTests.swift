@@ -1,0 +1,210 @@
+import AtRest
+import Foundation
+import NIOCore
+import NIOPosix
+import NIOSSL
+import PushModel
+import Simulators
+import Testing
+
+@testable import RelayProgram
+
+/// The shell of a test at one moment.
+private func shell(at seconds: Int64 = 1_795_257_671) -> Shell {
+    var world = World.live
+    world.now = { UnixTime(seconds: seconds) }
+    return Shell(facts: facts(), world: world, out: { _ in }, err: { _ in })
+}
+
+/// A listener that shakes hands and says nothing.
+private func silentServer(_ authority: CertificateAuthority) async throws -> any Channel {
+    let issued = try authority.issue()
+    let chain = try NIOSSLCertificate.fromPEMBytes(Array(issued.certificatePEM.utf8))
+    let key = try NIOSSLPrivateKey(bytes: Array(issued.privateKeyPEM.utf8), format: .pem)
+    let configuration = TLSConfiguration.makeServerConfiguration(
+        certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
+    let context = try NIOSSLContext(configuration: configuration)
+    return try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        .childChannelInitializer { channel in
+            channel.eventLoop.makeCompletedFuture {
+                try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: context))
+            }
+        }
+        .bind(host: "127.0.0.1", port: 0).get()
+}
+
+@Suite("The doctor", .timeLimit(.minutes(30)))
+struct DoctorTests {
+    private func configuration(_ folder: TemporaryFolder, _ more: String = "") throws -> RelayConfiguration {
+        try ConfigurationLoader.read(
+            minimal(appending: more), file: folder.path + "/sealbell.yaml",
+            ConfigurationRequest(state: folder.path + "/state", settings: ["store.keys=\(folder.path)/keys"]),
+            facts())
+    }
+
+    @Test("A push service is reached when its certificate is trusted, and the fault is named when it is not")
+    func reach() async throws {
+        let folder = try TemporaryFolder()
+        let authority = try CertificateAuthority()
+        let stranger = try CertificateAuthority()
+        try writeFile(folder.path + "/ca.pem", Array(authority.certificatePEM.utf8), replacing: true)
+        try writeFile(folder.path + "/other.pem", Array(stranger.certificatePEM.utf8), replacing: true)
+        let server = try await silentServer(authority)
+        let port = try #require(server.localAddress?.port)
+        func check(_ ca: String, _ port: Int) async throws -> Finding {
+            var configuration = try configuration(folder)
+            configuration.apps[0].apns?.url = HTTPSBase(host: "localhost", port: port)
+            configuration.apps[0].apns?.caFile = folder.path + "/" + ca
+            let findings = await ReachChecks(configuration).check()
+            #expect(findings.count == 1)
+            return findings[0]
+        }
+        #expect(try await check("ca.pem", port).verdict == .good)
+        let distrusted = try await check("other.pem", port)
+        #expect(distrusted.verdict == .fault && distrusted.sentence.contains("TLS fails"))
+        try await server.close()
+        let gone = try await check("ca.pem", port)
+        #expect(gone.verdict == .fault && gone.sentence.contains("port \(port)"))
+    }
+
+    @Test("The doors that are knocked at are those the apps use, each once")
+    func doors() throws {
+        let folder = try TemporaryFolder()
+        var learning = try configuration(folder)
+        #expect(ReachChecks(learning).services().map(\.host) == ["api.push.apple.com"])
+        learning.apps[0].apns?.environment = .learn
+        learning.apps.append(learning.apps[0])
+        #expect(
+            ReachChecks(learning).services().map(\.host)
+                == ["api.push.apple.com", "api.sandbox.push.apple.com"])
+        learning.apps = [
+            AppConfiguration(
+                name: learning.apps[0].name, apns: nil,
+                fcm: FCMAppConfiguration(
+                    serviceAccountFile: "/none", address: .auto, url: nil, caFile: nil,
+                    tokenURL: HTTPSURL("https://oauth2.example.org:444/token")),
+                fallback: .standard)
+        ]
+        #expect(
+            ReachChecks(learning).services().map { "\($0.host):\($0.port)" }
+                == ["fcm.googleapis.com:443", "oauth2.example.org:444"])
+    }
+
+    @Test("A port that another program holds is a fault, and one that our relay holds is not")
+    func ports() async throws {
+        let folder = try TemporaryFolder()
+        let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(server.localAddress?.port)
+        let held = try configuration(
+            folder,
+            "listeners:\n  public: { bind: \"127.0.0.1:\(port)\", serves: [zulip-main] }\n"
+                + "  admin: { bind: \"127.0.0.1:0\" }"
+        )
+        #expect(PortChecks(held).check().map(\.verdict) == [.good, .fault])
+        _ = try StateDirectory(claiming: held.state)
+        try RunFile(urls: ["public": "x"], ca: nil, publicKeys: [:], apps: [:]).write(state: held.state)
+        #expect(PortChecks(held).check().map(\.verdict) == [.good, .good])
+        try await server.close()
+        #expect(PortChecks(held).check().map(\.verdict) == [.good, .good])
+        let foreign = try configuration(
+            folder, "listeners: { public: { bind: \"192.0.2.1:80\", serves: [zulip-main] } }")
+        #expect(PortChecks(foreign).check().map(\.verdict) == [.fault])
+    }
+
+    @Test("Clock, state directory and storage keys are judged")
+    func machine() throws {
+        let folder = try TemporaryFolder()
+        let configuration = try configuration(folder)
+        func check(
+            at seconds: Int64 = Int64(Date().timeIntervalSince1970), isKept: Bool? = true
+        ) -> [Finding.Area: [Finding]] {
+            Dictionary(
+                grouping: MachineChecks(
+                    configuration, { UnixTime(seconds: seconds) }, isClockKept: { isKept }
+                ).check(), by: \.area)
+        }
+        #expect(check(isKept: nil)[.clock]?.first?.verdict == .good)
+        #expect(check(isKept: false)[.clock]?.first?.sentence.contains("no time service") == true)
+        // Nothing there yet is as it should be before the first start.
+        #expect(check().values.joined().allSatisfy { $0.verdict == .good })
+        #expect(check(at: 1_000_000_000)[.clock]?.first?.verdict == .fault)
+        _ = try StateDirectory(claiming: configuration.state)
+        #expect(check(at: 1_767_300_000)[.clock]?.first?.sentence.contains("gone back") == true)
+        #expect(check()[.state]?.first?.verdict == .good)
+        chmod(configuration.state, 0o755)
+        #expect(check()[.state]?.first?.verdict == .warning)
+        try writeFile(configuration.state + "/relay.sqlite", [1], replacing: true)
+        #expect(check()[.keys]?.first?.sentence.contains("keys do not") == true)
+        try writeFile(configuration.store.keysFile, [1], replacing: true)
+        #expect(check()[.keys]?.first?.sentence.contains("no key") == true)
+        unlink(configuration.store.keysFile)
+        _ = try KeyFile.create(configuration.store.keysFile, .live)
+        #expect(check()[.keys]?.first?.verdict == .good)
+        chmod(configuration.store.keysFile, 0o644)
+        #expect(check()[.keys]?.first?.verdict == .fault)
+    }
+
+    @Test(
+        "One backup that would take keys and state is warned of, also through a link or beside the database")
+    func oneBackup() throws {
+        let folder = try TemporaryFolder()
+        var configuration = try configuration(folder)
+        _ = try StateDirectory(claiming: configuration.state)
+        func warned() -> Bool {
+            MachineChecks(configuration, World.live.now, isClockKept: { true }).check()
+                .contains { $0.area == .keys && $0.verdict == .warning && $0.sentence.contains("one backup") }
+        }
+        #expect(!warned())
+        try FileManager.default.createSymbolicLink(
+            atPath: folder.path + "/elsewhere", withDestinationPath: configuration.state)
+        configuration.store.keysFile = folder.path + "/elsewhere/storage.keys"
+        #expect(warned())
+        configuration.isSandbox = true
+        #expect(!warned())
+        configuration.isSandbox = false
+        configuration.store.keysFile = folder.path + "/state-2/storage.keys"
+        #expect(!warned(), "a name that begins alike is another place")
+        configuration.store.engine = .sqlite(path: folder.path + "/state-2/relay.sqlite")
+        #expect(warned())
+    }
+
+    @Test("A certificate that has run out, is about to, or has another's key is a fault or a warning")
+    func certificates() throws {
+        let folder = try TemporaryFolder()
+        let authority = try CertificateAuthority()
+        let one = try authority.issue()
+        let other = try authority.issue()
+        try writeFile(folder.path + "/c.pem", Array(one.certificatePEM.utf8), replacing: true)
+        try writeFile(folder.path + "/k.pem", Array(one.privateKeyPEM.utf8), replacing: true)
+        let configuration = try configuration(
+            folder, "listeners: { public: { serves: [zulip-main], tls: { cert: c.pem, key: k.pem } } }")
+        func tls(inDays days: Int64) -> [Finding.Verdict] {
+            let now = UnixTime(seconds: Int64(Date().timeIntervalSince1970) + days * 86_400)
+            return FileChecks({ now }).check(configuration).filter { $0.subject.contains("tls") }.map(
+                \.verdict)
+        }
+        #expect(tls(inDays: 0) == [.good, .good, .good])
+        #expect(tls(inDays: -365) == [.fault, .good, .good], "not good yet")
+        #expect(tls(inDays: 3640) == [.warning, .good, .good])
+        #expect(tls(inDays: 3660) == [.fault, .good, .good])
+        try writeFile(folder.path + "/k.pem", Array(other.privateKeyPEM.utf8), replacing: true)
+        #expect(tls(inDays: 0) == [.good, .good, .fault])
+    }
+
+    @Test("The whole examination ends with the status of its worst fault, and JSON says the same")
+    func whole() async throws {
+        let folder = try TemporaryFolder()
+        let configuration = try configuration(folder)
+        let findings = Findings(await Doctor(configuration, shell()).examine(isOffline: true))
+        #expect(!findings.ok && findings.status == .configuration)
+        let text = try jsonText(findings)
+        let object = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]
+        #expect(object?["ok"] as? Bool == false)
+        #expect((object?["findings"] as? [[String: String]])?.count == findings.findings.count)
+        for finding in findings.findings { #expect(!finding.sentence.isEmpty) }
+        #expect(Findings([.fault(.ports, "a", "b.")]).status == .unavailable)
+        #expect(Findings([.fault(.reach, "a", "b."), .fault(.clock, "a", "b.")]).status == .failed)
+        #expect(Findings([.warning(.files, "a", "b.")]).status == .done)
+    }
+}

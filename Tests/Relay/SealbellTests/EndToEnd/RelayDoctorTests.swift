@@ -1,0 +1,94 @@
+import Foundation
+import PushModel
+import PushTesting
+import Simulators
+import Testing
+import ZulipPush
+
+@testable import RelayProgram
+
+@Suite("What the doctor hears of a running relay", .timeLimit(.minutes(30)))
+struct RelayDoctorTests {
+    private func look(_ stage: RelayStage, _ text: String? = nil) async throws -> [Finding] {
+        var shell = Shell(facts: facts(), world: .live, out: { _ in }, err: { _ in })
+        shell.patience = LocalCall.patience
+        return await RelayChecks(try stage.configuration(text), shell).check()
+    }
+
+    @Test("Lanes, alerts, the last reload, a changed file: what is wrong, and what to do")
+    func relay() async throws {
+        try await RelayStage.with { stage in
+            #expect(try await look(stage).map(\.sentence) == ["No relay serves from this state directory."])
+            try await stage.run { relay in
+                _ = try Operator(relay)
+                let well = try await look(stage)
+                #expect(well.allSatisfy { $0.verdict == .good && $0.area == .relay } && well.count == 2)
+                #expect(well[0].sentence.contains("version \(Release.version)"))
+                #expect(well[1].sentence.hasPrefix("None of 3 is halted"))
+                let server = try await relay.server()
+                let phone = try await relay.phone(.apns, of: server)
+                stage.apns.revoke(keyID: "F6G7H8I9J0")
+                _ = try await server.notify(.test(time: 1), [phone], relay)
+                let seen = try await look(stage)
+                for (lane, waiting) in [("acme/apns/production", 1), ("acme/apns/sandbox", 0)] {
+                    let finding = seen.first { $0.subject == lane }
+                    #expect(finding?.verdict == .fault, "\(seen)")
+                    #expect(finding?.sentence.contains("halted (") == true, "\(seen)")
+                    #expect(finding?.sentence.contains("\(waiting) pushes wait") == true, "\(seen)")
+                }
+                #expect(Findings(seen).status == .failed, "\(seen)")
+                // Behind the relay's back.
+                let file = try #require(try stage.configuration().file)
+                try writeFile(file, Array(RelayStage.text.utf8), replacing: true)
+                try FileManager.default.setAttributes(
+                    [.modificationDate: Date(timeIntervalSinceNow: 3_600)], ofItemAtPath: file)
+                #expect(
+                    try await look(stage).contains {
+                        $0.subject == file && $0.verdict == .warning && $0.sentence.contains("SIGHUP")
+                    })
+                relay.relay.reloads.note(.refused(ErrorCode("configuration")), at: World.live.now())
+                #expect(
+                    try await look(stage).contains {
+                        $0.subject == "reload" && $0.sentence.contains("refused (configuration)")
+                    })
+            }
+        }
+    }
+
+    @Test("An alert of the store is a fault, others are warnings, and a wrong token is told")
+    func alerts() async throws {
+        let fault = FailingEngine.Fault()
+        let text = RelayStage.text.replacing(
+            "admin: { bind: \"127.0.0.1:0\" }", with: "admin: { bind: \"127.0.0.1:0\", token_file: token }")
+        try await RelayStage.with(
+            text,
+            prepare: { try writeFile($0 + "/token", Array("one token of an operator".utf8), replacing: true) }
+        ) { stage in
+            try await stage.run(engine: { FailingEngine($0, fault) }) { relay in
+                _ = try Operator(relay)
+                try await asked(for: "a relay that is well") {
+                    try await look(stage).allSatisfy { $0.verdict == .good }
+                }
+                fault.set(.unavailable)
+                try await asked(for: "a relay with an alert") {
+                    try await look(stage).contains { $0.subject == "store_failing" && $0.verdict == .fault }
+                }
+                fault.set(nil)
+            }
+        }
+    }
+
+    @Test("A relay that is gone without a farewell is told")
+    func stale() async throws {
+        try await RelayStage.with { stage in
+            let gone = Process()
+            gone.executableURL = URL(filePath: "/bin/true")
+            try gone.run()
+            gone.waitUntilExit()
+            try RunFile(urls: [:], ca: nil, publicKeys: [:], apps: [:], pid: gone.processIdentifier)
+                .write(state: stage.state)
+            let seen = try await look(stage)
+            #expect(seen.map(\.verdict) == [.warning] && seen[0].sentence.contains("without a farewell"))
+        }
+    }
+}
