@@ -1,7 +1,7 @@
 import PushModel
 import Synchronization
 
-/// The lanes that one credential (an APNs team key, a service account) stands behind. A fault of the
+/// The lanes that one credential (a team key, a service account) stands behind. A fault of the
 /// credential halts them all at once, and one acceptance lets them all go.
 package final class Credential: Sendable {
     /// Held weakly: lanes come and go with reloads, while a credential stays as long as its key file does.

@@ -61,7 +61,7 @@ package struct JSONWriter {
         digits(value.magnitude)
     }
 
-    /// An integer as a decimal string, as FCM data wants numbers.
+    /// An integer as a decimal string, for a push service that takes strings alone.
     package mutating func stringOfInt(_ value: UInt32) {
         separate()
         bytes.append(0x22)

@@ -10,7 +10,7 @@ struct ControlTests {
     @Test("Another process reads deliveries and counters, turns knobs and sets devices")
     func control() async throws {
         let stage = try await APNsStage()
-        let control = SimulatorControl(apns: [stage.simulator], fcm: nil, eventLoopGroup: stage.group)
+        let control = SimulatorControl([stage.simulator], eventLoopGroup: stage.group)
         let port = try await control.start()
         func ask(_ method: HTTPMethod, _ path: String, _ body: String = "") async throws -> PlainClient.Answer
         {
@@ -66,7 +66,7 @@ struct ControlTests {
         ])
     func refusals(_ body: String) async throws {
         let stage = try await APNsStage()
-        let control = SimulatorControl(apns: [stage.simulator], fcm: nil, eventLoopGroup: stage.group)
+        let control = SimulatorControl([stage.simulator], eventLoopGroup: stage.group)
         let port = try await control.start()
         let before = stage.simulator.connectionKnobs
         let answer = try await PlainClient.ask(

@@ -89,7 +89,7 @@ struct ConfigurationOverrideTests {
             ("te", nil)
         ])
     func nearestKey(_ word: String, _ expected: String?) {
-        #expect(nearest(word, among: ConfigurationKeys.apns) == expected)
+        #expect(nearest(word, among: APNsService.keys) == expected)
     }
 
     @Test(

@@ -24,12 +24,13 @@ struct ConfigurationPageTests {
         let sections: [String: [String]] = [
             "root": ConfigurationKeys.root, "store": ConfigurationKeys.store,
             "listener": ConfigurationKeys.listener, "tls": ConfigurationKeys.tls,
-            "log": ConfigurationKeys.log, "app": ConfigurationKeys.app, "apns": ConfigurationKeys.apns,
-            "fcm": ConfigurationKeys.fcm, "fallback": ConfigurationKeys.fallback,
-            "limits": ConfigurationKeys.limits,
+            "log": ConfigurationKeys.log,
+            "app": HostedServices.standard.words + ConfigurationKeys.app,
+            "fallback": ConfigurationKeys.fallback, "limits": ConfigurationKeys.limits,
             "outbox": ConfigurationKeys.outbox, "alerts": ConfigurationKeys.alerts,
             "webhook": ConfigurationKeys.webhook, "mail": ConfigurationKeys.mail
         ].merging(HostedProtocols.standard.all.map { ($0.word, $0.keys) }) { $1 }
+            .merging(HostedServices.standard.all.map { ($0.word, $0.keys) }) { $1 }
         var rows: [String: [String]] = [:]
         var section: String?
         // One section may hold tables of other things; those of keys say so in their head.

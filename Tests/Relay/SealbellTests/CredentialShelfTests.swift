@@ -21,7 +21,7 @@ struct CredentialShelfTests {
             key, Array(account.json(tokenURI: "https://localhost:1/token").utf8), replacing: true)
         try writeFile(authority, Array("one".utf8), replacing: true)
         let made = Mutex(0)
-        var app = FCMAppConfiguration(serviceAccountFile: key, address: .auto)
+        var app = FCMSettings(serviceAccountFile: key, address: .auto)
         app.caFile = authority
         var standing: CredentialShelf?
         /// - Returns: how often a way to the token service was made so far.

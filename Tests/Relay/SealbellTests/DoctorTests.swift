@@ -79,10 +79,12 @@ struct DoctorTests {
                 == ["api.push.apple.com", "api.sandbox.push.apple.com"])
         learning.apps = [
             AppConfiguration(
-                name: learning.apps[0].name, apns: nil,
-                fcm: FCMAppConfiguration(
-                    serviceAccountFile: "/none", address: .auto, url: nil, caFile: nil,
-                    tokenURL: HTTPSURL("https://oauth2.example.org:444/token")),
+                name: learning.apps[0].name,
+                services: [
+                    FCMSettings(
+                        serviceAccountFile: "/none", address: .auto, url: nil, caFile: nil,
+                        tokenURL: HTTPSURL("https://oauth2.example.org:444/token"))
+                ],
                 fallback: .standard)
         ]
         #expect(

@@ -39,7 +39,7 @@ package struct APNsMessage: Sendable {
     package enum TopicForm: UInt8, Sendable, Hashable {
         /// With the suffix of the push type behind it (docs/push-services.md §2.4).
         case suffixedByType
-        /// As it stands: the client named the whole topic, as deployed ones do (docs/conformance/zulip.md).
+        /// As it stands: the client named the whole topic (docs/conformance/zulip.md).
         case asNamed
     }
 

@@ -27,7 +27,7 @@ struct Finding: Sendable, Hashable, Encodable {
         Finding(area: area, subject: subject, verdict: .fault, sentence: sentence)
     }
 
-    /// `FAULT    files  apps.acme.apns.key_file: There is no such file.`
+    /// `FAULT    files  listeners.public.tls.key: There is no such file.`
     var line: String {
         let word = verdict == .fault ? "FAULT" : verdict.rawValue
         func padded(_ text: String, _ width: Int) -> String {

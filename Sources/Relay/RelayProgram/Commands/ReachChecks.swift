@@ -1,4 +1,3 @@
-import FCM
 import NIOCore
 import NIOPosix
 import NIOSSL
@@ -40,43 +39,13 @@ struct ReachChecks {
     }
 
     /// Each place once, in the order of the apps.
-    func services() -> [Place] {
-        var places: [Place] = []
-        func add(_ base: HTTPSBase?, _ standard: String, _ caFile: String?) {
-            let place = Place(host: base?.host ?? standard, port: base?.port ?? 443, caFile: caFile)
-            if !places.contains(place) { places.append(place) }
-        }
-        for app in configuration.apps {
-            if let apns = app.apns {
-                if apns.environment != .sandbox { add(apns.url, "api.push.apple.com", apns.caFile) }
-                if apns.environment != .production {
-                    add(apns.sandboxURL, "api.sandbox.push.apple.com", apns.caFile)
-                }
-            }
-            if let fcm = app.fcm {
-                add(fcm.url, "fcm.googleapis.com", fcm.caFile)
-                if let token = fcm.tokenURL ?? tokenURL(fcm) {
-                    add(HTTPSBase(host: token.host, port: token.port), "", fcm.caFile)
-                }
-            }
-        }
-        return places
-    }
+    func services() -> [Place] { once(configuration.apps.flatMap(\.services).flatMap { $0.places }) }
 
     /// What instances connect to, each once.
-    func peers() -> [Place] {
-        configuration.instances.flatMap(\.settings.peers).reduce(into: []) {
-            if !$0.contains($1) { $0.append($1) }
-        }
-    }
+    func peers() -> [Place] { once(configuration.instances.flatMap(\.settings.peers)) }
 
-    private func tokenURL(_ fcm: FCMAppConfiguration) -> HTTPSURL? {
-        // A file that cannot be read has a finding of its own.
-        guard let bytes = try? readSecret(fcm.serviceAccountFile, limitBytes: FileChecks.limitBytes) else {
-            return nil
-        }
-        // Nor one that is no service account.
-        return (try? ServiceAccount(file: bytes)).flatMap { HTTPSURL($0.tokenURL) }
+    private func once(_ places: [Place]) -> [Place] {
+        places.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
 
     private func knock(_ place: Place) async -> Finding {
@@ -145,6 +114,13 @@ struct ReachChecks {
         default:
             return "It cannot be reached: look at DNS, the route and the firewall."
         }
+    }
+}
+
+extension ReachChecks.Place {
+    /// A push service's: the one that the configuration names, else its own.
+    init(_ base: HTTPSBase?, or own: String, caFile: String?) {
+        self.init(host: base?.host ?? own, port: base?.port ?? 443, caFile: caFile)
     }
 }
 

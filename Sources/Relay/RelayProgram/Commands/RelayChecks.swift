@@ -146,7 +146,8 @@ struct RelayChecks {
             let cure =
                 state == "halted"
                 ? "check the app's credential, topic and environment"
-                : "check the network, the proxy and, for FCM, the way to Google's token service"
+                : "check the network, the proxy"
+                    + (configuration.services.detours.map { " and, \($0)" } ?? "")
             return .fault(
                 .relay, name,
                 "It is \(state) (\(lane["reason"]?.string ?? "unknown")), and \(waiting) pushes wait: "

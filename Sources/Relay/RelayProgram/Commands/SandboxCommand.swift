@@ -12,10 +12,10 @@ struct SandboxCommand: SealbellCommand {
         commandName: "sandbox",
         abstract: "Runs simulated push services alone, for a relay of your own set-up.",
         discussion: """
-            APNs (both environments) and FCM that judge as the real services do, over TLS with an authority \
-            made on the spot, for the apps of the configuration. Addresses, authority and a control door \
-            stand in the state directory's run.json; keys and service accounts in its sandbox folder. \
-            SIGTERM and SIGINT end it.
+            \(HostedServices.standard.simulated) that judge as the real services do, over TLS with an \
+            authority made on the spot, for the apps of the configuration. Addresses, authority and a \
+            control door stand in the state directory's run.json; keys and service accounts in its sandbox \
+            folder. SIGTERM and SIGINT end it.
             """)
 
     @OptionGroup var options: ConfigurationOptions

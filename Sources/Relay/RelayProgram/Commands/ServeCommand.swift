@@ -88,7 +88,8 @@ package struct ServeCommand: SealbellCommand {
             throw CommandFailure(
                 .usage,
                 "--danger options lose accepted pushes. They are for --sandbox, and for a configuration "
-                    + "whose push services are all on this machine (apns.url, fcm.url).")
+                    + "whose push services are all on this machine ("
+                    + configuration.services.words.map { "\($0).url" }.joined(separator: ", ") + ").")
         }
     }
 }
@@ -96,15 +97,6 @@ package struct ServeCommand: SealbellCommand {
 extension RelayConfiguration {
     /// Every push service stands at a loopback address of this machine.
     var reachesNobody: Bool {
-        apps.allSatisfy { app in
-            let bases = [
-                app.apns.map { [$0.url, $0.sandboxURL ?? $0.url] } ?? [], app.fcm.map { [$0.url] } ?? []
-            ]
-            return bases.joined().allSatisfy { $0.map { Self.isLoopback($0.host) } ?? false }
-        }
-    }
-
-    private static func isLoopback(_ host: String) -> Bool {
-        host == "localhost" || host == "::1" || IPAddress(host)?.isLoopback ?? false
+        apps.allSatisfy { $0.services.allSatisfy { $0.reachesNobody } }
     }
 }

@@ -21,6 +21,8 @@ package struct Shell: Sendable {
     var input: @Sendable (Int) -> Secret = { _ in Secret([]) }
     /// What instances may speak.
     var protocols = HostedProtocols.standard
+    /// What apps may be set up for.
+    var services = HostedServices.standard
 
     /// This process: results to standard output, the rest to standard error.
     static func live(_ facts: ProcessFacts) -> Shell {
@@ -38,7 +40,7 @@ package struct Shell: Sendable {
 
     /// Reads the configuration.
     func load(_ request: ConfigurationRequest) throws(ConfigurationError) -> RelayConfiguration {
-        try ConfigurationLoader.load(request, facts, protocols)
+        try ConfigurationLoader.load(request, facts, protocols, services)
     }
 }
 

@@ -76,7 +76,8 @@ struct StoreCheckCommand: SealbellCommand {
                     "These keys do not open this store: put back the newest copy of the file that sealed it.")
             ]
         }
-        var look = StoreLook(rows: rows, check: RowCheck(keys, shell.world), keyFile: keyFile)
+        let check = RowCheck(keys, shell.world, services: shell.services.messages)
+        var look = StoreLook(rows: rows, check: check, keyFile: keyFile)
         if all { try await look.all() } else { try await look.sample(shell.world) }
         findings += look.findings(place.name)
         guard all, look.faults.isEmpty else { return findings }

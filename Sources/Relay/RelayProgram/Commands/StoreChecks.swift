@@ -175,23 +175,7 @@ struct StoreChecks {
 
 extension RelayConfiguration {
     /// Every lane that the apps give.
-    var lanes: Set<LaneName> {
-        var lanes: Set<LaneName> = []
-        for app in apps {
-            if let apns = app.apns {
-                if apns.environment != .sandbox {
-                    lanes.insert(LaneName(app: app.name, service: .apns, environment: .production))
-                }
-                if apns.environment != .production {
-                    lanes.insert(LaneName(app: app.name, service: .apns, environment: .sandbox))
-                }
-            }
-            if app.fcm != nil {
-                lanes.insert(LaneName(app: app.name, service: .fcm, environment: .production))
-            }
-        }
-        return lanes
-    }
+    var lanes: Set<LaneName> { Set(apps.flatMap(\.lanes)) }
 
     /// Whether one backup would take database and keys: the file of the keys lies inside the state directory,
     /// or beside or below the database. By the places that links lead to.

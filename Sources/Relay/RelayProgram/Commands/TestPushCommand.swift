@@ -29,7 +29,10 @@ struct TestPushCommand: SealbellCommand {
             valueName: "file"))
     var device: String?
 
-    @Option(help: ArgumentHelp("apns or fcm; else by the app, or by the token's form.", valueName: "service"))
+    @Option(
+        help: ArgumentHelp(
+            "\(HostedServices.standard.choice); else by the app, or by the token's form.",
+            valueName: "service"))
     var service: String?
 
     @Option(

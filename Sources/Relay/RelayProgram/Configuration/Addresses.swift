@@ -78,7 +78,21 @@ struct HTTPSBase: Sendable, Hashable {
         self.port = port
     }
 
+    /// A server of this process; `nil`: it does not listen.
+    init?(loopback port: Int?) {
+        guard let port else { return nil }
+        self.init(host: "127.0.0.1", port: port)
+    }
+
     var text: String { "https://" + (host.contains(":") ? "[\(host)]" : host) + ":\(port)" }
+
+    /// Whether it is an address of this machine.
+    var isLoopback: Bool { isLoopbackHost(host) }
+}
+
+/// Whether a host is this machine.
+func isLoopbackHost(_ host: String) -> Bool {
+    host == "localhost" || host == "::1" || IPAddress(host)?.isLoopback ?? false
 }
 
 /// An outgoing HTTP proxy (CONNECT): `http://proxy.example.org:3128`. Credentials in the URL are refused.

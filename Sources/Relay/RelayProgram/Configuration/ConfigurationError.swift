@@ -22,7 +22,7 @@ struct ConfigurationFault: PushError, Hashable {
     }
 
     let code: Code
-    /// `apps.acme-chat.apns.team`; empty for the file as a whole.
+    /// `apps.acme-chat.fallback.title`; empty for the file as a whole.
     let path: String
     let source: Source
     let sentence: String

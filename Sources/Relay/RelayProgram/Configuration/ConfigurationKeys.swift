@@ -1,23 +1,17 @@
-/// Every key there is but those of instances, by the mapping it stands in. `docs/configuration.md` has a row
-/// for each; a test compares.
+/// Every key there is but those of instances and push services, by the mapping it stands in.
+/// `docs/configuration.md` has a row for each; a test compares.
 enum ConfigurationKeys {
     static let root = ["state", "store", "listeners", "log", "apps", "instances", "proxy", "limits", "alerts"]
     static let store = ["url", "password_file", "keys"]
     static let listener = ["bind", "serves", "trusted_proxies", "tls", "token_file"]
     static let tls = ["cert", "key"]
     static let log = ["level", "format"]
-    static let app = ["apns", "fcm", "fallback"]
-    static let apns = [
-        "team", "key_id", "key_file", "bundles", "environment", "voip", "url", "sandbox_url", "ca"
-    ]
-    static let fcm = ["service_account", "address", "url", "ca", "token_url"]
+    /// Beside the words of push services.
+    static let app = ["fallback"]
     static let fallback = ["title", "body", "title_loc_key", "loc_key", "sound", "category"]
     static let limits = ["outbox", "pushes_per_minute", "connections"]
     static let outbox = ["rows", "bytes"]
     static let alerts = ["log", "gauge", "overdue_minutes", "webhook", "mail"]
     static let webhook = ["url", "secret_file"]
     static let mail = ["command", "to"]
-
-    /// Push services of an app that a later release speaks.
-    static let unbuiltServices = ["web_push", "huawei"]
 }

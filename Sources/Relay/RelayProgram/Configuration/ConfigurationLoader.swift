@@ -19,7 +19,8 @@ enum ConfigurationLoader {
 
     /// - Throws: every fault found, at once.
     static func load(
-        _ request: ConfigurationRequest, _ facts: ProcessFacts, _ protocols: HostedProtocols = .standard
+        _ request: ConfigurationRequest, _ facts: ProcessFacts, _ protocols: HostedProtocols = .standard,
+        _ services: HostedServices = .standard
     ) throws(ConfigurationError) -> RelayConfiguration {
         guard let file = file(request, facts) else {
             guard request.isSandbox else {
@@ -30,10 +31,10 @@ enum ConfigurationLoader {
                     )
                 ])
             }
-            return try read(sandboxText(protocols), file: nil, request, facts, protocols)
+            return try read(sandboxText(protocols, services), file: nil, request, facts, protocols, services)
         }
         do throws(ConfigurationError) {
-            return try read(text(of: file), file: file, request, facts, protocols)
+            return try read(text(of: file), file: file, request, facts, protocols, services)
         } catch {
             var named = error
             named.file = file
@@ -45,7 +46,7 @@ enum ConfigurationLoader {
     /// paths start; without one they start in `sandbox/` of the state directory.
     static func read(
         _ text: String, file: String?, _ request: ConfigurationRequest, _ facts: ProcessFacts,
-        _ protocols: HostedProtocols = .standard
+        _ protocols: HostedProtocols = .standard, _ services: HostedServices = .standard
     ) throws(ConfigurationError) -> RelayConfiguration {
         var root = try YAMLReader.read(text)
         let context = ReadingContext(
@@ -57,7 +58,8 @@ enum ConfigurationLoader {
             to: &root, environment: facts.environment, settings: request.settings, faults: &context.faults)
         let state = state(root, request, facts, context)
         if file == nil { context.fileDirectory = joinPath(state, "sandbox") }
-        return try ConfigurationReader(root, context, facts, protocols).read(state: state, file: file)
+        return try ConfigurationReader(root, context, facts, protocols, services).read(
+            state: state, file: file)
     }
 
     /// `--state`, else `SEALBELL_STATE` (which the overrides put into the tree), else `state:`, else
@@ -110,27 +112,14 @@ enum ConfigurationLoader {
 
     /// What `serve --sandbox` serves when no file is named. The credentials are made at start, in
     /// `sandbox/` of the state directory, and fit the simulators alone.
-    static func sandboxText(_ protocols: HostedProtocols) -> String {
-        sandboxApp
+    static func sandboxText(_ protocols: HostedProtocols, _ services: HostedServices) -> String {
+        "apps:\n  sandbox:\n"
+            + services.all.map { hosted in
+                hosted.sandboxKeys.reduce("    \(hosted.word):\n") { $0 + "      \($1)\n" }
+            }.joined() + "instances:\n"
             + protocols.all.map { spoken in
                 (["protocol: \(spoken.word)", "apps: [sandbox]"] + spoken.sandboxKeys)
                     .reduce("  \(spoken.word)-main:\n") { $0 + "    \($1)\n" }
             }.joined()
     }
-
-    private static let sandboxApp = """
-        apps:
-          sandbox:
-            apns:
-              team: SANDBOXTEA
-              key_id: SANDBOXKEY
-              key_file: apns.p8
-              bundles: [org.example.sandbox]
-              environment: learn
-              voip: true
-            fcm:
-              service_account: fcm.json
-        instances:
-
-        """
 }

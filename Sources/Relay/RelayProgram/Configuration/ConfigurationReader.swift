@@ -6,6 +6,7 @@ struct ConfigurationReader {
     let context: ReadingContext
     let facts: ProcessFacts
     let protocols: HostedProtocols
+    let services: HostedServices
     /// Names that stand in the tree, whether or not what they name is sound: a broken app is one fault, not
     /// two.
     let appNames: [ConfiguredName]
@@ -13,12 +14,13 @@ struct ConfigurationReader {
 
     init(
         _ root: ConfigurationNode, _ context: ReadingContext, _ facts: ProcessFacts,
-        _ protocols: HostedProtocols
+        _ protocols: HostedProtocols, _ services: HostedServices
     ) {
         self.root = root
         self.context = context
         self.facts = facts
         self.protocols = protocols
+        self.services = services
         appNames = (root["apps"]?.keys ?? []).compactMap(ConfiguredName.init)
         instanceNames = (root["instances"]?.keys ?? []).compactMap(ConfiguredName.init)
     }
@@ -53,7 +55,7 @@ struct ConfigurationReader {
             apps: apps.sorted { $0.name < $1.name },
             instances: instances.sorted { $0.name < $1.name }, proxy: proxy, limits: limits, alerts: alerts,
             warnings: context.warnings, files: context.files,
-            protocols: protocols)
+            protocols: protocols, services: services)
     }
 
     /// The file's order, then what came from elsewhere.

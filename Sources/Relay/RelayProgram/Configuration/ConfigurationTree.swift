@@ -51,7 +51,8 @@ struct ConfigurationNode: Sendable, Hashable {
     }
 }
 
-/// The way to a node: `apps.acme-chat.apns.team`. A segment with a dot of its own stands in quotation marks.
+/// The way to a node: `apps.acme-chat.fallback.title`. A segment with a dot of its own stands in quotation
+/// marks.
 struct ConfigurationPath: Sendable, Hashable {
     var segments: [String]
 

@@ -1,8 +1,8 @@
 /// What stands above the file: `--set path=value` over `SEALBELL_…`.
 ///
 /// A variable's name is the path in capitals with `__` between its segments; `-` and `.` of a name are
-/// written `_`: `SEALBELL_APPS__ACME_CHAT__APNS__TEAM` is `apps.acme-chat.apns.team`. A list is written
-/// with commas.
+/// written `_`: `SEALBELL_APPS__ACME_CHAT__FALLBACK__TITLE` is `apps.acme-chat.fallback.title`. A list
+/// is written with commas.
 enum Overrides {
     /// Variables that are no keys of the file.
     static let reserved: Set<String> = ["SEALBELL_CONFIG"]

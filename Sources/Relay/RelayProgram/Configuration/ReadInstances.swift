@@ -53,57 +53,17 @@ struct InstanceReader {
     /// Apps that the instance serves; none after a fault.
     let apps: [ConfiguredName]
     let cursor: MappingCursor
-    fileprivate let reader: ConfigurationReader
+    let reader: ConfigurationReader
 
     var context: ReadingContext { reader.context }
 
-    func hasFCM(_ app: ConfiguredName) -> Bool {
-        reader.root["apps"]?[app.text]?["fcm"] != nil
+    /// What the file says below a push service's word in an app.
+    func node(of app: ConfiguredName, _ service: String) -> ConfigurationNode? {
+        reader.root["apps"]?[app.text]?[service]
     }
 
-    /// The bundle ids of an app, as the file has them.
-    func bundles(of app: ConfiguredName) -> [String] {
-        guard case .list(let items)? = reader.root["apps"]?[app.text]?["apns"]?["bundles"]?.value else {
-            return []
-        }
-        return items.compactMap { if case .scalar(let text) = $0.value { text } else { nil } }
-    }
-
-    /// The app of FCM registrations: the one named, else the only one with FCM.
-    func fcmApp() -> ConfiguredName? {
-        let capable = apps.filter { hasFCM($0) }
-        guard let text = cursor.text("fcm_app") else {
-            if cursor.node["fcm_app"] == nil, capable.count > 1 {
-                cursor.missing(
-                    "fcm_app", "Several apps have FCM and a registration names none: say which one it is.")
-            }
-            return capable.first
-        }
-        guard let name = reader.references([text], to: reader.appNames, "app").first else { return nil }
-        if !apps.contains(name) {
-            cursor.fault(.conflict, "fcm_app", "This app is not among the instance's apps; add it there.")
-        } else if !hasFCM(name) {
-            cursor.fault(.conflict, "fcm_app", "This app has no fcm section.")
-        }
-        return name
-    }
-
-    /// Within one instance a bundle id must lead to one app.
-    func checkBundles() {
-        var owners: [String: ConfiguredName] = [:]
-        for name in apps {
-            guard case .list(let bundles)? = reader.root["apps"]?[name.text]?["apns"]?["bundles"]?.value
-            else { continue }
-            for bundle in bundles {
-                guard case .scalar(let text) = bundle.value else { continue }
-                if let owner = owners[text], owner != name {
-                    context.fault(
-                        .conflict, cursor.path / "apps", bundle.source,
-                        "The apps \(owner) and \(name) of this instance claim the same bundle id."
-                    )
-                }
-                owners[text] = name
-            }
-        }
+    /// The app that a text names; a fault when there is none.
+    func app(named text: LocatedText) -> ConfiguredName? {
+        reader.references([text], to: reader.appNames, "app").first
     }
 }

@@ -30,19 +30,16 @@ struct RelayConfiguration: Sendable, Hashable {
     var files: [ConfiguredFile]
     /// Those that it was read with.
     var protocols = HostedProtocols.standard
+    /// As above.
+    var services = HostedServices.standard
 
     func app(_ name: ConfiguredName) -> AppConfiguration? { apps.first { $0.name == name } }
     func instance(_ name: ConfiguredName) -> InstanceConfiguration? { instances.first { $0.name == name } }
     func listener(_ name: ConfiguredName) -> ListenerConfiguration? { listeners.first { $0.name == name } }
 
-    /// Whether FCM pushes of the instance lead anywhere.
-    func hasFCM(_ instance: InstanceConfiguration) -> Bool {
-        instance.fcmApp.flatMap(app)?.fcm != nil
-    }
-
-    /// Bundle ids of each app, by its name.
+    /// App ids of each app, by its name: what devices name it by.
     var bundles: [String: [String]] {
-        Dictionary(apps.map { ($0.name.text, $0.apns?.bundles ?? []) }, uniquingKeysWith: { $1 })
+        Dictionary(apps.map { ($0.name.text, $0.services.flatMap { $0.appIDs }) }, uniquingKeysWith: { $1 })
     }
 
     /// What the admin door asks for, where it asks for a token.
@@ -57,7 +54,7 @@ struct ConfiguredFile: Sendable, Hashable {
     var content: FileContent
     /// Absolute.
     var file: String
-    /// `apps.acme-chat.apns.key_file`.
+    /// `listeners.public.tls.key`.
     var path: String
     var source: ConfigurationFault.Source
 }
@@ -124,60 +121,13 @@ struct LogConfiguration: Sendable, Hashable {
     var format: Format
 }
 
-/// An app as its publisher registered it with Apple and Google.
-struct AppConfiguration: Sendable, Hashable {
+/// An app as its publisher registered it with push services.
+struct AppConfiguration: Sendable {
     var name: ConfiguredName
-    var apns: APNsAppConfiguration?
-    var fcm: FCMAppConfiguration?
+    /// How it is set up for each of its push services, at least one, in the order of ``HostedServices``.
+    var services: [any ServiceSettings]
     /// What a device shows when it cannot open what arrived.
     var fallback: FallbackAlert
-}
-
-struct APNsAppConfiguration: Sendable, Hashable {
-    enum Environment: String, Sendable, Hashable, CaseIterable {
-        case production, sandbox
-        /// Production first, and sandbox once for an address never accepted (docs/configuration.md).
-        case learn
-    }
-
-    /// Ten capital letters and digits.
-    var team: String
-    /// Ten capital letters and digits.
-    var keyID: String
-    /// The `.p8` file.
-    var keyFile: String
-    /// At least one; each belongs to this app alone within an instance.
-    var bundles: [String]
-    var environment: Environment
-    /// Whether the app takes `voip` pushes.
-    var voip: Bool
-    /// Instead of Apple's own base URLs.
-    var url: HTTPSBase?
-    /// Instead of Apple's sandbox; follows `url` when that alone is set.
-    var sandboxURL: HTTPSBase?
-    /// PEM file of the authority to trust instead of the system's.
-    var caFile: String?
-}
-
-struct FCMAppConfiguration: Sendable, Hashable {
-    enum Address: String, Sendable, Hashable, CaseIterable {
-        /// By the form of each address.
-        case auto
-        /// Registration tokens.
-        case token
-        /// Firebase installation ids.
-        case fid
-    }
-
-    /// The service account's JSON file.
-    var serviceAccountFile: String
-    var address: Address
-    /// Instead of Google's base URL.
-    var url: HTTPSBase?
-    /// PEM file of the authority to trust instead of the system's.
-    var caFile: String?
-    /// Instead of the token endpoint that the service account names.
-    var tokenURL: HTTPSURL?
 }
 
 /// Fixed texts shown when a device cannot open a push: literal, or by keys into the app's own translations.
@@ -201,9 +151,6 @@ struct InstanceConfiguration: Sendable {
     var settings: any InstanceSettings
     /// Apps served, at least one, in the file's order.
     var apps: [ConfiguredName]
-
-    /// Which app an FCM push belongs to.
-    var fcmApp: ConfiguredName? { settings.fcmApp }
 }
 
 extension InstanceConfiguration: Hashable {

@@ -58,8 +58,8 @@ protocol InstanceSettings: Sendable, Hashable {
     static var paths: [String] { get }
     /// Why no listener serves it, as a sentence; for a protocol without paths.
     static var unservedSentence: String { get }
-    /// Which app an FCM push belongs to that names none; `nil`: none has FCM.
-    var fcmApp: ConfiguredName? { get }
+    /// Which app a push of the service belongs to that names none; `nil`: none.
+    func app(for service: PushService) -> ConfiguredName?
     /// Hosts that the instance connects to, for the doctor; push services not among them.
     var peers: [ReachChecks.Place] { get }
     /// Files and sockets that the instance's services keep open.
@@ -80,6 +80,7 @@ protocol InstanceSettings: Sendable, Hashable {
 extension InstanceSettings {
     static var unservedSentence: String { "No listener serves this protocol." }
     static var isServed: Bool { !paths.isEmpty }
+    func app(for service: PushService) -> ConfiguredName? { nil }
     var peers: [ReachChecks.Place] { [] }
     var descriptors: Int { 0 }
     func makeSandboxKeys() throws(CommandFailure) {}

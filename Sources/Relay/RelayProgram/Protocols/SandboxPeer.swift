@@ -2,13 +2,17 @@ import NIOCore
 import PushModel
 import Simulators
 
-/// A simulated server that stands beside a sandbox for one protocol.
-protocol SandboxPeer: Sendable {
+/// A simulated server that stands beside a sandbox.
+protocol SandboxServer: Sendable {
     /// Its name in the run file, and its address.
     var urls: [String: String] { get }
+    func stop() async
+}
+
+/// One of a protocol.
+protocol SandboxPeer: SandboxServer {
     /// Points an instance of the protocol at it; leaves others as they are.
     func point(_ instance: inout InstanceConfiguration)
-    func stop() async
 }
 
 /// What a sandbox gives to those who stand in it.
@@ -16,6 +20,15 @@ struct SandboxGround: Sendable {
     let authority: CertificateAuthority
     /// PEM of the authority.
     let authorityFile: String
+    /// Where the sandbox's own credentials are.
+    let folder: String
     let group: any EventLoopGroup
     let world: World
+
+    /// URLs of servers with a certificate of the authority, by their names in the run file.
+    static func urls(_ ports: [(name: String, port: Int?)]) -> [String: String] {
+        Dictionary(
+            ports.compactMap { name, port in port.map { (name, "https://127.0.0.1:\($0)") } },
+            uniquingKeysWith: { $1 })
+    }
 }

@@ -28,10 +28,7 @@ struct DescriptorPlan: Sendable {
         wanted = configuration.limits.connections
         doors = max(1, configuration.listeners.count { !$0.isAdmin })
         self.limit = limit
-        let lanes = configuration.apps.reduce(0) { sum, app in
-            let apple = app.apns.map { $0.environment == .learn ? 2 : 1 } ?? 0
-            return sum + apple + (app.fcm == nil ? 0 : 1)
-        }
+        let lanes = configuration.apps.reduce(0) { $0 + $1.lanes.count }
         let instances = configuration.instances.reduce(0) { $0 + $1.settings.descriptors }
         kept =
             Self.base + Self.store + Self.fetches + Self.adminConnections + lanes * Self.lane

@@ -90,7 +90,8 @@ struct AdminDoor: Sendable {
     private var laneSamples: [MetricSample] {
         delivery.snapshot().flatMap { lane in
             let labels = [("lane", lane.lane.description)]
-            return lane.figures.map {
+            let held = ProviderFigure.gauge("sealbell_lane_destinations_held", lane.heldDestinations)
+            return (lane.figures + [held]).map {
                 MetricSample($0.name, labels: labels, value: Double($0.value), isTotal: $0.isTotal)
             }
         }

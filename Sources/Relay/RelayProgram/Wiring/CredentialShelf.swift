@@ -1,85 +1,55 @@
-import APNs
 import Delivery
-import FCM
-import HTTP2Client
-import NIOCore
 import PushModel
 
-/// Credentials read from their files: one for each APNs key and each service account, whatever number of
-/// lanes it stands behind (docs/architecture.md).
+/// Credentials read from their files: one for each, whatever number of lanes it stands behind
+/// (docs/architecture.md). Push services say what makes one (``ServiceSettings/routes(of:on:_:)``).
 struct CredentialShelf {
-    struct APNsEntry {
-        let credential: APNsCredential
+    struct Entry<Value: Sendable>: Sendable {
+        let credential: Value
         let shared: Credential
-        /// Changes with the key.
+        /// Changes with all that the credential is made of.
         let stamp: Int
     }
 
-    struct FCMEntry {
-        let credential: FCMCredential
-        let shared: Credential
-        let stamp: Int
+    private struct Key: Hashable {
+        let service: PushService
+        let name: String
     }
 
     private static let limitBytes = 1 << 20
-    private var apns: [String: APNsEntry] = [:]
-    private var fcm: [String: FCMEntry] = [:]
-    /// What stood before a reload: a key that has not changed keeps its token, for Apple counts tokens.
-    private let before: (apns: [String: APNsEntry], fcm: [String: FCMEntry])
-    private let world: World
-    private let journal: Journal
-    private let web: @Sendable (FCMAppConfiguration) -> any WebFetch
-    private let proxy: OutgoingProxy?
+    private var entries: [Key: any Sendable] = [:]
+    /// What stood before a reload: a credential that has not changed keeps its token, for services count
+    /// tokens.
+    private let before: [Key: any Sendable]
+    let world: World
+    let journal: Journal
+    /// A way to fetch tokens, which trusts the authority of a file too.
+    let web: @Sendable (String?) -> any WebFetch
+    let proxy: OutgoingProxy?
 
     init(
         replacing old: CredentialShelf?, proxy: OutgoingProxy?, world: World, journal: Journal,
-        web: @escaping @Sendable (FCMAppConfiguration) -> any WebFetch
+        web: @escaping @Sendable (String?) -> any WebFetch
     ) {
-        before = (old?.apns ?? [:], old?.fcm ?? [:])
+        before = old?.entries ?? [:]
         self.world = world
         self.journal = journal
         self.web = web
         self.proxy = proxy
     }
 
-    /// - Throws: `CommandFailure` that names the file.
-    mutating func entry(_ app: APNsAppConfiguration) throws(CommandFailure) -> APNsEntry {
-        let file = try Self.read(app.keyFile)
-        let name = "\(app.team)/\(app.keyID)"
-        let stamp = Self.stamp(file, name)
-        if let standing = apns[name] ?? before.apns[name], standing.stamp == stamp {
-            apns[name] = standing
+    /// The credential of a service that has that name and that stamp: the one that stands, else a new one.
+    mutating func entry<Value: Sendable>(
+        _ service: PushService, _ name: String, stamp: Int, make: () throws(CommandFailure) -> Value
+    ) throws(CommandFailure) -> Entry<Value> {
+        let key = Key(service: service, name: name)
+        if let standing = (entries[key] ?? before[key]) as? Entry<Value>, standing.stamp == stamp {
+            entries[key] = standing
             return standing
         }
-        do throws(APNsError) {
-            let credential = try APNsCredential(team: app.team, keyID: app.keyID, key: file, world: world)
-            let entry = APNsEntry(credential: credential, shared: Credential(), stamp: stamp)
-            apns[name] = entry
-            return entry
-        } catch {
-            throw CommandFailure(.configuration, "\(app.keyFile): \(error.sentence)")
-        }
-    }
-
-    mutating func entry(_ app: FCMAppConfiguration) throws(CommandFailure) -> FCMEntry {
-        let file = try Self.read(app.serviceAccountFile)
-        let name = "\(app.serviceAccountFile) \(app.tokenURL?.text ?? "")"
-        // Where tokens are asked for, and by which way, is as much part of it as the key.
-        let authority = try app.caFile.map { (file) throws(CommandFailure) in try Self.read(file) }
-        let stamp = Self.stamp(file, name, authority, proxy)
-        if let standing = fcm[name] ?? before.fcm[name], standing.stamp == stamp {
-            fcm[name] = standing
-            return standing
-        }
-        do throws(FCMError) {
-            let account = try FCM.ServiceAccount(file: file, tokenURL: app.tokenURL?.text)
-            let credential = FCMCredential(account: account, fetch: web(app), world: world, journal: journal)
-            let entry = FCMEntry(credential: credential, shared: Credential(), stamp: stamp)
-            fcm[name] = entry
-            return entry
-        } catch {
-            throw CommandFailure(.configuration, "\(app.serviceAccountFile): \(error.sentence)")
-        }
+        let entry = Entry(credential: try make(), shared: Credential(), stamp: stamp)
+        entries[key] = entry
+        return entry
     }
 
     static func read(_ path: String) throws(CommandFailure) -> Secret {
@@ -91,7 +61,7 @@ struct CredentialShelf {
     }
 
     /// A number of this process alone: `Hasher` is seeded anew at each start.
-    private static func stamp(
+    static func stamp(
         _ file: Secret, _ name: String, _ authority: Secret? = nil, _ proxy: OutgoingProxy? = nil
     ) -> Int {
         var hasher = Hasher()

@@ -6,11 +6,14 @@ import WireFormats
 /// Why an operator's call is not done. One sentence of ours; nothing of the call is repeated.
 enum DeskRefusal: Error {
     case status(Int, StaticString)
+    /// With words of the configuration's or the program's own lists; never with what a peer has said.
+    case told(Int, String)
     case store(StoreError)
 
     var outbound: HTTPOutbound {
         switch self {
         case .status(let status, let sentence): .text(status, "\(sentence)")
+        case .told(let status, let sentence): .text(status, sentence)
         case .store(let error): .text(503, error.sentence).retrying(after: .seconds(1))
         }
     }

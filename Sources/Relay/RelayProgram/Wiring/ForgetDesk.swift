@@ -74,10 +74,7 @@ struct ForgetDesk: Sendable {
     private func forget(_ address: Secret, _ appID: String?) async throws(StoreError) -> [UInt8] {
         var appIDs: [String?] = [nil]
         for app in configuration.apps {
-            // A device may have named its topic with a push type's suffix.
-            for bundle in app.apns?.bundles ?? [] {
-                for suffix in Set(APNsPushType.allCases.map(\.topicSuffix)) { appIDs.append(bundle + suffix) }
-            }
+            for settings in app.services { appIDs += settings.registeredAppIDs }
         }
         if let appID { appIDs.append(appID) }
         var devices: [RecordKey] = []

@@ -55,7 +55,8 @@ final class Relay: Sendable {
         let share = AppShare(apps: configuration.apps.count)
         let store = try await OpenStore.open(
             configuration.store, limits: configuration.limits, synchronous: around.synchronous,
-            world: around.world, journal: around.journal, share: share, rotation: around.rotation,
+            world: around.world, journal: around.journal, services: configuration.services.messages,
+            share: share, rotation: around.rotation,
             engine: around.engine)
         do throws(CommandFailure) {
             let relay = try Relay(configuration, store, share, around)
@@ -164,10 +165,10 @@ final class Relay: Sendable {
     ) -> CredentialShelf {
         CredentialShelf(
             replacing: old, proxy: configuration.proxy, world: around.world, journal: around.journal
-        ) { fcm in
+        ) { authority in
             // The token endpoint may stand behind an authority of the configuration's own.
             var options = options(configuration, around.web)
-            if let file = fcm.caFile { options.extraAuthorities.append(file) }
+            if let authority { options.extraAuthorities.append(authority) }
             return HTTPSFetch(options, group: around.group, world: around.world)
         }
     }

@@ -171,15 +171,8 @@ struct Server {
 
     static func urls(of sandbox: Sandbox?) -> [String: String] {
         guard let sandbox else { return [:] }
-        let ports = [
-            ("sandbox-apns", sandbox.production.port, "https"),
-            ("sandbox-apns-development", sandbox.development.port, "https"),
-            ("sandbox-fcm", sandbox.fcm.port, "https"), ("sandbox-control", sandbox.control.port, "http")
-        ]
-        let urls = Dictionary(
-            ports.compactMap { name, port, scheme in port.map { (name, "\(scheme)://127.0.0.1:\($0)") } },
-            uniquingKeysWith: { $1 })
-        return sandbox.peers.reduce(urls) { $0.merging($1.urls, uniquingKeysWith: { $1 }) }
+        let control = sandbox.control.port.map { ["sandbox-control": "http://127.0.0.1:\($0)"] } ?? [:]
+        return sandbox.servers.reduce(control) { $0.merging($1.urls, uniquingKeysWith: { $1 }) }
     }
 }
 

@@ -27,7 +27,7 @@ struct OpenStore {
     /// - Throws: `CommandFailure` that says what to do.
     static func open(
         _ store: StoreConfiguration, limits: LimitsConfiguration, synchronous: Synchronous, world: World,
-        journal: Journal, share: AppShare = AppShare(),
+        journal: Journal, services: PushServices = .standard, share: AppShare = AppShare(),
         rotation: SealKeyRotation.Limits = SealKeyRotation.Limits(),
         engine watch: (any Engine) -> any Engine = { $0 }
     ) async throws(CommandFailure) -> OpenStore {
@@ -41,7 +41,7 @@ struct OpenStore {
             let engine = MemoryStore(
                 owner: owner, sharing: MemoryStore.Shared(share: share), clock: world.now)
             let keys = AtRestKeys.generate(world)
-            let sealed = try await seal(watch(engine), keys, world, journal, upkeep: nil)
+            let sealed = try await seal(watch(engine), keys, services, world, journal, upkeep: nil)
             return OpenStore(sealed: sealed, housekeeping: [], close: {}, lookup: engine, seals: nil)
         case .sqlite(let path):
             let keys = try keys(store.keysFile, database: path, world)
@@ -58,7 +58,7 @@ struct OpenStore {
             }
             let sealed: SealedStore
             do throws(CommandFailure) {
-                sealed = try await seal(watch(engine), keys, world, journal, upkeep: engine)
+                sealed = try await seal(watch(engine), keys, services, world, journal, upkeep: engine)
             } catch {
                 // A log that is left beside the file must not outlive this.
                 try? engine.close()
@@ -79,7 +79,7 @@ struct OpenStore {
             let engine = try await connect(
                 url, passwordFile, owner, bounds, synchronous: synchronous, world, journal)
             do throws(CommandFailure) {
-                let sealed = try await seal(watch(engine), keys, world, journal, upkeep: engine)
+                let sealed = try await seal(watch(engine), keys, services, world, journal, upkeep: engine)
                 return OpenStore(
                     sealed: sealed, housekeeping: [PostgresService(engine)], close: { await engine.close() },
                     lookup: engine, seals: seals(sealed, engine))
@@ -118,12 +118,14 @@ struct OpenStore {
     }
 
     private static func seal(
-        _ engine: any Engine, _ keys: AtRestKeys, _ world: World, _ journal: Journal,
+        _ engine: any Engine, _ keys: AtRestKeys, _ services: PushServices, _ world: World,
+        _ journal: Journal,
         upkeep: (any StoreUpkeep)?
     ) async throws(CommandFailure) -> SealedStore {
         do throws(StoreError) {
             return try await SealedStore(
-                engine: engine, keys: keys, world: world, journal: journal, upkeep: upkeep)
+                engine: engine, keys: keys, world: world, journal: journal, services: services,
+                upkeep: upkeep)
         } catch {
             throw failure(error, "the store")
         }

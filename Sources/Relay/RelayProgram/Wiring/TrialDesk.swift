@@ -22,35 +22,23 @@ struct TrialDesk: Sendable {
         [.desk(Self.path, changes: true) { inbound throws(DeskRefusal) in try await send(inbound) }]
     }
 
-    /// The body as read: the token never becomes a `String`.
-    private struct Order {
-        var app = ""
-        var service: String?
-        var environment: String?
-        var bundle: String?
-        var token = Secret([])
-    }
-
-    private struct Way {
-        var lane: LaneName
-        var message: ProviderMessage
-    }
-
     private func send(_ inbound: HTTPInbound) async throws(DeskRefusal) -> [UInt8] {
         let order = try order(inbound)
-        let ways = try ways(order)
+        let (app, settings) = try target(order)
         var json = JSONWriter(reserving: 256)
         json.beginObject()
         json.key("answers")
         json.beginArray()
-        for way in ways {
+        for push in try settings.trials(order) {
             let began = world.instant()
-            guard let trial = await delivery.trial(way.lane, way.message) else {
+            let lane = LaneName(
+                app: app.name, service: type(of: settings).service, environment: push.environment)
+            guard let trial = await delivery.trial(lane, push.message) else {
                 throw .status(409, "The lane of this app is being replaced; ask again.")
             }
             Self.write(trial, took: began.duration(to: world.instant()), &json)
             // An app that learns has another environment to ask, as a real push's first attempt does.
-            guard trial.answer?.reason == .badDeviceToken else { break }
+            guard trial.answer?.reason.meaning.contains(.mayBeElsewhere) ?? false else { break }
         }
         json.endArray()
         json.endObject()
@@ -74,8 +62,8 @@ struct TrialDesk: Sendable {
 
     // MARK: Reading
 
-    private func order(_ inbound: HTTPInbound) throws(DeskRefusal) -> Order {
-        let read = inbound.withBody { bytes -> Order? in
+    private func order(_ inbound: HTTPInbound) throws(DeskRefusal) -> TrialOrder {
+        let read = inbound.withBody { bytes -> TrialOrder? in
             // Whatever cannot be read gets the same answer.
             try? Self.read(bytes)
         }
@@ -85,9 +73,9 @@ struct TrialDesk: Sendable {
         return read
     }
 
-    private static func read(_ bytes: UnsafeRawBufferPointer) throws(FormatError) -> Order {
+    private static func read(_ bytes: UnsafeRawBufferPointer) throws(FormatError) -> TrialOrder {
         var reader = JSONReader(bytes, depthLimit: 2)
-        var order = Order()
+        var order = TrialOrder()
         try reader.beginObject()
         while let name = try reader.nextMember() {
             let value = try reader.readString()
@@ -101,94 +89,24 @@ struct TrialDesk: Sendable {
         return order
     }
 
-    /// The lanes to try, one behind the other, each with its message.
-    private func ways(_ order: Order) throws(DeskRefusal) -> [Way] {
+    /// The app, and its push service: the one asked for, else the one whose addresses look most like this.
+    private func target(
+        _ order: TrialOrder
+    ) throws(DeskRefusal) -> (app: AppConfiguration, settings: any ServiceSettings) {
         guard let app = ConfiguredName(order.app).flatMap(configuration.app) else {
             throw .status(404, "The configuration has no app of that name.")
         }
-        if try service(order, app) == .apns {
-            guard let apns = app.apns else { throw .status(400, "This app has no APNs credentials.") }
-            let bundle = order.bundle ?? apns.bundles[0]
-            guard apns.bundles.contains(bundle) else {
-                throw .status(400, "This app has no such bundle id.")
-            }
-            let message = APNsMessage(
-                token: order.token, bundle: bundle, pushType: .alert, priority: 10, payload: Self.alert)
-            return try environments(order, apns).map { environment in
-                Way(
-                    lane: LaneName(app: app.name, service: .apns, environment: environment),
-                    message: .apns(message))
-            }
+        guard let asked = order.service else {
+            let best = app.services.max { type(of: $0).fit(order.token) < type(of: $1).fit(order.token) }
+            guard let best else { throw .status(400, "This app has no push service.") }
+            return (app, best)
         }
-        guard app.fcm != nil else { throw .status(400, "This app has no FCM credentials.") }
-        let message = FCMMessage(address: order.token, priority: .high, data: Self.data)
-        let lane = LaneName(app: app.name, service: .fcm, environment: .production)
-        return [Way(lane: lane, message: .fcm(message))]
-    }
-
-    /// As asked; else what the app has; else by the token: Apple's are hexadecimal, Google's hold more.
-    private func service(_ order: Order, _ app: AppConfiguration) throws(DeskRefusal) -> PushService {
-        if let asked = order.service {
-            guard let service = PushService(asked), [.apns, .fcm].contains(service) else {
-                throw .status(400, "A service is apns or fcm.")
-            }
-            return service
+        guard let hosted = configuration.services[asked] else {
+            throw .told(400, "A service is \(configuration.services.choice).")
         }
-        guard app.apns != nil else { return .fcm }
-        guard app.fcm != nil else { return .apns }
-        let isHex = order.token.reveal { bytes in
-            bytes.count >= 64 && bytes.allSatisfy { Hex.value(ofDigit: $0) != nil }
+        guard let settings = app.settings(of: hosted) else {
+            throw .told(400, "This app has no \(hosted.title) credentials.")
         }
-        return isHex ? .apns : .fcm
-    }
-
-    private func environments(
-        _ order: Order, _ apns: APNsAppConfiguration
-    ) throws(DeskRefusal) -> [Environment] {
-        let known: [Environment] =
-            switch apns.environment {
-            case .production: [.production]
-            case .sandbox: [.sandbox]
-            case .learn: [.production, .sandbox]
-            }
-        guard let asked = order.environment else { return known }
-        guard let environment = Environment(rawValue: asked), known.contains(environment) else {
-            throw .status(400, "This app's configuration has no such environment.")
-        }
-        return [environment]
-    }
-
-    /// iOS shows it without the app's help.
-    private static var alert: Secret {
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("aps")
-        json.beginObject()
-        json.key("alert")
-        json.beginObject()
-        json.key("title")
-        json.string(title)
-        json.key("body")
-        json.string(text)
-        json.endObject()
-        json.key("sound")
-        json.string("default")
-        json.endObject()
-        json.endObject()
-        return json.takeSecret()
-    }
-
-    /// A data message, as all of ours are: what Android shows is the app's affair.
-    private static var data: Secret {
-        var json = JSONWriter()
-        json.beginObject()
-        json.key("test")
-        json.string("1")
-        json.key("title")
-        json.string(title)
-        json.key("body")
-        json.string(text)
-        json.endObject()
-        return json.takeSecret()
+        return (app, settings)
     }
 }

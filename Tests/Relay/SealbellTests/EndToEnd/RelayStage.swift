@@ -49,6 +49,7 @@ final class RelayStage: Sendable {
     private let text: String
     private let world: World
     private let protocols: HostedProtocols
+    private let services: HostedServices
     /// Nostr relays beside the sandbox's own.
     private let others = Mutex<[(relay: NostrRelaySimulator, path: String)]>([])
 
@@ -62,7 +63,7 @@ final class RelayStage: Sendable {
     ///   - prepare: puts files into the folder first.
     init(
         _ text: String = RelayStage.text, world: World = .live, protocols: HostedProtocols = .standard,
-        prepare: (String) throws -> Void = { _ in }
+        services: HostedServices = .standard, prepare: (String) throws -> Void = { _ in }
     ) async throws {
         let folder = try TemporaryFolder()
         try FileManager.default.createDirectory(
@@ -72,8 +73,9 @@ final class RelayStage: Sendable {
         self.text = text
         self.world = world
         self.protocols = protocols
+        self.services = services
         sandbox = try await Sandbox.start(
-            Self.read(text, folder.path, protocols), group: MultiThreadedEventLoopGroup.singleton,
+            Self.read(text, folder.path, protocols, services), group: MultiThreadedEventLoopGroup.singleton,
             world: world
         ).0
     }
@@ -81,9 +83,11 @@ final class RelayStage: Sendable {
     /// Runs `body` with a stage, which is cleared away afterwards.
     static func with(
         _ text: String = RelayStage.text, world: World = .live, protocols: HostedProtocols = .standard,
-        prepare: (String) throws -> Void = { _ in }, _ body: (RelayStage) async throws -> Void
+        services: HostedServices = .standard, prepare: (String) throws -> Void = { _ in },
+        _ body: (RelayStage) async throws -> Void
     ) async throws {
-        let stage = try await RelayStage(text, world: world, protocols: protocols, prepare: prepare)
+        let stage = try await RelayStage(
+            text, world: world, protocols: protocols, services: services, prepare: prepare)
         do {
             try await body(stage)
         } catch {
@@ -108,16 +112,17 @@ final class RelayStage: Sendable {
     }
 
     private static func read(
-        _ text: String, _ folder: String, _ protocols: HostedProtocols
+        _ text: String, _ folder: String, _ protocols: HostedProtocols, _ services: HostedServices
     ) throws -> RelayConfiguration {
         try ConfigurationLoader.read(
             text, file: folder + "/sealbell.yaml",
-            ConfigurationRequest(state: folder + "/state", isSandbox: true), facts(home: folder), protocols)
+            ConfigurationRequest(state: folder + "/state", isSandbox: true), facts(home: folder), protocols,
+            services)
     }
 
     /// A configuration of this stage, pointed at its push services.
     func configuration(_ changed: String? = nil) throws -> RelayConfiguration {
-        var pointed = sandbox.point(try Self.read(changed ?? text, folder.path, protocols))
+        var pointed = sandbox.point(try Self.read(changed ?? text, folder.path, protocols, services))
         let urls = others.withLock { others in
             others.compactMap { other in other.relay.url.map { $0 + other.path } }
         }

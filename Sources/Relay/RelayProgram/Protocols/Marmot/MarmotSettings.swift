@@ -63,7 +63,7 @@ extension MarmotSettings: InstanceSettings {
     static let paths: [String] = []
     static let unservedSentence = "Marmot is reached through Nostr relays; no listener serves it."
 
-    var fcmApp: ConfiguredName? { app }
+    func app(for service: PushService) -> ConfiguredName? { app }
     /// To each relay the standing connection, and one that publishes or takes its place.
     var descriptors: Int { 2 * relays.count }
 

@@ -53,6 +53,8 @@ private enum SignUpWord: String, CaseIterable {
 extension ZulipSettings: InstanceSettings {
     static let paths = ["/api/v1/remotes/"]
 
+    func app(for service: PushService) -> ConfiguredName? { service == .fcm ? fcmApp : nil }
+
     func makeSandboxKeys() throws(CommandFailure) {
         try Sandbox.make(keysFile, BouncerKeysFile.limitBytes) { BouncerKeysFile.text([.generate(.live)]) }
     }

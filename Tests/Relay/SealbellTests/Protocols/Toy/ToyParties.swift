@@ -20,7 +20,14 @@ struct ToyDevice: Sendable {
         guard let box = try JSONValue.parse(body)["box"]?.string, let bytes = Data(base64Encoded: box) else {
             return nil
         }
-        return String(decoding: try ChaChaPoly.open(.init(combined: bytes), using: key), as: UTF8.self)
+        return try open(bytes)
+    }
+
+    /// - Parameter box: as a push service without bodies in JSON delivered it.
+    func unseal(_ box: String) throws -> String? { try Data(base64Encoded: box).map(open) }
+
+    private func open(_ bytes: Data) throws -> String {
+        String(decoding: try ChaChaPoly.open(.init(combined: bytes), using: key), as: UTF8.self)
     }
 }
 
@@ -46,12 +53,28 @@ struct ToyError: DeferringError {
     static func rateLimited(retryAfter: Duration) -> ToyError { ToyError(.rateLimited) }
 }
 
+/// Where a device is reached, at one push service or another.
+struct ToyPhone: Sendable {
+    let isLoft: Bool
+    let address: Secret
+
+    init(isLoft: Bool = false, _ address: Secret) { (self.isLoft, self.address) = (isLoft, address) }
+
+    /// As a record's body holds it.
+    init(_ body: Secret) {
+        let isLoft = body.reveal { $0.first == UInt8(ascii: "+") }
+        self.init(isLoft: isLoft, isLoft ? body.reveal { Secret(Array($0.dropFirst())) } : body)
+    }
+
+    var body: Secret { isLoft ? Secret("+".utf8 + address.reveal { Array($0) }) : address }
+}
+
 /// What a peer asks of the relay.
 enum ToyCall: Sendable {
-    case register(id: String, token: Secret)
+    case register(id: String, ToyPhone)
     case knock(id: String, box: String)
 
-    /// `id=…&token=…`, or `id=…&box=…`.
+    /// `id=…&token=…` or `id=…&loft=…` to register, or `id=…&box=…`.
     init(_ words: some StringProtocol) throws(ToyError) {
         let parts = words.split(separator: "&").map { $0.split(separator: "=", maxSplits: 1) }
         guard parts.count == 2, parts.allSatisfy({ $0.count == 2 }), parts[0][0] == "id" else {
@@ -59,7 +82,8 @@ enum ToyCall: Sendable {
         }
         let (id, value) = (String(parts[0][1]), String(parts[1][1]))
         switch parts[1][0] {
-        case "token": self = .register(id: id, token: Secret(value.utf8))
+        case "token": self = .register(id: id, ToyPhone(Secret(value.utf8)))
+        case "loft": self = .register(id: id, ToyPhone(isLoft: true, Secret(value.utf8)))
         case "box": self = .knock(id: id, box: value)
         default: throw ToyError(.malformed)
         }
@@ -89,8 +113,9 @@ struct ToyRelay: AnsweringRole {
     func receive(_ inbound: ToyCall) async throws(ToyError) -> Verdict<Int, ToyError> {
         let now = world.now()
         switch inbound {
-        case .register(let id, let token):
-            let record = Record(key: key(of: id), address: key(ofAddress: token), touchedAt: now, body: token)
+        case .register(let id, let phone):
+            let record = Record(
+                key: key(of: id), address: key(ofAddress: phone.address), touchedAt: now, body: phone.body)
             return Verdict(changes: [.put(record, if: .any)], reply: .now(0))
         case .knock(let id, let box):
             let found: [Record?]
@@ -98,23 +123,31 @@ struct ToyRelay: AnsweringRole {
                 throw ToyError(.overloaded)
             }
             guard let record = found[0], record.state == .live else { throw ToyError(.unknownDevice) }
-            var json = JSONWriter()
-            json.beginObject()
-            json.key("aps")
-            json.beginObject()
-            json.key("alert")
-            json.string(title)
-            json.endObject()
-            json.key("box")
-            json.string(box)
-            json.endObject()
-            let message = APNsMessage(
-                token: record.body, bundle: bundle, pushType: .alert, priority: 10,
-                payload: Secret(json.bytes))
             let push = Push(
-                message: .apns(message), pushClass: .normal, origin: Secret("toy".utf8), record: record.key,
-                touchedAt: record.touchedAt, custodyEnds: now + .seconds(600), repeatIdentity: nil)
+                message: message(to: ToyPhone(record.body), box), pushClass: .normal,
+                origin: Secret("toy".utf8), record: record.key, touchedAt: record.touchedAt,
+                custodyEnds: now + .seconds(600), repeatIdentity: nil)
             return Verdict(pushes: [push], reply: .now(1))
         }
+    }
+
+    private func message(to phone: ToyPhone, _ box: String) -> ProviderMessage {
+        guard !phone.isLoft else {
+            return ProviderMessage(PigeonMessage(loft: phone.address, note: Secret(box.utf8)))
+        }
+        var json = JSONWriter()
+        json.beginObject()
+        json.key("aps")
+        json.beginObject()
+        json.key("alert")
+        json.string(title)
+        json.endObject()
+        json.key("box")
+        json.string(box)
+        json.endObject()
+        return .apns(
+            APNsMessage(
+                token: phone.address, bundle: bundle, pushType: .alert, priority: 10,
+                payload: Secret(json.bytes)))
     }
 }

@@ -43,8 +43,6 @@ enum ToyProtocol: HostedProtocol {
 
 struct ToySettings: InstanceSettings {
     static let paths = ["/toy/"]
-    var fcmApp: ConfiguredName? { nil }
-
     let keyFile: String
     var bell: BindAddress?
     let title: String

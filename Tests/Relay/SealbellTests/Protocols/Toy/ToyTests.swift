@@ -115,6 +115,8 @@ struct ToyTests {
             let bell = try #require(stage.sandbox.peer(ToyBell.self))
             try await stage.run(spans: { $0.spans.watch.unheardAfter = .zero }) { relay in
                 try await heard(relay)
+                // Connected at the one end is not yet accepted at the other.
+                try await asked(for: "a bell that knows its ear") { bell.listening == 1 }
                 bell.hangUp()
                 try await asked(for: "an instance that is not ready") {
                     try await relay.admin("/health/ready?instance=toy-main").status == 503

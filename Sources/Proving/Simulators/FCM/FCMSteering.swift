@@ -1,26 +1,5 @@
 import PushModel
 
-extension APNsKnobs {
-    /// - Parameter now: what `shutdownMilliseconds` counts from.
-    /// - Throws: `.knobNotKnown`; nothing has been changed then.
-    mutating func turn(_ tree: JSONTree, now: UnixTime) throws(SimulatorError) {
-        var next = self
-        for member in try tree.known(tree.members) {
-            let value = member.value
-            switch member.name {
-            case "shutdownMilliseconds":
-                next.shutdownUntil = value == .null ? nil : now + (try value.milliseconds())
-            case "errorShare": next.errorShare = try value.share()
-            case "deviceLimit": next.deviceLimit = value == .null ? nil : Int(try value.setting())
-            case "deviceSpanMilliseconds": next.deviceSpan = try value.milliseconds()
-            case "learnsDevices": next.learnsDevices = try value.known(value.flag)
-            default: throw SimulatorError(.knobNotKnown)
-            }
-        }
-        self = next
-    }
-}
-
 extension FCMKnobs {
     /// - Throws: `.knobNotKnown`; nothing has been changed then.
     mutating func turn(_ tree: JSONTree) throws(SimulatorError) {
@@ -74,5 +53,25 @@ extension FCMKnobs.TokenFault {
         } else {
             self = .oversized(bytes: Int(try tree.known(tree["oversized"]).setting()))
         }
+    }
+}
+
+extension FCMSimulator: SteeredSimulator {
+    package var name: String { "fcm" }
+
+    package func turn(_ order: SteeringOrder) throws(SimulatorError) {
+        var knobs = knobs
+        try knobs.turn(order.tree)
+        let turned = knobs
+        turn { $0 = turned }
+    }
+
+    package func register(_ order: SteeringOrder) throws(SimulatorError) {
+        let item = order.tree
+        let token = try item.known(item["token"]?.text)
+        let state = item["state"]?.text ?? "live"
+        if state == "unknown" { return forget(token) }
+        let project = try item.known(item["project"]?.text ?? device(token)?.project)
+        register(token, as: FCMDevice(project: project, isLive: state == "live"))
     }
 }

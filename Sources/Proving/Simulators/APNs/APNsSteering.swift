@@ -1,0 +1,51 @@
+import PushModel
+
+extension APNsKnobs {
+    /// - Parameter now: what `shutdownMilliseconds` counts from.
+    /// - Throws: `.knobNotKnown`; nothing has been changed then.
+    mutating func turn(_ tree: JSONTree, now: UnixTime) throws(SimulatorError) {
+        var next = self
+        for member in try tree.known(tree.members) {
+            let value = member.value
+            switch member.name {
+            case "shutdownMilliseconds":
+                next.shutdownUntil = value == .null ? nil : now + (try value.milliseconds())
+            case "errorShare": next.errorShare = try value.share()
+            case "deviceLimit": next.deviceLimit = value == .null ? nil : Int(try value.setting())
+            case "deviceSpanMilliseconds": next.deviceSpan = try value.milliseconds()
+            case "learnsDevices": next.learnsDevices = try value.known(value.flag)
+            default: throw SimulatorError(.knobNotKnown)
+            }
+        }
+        self = next
+    }
+}
+
+extension APNsSimulator: SteeredSimulator {
+    package var name: String { environment.rawValue }
+
+    package func turn(_ order: SteeringOrder) throws(SimulatorError) {
+        var knobs = knobs
+        try knobs.turn(order.tree, now: now)
+        let turned = knobs
+        turn { $0 = turned }
+    }
+
+    package func register(_ order: SteeringOrder) throws(SimulatorError) {
+        let item = order.tree
+        let token = try item.known(item["token"]?.text)
+        let since = item["sinceMilliseconds"]?.integer.map { UnixTime(milliseconds: $0) } ?? now
+        let topics = (item["topics"]?.items ?? []).compactMap(\.text)
+        var device = device(token) ?? APNsDevice(topics: topics)
+        if !topics.isEmpty { device.topics = topics }
+        if let isOnline = item["isOnline"]?.flag { device.isOnline = isOnline }
+        switch item["state"]?.text ?? "live" {
+        case "live": device.state = .live
+        case "removed": device.state = .removed(since: since)
+        case "expired": device.state = .expired(since: since)
+        case "unknown": return forget(token)
+        default: throw SimulatorError(.knobNotKnown)
+        }
+        register(token, as: device)
+    }
+}

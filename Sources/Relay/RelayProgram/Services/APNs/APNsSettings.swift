@@ -1,0 +1,162 @@
+import APNs
+import Delivery
+import HTTP2Client
+import PushModel
+import WireFormats
+
+/// What the keys of an app say of APNs.
+struct APNsSettings: Sendable, Hashable {
+    enum Choice: String, Sendable, Hashable, CaseIterable {
+        case production, sandbox
+        /// Production first, and sandbox once for an address never accepted (docs/configuration.md).
+        case learn
+    }
+
+    /// Ten capital letters and digits.
+    var team: String
+    /// Ten capital letters and digits.
+    var keyID: String
+    /// The `.p8` file.
+    var keyFile: String
+    /// At least one; each belongs to this app alone within an instance.
+    var bundles: [String]
+    var environment: Choice
+    /// Whether the app takes `voip` pushes.
+    var voip: Bool
+    /// Instead of Apple's own base URLs.
+    var url: HTTPSBase?
+    /// Instead of Apple's sandbox; follows `url` when that alone is set.
+    var sandboxURL: HTTPSBase?
+    /// PEM file of the authority to trust instead of the system's.
+    var caFile: String?
+}
+
+extension AppConfiguration {
+    var apns: APNsSettings? {
+        get { self[APNsSettings.self] }
+        set { self[APNsSettings.self] = newValue }
+    }
+}
+
+extension APNsSettings: ServiceSettings {
+    static let service = PushService.apns
+
+    var environments: [Environment] {
+        switch environment {
+        case .production: [.production]
+        case .sandbox: [.sandbox]
+        case .learn: [.production, .sandbox]
+        }
+    }
+
+    func outlet(of app: ConfiguredName, in instance: InstanceConfiguration) -> any ServiceOutlet {
+        let policy: EnvironmentPolicy =
+            switch environment {
+            case .production: .fixed(.production)
+            case .sandbox: .fixed(.sandbox)
+            case .learn: .learn
+            }
+        return APNsOutlet(bundles: .listed(Set(bundles)), environment: policy, takesVoIP: voip)
+    }
+
+    private func url(of environment: Environment) -> HTTPSBase? {
+        environment == .production ? url : sandboxURL
+    }
+
+    func routes(
+        of app: ConfiguredName, on ground: LaneGround, _ shelf: inout CredentialShelf
+    ) throws(CommandFailure) -> [DeliveryService.Route] {
+        let entry = try shelf.entry(self)
+        let certificates = try ground.authority(caFile)
+        var routes: [DeliveryService.Route] = []
+        for lane in lanes(of: app) {
+            let url = url(of: lane.environment)?.text
+            do throws(HTTP2Error) {
+                let provider = try APNsProvider(
+                    lane: lane, credential: entry.credential, url: url, certificates: certificates,
+                    proxy: ground.tunnel, options: ground.options, group: ground.group, world: ground.world,
+                    journal: ground.journal)
+                routes.append(
+                    DeliveryService.Route(
+                        provider, credential: entry.shared,
+                        stamp: ground.stamp(entry.stamp, url, certificates)))
+            } catch {
+                throw CommandFailure(.configuration, "apps.\(app.text).apns: \(error.sentence)")
+            }
+        }
+        return routes
+    }
+
+    var places: [ReachChecks.Place] {
+        environments.map { environment in
+            let own = environment == .production ? "api.push.apple.com" : "api.sandbox.push.apple.com"
+            return ReachChecks.Place(url(of: environment), or: own, caFile: caFile)
+        }
+    }
+
+    /// Both of Apple's worlds, whichever of them is in use.
+    var reachesNobody: Bool {
+        [url, sandboxURL ?? url].allSatisfy { $0?.isLoopback ?? false }
+    }
+
+    var appIDs: [String] { bundles }
+
+    /// A device may have named its topic with a push type's suffix.
+    var registeredAppIDs: [String] {
+        let suffixes = Set(APNsPushType.allCases.map(\.topicSuffix))
+        return bundles.flatMap { bundle in suffixes.map { bundle + $0 } }
+    }
+
+    /// Apple's are hexadecimal.
+    static func fit(_ address: Secret) -> AddressFit {
+        let isHex = address.reveal { bytes in
+            bytes.count >= 64 && bytes.allSatisfy { Hex.value(ofDigit: $0) != nil }
+        }
+        return isHex ? .surely : .no
+    }
+
+    func trials(_ order: TrialOrder) throws(DeskRefusal) -> [TrialPush] {
+        let bundle = order.bundle ?? bundles[0]
+        guard bundles.contains(bundle) else { throw .status(400, "This app has no such bundle id.") }
+        let message = APNsMessage(
+            token: order.token, bundle: bundle, pushType: .alert, priority: 10, payload: Self.alert)
+        return try environments(order).map { TrialPush(environment: $0, message: .apns(message)) }
+    }
+
+    /// iOS shows it without the app's help.
+    private static var alert: Secret {
+        var json = JSONWriter()
+        json.beginObject()
+        json.key("aps")
+        json.beginObject()
+        json.key("alert")
+        json.beginObject()
+        json.key("title")
+        json.string(TrialDesk.title)
+        json.key("body")
+        json.string(TrialDesk.text)
+        json.endObject()
+        json.key("sound")
+        json.string("default")
+        json.endObject()
+        json.endObject()
+        return json.takeSecret()
+    }
+}
+
+extension CredentialShelf {
+    /// One for each of Apple's keys, whatever apps it is for.
+    ///
+    /// - Throws: `CommandFailure` that names the file.
+    mutating func entry(_ app: APNsSettings) throws(CommandFailure) -> Entry<APNsCredential> {
+        let file = try Self.read(app.keyFile)
+        let (name, world) = ("\(app.team)/\(app.keyID)", world)
+        return try entry(.apns, name, stamp: Self.stamp(file, name)) { () throws(CommandFailure) in
+            do throws(APNsError) {
+                return try APNsCredential(team: app.team, keyID: app.keyID, key: file, world: world)
+            } catch {
+                throw CommandFailure(.configuration, "\(app.keyFile): \(error.sentence)")
+            }
+        }
+    }
+}

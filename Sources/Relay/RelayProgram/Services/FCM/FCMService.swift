@@ -1,0 +1,68 @@
+import FCM
+import PushModel
+
+/// FCM as an app of the configuration has it.
+enum FCMService: HostedService {
+    static let word = "fcm"
+    static let title = "FCM"
+    static let keys = ["service_account", "address", "url", "ca", "token_url"]
+    static let message: any ServiceMessage.Type = FCMMessage.self
+    static let sandboxKeys = ["service_account: fcm.json"]
+    static let detour: String? = "for FCM, the way to Google's token service"
+
+    static func sandboxPeer(
+        for apps: [AppConfiguration], on ground: SandboxGround
+    ) async throws -> any ServicePeer {
+        try await FCMSandboxPeer(for: apps, on: ground)
+    }
+
+    static func read(_ cursor: MappingCursor) -> FCMSettings? {
+        let account = cursor.file("service_account", .serviceAccount)
+        if cursor.node["service_account"] == nil {
+            cursor.missing(
+                "service_account", "Name the service account's JSON file, from Firebase's project settings.")
+        }
+        let address = cursor.choice("address", default: FCMSettings.Address.auto)
+        let url = cursor.parsed(
+            "url", HTTPSBase.init, "The https:// address of a host, with a port if need be and no path.")
+        let tokenURL = cursor.parsed("token_url", HTTPSURL.init, "An https:// address.")
+        let ca = cursor.file("ca", .authority)
+        guard let account else { return nil }
+        return FCMSettings(
+            serviceAccountFile: account, address: address, url: url, caFile: ca, tokenURL: tokenURL)
+    }
+}
+
+extension FileContent {
+    static let serviceAccount = FileContent(words: "a service account", inSandbox: .made) { bytes, _ in
+        do throws(FCMError) {
+            _ = try ServiceAccount(file: bytes)
+            return nil
+        } catch {
+            return error.sentence
+        }
+    }
+}
+
+extension InstanceReader {
+    private func hasFCM(_ app: ConfiguredName) -> Bool { node(of: app, FCMService.word) != nil }
+
+    /// The app of FCM registrations: the one named, else the only one with FCM.
+    func fcmApp() -> ConfiguredName? {
+        let capable = apps.filter { hasFCM($0) }
+        guard let text = cursor.text("fcm_app") else {
+            if cursor.node["fcm_app"] == nil, capable.count > 1 {
+                cursor.missing(
+                    "fcm_app", "Several apps have FCM and a registration names none: say which one it is.")
+            }
+            return capable.first
+        }
+        guard let name = app(named: text) else { return nil }
+        if !apps.contains(name) {
+            cursor.fault(.conflict, "fcm_app", "This app is not among the instance's apps; add it there.")
+        } else if !hasFCM(name) {
+            cursor.fault(.conflict, "fcm_app", "This app has no fcm section.")
+        }
+        return name
+    }
+}

@@ -1,0 +1,142 @@
+import Delivery
+import FCM
+import HTTP2Client
+import PushModel
+import WireFormats
+
+/// What the keys of an app say of FCM.
+struct FCMSettings: Sendable, Hashable {
+    enum Address: String, Sendable, Hashable, CaseIterable {
+        /// By the form of each address.
+        case auto
+        /// Registration tokens.
+        case token
+        /// Firebase installation ids.
+        case fid
+    }
+
+    /// The service account's JSON file.
+    var serviceAccountFile: String
+    var address: Address
+    /// Instead of Google's base URL.
+    var url: HTTPSBase?
+    /// PEM file of the authority to trust instead of the system's.
+    var caFile: String?
+    /// Instead of the token endpoint that the service account names.
+    var tokenURL: HTTPSURL?
+}
+
+extension AppConfiguration {
+    var fcm: FCMSettings? {
+        get { self[FCMSettings.self] }
+        set { self[FCMSettings.self] = newValue }
+    }
+}
+
+extension RelayConfiguration {
+    /// Whether FCM pushes of the instance lead anywhere.
+    func hasFCM(_ instance: InstanceConfiguration) -> Bool {
+        instance.settings.app(for: .fcm).flatMap(app)?.fcm != nil
+    }
+}
+
+extension FCMSettings: ServiceSettings {
+    static let service = PushService.fcm
+
+    var environments: [Environment] { [.production] }
+
+    func outlet(of app: ConfiguredName, in instance: InstanceConfiguration) -> any ServiceOutlet {
+        FCMOutlet(isDefault: instance.settings.app(for: .fcm) == app)
+    }
+
+    func routes(
+        of app: ConfiguredName, on ground: LaneGround, _ shelf: inout CredentialShelf
+    ) throws(CommandFailure) -> [DeliveryService.Route] {
+        let entry = try shelf.entry(self)
+        let certificates = try ground.authority(caFile)
+        let kind: FCMAddressKind =
+            switch address {
+            case .auto: .auto
+            case .token: .token
+            case .fid: .fid
+            }
+        var routes: [DeliveryService.Route] = []
+        for lane in lanes(of: app) {
+            do throws(HTTP2Error) {
+                let provider = try FCMProvider(
+                    lane: lane, credential: entry.credential, addressKind: kind, url: url?.text,
+                    certificates: certificates, proxy: ground.tunnel, options: ground.options,
+                    group: ground.group, world: ground.world, journal: ground.journal)
+                routes.append(
+                    DeliveryService.Route(
+                        provider, credential: entry.shared,
+                        stamp: ground.stamp(
+                            entry.stamp, "\(url?.text ?? "") \(kind.rawValue)", certificates)))
+            } catch {
+                throw CommandFailure(.configuration, "apps.\(app.text).fcm: \(error.sentence)")
+            }
+        }
+        return routes
+    }
+
+    /// The service, and where its tokens are asked for.
+    var places: [ReachChecks.Place] {
+        let token = (tokenURL ?? accountTokenURL).map {
+            ReachChecks.Place(host: $0.host, port: $0.port, caFile: caFile)
+        }
+        return [ReachChecks.Place(url, or: "fcm.googleapis.com", caFile: caFile)] + (token.map { [$0] } ?? [])
+    }
+
+    private var accountTokenURL: HTTPSURL? {
+        // A file that cannot be read has a finding of its own.
+        guard let bytes = try? readSecret(serviceAccountFile, limitBytes: FileChecks.limitBytes) else {
+            return nil
+        }
+        // Nor one that is no service account.
+        return (try? ServiceAccount(file: bytes)).flatMap { HTTPSURL($0.tokenURL) }
+    }
+
+    var reachesNobody: Bool { url?.isLoopback ?? false }
+
+    func trials(_ order: TrialOrder) throws(DeskRefusal) -> [TrialPush] {
+        let message = FCMMessage(address: order.token, priority: .high, data: Self.data)
+        return [TrialPush(environment: .production, message: .fcm(message))]
+    }
+
+    /// A data message, as all of ours are: what Android shows is the app's affair.
+    private static var data: Secret {
+        var json = JSONWriter()
+        json.beginObject()
+        json.key("test")
+        json.string("1")
+        json.key("title")
+        json.string(TrialDesk.title)
+        json.key("body")
+        json.string(TrialDesk.text)
+        json.endObject()
+        return json.takeSecret()
+    }
+}
+
+extension CredentialShelf {
+    /// One for each service account.
+    ///
+    /// - Throws: `CommandFailure` that names the file.
+    mutating func entry(_ app: FCMSettings) throws(CommandFailure) -> Entry<FCMCredential> {
+        let file = try Self.read(app.serviceAccountFile)
+        let name = "\(app.serviceAccountFile) \(app.tokenURL?.text ?? "")"
+        // Where tokens are asked for, and by which way, is as much part of it as the key.
+        let authority = try app.caFile.map { (file) throws(CommandFailure) in try Self.read(file) }
+        let (world, journal, web) = (world, journal, web)
+        return try entry(.fcm, name, stamp: Self.stamp(file, name, authority, proxy)) {
+            () throws(CommandFailure) in
+            do throws(FCMError) {
+                let account = try ServiceAccount(file: file, tokenURL: app.tokenURL?.text)
+                return FCMCredential(
+                    account: account, fetch: web(app.caFile), world: world, journal: journal)
+            } catch {
+                throw CommandFailure(.configuration, "\(app.serviceAccountFile): \(error.sentence)")
+            }
+        }
+    }
+}

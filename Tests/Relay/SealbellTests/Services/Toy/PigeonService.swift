@@ -1,0 +1,96 @@
+import Delivery
+import PushModel
+
+@testable import RelayProgram
+
+/// A push service that nobody has: what one more takes of this program is this folder, and one element of a
+/// list (docs/guides/adding-a-push-service.md).
+enum PigeonService: HostedService {
+    static let word = "pigeon"
+    static let title = "Pigeon"
+    static let keys = ["ring_file", "url", "greeting"]
+    static let message: any ServiceMessage.Type = PigeonMessage.self
+    static let sandboxKeys = ["ring_file: pigeon.ring"]
+
+    static func read(_ cursor: MappingCursor) -> PigeonSettings? {
+        if cursor.node["ring_file"] == nil { cursor.missing("ring_file", "Name the file of the ring.") }
+        let coast = cursor.parsed("url", BindAddress.init, "An address such as 127.0.0.1:7000.")
+        let greeting = cursor.text("greeting")?.text ?? "Coo"
+        return cursor.file("ring_file", .ring).map {
+            PigeonSettings(ringFile: $0, coast: coast, greeting: greeting)
+        }
+    }
+
+    static func sandboxPeer(
+        for apps: [AppConfiguration], on ground: SandboxGround
+    ) async throws -> any ServicePeer {
+        try await PigeonCoast(for: apps, on: ground)
+    }
+}
+
+extension HostedServices {
+    static let withPigeons = HostedServices(standard.all + [PigeonService.self])
+}
+
+extension FileContent {
+    static let ring = FileContent(words: "a pigeon's ring", inSandbox: .made) { bytes, _ in
+        bytes.trimmed.reveal { $0.starts(with: "ring-".utf8) } ? nil : "A ring begins with ring-."
+    }
+}
+
+extension AppConfiguration {
+    var pigeon: PigeonSettings? {
+        get { self[PigeonSettings.self] }
+        set { self[PigeonSettings.self] = newValue }
+    }
+}
+
+struct PigeonSettings: ServiceSettings {
+    static let service = PushService.pigeon
+
+    var ringFile: String
+    /// `nil`: the coast that all pigeons know.
+    var coast: BindAddress?
+    var greeting: String
+
+    var environments: [Environment] { [.production] }
+
+    func outlet(of app: ConfiguredName, in instance: InstanceConfiguration) -> any ServiceOutlet {
+        PigeonOutlet()
+    }
+
+    func routes(
+        of app: ConfiguredName, on ground: LaneGround, _ shelf: inout CredentialShelf
+    ) throws(CommandFailure) -> [DeliveryService.Route] {
+        guard let coast else {
+            throw CommandFailure(.configuration, "apps.\(app.text).pigeon: Nobody knows that coast.")
+        }
+        let file = try CredentialShelf.read(ringFile)
+        let entry = try shelf.entry(.pigeon, ringFile, stamp: CredentialShelf.stamp(file, ringFile)) {
+            file.trimmed.reveal { String(decoding: $0, as: UTF8.self) }
+        }
+        return lanes(of: app).map { lane in
+            let provider = PigeonProvider(
+                lane: lane, coast: coast, greeting: greeting, ring: entry.credential, group: ground.group,
+                world: ground.world)
+            return DeliveryService.Route(
+                provider, credential: entry.shared,
+                stamp: ground.stamp(entry.stamp, "\(coast) \(greeting)", nil))
+        }
+    }
+
+    var places: [ReachChecks.Place] {
+        [ReachChecks.Place(host: coast?.host ?? "coast.example.org", port: coast?.port ?? 7, isPlain: true)]
+    }
+    var reachesNobody: Bool { coast?.isLoopback ?? false }
+    static func fit(_ address: Secret) -> AddressFit {
+        address.reveal { $0.starts(with: "loft-".utf8) } ? .surely : .no
+    }
+
+    func trials(_ order: TrialOrder) throws(DeskRefusal) -> [TrialPush] {
+        let message = PigeonMessage(loft: order.token, note: Secret(TrialDesk.text.utf8))
+        return try environments(order).map {
+            TrialPush(environment: $0, message: ProviderMessage(message))
+        }
+    }
+}
