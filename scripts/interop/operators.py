@@ -15,7 +15,8 @@ def systemd(folder):
     unit = folder / "sealbell.service"
     program = folder / "sealbell"
     os.symlink(shutil.which(SEALBELL) or SEALBELL, program)
-    unit.write_text(guide_block("ini", ("/usr/local/bin/sealbell", str(program))))
+    unit.write_text(guide_block(
+        "ini", *((f"{key}=/usr/local/bin/sealbell", f"{key}={program}") for key in ("ExecStart", "ExecReload"))))
     socket = folder / "sealbell.socket"
     socket.write_text(guide_block("ini", place=1))
     told = subprocess.run(
