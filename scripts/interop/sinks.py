@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from tools import HERE, SEALBELL, Failed, answers, certificates, free_port, need, need_modules, running, version
+from tools import BENCH, HERE, Failed, answers, certificates, free_port, need, need_modules, running, version
 
 REQUESTS = 5000
 DEADLINE_SECONDS = 240
@@ -18,7 +18,7 @@ NGINX_KEEPALIVE_REQUESTS = 100
 def send(port, folder, service="apns", connections=2, streams=100, body_bytes=400):
     """Drives our sender against a sink; what it reported, which must be all accepted."""
     (folder / "tokens").write_text("".join(secrets.token_hex(32) + "\n" for _ in range(REQUESTS)))
-    command = [SEALBELL, "bench", "sender", "--host", "127.0.0.1", "--port", str(port), "--ca", str(folder / "ca.pem"),
+    command = [BENCH, "sender", "--host", "127.0.0.1", "--port", str(port), "--ca", str(folder / "ca.pem"),
                "--requests", str(REQUESTS), "--connections", str(connections), "--streams", str(streams),
                "--service", service, "--body-bytes", str(body_bytes), "--tokens", str(folder / "tokens"), "--json"]
     try:

@@ -15,6 +15,7 @@ from servers import NotServing as NotRunnable, answers, certificates, free_port,
 
 ROOT = HERE.parent.parent
 SEALBELL = os.environ["SEALBELL_BIN"]
+BENCH = os.environ.get("SEALBELL_BENCH") or os.path.join(os.path.dirname(SEALBELL), "sealbell-bench")
 
 
 class Failed(Exception):
