@@ -15,10 +15,7 @@ struct HostedProtocols: Sendable, Hashable {
     var words: [String] { all.map { $0.word } }
 
     /// The words as a sentence lists them: `a, b and c`.
-    var sentence: String {
-        guard words.count > 1, let last = words.last else { return words.joined() }
-        return words.dropLast().joined(separator: ", ") + " and \(last)"
-    }
+    var sentence: String { words.listed("and") }
 
     /// Of all of them (``HostedProtocol/metricHelp``).
     var metricHelp: [String: String] { all.reduce(into: [:]) { $0.merge($1.metricHelp) { $1 } } }

@@ -23,7 +23,7 @@ struct HostedServices: Sendable, Hashable {
     var words: [String] { all.map { $0.word } }
 
     /// The words as a sentence offers them: `a, b or c`.
-    var choice: String { Self.listed(words, "or") }
+    var choice: String { words.listed("or") }
 
     /// What to say of an app that has none.
     var needed: String {
@@ -33,16 +33,11 @@ struct HostedServices: Sendable, Hashable {
     /// Where else to look when one of them does not answer.
     var detours: String? {
         let found = all.compactMap { $0.detour }
-        return found.isEmpty ? nil : Self.listed(found, "and")
+        return found.isEmpty ? nil : found.listed("and")
     }
 
     /// What a sandbox simulates.
-    var simulated: String { Self.listed(all.map { $0.simulated }, "and") }
-
-    private static func listed(_ texts: [String], _ word: String) -> String {
-        guard texts.count > 1, let last = texts.last else { return texts.joined() }
-        return texts.dropLast().joined(separator: ", ") + " \(word) \(last)"
-    }
+    var simulated: String { all.map { $0.simulated }.listed("and") }
 
     static func == (left: HostedServices, right: HostedServices) -> Bool { left.words == right.words }
     func hash(into hasher: inout Hasher) { hasher.combine(words) }

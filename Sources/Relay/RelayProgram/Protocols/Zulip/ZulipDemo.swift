@@ -15,7 +15,6 @@ struct ZulipDemo: ProtocolDemo {
     let bouncerKey: String
     let bundle: String
     let sandbox: Sandbox
-    let group: any EventLoopGroup
     let world: World
 
     init?(on stage: DemoStage) {
@@ -24,7 +23,7 @@ struct ZulipDemo: ProtocolDemo {
             let bundle = stage.configuration.apps.compactMap(\.apns?.bundles.first).first
         else { return nil }
         (self.url, bouncerKey, self.bundle) = (url, key, bundle)
-        (sandbox, group, world) = (stage.sandbox, stage.group, stage.world)
+        (sandbox, world) = (stage.sandbox, stage.world)
     }
 
     /// What a demo could not do; ends it.
