@@ -98,8 +98,10 @@ struct RuntimeTests {
         #expect(throws: FileFault.missing) {
             try writeFile(folder.path + "/no/such", [1], replacing: true)
         }
-        #expect(throws: FileFault.notAFile) { try readFile("/dev/null", limitBytes: 2) }
-        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["f"])
+        #expect(throws: FileFault.notAFile) { try readFile(folder.path, limitBytes: 2) }
+        #expect(mkfifo(folder.path + "/pipe", 0o600) == 0)
+        #expect(throws: FileFault.notAFile) { try readFile(folder.path + "/pipe", limitBytes: 2) }
+        #expect(try Set(FileManager.default.contentsOfDirectory(atPath: folder.path)) == ["f", "pipe"])
         for fault in FileFault.allCases { #expect(fault.sentence.hasSuffix(".")) }
     }
 
