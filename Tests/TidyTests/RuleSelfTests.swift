@@ -32,6 +32,19 @@ struct RuleSelfTests {
         }
     }
 
+    @Test("A circle of files is found, whatever else they name")
+    func circles() {
+        let files = [
+            ("A", "struct One { let two: Two }"), ("B", "enum Two { func three(_: Three?) {} }"),
+            ("C", "extension Two {}\nfinal class Three { var one: [One] = [] }"),
+            ("D", "protocol Four { var one: One { get } }"), ("E", "private struct Four {} // Five"),
+            ("F", "struct Five { let four = \"Four\" }\nstruct Six { let five: Five }")
+        ]
+        let found = Circles.all(files.map { file($0.1, at: "\($0.0).swift") })
+        #expect(found == [["A.swift", "B.swift", "C.swift"]])
+        #expect(Circles.all(files.dropFirst(2).map { file($0.1, at: "\($0.0).swift") }) == [])
+    }
+
     private func file(_ text: String, at path: String = "Sources/Protocols/ZulipPush/Sample.swift")
         -> SwiftText
     {

@@ -22,10 +22,17 @@ struct TidyTests {
         #expect(found.isEmpty, "\(list(found))")
     }
 
+    @Test("No files of the program need each other in a circle")
+    func circles() throws {
+        let files = try Tree.sources().filter { $0.path.hasPrefix("Sources/Relay/RelayProgram/") }
+        #expect(files.count > 100, "the program was not found")
+        #expect(Circles.all(files) == [])
+    }
+
     @Test("A protocol is named in its own folders and targets alone")
     func protocolNames() throws {
         // Nostr is one protocol's transport. Benches have files of each protocol, and some of all.
-        let homes = #/(?i)zulip|marmot|NostrIngress|Simulators\/Nostr|\/Bench|sealbell-bench|HostedProtocols/#
+        let homes = #/(?i)zulip|marmot|NostrIngress|Simulators\/Nostr|\/Bench|sealbell-bench|StandardHosting/#
         try expectUnnamed(#/(?i)zulip|marmot|nextcloud/#, outside: homes)
     }
 
@@ -34,7 +41,7 @@ struct TidyTests {
         // A protocol knows what its devices may name. A simulation has both, as benches do. The alert of a
         // lane without an answer says where else to look, in words that operators know.
         let homes =
-            #/Sources\/(Proving|Protocols|Services\/(APNs|FCM))|PushModel|Program\/(Serv|Prot)|Alert\.swift/#
+            #/Sources\/(Proving|Protocols|Services\/(APNs|FCM))|PushModel|Program\/(Serv|Prot|Standard)|Alert\.swift/#
         // The id of a push is that of a header, wherever it goes.
         try expectUnnamed(#/(?i)(apns|fcm)(?!-id)/#, outside: homes)
     }
@@ -93,8 +100,9 @@ struct TidyTests {
     @Test("Every field of the configuration is read where something is done with it")
     func configurationFields() throws {
         let room = "Sources/Relay/RelayProgram/Configuration/"
-        let page = try #require(try Tree.sources().first { $0.path == room + "RelayConfiguration.swift" })
-        let fields = Fields.stored(page)
+        let pages = ["Relay", "App", "Instance"].map { room + $0 + "Configuration.swift" }
+        let fields = try Tree.sources().filter { (pages + [room + "ConfiguredFile.swift"]).contains($0.path) }
+            .flatMap(Fields.stored)
         #expect(fields.count > 50, "the fields were not found")
         let outside = try Tree.texts(below: "Sources/Relay/RelayProgram", endings: ["swift"]).filter {
             !$0.path.hasPrefix(room)

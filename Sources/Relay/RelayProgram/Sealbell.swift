@@ -33,7 +33,7 @@ package enum EntryPoint {
     /// A program whose commands stand below `root`.
     package static func main<Root: AsyncParsableCommand>(_ root: Root.Type) async -> Never {
         letSignalsThrough()
-        exit(await run(root, Array(CommandLine.arguments.dropFirst()), .live(.current())).code)
+        exit(await run(root, Array(CommandLine.arguments.dropFirst()), .live(.standard, .current())).code)
     }
 
     /// Parses and runs one command line. Every error ends here, as a status and lines of our own.

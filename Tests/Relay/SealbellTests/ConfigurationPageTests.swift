@@ -25,12 +25,12 @@ struct ConfigurationPageTests {
             "root": ConfigurationKeys.root, "store": ConfigurationKeys.store,
             "listener": ConfigurationKeys.listener, "tls": ConfigurationKeys.tls,
             "log": ConfigurationKeys.log,
-            "app": HostedServices.standard.words + ConfigurationKeys.app,
+            "app": Hosting.standard.serviceWords + ConfigurationKeys.app,
             "fallback": ConfigurationKeys.fallback, "limits": ConfigurationKeys.limits,
             "outbox": ConfigurationKeys.outbox, "alerts": ConfigurationKeys.alerts,
             "webhook": ConfigurationKeys.webhook, "mail": ConfigurationKeys.mail
-        ].merging(HostedProtocols.standard.all.map { ($0.word, $0.keys) }) { $1 }
-            .merging(HostedServices.standard.all.map { ($0.word, $0.keys) }) { $1 }
+        ].merging(Hosting.standard.protocols.map { ($0.word, $0.keys) }) { $1 }
+            .merging(Hosting.standard.services.map { ($0.word, $0.keys) }) { $1 }
         var rows: [String: [String]] = [:]
         var section: String?
         // One section may hold tables of other things; those of keys say so in their head.

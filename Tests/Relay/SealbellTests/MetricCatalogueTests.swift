@@ -26,7 +26,7 @@ struct MetricCatalogueTests {
             // Beside families, C functions of ours begin so; they are called, not named.
             named.formUnion(Self.names(in: text, #/"((?:sealbell|process)_[a-z0-9_]+)"/#))
         }
-        let all = MetricCatalogue.help.merging(HostedProtocols.standard.metricHelp) { $1 }
+        let all = MetricCatalogue.help.merging(Hosting.standard.metricHelp) { $1 }
         let unsaid = named.subtracting(all.keys)
         #expect(unsaid.isEmpty, "without help: \(unsaid.sorted())")
         #expect(Set(all.keys).subtracting(named).isEmpty, "named nowhere")

@@ -64,7 +64,7 @@ struct AdminDoorOptions: ParsableArguments {
     private func door(_ shell: Shell) throws(CommandFailure) -> (call: LocalCall, tokenFile: String?) {
         let file: RunFile
         do {
-            file = try server.find(shell.facts)
+            file = try server.find(shell)
         } catch let failure as CommandFailure {
             throw failure
         } catch {

@@ -25,11 +25,11 @@ struct DemoCommand: SealbellCommand {
     var json = false
 
     func run(_ shell: Shell) async throws -> Ending {
-        for name in protocols where shell.protocols[name] == nil {
+        for name in protocols where !shell.hosting.protocolWords.contains(name) {
             throw CommandFailure(
                 .usage,
                 "There is no demo of that protocol; there is: "
-                    + "\(shell.protocols.words.joined(separator: ", ")).")
+                    + "\(shell.hosting.protocolWords.joined(separator: ", ")).")
         }
         let state = joinPath(NSTemporaryDirectory(), "sealbell-demo-\(getpid())")
         defer { removeFolder(state) }
@@ -53,14 +53,17 @@ struct DemoCommand: SealbellCommand {
     private func hold(_ base: RelayConfiguration, _ shell: Shell) async throws -> [DemoReport] {
         let group = MultiThreadedEventLoopGroup.singleton
         _ = ProcessLimits.forbidCoreDumps()
-        let (sandbox, configuration) = try await Sandbox.start(base, group: group, world: shell.world)
+        let (sandbox, configuration) = try await Sandbox.start(
+            base, shell.hosting, group: group, world: shell.world)
         var around = Surroundings(
-            group: group, world: shell.world, journal: LogSink(base.log, shell.facts, shell.world).journal,
+            hosting: shell.hosting, group: group, world: shell.world,
+            journal: LogSink(base.log, shell.facts, shell.world).journal,
             metrics: PrometheusMetrics())
         around.web = Server.sandboxWeb
         let relay = try await Relay.open(configuration, around)
         let urls = try await relay.listen()
         let demo = try Demo(
+            shell.hosting,
             on: DemoStage(
                 configuration: configuration, urls: urls, publicKeys: relay.publicKeys, sandbox: sandbox,
                 group: group, world: shell.world))

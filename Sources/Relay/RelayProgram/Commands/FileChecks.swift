@@ -9,8 +9,6 @@ import PushModel
 /// Looks at every file that the configuration names: there, readable, closed to others, holding what it
 /// should.
 struct FileChecks {
-    /// No credential comes near it.
-    static let limitBytes = 1 << 20
     /// A certificate that ends within so many days deserves a word: what renews it by itself has had a week.
     private static let soonDays = 21
 
@@ -37,7 +35,7 @@ struct FileChecks {
         let subject = "\(file.path) (\(file.file))"
         let bytes: Secret
         do throws(FileFault) {
-            bytes = try readSecret(file.file, limitBytes: Self.limitBytes)
+            bytes = try readSecret(file.file, limitBytes: credentialLimitBytes)
         } catch {
             return .fault(.files, subject, error.sentence)
         }

@@ -11,8 +11,12 @@ struct ForgetCommand: AsyncParsableCommand {
             more. What was accepted before stays owed until it is sent or too old, a day at most. Devices \
             and servers can register anew: to keep a server out, suspend it instead.
             """,
-        subcommands: [ForgetOriginCommand.self] + HostedProtocols.standard.all.flatMap { $0.commands.forget }
-            + [ForgetAddressCommand.self])
+        subcommands: subcommands(.standard))
+
+    static func subcommands(_ hosting: Hosting) -> [any ParsableCommand.Type] {
+        [ForgetOriginCommand.self] + hosting.protocols.flatMap { $0.commands.forget }
+            + [ForgetAddressCommand.self]
+    }
 }
 
 /// `sealbell forget origin HOST|UUID`.

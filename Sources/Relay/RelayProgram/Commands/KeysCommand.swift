@@ -12,8 +12,11 @@ struct KeysCommand: AsyncParsableCommand {
 /// `sealbell keys new`.
 struct KeysNewCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "new", abstract: "Makes a key.",
-        subcommands: HostedProtocols.standard.all.flatMap { $0.commands.keys } + [KeysNewStorageCommand.self])
+        commandName: "new", abstract: "Makes a key.", subcommands: subcommands(.standard))
+
+    static func subcommands(_ hosting: Hosting) -> [any ParsableCommand.Type] {
+        hosting.protocols.flatMap { $0.commands.keys } + [KeysNewStorageCommand.self]
+    }
 }
 
 /// `sealbell keys new storage`: makes the key file that seals the store, before the first start.

@@ -99,7 +99,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
 
     private func isServed(_ door: AdminDoorOptions, _ shell: Shell) -> Bool {
         // Why none is found is told when the door is asked; here it is enough that there is none.
-        (try? door.server.find(shell.facts)) != nil
+        (try? door.server.find(shell)) != nil
     }
 
     /// Asks the relay until it is done, or time is over; the last answer.

@@ -12,21 +12,13 @@ struct ReachChecks {
     /// More places than anybody has apps; the rest would tell nothing new.
     private static let limit = 64
 
-    struct Place: Hashable {
-        var host: String
-        var port: Int
-        var caFile: String?
-        /// Without TLS: a proxy, or a relay on this machine.
-        var isPlain = false
-    }
-
     let configuration: RelayConfiguration
 
     init(_ configuration: RelayConfiguration) { self.configuration = configuration }
 
     func check() async -> [Finding] {
         let services =
-            configuration.proxy.map { [Place(host: $0.host, port: $0.port, isPlain: true)] }
+            configuration.proxy.map { [PeerAddress(host: $0.host, port: $0.port, isPlain: true)] }
             ?? self.services()
         return await withTaskGroup(of: (Int, Finding).self) { group in
             for (index, place) in (services + peers()).prefix(Self.limit).enumerated() {
@@ -39,16 +31,16 @@ struct ReachChecks {
     }
 
     /// Each place once, in the order of the apps.
-    func services() -> [Place] { once(configuration.apps.flatMap(\.services).flatMap { $0.places }) }
+    func services() -> [PeerAddress] { once(configuration.apps.flatMap(\.services).flatMap { $0.places }) }
 
     /// What instances connect to, each once.
-    func peers() -> [Place] { once(configuration.instances.flatMap(\.settings.peers)) }
+    func peers() -> [PeerAddress] { once(configuration.instances.flatMap(\.settings.peers)) }
 
-    private func once(_ places: [Place]) -> [Place] {
+    private func once(_ places: [PeerAddress]) -> [PeerAddress] {
         places.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
 
-    private func knock(_ place: Place) async -> Finding {
+    private func knock(_ place: PeerAddress) async -> Finding {
         let isPlain = place.isPlain
         let subject = "\(place.host):\(place.port)"
         let group = MultiThreadedEventLoopGroup.singleton
@@ -94,7 +86,7 @@ struct ReachChecks {
         }
     }
 
-    private func context(_ place: Place) throws -> NIOSSLContext {
+    private func context(_ place: PeerAddress) throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.applicationProtocols = ["h2", "http/1.1"]
         if let caFile = place.caFile { configuration.trustRoots = .file(caFile) }
@@ -114,13 +106,6 @@ struct ReachChecks {
         default:
             return "It cannot be reached: look at DNS, the route and the firewall."
         }
-    }
-}
-
-extension ReachChecks.Place {
-    /// A push service's: the one that the configuration names, else its own.
-    init(_ base: HTTPSBase?, or own: String, caFile: String?) {
-        self.init(host: base?.host ?? own, port: base?.port ?? 443, caFile: caFile)
     }
 }
 

@@ -147,7 +147,7 @@ struct RelayChecks {
                 state == "halted"
                 ? "check the app's credential, topic and environment"
                 : "check the network, the proxy"
-                    + (configuration.services.detours.map { " and, \($0)" } ?? "")
+                    + (shell.hosting.detours.map { " and, \($0)" } ?? "")
             return .fault(
                 .relay, name,
                 "It is \(state) (\(lane["reason"]?.string ?? "unknown")), and \(waiting) pushes wait: "

@@ -30,7 +30,7 @@ struct ReloadCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        let before = try server.find(shell.facts)
+        let before = try server.find(shell)
         guard !before.urls.keys.allSatisfy({ $0.hasPrefix("sandbox-") }) else {
             throw CommandFailure(
                 .unavailable, "That is a sandbox without a relay; it has nothing to reload.")
@@ -44,7 +44,7 @@ struct ReloadCommand: SealbellCommand {
         }
         let until = shell.world.instant() + .seconds(wait)
         while shell.world.instant() < until {
-            let standing = try server.find(shell.facts)
+            let standing = try server.find(shell)
             guard standing.pid == before.pid else {
                 throw CommandFailure(.unavailable, "Another relay has taken its place.")
             }

@@ -12,7 +12,7 @@ struct SandboxCommand: SealbellCommand {
         commandName: "sandbox",
         abstract: "Runs simulated push services alone, for a relay of your own set-up.",
         discussion: """
-            \(HostedServices.standard.simulated) that judge as the real services do, over TLS with an \
+            \(Hosting.standard.simulated) that judge as the real services do, over TLS with an \
             authority made on the spot, for the apps of the configuration. Addresses, authority and a \
             control door stand in the state directory's run.json; keys and service accounts in its sandbox \
             folder. SIGTERM and SIGINT end it.
@@ -25,7 +25,7 @@ struct SandboxCommand: SealbellCommand {
         let directory = try Server.claim(configuration.state)
         defer { withExtendedLifetime(directory) {} }
         let (sandbox, pointed) = try await Sandbox.start(
-            configuration, group: MultiThreadedEventLoopGroup.singleton, world: shell.world)
+            configuration, shell.hosting, group: MultiThreadedEventLoopGroup.singleton, world: shell.world)
         let file = RunFile(
             urls: Server.urls(of: sandbox), ca: sandbox.authority.certificatePEM, publicKeys: [:],
             apps: pointed.bundles)

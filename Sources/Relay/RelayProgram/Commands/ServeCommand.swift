@@ -57,7 +57,7 @@ package struct ServeCommand: SealbellCommand {
             return .configuration
         }
         let (losesInPowerCuts, losesAtTheEnd) = (danger.losesInPowerCuts, danger.losesAtTheEnd)
-        if losesInPowerCuts || losesAtTheEnd { try Self.refuseOutsideTrials(configuration) }
+        if losesInPowerCuts || losesAtTheEnd { try Self.refuseOutsideTrials(configuration, shell.hosting) }
         if losesAtTheEnd { configuration.store.engine = .memory }
         _ = ProcessLimits.forbidCoreDumps()
         ProcessMemory.bound()
@@ -82,14 +82,14 @@ package struct ServeCommand: SealbellCommand {
     /// Options that give up what is promised are for the sandbox, and for trials that bring push services of
     /// their own: a relay that could reach somebody's phone has no use for them.
     private static func refuseOutsideTrials(
-        _ configuration: RelayConfiguration
+        _ configuration: RelayConfiguration, _ hosting: Hosting
     ) throws(CommandFailure) {
         guard configuration.isSandbox || configuration.reachesNobody else {
             throw CommandFailure(
                 .usage,
                 "--danger options lose accepted pushes. They are for --sandbox, and for a configuration "
                     + "whose push services are all on this machine ("
-                    + configuration.services.words.map { "\($0).url" }.joined(separator: ", ") + ").")
+                    + hosting.serviceWords.map { "\($0).url" }.joined(separator: ", ") + ").")
         }
     }
 }

@@ -9,6 +9,8 @@ package import PushModel
 
 /// What a command has around itself: facts, clocks, and the two ways out.
 package struct Shell: Sendable {
+    /// What instances may speak, and apps may be set up for.
+    let hosting: Hosting
     package let facts: ProcessFacts
     package let world: World
     /// Takes one line of the result.
@@ -19,15 +21,11 @@ package struct Shell: Sendable {
     var patience = LocalCall.deadline
     /// What standard input holds, up to so many bytes.
     var input: @Sendable (Int) -> Secret = { _ in Secret([]) }
-    /// What instances may speak.
-    var protocols = HostedProtocols.standard
-    /// What apps may be set up for.
-    var services = HostedServices.standard
 
     /// This process: results to standard output, the rest to standard error.
-    static func live(_ facts: ProcessFacts) -> Shell {
+    static func live(_ hosting: Hosting, _ facts: ProcessFacts) -> Shell {
         Shell(
-            facts: facts, world: .streaming(),
+            hosting: hosting, facts: facts, world: .streaming(),
             out: { line in
                 // A reader that has gone away (a closed pipe) wants no more lines.
                 try? writeAll(STDOUT_FILENO, Array((line + "\n").utf8))
@@ -40,7 +38,7 @@ package struct Shell: Sendable {
 
     /// Reads the configuration.
     func load(_ request: ConfigurationRequest) throws(ConfigurationError) -> RelayConfiguration {
-        try ConfigurationLoader.load(request, facts, protocols, services)
+        try ConfigurationLoader.load(request, facts, hosting.vocabulary)
     }
 }
 
@@ -85,8 +83,8 @@ struct RunningServerOptions: ParsableArguments {
 
     /// The run file of the server that serves from there, by default from where `serve` would serve with the
     /// configuration that it would find (docs/guides/operating.md).
-    func find(_ facts: ProcessFacts) throws -> RunFile {
-        let directory = state.map { joinPath(facts.workingDirectory, $0) } ?? standard(facts)
+    func find(_ shell: Shell) throws -> RunFile {
+        let directory = state.map { joinPath(shell.facts.workingDirectory, $0) } ?? standard(shell)
         let found: RunFile.Found
         do throws(FileFault) {
             found = try RunFile.find(state: directory)
@@ -104,9 +102,10 @@ struct RunningServerOptions: ParsableArguments {
         }
     }
 
-    private func standard(_ facts: ProcessFacts) -> String {
+    private func standard(_ shell: Shell) -> String {
+        let facts = shell.facts
         // A configuration that is absent or faulty says nothing; the environment still may.
-        if let read = try? ConfigurationLoader.load(ConfigurationRequest(), facts) { return read.state }
+        if let read = try? shell.load(ConfigurationRequest()) { return read.state }
         let managed = facts.environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
         let named = facts.environment["SEALBELL_STATE"] ?? managed ?? "sealbell-state"
         return joinPath(facts.workingDirectory, named)

@@ -8,11 +8,13 @@ import PushModel
 struct StartChecks {
     let configuration: RelayConfiguration
     let world: World
+    private let hosting: Hosting
     private let credentials: String?
 
     init(_ configuration: RelayConfiguration, _ shell: Shell) {
         self.configuration = configuration
         world = shell.world
+        hosting = shell.hosting
         credentials = shell.facts.environment["CREDENTIALS_DIRECTORY"]
     }
 
@@ -38,7 +40,7 @@ struct StartChecks {
     }
 
     private func isThere(_ path: String) -> Bool {
-        do throws(FileFault) { _ = try readSecret(path, limitBytes: FileChecks.limitBytes) } catch {
+        do throws(FileFault) { _ = try readSecret(path, limitBytes: credentialLimitBytes) } catch {
             return error != .missing
         }
         return true
@@ -52,6 +54,7 @@ struct StartChecks {
         var rehearsed = configuration
         rehearsed.store.engine = .memory
         let around = Surroundings(
+            hosting: hosting,
             group: MultiThreadedEventLoopGroup.singleton, world: world, journal: .silent,
             metrics: PrometheusMetrics())
         do throws(CommandFailure) {

@@ -76,7 +76,7 @@ struct StoreCheckCommand: SealbellCommand {
                     "These keys do not open this store: put back the newest copy of the file that sealed it.")
             ]
         }
-        let check = RowCheck(keys, shell.world, services: shell.services.messages)
+        let check = RowCheck(keys, shell.world, services: shell.hosting.messages)
         var look = StoreLook(rows: rows, check: check, keyFile: keyFile)
         if all { try await look.all() } else { try await look.sample(shell.world) }
         findings += look.findings(place.name)

@@ -31,7 +31,7 @@ struct TestPushCommand: SealbellCommand {
 
     @Option(
         help: ArgumentHelp(
-            "\(HostedServices.standard.choice); else by the app, or by the token's form.",
+            "\(Hosting.standard.serviceChoice); else by the app, or by the token's form.",
             valueName: "service"))
     var service: String?
 

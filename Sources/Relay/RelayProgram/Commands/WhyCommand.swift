@@ -6,8 +6,11 @@ import WireFormats
 struct WhyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "why", abstract: "Shows what happened to one push, or which origin has a realm.",
-        subcommands: [WhyPushCommand.self] + HostedProtocols.standard.all.flatMap { $0.commands.why },
-        defaultSubcommand: WhyPushCommand.self)
+        subcommands: subcommands(.standard), defaultSubcommand: WhyPushCommand.self)
+
+    static func subcommands(_ hosting: Hosting) -> [any ParsableCommand.Type] {
+        [WhyPushCommand.self] + hosting.protocols.flatMap { $0.commands.why }
+    }
 }
 
 /// `sealbell why REFERENCE`: the way of one push through a running relay.

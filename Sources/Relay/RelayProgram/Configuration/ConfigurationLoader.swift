@@ -19,8 +19,7 @@ enum ConfigurationLoader {
 
     /// - Throws: every fault found, at once.
     static func load(
-        _ request: ConfigurationRequest, _ facts: ProcessFacts, _ protocols: HostedProtocols = .standard,
-        _ services: HostedServices = .standard
+        _ request: ConfigurationRequest, _ facts: ProcessFacts, _ vocabulary: Vocabulary
     ) throws(ConfigurationError) -> RelayConfiguration {
         guard let file = file(request, facts) else {
             guard request.isSandbox else {
@@ -31,10 +30,10 @@ enum ConfigurationLoader {
                     )
                 ])
             }
-            return try read(sandboxText(protocols, services), file: nil, request, facts, protocols, services)
+            return try read(vocabulary.sandbox, file: nil, request, facts, vocabulary)
         }
         do throws(ConfigurationError) {
-            return try read(text(of: file), file: file, request, facts, protocols, services)
+            return try read(text(of: file), file: file, request, facts, vocabulary)
         } catch {
             var named = error
             named.file = file
@@ -46,7 +45,7 @@ enum ConfigurationLoader {
     /// paths start; without one they start in `sandbox/` of the state directory.
     static func read(
         _ text: String, file: String?, _ request: ConfigurationRequest, _ facts: ProcessFacts,
-        _ protocols: HostedProtocols = .standard, _ services: HostedServices = .standard
+        _ vocabulary: Vocabulary
     ) throws(ConfigurationError) -> RelayConfiguration {
         var root = try YAMLReader.read(text)
         let context = ReadingContext(
@@ -58,8 +57,7 @@ enum ConfigurationLoader {
             to: &root, environment: facts.environment, settings: request.settings, faults: &context.faults)
         let state = state(root, request, facts, context)
         if file == nil { context.fileDirectory = joinPath(state, "sandbox") }
-        return try ConfigurationReader(root, context, facts, protocols, services).read(
-            state: state, file: file)
+        return try ConfigurationReader(root, context, facts, vocabulary).read(state: state, file: file)
     }
 
     /// `--state`, else `SEALBELL_STATE` (which the overrides put into the tree), else `state:`, else
@@ -108,18 +106,5 @@ enum ConfigurationLoader {
                 source: .file(line: 0), sentence: error.sentence)
         }
         throw ConfigurationError([fault])
-    }
-
-    /// What `serve --sandbox` serves when no file is named. The credentials are made at start, in
-    /// `sandbox/` of the state directory, and fit the simulators alone.
-    static func sandboxText(_ protocols: HostedProtocols, _ services: HostedServices) -> String {
-        "apps:\n  sandbox:\n"
-            + services.all.map { hosted in
-                hosted.sandboxKeys.reduce("    \(hosted.word):\n") { $0 + "      \($1)\n" }
-            }.joined() + "instances:\n"
-            + protocols.all.map { spoken in
-                (["protocol: \(spoken.word)", "apps: [sandbox]"] + spoken.sandboxKeys)
-                    .reduce("  \(spoken.word)-main:\n") { $0 + "    \($1)\n" }
-            }.joined()
     }
 }

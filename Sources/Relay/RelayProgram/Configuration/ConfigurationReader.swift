@@ -5,8 +5,7 @@ struct ConfigurationReader {
     let root: ConfigurationNode
     let context: ReadingContext
     let facts: ProcessFacts
-    let protocols: HostedProtocols
-    let services: HostedServices
+    let vocabulary: Vocabulary
     /// Names that stand in the tree, whether or not what they name is sound: a broken app is one fault, not
     /// two.
     let appNames: [ConfiguredName]
@@ -14,13 +13,12 @@ struct ConfigurationReader {
 
     init(
         _ root: ConfigurationNode, _ context: ReadingContext, _ facts: ProcessFacts,
-        _ protocols: HostedProtocols, _ services: HostedServices
+        _ vocabulary: Vocabulary
     ) {
         self.root = root
         self.context = context
         self.facts = facts
-        self.protocols = protocols
-        self.services = services
+        self.vocabulary = vocabulary
         appNames = (root["apps"]?.keys ?? []).compactMap(ConfiguredName.init)
         instanceNames = (root["instances"]?.keys ?? []).compactMap(ConfiguredName.init)
     }
@@ -54,8 +52,7 @@ struct ConfigurationReader {
             listeners: listeners.sorted { $0.name < $1.name }, log: log,
             apps: apps.sorted { $0.name < $1.name },
             instances: instances.sorted { $0.name < $1.name }, proxy: proxy, limits: limits, alerts: alerts,
-            warnings: context.warnings, files: context.files,
-            protocols: protocols, services: services)
+            warnings: context.warnings, files: context.files)
     }
 
     /// The file's order, then what came from elsewhere.
@@ -64,26 +61,6 @@ struct ConfigurationReader {
             let lines = (left.element.line ?? .max, right.element.line ?? .max)
             return lines.0 == lines.1 ? left.offset < right.offset : lines.0 < lines.1
         }.map(\.element)
-    }
-
-    /// Names among `names` that the texts say, each once; a fault for every other.
-    func references(_ texts: [LocatedText], to names: [ConfiguredName], _ kind: String) -> [ConfiguredName] {
-        var found: [ConfiguredName] = []
-        for text in texts {
-            guard let name = ConfiguredName(text.text), names.contains(name) else {
-                let near = nearest(text.text, among: names.map(\.text)).map { " Did you mean \($0)?" } ?? ""
-                context.fault(
-                    .unknownReference, text.path, text.source, "There is no \(kind) of that name.\(near)")
-                continue
-            }
-            guard !found.contains(name) else {
-                context.fault(
-                    .conflict, text.path, text.source, "The \(kind) \(name) stands twice in the list.")
-                continue
-            }
-            found.append(name)
-        }
-        return found
     }
 
     /// Two listeners on one address, and two instances that answer to the same paths on one listener.
@@ -145,16 +122,6 @@ struct ConfigurationReader {
             context.fault(
                 .conflict, ConfigurationPath(["listeners", listener, "serves"]), serves.source,
                 type(of: instance.settings).unservedSentence)
-        }
-    }
-}
-
-extension InstanceConfiguration {
-    /// Whether two instances would answer to the same paths on one listener.
-    func clashes(with other: InstanceConfiguration) -> Bool {
-        let theirs = type(of: other.settings).paths
-        return type(of: settings).paths.contains { own in
-            theirs.contains { $0.hasPrefix(own) || own.hasPrefix($0) }
         }
     }
 }

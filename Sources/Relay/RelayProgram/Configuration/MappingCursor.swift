@@ -28,6 +28,26 @@ final class ReadingContext {
         warnings.append(ConfigurationWarning(code: code, path: path.text, sentence: sentence))
     }
 
+    /// Names among `names` that the texts say, each once; a fault for every other.
+    func references(_ texts: [LocatedText], to names: [ConfiguredName], _ kind: String) -> [ConfiguredName] {
+        var found: [ConfiguredName] = []
+        for text in texts {
+            guard let name = ConfiguredName(text.text), names.contains(name) else {
+                let near = nearest(text.text, among: names.map(\.text)).map { " Did you mean \($0)?" } ?? ""
+                fault(
+                    .unknownReference, text.path, text.source, "There is no \(kind) of that name.\(near)")
+                continue
+            }
+            guard !found.contains(name) else {
+                fault(
+                    .conflict, text.path, text.source, "The \(kind) \(name) stands twice in the list.")
+                continue
+            }
+            found.append(name)
+        }
+        return found
+    }
+
     /// An absolute path, without `.` and `..` where they can be taken away by text alone.
     func absolute(_ path: String, from source: ConfigurationFault.Source) -> String {
         let base =

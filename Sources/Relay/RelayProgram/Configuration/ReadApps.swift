@@ -3,25 +3,22 @@ import PushModel
 extension ConfigurationReader {
     func apps(_ root: MappingCursor) -> [AppConfiguration] {
         guard let cursor = root.cursor("apps", keys: nil) else { return [] }
+        let words = vocabulary.services.map(\.word)
         return cursor.named().compactMap { entry -> AppConfiguration? in
-            let keys = services.words + ConfigurationKeys.app + HostedServices.planned
+            let keys = words + ConfigurationKeys.app + vocabulary.plannedServices
             guard let cursor = MappingCursor(entry.node, entry.path, keys: keys, context) else { return nil }
-            for key in HostedServices.planned where cursor.node[key] != nil {
+            for key in vocabulary.plannedServices where cursor.node[key] != nil {
                 cursor.fault(.notBuiltYet, key, "This push service is not built yet.")
             }
-            let found = services.all.compactMap { settings(of: $0, cursor) }
-            if services.words.allSatisfy({ cursor.node[$0] == nil }) {
-                cursor.missing(services.words.first ?? "", services.needed)
+            let found = vocabulary.services.compactMap { service in
+                cursor.cursor(service.word, keys: service.keys).flatMap { service.read($0) }
+            }
+            if words.allSatisfy({ cursor.node[$0] == nil }) {
+                cursor.missing(words.first ?? "", vocabulary.neededService)
             }
             let fallback = cursor.cursor("fallback", keys: ConfigurationKeys.fallback).map(fallback)
             return AppConfiguration(name: entry.name, services: found, fallback: fallback ?? .standard)
         }
-    }
-
-    private func settings<Hosted: HostedService>(
-        of _: Hosted.Type, _ app: MappingCursor
-    ) -> (any ServiceSettings)? {
-        app.cursor(Hosted.word, keys: Hosted.keys).flatMap { Hosted.read($0) }
     }
 
     private func fallback(_ cursor: MappingCursor) -> FallbackAlert {

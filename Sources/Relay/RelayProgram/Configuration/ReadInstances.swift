@@ -9,29 +9,33 @@ extension ConfigurationReader {
                 if cursor.node["protocol"] == nil {
                     cursor.missing(
                         "protocol",
-                        "Say which protocol this instance speaks: protocol: \(protocols.words.first ?? "").")
+                        "Say which protocol this instance speaks: protocol: "
+                            + "\(vocabulary.protocols.first?.word ?? "").")
                 }
                 return nil
             }
-            guard let spoken = protocols[word.text] else {
+            guard let spoken = vocabulary.protocols.first(where: { $0.word == word.text }) else {
                 // The other keys are another protocol's, so nothing is said about them.
-                let isPlanned = HostedProtocols.planned.contains(word.text)
+                let isPlanned = vocabulary.plannedProtocols.contains(word.text)
                 cursor.fault(
                     isPlanned ? .notBuiltYet : .badValue, "protocol",
                     (isPlanned ? "This protocol is not built yet" : "There is no such protocol")
-                        + "; this release speaks \(protocols.sentence).")
+                        + "; this release speaks \(vocabulary.spoken).")
                 return nil
             }
             return instance(of: spoken, entry.name, entry.node, entry.path)
         }
     }
 
-    private func instance<Spoken: HostedProtocol>(
-        of spoken: Spoken.Type, _ name: ConfiguredName, _ node: ConfigurationNode, _ path: ConfigurationPath
+    private func instance(
+        of spoken: Vocabulary.InstanceKind, _ name: ConfiguredName, _ node: ConfigurationNode,
+        _ path: ConfigurationPath
     ) -> InstanceConfiguration? {
-        guard let cursor = MappingCursor(node, path, keys: Spoken.keys, context) else { return nil }
+        guard let cursor = MappingCursor(node, path, keys: spoken.keys, context) else { return nil }
         let apps = instanceApps(cursor)
-        let settings = Spoken.read(InstanceReader(name: name, apps: apps, cursor: cursor, reader: self))
+        let settings = spoken.read(
+            InstanceReader(
+                name: name, apps: apps, cursor: cursor, appNodes: root["apps"], appNames: appNames))
         guard let settings, !apps.isEmpty else { return nil }
         return InstanceConfiguration(name: name, settings: settings, apps: apps)
     }
@@ -43,27 +47,6 @@ extension ConfigurationReader {
         }
         guard let texts = cursor.list("apps") else { return [] }
         if texts.isEmpty { cursor.fault(.badValue, "apps", "An instance serves at least one app.") }
-        return references(texts, to: appNames, "app")
-    }
-}
-
-/// What a protocol reads the keys of one instance with.
-struct InstanceReader {
-    let name: ConfiguredName
-    /// Apps that the instance serves; none after a fault.
-    let apps: [ConfiguredName]
-    let cursor: MappingCursor
-    let reader: ConfigurationReader
-
-    var context: ReadingContext { reader.context }
-
-    /// What the file says below a push service's word in an app.
-    func node(of app: ConfiguredName, _ service: String) -> ConfigurationNode? {
-        reader.root["apps"]?[app.text]?[service]
-    }
-
-    /// The app that a text names; a fault when there is none.
-    func app(named text: LocatedText) -> ConfiguredName? {
-        reader.references([text], to: reader.appNames, "app").first
+        return context.references(texts, to: appNames, "app")
     }
 }

@@ -36,9 +36,9 @@ extension ConfigurationReader {
         ]
         let instances = instances.filter { name in
             guard case .scalar(let word)? = root["instances"]?[name.text]?["protocol"]?.value,
-                let spoken = protocols[word]
+                let spoken = vocabulary.protocols.first(where: { $0.word == word })
             else { return true }
-            return isServed(spoken)
+            return spoken.isServed
         }
         if !instances.isEmpty {
             listeners.append(
@@ -48,8 +48,6 @@ extension ConfigurationReader {
         }
         return listeners
     }
-
-    private func isServed<Spoken: HostedProtocol>(_: Spoken.Type) -> Bool { Spoken.Settings.isServed }
 
     private static let publicBind = "127.0.0.1:8480"
     private static let adminBind = "127.0.0.1:8481"
@@ -128,6 +126,6 @@ extension ConfigurationReader {
             cursor.fault(.badValue, "serves", "A listener serves at least one instance.")
             return nil
         }
-        return .instances(references(texts, to: instanceNames, "instance"))
+        return .instances(context.references(texts, to: instanceNames, "instance"))
     }
 }

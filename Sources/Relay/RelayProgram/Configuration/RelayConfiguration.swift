@@ -28,10 +28,6 @@ struct RelayConfiguration: Sendable, Hashable {
     var warnings: [ConfigurationWarning]
     /// Every file that the configuration names, in the file's order.
     var files: [ConfiguredFile]
-    /// Those that it was read with.
-    var protocols = HostedProtocols.standard
-    /// As above.
-    var services = HostedServices.standard
 
     func app(_ name: ConfiguredName) -> AppConfiguration? { apps.first { $0.name == name } }
     func instance(_ name: ConfiguredName) -> InstanceConfiguration? { instances.first { $0.name == name } }
@@ -47,16 +43,6 @@ struct RelayConfiguration: Sendable, Hashable {
         for listener in listeners { if case .admin(let file?) = listener.purpose { return file } }
         return nil
     }
-}
-
-/// A file that the configuration names, and where it does.
-struct ConfiguredFile: Sendable, Hashable {
-    var content: FileContent
-    /// Absolute.
-    var file: String
-    /// `listeners.public.tls.key`.
-    var path: String
-    var source: ConfigurationFault.Source
 }
 
 /// Where records and owed pushes live, and the file of the keys that seal them.
@@ -121,51 +107,6 @@ struct LogConfiguration: Sendable, Hashable {
     var format: Format
 }
 
-/// An app as its publisher registered it with push services.
-struct AppConfiguration: Sendable {
-    var name: ConfiguredName
-    /// How it is set up for each of its push services, at least one, in the order of ``HostedServices``.
-    var services: [any ServiceSettings]
-    /// What a device shows when it cannot open what arrived.
-    var fallback: FallbackAlert
-}
-
-/// Fixed texts shown when a device cannot open a push: literal, or by keys into the app's own translations.
-struct FallbackAlert: Sendable, Hashable {
-    var title: String?
-    var body: String?
-    var titleLocKey: String?
-    var locKey: String?
-    var sound: String?
-    var category: String?
-
-    /// As deployed relays put it where an origin gives no words of its own.
-    static let standard = FallbackAlert(title: "New notification")
-}
-
-/// A named protocol endpoint.
-struct InstanceConfiguration: Sendable {
-    /// Also the record space of the instance, so a renamed instance has lost its registrations.
-    var name: ConfiguredName
-    /// The protocol's own keys.
-    var settings: any InstanceSettings
-    /// Apps served, at least one, in the file's order.
-    var apps: [ConfiguredName]
-}
-
-extension InstanceConfiguration: Hashable {
-    static func == (left: InstanceConfiguration, right: InstanceConfiguration) -> Bool {
-        left.name == right.name && left.apps == right.apps
-            && AnyHashable(left.settings) == AnyHashable(right.settings)
-    }
-
-    func hash(into hasher: inout Hasher) {
-        hasher.combine(name)
-        hasher.combine(apps)
-        hasher.combine(AnyHashable(settings))
-    }
-}
-
 struct LimitsConfiguration: Sendable, Hashable {
     /// Owed pushes.
     var outboxRows: Int = 2_000_000
@@ -202,17 +143,4 @@ struct AlertsConfiguration: Sendable, Hashable {
     var overdueAfter: Duration? = .seconds(60 * overdueMinutes)
     var webhook: Webhook?
     var mail: Mail?
-}
-
-/// Something allowed that an operator would want to hear about.
-struct ConfigurationWarning: Sendable, Hashable {
-    enum Code: String, Sendable, Hashable, CaseIterable {
-        case storageKeysInsideState, noAdminListener, unknownEnvironment, plainTextOffLoopback, appUnused
-        case openSignUp
-    }
-
-    var code: Code
-    /// Configuration path, or the name of an environment variable.
-    var path: String
-    var sentence: String
 }

@@ -19,11 +19,12 @@ final class HostedInstances: Service {
     /// Pages of one sweep; what is left then waits for the next.
     private static let pages = 1_000
 
+    private let hosting: Hosting
     private let ground: HostingGround
     private let state = Mutex(State())
     private let changed = Bell()
 
-    init(_ ground: HostingGround) { self.ground = ground }
+    init(_ hosting: Hosting, _ ground: HostingGround) { (self.hosting, self.ground) = (hosting, ground) }
 
     /// Those in force, in the order of the configuration.
     var all: [any HostedInstance] { state.withLock(\.instances) }
@@ -36,8 +37,7 @@ final class HostedInstances: Service {
         var made: [any HostedInstance] = []
         for instance in configuration.instances {
             let old = standing.first { $0.name == instance.name }
-            made.append(
-                try instance.settings.host(instance, in: configuration, on: ground, replacing: old))
+            made.append(try hosting.host(instance, in: configuration, on: ground, replacing: old))
         }
         return made
     }
@@ -82,7 +82,7 @@ final class HostedInstances: Service {
                     group.addTask {
                         do { try await service.run() } catch {
                             // Those that stay go on: one protocol's fault is not the others'.
-                            self.ground.around.journal.note(
+                            self.ground.journal.note(
                                 "instance service ended", [.code: ErrorCode("unexpected")], level: .error)
                         }
                     }
@@ -111,7 +111,7 @@ final class HostedInstances: Service {
     // MARK: Sweeping
 
     private func sweepRegularly() async {
-        let world = ground.around.world
+        let world = ground.world
         for instance in all {
             do throws(StoreError) { try await instance.begin() } catch { note(error) }
         }
@@ -135,6 +135,6 @@ final class HostedInstances: Service {
     }
 
     private func note(_ error: StoreError) {
-        ground.around.journal.note("sweep failed", [.code: ErrorCode(error)], level: .warning)
+        ground.journal.note("sweep failed", [.code: ErrorCode(error)], level: .warning)
     }
 }

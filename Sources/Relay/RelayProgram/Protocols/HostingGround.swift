@@ -1,4 +1,6 @@
+import AdminIngress
 import Delivery
+import NIOCore
 import PushModel
 import WebClient
 
@@ -7,5 +9,9 @@ struct HostingGround: Sendable {
     let delivery: DeliveryService
     let registry: any Registry
     let web: any WebFetch
-    let around: Surroundings
+    let group: any EventLoopGroup
+    let world: World
+    let journal: Journal
+    let metrics: PrometheusMetrics
+    let spans: RelaySpans
 }

@@ -128,3 +128,24 @@ private func syncFolder(of path: String) throws(FileFault) {
     defer { close(descriptor) }
     guard fsync(descriptor) == 0 else { throw FileFault(errno: errno) }
 }
+
+/// For a file of keys, certificates or a service account; none comes near it.
+let credentialLimitBytes = 1 << 20
+
+/// Writes a file of keys where there is none yet.
+func writeKeysOnce(
+    _ file: String, _ limitBytes: Int, _ text: () -> Secret
+) throws(CommandFailure) {
+    do throws(FileFault) {
+        do throws(FileFault) {
+            _ = try readSecret(file, limitBytes: limitBytes)
+        } catch {
+            guard error == .missing else { throw error }
+            try text().reveal { (bytes) throws(FileFault) in
+                try writeFile(file, bytes, replacing: true)
+            }
+        }
+    } catch {
+        throw CommandFailure(.configuration, "\(file): \(error.sentence)")
+    }
+}

@@ -2,7 +2,7 @@ import PushModel
 import Simulators
 
 /// A push service that apps are set up for: everything that this program must know of it beside its target,
-/// in one folder (docs/guides/adding-a-push-service.md). ``HostedServices`` lists them.
+/// in one folder (docs/guides/adding-a-push-service.md). ``Hosting`` lists them.
 ///
 /// Configuration, wiring, desks, sandbox, reload and doctor go through the list and name none of them.
 protocol HostedService: Sendable {
@@ -48,4 +48,14 @@ protocol ServicePeer: SandboxServer {
 
 extension ServicePeer {
     var simulators: [any SteeredSimulator] { [] }
+}
+
+extension AppConfiguration {
+    /// How the app is set up for a service.
+    func settings(of hosted: any HostedService.Type) -> (any ServiceSettings)? {
+        func find<Hosted: HostedService>(_: Hosted.Type) -> (any ServiceSettings)? {
+            self[Hosted.Settings.self]
+        }
+        return find(hosted)
+    }
 }

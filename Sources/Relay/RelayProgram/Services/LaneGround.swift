@@ -12,12 +12,6 @@ struct LaneGround: Sendable {
     let journal: Journal
     let options: HTTP2Options
 
-    init(_ configuration: RelayConfiguration, _ around: Surroundings) {
-        proxy = configuration.proxy
-        (group, world, journal) = (around.group, around.world, around.journal)
-        options = around.spans.pushServices
-    }
-
     var tunnel: HTTP2Endpoint.Proxy? {
         proxy.map { HTTP2Endpoint.Proxy(host: $0.host, port: $0.port) }
     }

@@ -1,4 +1,5 @@
 import Delivery
+import HTTP2Client
 import PushModel
 
 /// How one app is set up for one push service: what its keys say, valid and without secrets, for credentials
@@ -18,7 +19,7 @@ protocol ServiceSettings: Sendable, Hashable {
         of app: ConfiguredName, on ground: LaneGround, _ shelf: inout CredentialShelf
     ) throws(CommandFailure) -> [DeliveryService.Route]
     /// What it connects to, for the doctor.
-    var places: [ReachChecks.Place] { get }
+    var places: [PeerAddress] { get }
     /// Whether it stands on this machine, so that no push reaches somebody's phone.
     var reachesNobody: Bool { get }
     /// What the service calls the app, for whoever reads the run file.
@@ -38,6 +39,31 @@ extension ServiceSettings {
 
     func lanes(of app: ConfiguredName) -> [LaneName] {
         environments.map { LaneName(app: app, service: Self.service, environment: $0) }
+    }
+
+    /// A provider for each lane, with what a reload compares. They speak to the makers of phones themselves,
+    /// so that volatile pushes may go through them.
+    ///
+    /// - Parameter target: what of a lane its provider is made with, beside credential and authorities.
+    /// - Throws: `CommandFailure` that names the app.
+    func routes<Credential, Sending: DirectProvider>(
+        of app: ConfiguredName, _ entry: CredentialShelf.Entry<Credential>, _ certificates: [UInt8]?,
+        on ground: LaneGround, target: (LaneName) -> String?,
+        provider: (LaneName) throws(HTTP2Error) -> Sending
+    ) throws(CommandFailure) -> [DeliveryService.Route] {
+        var routes: [DeliveryService.Route] = []
+        for lane in lanes(of: app) {
+            do throws(HTTP2Error) {
+                routes.append(
+                    DeliveryService.Route(
+                        try provider(lane), credential: entry.shared,
+                        stamp: ground.stamp(entry.stamp, target(lane), certificates)))
+            } catch {
+                throw CommandFailure(
+                    .configuration, "apps.\(app.text).\(Self.service): \(error.sentence)")
+            }
+        }
+        return routes
     }
 
     /// The environments that an order asks for.
@@ -70,46 +96,10 @@ struct TrialOrder: Sendable {
 
 /// A test push, as a service sends it.
 struct TrialPush: Sendable {
+    /// What the device shows.
+    static let title = "Test"
+    static let text = "Sealbell reaches this device."
+
     var environment: Environment
     var message: ProviderMessage
-}
-
-// MARK: The services of an app
-
-extension AppConfiguration {
-    /// How the app is set up for the service with settings of that kind.
-    subscript<Settings: ServiceSettings>(_: Settings.Type) -> Settings? {
-        get {
-            for settings in services { if let found = settings as? Settings { return found } }
-            return nil
-        }
-        set {
-            let index = services.firstIndex { $0 is Settings }
-            if let index { services.remove(at: index) }
-            if let newValue { services.insert(newValue, at: index ?? services.endIndex) }
-        }
-    }
-
-    /// How the app is set up for a service.
-    func settings(of hosted: any HostedService.Type) -> (any ServiceSettings)? {
-        func find<Hosted: HostedService>(_: Hosted.Type) -> (any ServiceSettings)? {
-            self[Hosted.Settings.self]
-        }
-        return find(hosted)
-    }
-
-    var lanes: [LaneName] { services.flatMap { $0.lanes(of: name) } }
-}
-
-extension AppConfiguration: Hashable {
-    static func == (left: AppConfiguration, right: AppConfiguration) -> Bool {
-        left.name == right.name && left.fallback == right.fallback
-            && left.services.map { AnyHashable($0) } == right.services.map { AnyHashable($0) }
-    }
-
-    func hash(into hasher: inout Hasher) {
-        hasher.combine(name)
-        hasher.combine(fallback)
-        hasher.combine(services.map { AnyHashable($0) })
-    }
 }

@@ -7,6 +7,7 @@ import Synchronization
 
 /// The admin listener's face: metrics, health, the state of the lanes.
 struct AdminDoor: Sendable {
+    let hosting: Hosting
     let delivery: DeliveryService
     let store: OpenStore
     let watch: RelayWatch
@@ -30,11 +31,12 @@ struct AdminDoor: Sendable {
         let calls =
             OriginsDesk(instances).calls
             + WhyDesk(trail: trail, store: store, startedAt: startedAt).calls
-            + TrialDesk(configuration: configuration, delivery: delivery, world: world).calls
+            + TrialDesk(hosting: hosting, configuration: configuration, delivery: delivery, world: world)
+            .calls
             + (store.seals.map { SealKeyDesk($0).calls } ?? [])
             + ClockDesk(delivery.clock).calls
             + ForgetDesk(instances: instances, configuration: configuration, registry: store.sealed).calls
-            + configuration.protocols.all.flatMap { $0.calls(instances) }
+            + hosting.protocols.flatMap { $0.calls(instances) }
         return AdminFace(
             listener.name, token: token, metrics: metrics, samples: samples, checks: checks,
             roles: Self.roles(hosted), status: { await status(instances) },

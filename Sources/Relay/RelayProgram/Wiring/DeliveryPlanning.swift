@@ -9,7 +9,9 @@ struct DeliveryPlanning {
 
     init(configuration: RelayConfiguration, _ around: Surroundings) {
         self.configuration = configuration
-        ground = LaneGround(configuration, around)
+        ground = LaneGround(
+            proxy: configuration.proxy, group: around.group, world: around.world, journal: around.journal,
+            options: around.spans.pushServices)
     }
 
     /// - Throws: `CommandFailure` that names the file or the app at fault.

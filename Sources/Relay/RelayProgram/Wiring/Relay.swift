@@ -55,7 +55,7 @@ final class Relay: Sendable {
         let share = AppShare(apps: configuration.apps.count)
         let store = try await OpenStore.open(
             configuration.store, limits: configuration.limits, synchronous: around.synchronous,
-            world: around.world, journal: around.journal, services: configuration.services.messages,
+            world: around.world, journal: around.journal, services: around.hosting.messages,
             share: share, rotation: around.rotation,
             engine: around.engine)
         do throws(CommandFailure) {
@@ -84,12 +84,16 @@ final class Relay: Sendable {
             world: around.world, journal: around.journal,
             observer: AlertWiring.observer(alerts, trail, custody, around.world))
         instances = HostedInstances(
-            HostingGround(delivery: delivery, registry: store.sealed, web: web, around: around))
+            around.hosting,
+            HostingGround(
+                delivery: delivery, registry: store.sealed, web: web, group: around.group,
+                world: around.world, journal: around.journal, metrics: around.metrics, spans: around.spans))
         watch = RelayWatch(
             RelayWatch.Subjects(delivery: delivery, store: store, instances: instances, custody: custody),
             alerts, configuration, limits: around.spans.watch, world: around.world)
         let admin = AdminDoor(
-            delivery: delivery, store: store, watch: watch, metrics: around.metrics, alerts: alerts,
+            hosting: around.hosting, delivery: delivery, store: store, watch: watch, metrics: around.metrics,
+            alerts: alerts,
             trail: trail, certificates: certificates, origins: OriginCount(around.world), reloads: reloads,
             process: ProcessFigures(around.world), startedAt: around.world.now(), world: around.world)
         doors = try Doors(configuration, admin: admin, alerts: alerts, around)

@@ -35,17 +35,17 @@ struct Server {
         let sockets = try InheritedSockets(shell.facts).match(configuration.listeners)
         let directory = try Self.claim(configuration.state)
         let group = MultiThreadedEventLoopGroup.singleton
-        let metrics = PrometheusMetrics(help: configuration.protocols.metricHelp)
+        let metrics = PrometheusMetrics(help: shell.hosting.metricHelp)
         // Counters below the wiring find it by the library's own door; once in a process.
         MetricsSystem.bootstrap(metrics)
         var configuration = configuration
         var sandbox: Sandbox?
         if configuration.isSandbox {
             (sandbox, configuration) = try await Sandbox.start(
-                configuration, group: group, world: shell.world)
+                configuration, shell.hosting, group: group, world: shell.world)
         }
         var around = Surroundings(
-            group: group, world: shell.world, journal: log.journal, metrics: metrics)
+            hosting: shell.hosting, group: group, world: shell.world, journal: log.journal, metrics: metrics)
         around.synchronous = synchronous
         around.sockets = sockets
         around.openFiles = openFiles
@@ -72,6 +72,7 @@ struct Server {
         var held: DemoService?
         if demo, let sandbox {
             let demo = try Demo(
+                shell.hosting,
                 on: DemoStage(
                     configuration: configuration, urls: urls, publicKeys: relay.publicKeys, sandbox: sandbox,
                     group: group, world: shell.world))

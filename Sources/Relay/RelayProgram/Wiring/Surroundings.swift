@@ -8,6 +8,7 @@ import WebClient
 
 /// What a relay stands in, the same before and after a reload.
 struct Surroundings: Sendable {
+    var hosting: Hosting
     var group: any EventLoopGroup
     var world: World
     var journal: Journal

@@ -11,9 +11,8 @@ import WireFormats
 /// beside the queue, and through a halted lane too; it is not owed, and blames no registration.
 struct TrialDesk: Sendable {
     static let path = "/test-push"
-    static let title = "Test"
-    static let text = "Sealbell reaches this device."
 
+    let hosting: Hosting
     let configuration: RelayConfiguration
     let delivery: DeliveryService
     let world: World
@@ -101,8 +100,8 @@ struct TrialDesk: Sendable {
             guard let best else { throw .status(400, "This app has no push service.") }
             return (app, best)
         }
-        guard let hosted = configuration.services[asked] else {
-            throw .told(400, "A service is \(configuration.services.choice).")
+        guard let hosted = hosting.service(asked) else {
+            throw .told(400, "A service is \(hosting.serviceChoice).")
         }
         guard let settings = app.settings(of: hosted) else {
             throw .told(400, "This app has no \(hosted.title) credentials.")

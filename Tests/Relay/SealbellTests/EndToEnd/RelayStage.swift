@@ -18,7 +18,7 @@ import WireFormats
 
 /// What all relays of this process count into: the library can be told once only.
 let sharedMetrics: PrometheusMetrics = {
-    let metrics = PrometheusMetrics(help: HostedProtocols.standard.metricHelp)
+    let metrics = PrometheusMetrics(help: Hosting.standard.metricHelp)
     MetricsSystem.bootstrap(metrics)
     return metrics
 }()
@@ -48,8 +48,7 @@ final class RelayStage: Sendable {
     let log = Lines()
     private let text: String
     private let world: World
-    private let protocols: HostedProtocols
-    private let services: HostedServices
+    private let hosting: Hosting
     /// Nostr relays beside the sandbox's own.
     private let others = Mutex<[(relay: NostrRelaySimulator, path: String)]>([])
 
@@ -62,8 +61,8 @@ final class RelayStage: Sendable {
     ///   - world: everybody's: that of the relays, and of the push services.
     ///   - prepare: puts files into the folder first.
     init(
-        _ text: String = RelayStage.text, world: World = .live, protocols: HostedProtocols = .standard,
-        services: HostedServices = .standard, prepare: (String) throws -> Void = { _ in }
+        _ text: String = RelayStage.text, world: World = .live, hosting: Hosting = .standard,
+        prepare: (String) throws -> Void = { _ in }
     ) async throws {
         let folder = try TemporaryFolder()
         try FileManager.default.createDirectory(
@@ -72,22 +71,21 @@ final class RelayStage: Sendable {
         self.folder = folder
         self.text = text
         self.world = world
-        self.protocols = protocols
-        self.services = services
+        self.hosting = hosting
         sandbox = try await Sandbox.start(
-            Self.read(text, folder.path, protocols, services), group: MultiThreadedEventLoopGroup.singleton,
+            Self.read(text, folder.path, hosting), hosting, group: MultiThreadedEventLoopGroup.singleton,
             world: world
         ).0
     }
 
     /// Runs `body` with a stage, which is cleared away afterwards.
     static func with(
-        _ text: String = RelayStage.text, world: World = .live, protocols: HostedProtocols = .standard,
-        services: HostedServices = .standard, prepare: (String) throws -> Void = { _ in },
+        _ text: String = RelayStage.text, world: World = .live, hosting: Hosting = .standard,
+        prepare: (String) throws -> Void = { _ in },
         _ body: (RelayStage) async throws -> Void
     ) async throws {
         let stage = try await RelayStage(
-            text, world: world, protocols: protocols, services: services, prepare: prepare)
+            text, world: world, hosting: hosting, prepare: prepare)
         do {
             try await body(stage)
         } catch {
@@ -112,17 +110,16 @@ final class RelayStage: Sendable {
     }
 
     private static func read(
-        _ text: String, _ folder: String, _ protocols: HostedProtocols, _ services: HostedServices
+        _ text: String, _ folder: String, _ hosting: Hosting
     ) throws -> RelayConfiguration {
         try ConfigurationLoader.read(
             text, file: folder + "/sealbell.yaml",
-            ConfigurationRequest(state: folder + "/state", isSandbox: true), facts(home: folder), protocols,
-            services)
+            ConfigurationRequest(state: folder + "/state", isSandbox: true), facts(home: folder), hosting)
     }
 
     /// A configuration of this stage, pointed at its push services.
     func configuration(_ changed: String? = nil) throws -> RelayConfiguration {
-        var pointed = sandbox.point(try Self.read(changed ?? text, folder.path, protocols, services))
+        var pointed = sandbox.point(try Self.read(changed ?? text, folder.path, hosting))
         let urls = others.withLock { others in
             others.compactMap { other in other.relay.url.map { $0 + other.path } }
         }
@@ -156,7 +153,8 @@ final class RelayStage: Sendable {
         let log = log
         let sink = LogSink(level: .debug, form: .json, now: world.now, write: { log.add($0) })
         var around = Surroundings(
-            group: MultiThreadedEventLoopGroup.singleton, world: world, journal: sink.journal,
+            hosting: hosting, group: MultiThreadedEventLoopGroup.singleton, world: world,
+            journal: sink.journal,
             metrics: sharedMetrics)
         around.web = WebOptions(allowed: ["127.0.0.0/8"].compactMap { AddressBlock($0) })
         (around.web.connectDeadline, around.web.leastDeadline) = (.seconds(600), .seconds(600))

@@ -22,8 +22,8 @@ struct WayOfOnePushTests {
                 #expect(sent.out.first?.hasPrefix("acme/apns/production: accepted (Ok)") == true)
                 let delivery = try await arrivals.next("a delivery")
                 let alert = try JSONValue.parse(delivery.body)["aps"]?["alert"]
-                #expect(alert?["title"]?.string == TrialDesk.title)
-                #expect(alert?["body"]?.string == TrialDesk.text)
+                #expect(alert?["title"]?.string == TrialPush.title)
+                #expect(alert?["body"]?.string == TrialPush.text)
                 #expect(delivery.topic == "org.acme.chat")
                 #expect(try await relay.owed() == 0)
                 let reference = try #require(sent.out.first?.split(separator: " ").last).description

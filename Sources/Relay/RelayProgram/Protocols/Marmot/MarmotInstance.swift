@@ -34,7 +34,7 @@ final class MarmotInstance: HostedInstance {
         }
         post = try MarmotPost(
             name, settings, keys: keys, servesFCM: servesFCM, replacing: old?.post, on: ground)
-        let spans = ground.around.spans
+        let spans = ground.spans
         do throws(WebSocketError) {
             var relays: [NostrRelay] = []
             for url in settings.relays { relays.append(try NostrRelay(url)) }
@@ -46,13 +46,13 @@ final class MarmotInstance: HostedInstance {
                 (ingress, refusals, goesOn) = (old.ingress, old.refusals, true)
             } else {
                 let client = try WebSocketClient(
-                    executor: LoopExecutor(ground.around.group.next()), limits: spans.nostrConnections,
-                    certificates: certificates, world: ground.around.world)
+                    executor: LoopExecutor(ground.group.next()), limits: spans.nostrConnections,
+                    certificates: certificates, world: ground.world)
                 let refusals = ListRefusals()
                 ingress = NostrIngress(
                     name: name, plan: plan, client: client, document: RelayInformation.fetch(ground.web),
-                    membership: ground.delivery.membership, limits: spans.nostr, world: ground.around.world,
-                    journal: refusals.watching(ground.around.journal), metrics: ground.around.metrics,
+                    membership: ground.delivery.membership, limits: spans.nostr, world: ground.world,
+                    journal: refusals.watching(ground.journal), metrics: ground.metrics,
                     take: post.take)
                 (self.refusals, goesOn) = (refusals, false)
             }

@@ -20,10 +20,10 @@ final class MarmotPost: Sendable {
         replacing old: MarmotPost?, on ground: HostingGround
     ) throws(CommandFailure) {
         self.name = name
-        let (membership, world) = (ground.delivery.membership, ground.around.world)
+        let (membership, world) = (ground.delivery.membership, ground.world)
         let group = GroupName(listeningFor: name)
         members = { membership.roster(of: group)?.count(at: world.instant()) ?? 1 }
-        metrics = ground.around.metrics
+        metrics = ground.metrics
         let notes = NoteMeter(name, metrics)
         remembered = Meter(
             label: "sealbell_marmot_remembered", dimensions: [("instance", name.text)], factory: metrics)

@@ -4,24 +4,6 @@ import Primitives
 import PushModel
 import WebSocket
 
-/// Marmot: push notification servers that listen at Nostr relays.
-enum MarmotProtocol: HostedProtocol {
-    static let word = "marmot"
-    static let keys = [
-        "protocol", "apps", "bundle", "key_file", "old_key_files", "relays", "formats", "mode", "backlog",
-        "wake_pause", "content_memory", "cpu_percent", "author_per_minute", "self_test", "proxy", "ca"
-    ]
-
-    static let sandboxKeys = ["key_file: nostr.key"]
-
-    static func read(_ instance: InstanceReader) -> MarmotSettings? { instance.marmot() }
-    static var commands: ProtocolCommands { ProtocolCommands(keys: [KeysNewNostrCommand.self]) }
-    static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
-        try await MarmotSandboxPeer(on: ground)
-    }
-    static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { MarmotDemo(on: stage) }
-}
-
 /// A notification server on Nostr relays. It serves one app, since a trigger names none.
 struct MarmotSettings: Sendable, Hashable {
     enum Mode: String, Sendable, Hashable, CaseIterable {
@@ -68,27 +50,18 @@ extension MarmotSettings: InstanceSettings {
     var descriptors: Int { 2 * relays.count }
 
     /// The inbox relays, or the SOCKS proxy before them; an onion service is out of our own reach.
-    var peers: [ReachChecks.Place] {
-        if let proxy { return [ReachChecks.Place(host: proxy.host, port: proxy.port, isPlain: true)] }
+    var peers: [PeerAddress] {
+        if let proxy { return [PeerAddress(host: proxy.host, port: proxy.port, isPlain: true)] }
         // The configuration holds none that is malformed.
         return relays.compactMap { try? WebSocketAddress($0) }.map { address in
-            ReachChecks.Place(
+            PeerAddress(
                 host: address.host, port: address.port, caFile: address.isSecure ? caFile : nil,
                 isPlain: !address.isSecure)
         }
     }
 
     func makeSandboxKeys() throws(CommandFailure) {
-        try Sandbox.make(keyFile, NostrKeyFile.limitBytes) { NostrKeyFile.text(.generate(.live)) }
-    }
-
-    func host(
-        _ instance: InstanceConfiguration, in configuration: RelayConfiguration, on ground: HostingGround,
-        replacing old: (any HostedInstance)?
-    ) throws(CommandFailure) -> any HostedInstance {
-        try MarmotInstance(
-            instance.name, self, servesFCM: configuration.hasFCM(instance), on: ground,
-            replacing: old as? MarmotInstance)
+        try writeKeysOnce(keyFile, NostrKeyFile.limitBytes) { NostrKeyFile.text(.generate(.live)) }
     }
 }
 
@@ -109,7 +82,7 @@ extension FileContent {
 
 extension InstanceReader {
     /// Reads the keys of a Marmot instance.
-    fileprivate func marmot() -> MarmotSettings? {
+    func marmot() -> MarmotSettings? {
         if apps.count > 1 {
             cursor.fault(
                 .conflict, "apps",

@@ -19,7 +19,7 @@ struct ZulipInstance: HostedInstance {
         name = instance.name
         let keys = try Self.keys(settings.keysFile)
         publicKeys = keys.publicKeys
-        servers = ZulipServers(name, ground.registry, world: ground.around.world)
+        servers = ZulipServers(name, ground.registry, world: ground.world)
         let admission: ZulipAdmission =
             switch settings.signUp {
             case .open: .open
@@ -30,9 +30,9 @@ struct ZulipInstance: HostedInstance {
         let relay = ZulipRelay(
             instance: name, bouncerKeys: keys, admission: admission, registry: ground.registry,
             web: ground.web, mailDomains: settings.mxLookup ? MailExchanges(resolver: .system) : nil,
-            fallbacks: Self.fallbacks(instance, configuration), replyDeadline: ground.around.spans.zulipReply,
-            charge: { tolls.take($0) }, world: ground.around.world)
-        let notes = NoteMeter(name, ground.around.metrics)
+            fallbacks: Self.fallbacks(instance, configuration), replyDeadline: ground.spans.zulipReply,
+            charge: { tolls.take($0) }, world: ground.world)
+        let notes = NoteMeter(name, ground.metrics)
         zulipFace = ZulipFace(
             Reception(
                 relay, of: name, intake: ground.delivery.intake,

@@ -6,23 +6,6 @@ import PushModel
 import WebClient
 import ZulipPush
 
-/// Zulip: servers push through a bouncer, the relay, over HTTP.
-enum ZulipProtocol: HostedProtocol {
-    static let word = "zulip"
-    static let keys = ["protocol", "apps", "fcm_app", "keys", "sign_up", "hosts", "mx_lookup"]
-
-    static let sandboxKeys = ["keys: bouncer.keys", "sign_up: open"]
-
-    static func read(_ instance: InstanceReader) -> ZulipSettings? { instance.zulip() }
-    static var commands: ProtocolCommands {
-        ProtocolCommands(
-            keys: [KeysNewZulipCommand.self], why: [WhyRealmCommand.self],
-            forget: [ForgetRealmCommand.self, ForgetDeviceCommand.self])
-    }
-    static func calls(_ instances: DeskInstances) -> [AdminCall] { RealmDesk(instances: instances).calls }
-    static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { ZulipDemo(on: stage) }
-}
-
 /// What the keys of a Zulip instance say.
 struct ZulipSettings: Sendable, Hashable {
     /// Which app an FCM registration belongs to, for it names none; `nil` when no app has FCM.
@@ -56,14 +39,7 @@ extension ZulipSettings: InstanceSettings {
     func app(for service: PushService) -> ConfiguredName? { service == .fcm ? fcmApp : nil }
 
     func makeSandboxKeys() throws(CommandFailure) {
-        try Sandbox.make(keysFile, BouncerKeysFile.limitBytes) { BouncerKeysFile.text([.generate(.live)]) }
-    }
-
-    func host(
-        _ instance: InstanceConfiguration, in configuration: RelayConfiguration, on ground: HostingGround,
-        replacing old: (any HostedInstance)?
-    ) throws(CommandFailure) -> any HostedInstance {
-        try ZulipInstance(instance, self, of: configuration, on: ground)
+        try writeKeysOnce(keysFile, BouncerKeysFile.limitBytes) { BouncerKeysFile.text([.generate(.live)]) }
     }
 }
 
@@ -84,7 +60,7 @@ extension FileContent {
 
 extension InstanceReader {
     /// Reads the keys of a Zulip instance.
-    fileprivate func zulip() -> ZulipSettings? {
+    func zulip() -> ZulipSettings? {
         let keys = cursor.file("keys", .bouncerKeys)
         if cursor.node["keys"] == nil {
             cursor.missing("keys", "Name the file of the bouncer's keys; sealbell keys new zulip makes one.")

@@ -68,29 +68,20 @@ extension APNsSettings: ServiceSettings {
     ) throws(CommandFailure) -> [DeliveryService.Route] {
         let entry = try shelf.entry(self)
         let certificates = try ground.authority(caFile)
-        var routes: [DeliveryService.Route] = []
-        for lane in lanes(of: app) {
-            let url = url(of: lane.environment)?.text
-            do throws(HTTP2Error) {
-                let provider = try APNsProvider(
-                    lane: lane, credential: entry.credential, url: url, certificates: certificates,
-                    proxy: ground.tunnel, options: ground.options, group: ground.group, world: ground.world,
-                    journal: ground.journal)
-                routes.append(
-                    DeliveryService.Route(
-                        provider, credential: entry.shared,
-                        stamp: ground.stamp(entry.stamp, url, certificates)))
-            } catch {
-                throw CommandFailure(.configuration, "apps.\(app.text).apns: \(error.sentence)")
-            }
+        return try routes(
+            of: app, entry, certificates, on: ground, target: { url(of: $0.environment)?.text }
+        ) { (lane) throws(HTTP2Error) in
+            try APNsProvider(
+                lane: lane, credential: entry.credential, url: url(of: lane.environment)?.text,
+                certificates: certificates, proxy: ground.tunnel, options: ground.options,
+                group: ground.group, world: ground.world, journal: ground.journal)
         }
-        return routes
     }
 
-    var places: [ReachChecks.Place] {
+    var places: [PeerAddress] {
         environments.map { environment in
             let own = environment == .production ? "api.push.apple.com" : "api.sandbox.push.apple.com"
-            return ReachChecks.Place(url(of: environment), or: own, caFile: caFile)
+            return PeerAddress(url(of: environment), or: own, caFile: caFile)
         }
     }
 
@@ -132,9 +123,9 @@ extension APNsSettings: ServiceSettings {
         json.key("alert")
         json.beginObject()
         json.key("title")
-        json.string(TrialDesk.title)
+        json.string(TrialPush.title)
         json.key("body")
-        json.string(TrialDesk.text)
+        json.string(TrialPush.text)
         json.endObject()
         json.key("sound")
         json.string("default")

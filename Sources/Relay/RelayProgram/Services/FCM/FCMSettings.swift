@@ -60,36 +60,27 @@ extension FCMSettings: ServiceSettings {
             case .token: .token
             case .fid: .fid
             }
-        var routes: [DeliveryService.Route] = []
-        for lane in lanes(of: app) {
-            do throws(HTTP2Error) {
-                let provider = try FCMProvider(
-                    lane: lane, credential: entry.credential, addressKind: kind, url: url?.text,
-                    certificates: certificates, proxy: ground.tunnel, options: ground.options,
-                    group: ground.group, world: ground.world, journal: ground.journal)
-                routes.append(
-                    DeliveryService.Route(
-                        provider, credential: entry.shared,
-                        stamp: ground.stamp(
-                            entry.stamp, "\(url?.text ?? "") \(kind.rawValue)", certificates)))
-            } catch {
-                throw CommandFailure(.configuration, "apps.\(app.text).fcm: \(error.sentence)")
-            }
+        return try routes(
+            of: app, entry, certificates, on: ground, target: { _ in "\(url?.text ?? "") \(kind.rawValue)" }
+        ) { (lane) throws(HTTP2Error) in
+            try FCMProvider(
+                lane: lane, credential: entry.credential, addressKind: kind, url: url?.text,
+                certificates: certificates, proxy: ground.tunnel, options: ground.options,
+                group: ground.group, world: ground.world, journal: ground.journal)
         }
-        return routes
     }
 
     /// The service, and where its tokens are asked for.
-    var places: [ReachChecks.Place] {
+    var places: [PeerAddress] {
         let token = (tokenURL ?? accountTokenURL).map {
-            ReachChecks.Place(host: $0.host, port: $0.port, caFile: caFile)
+            PeerAddress(host: $0.host, port: $0.port, caFile: caFile)
         }
-        return [ReachChecks.Place(url, or: "fcm.googleapis.com", caFile: caFile)] + (token.map { [$0] } ?? [])
+        return [PeerAddress(url, or: "fcm.googleapis.com", caFile: caFile)] + (token.map { [$0] } ?? [])
     }
 
     private var accountTokenURL: HTTPSURL? {
         // A file that cannot be read has a finding of its own.
-        guard let bytes = try? readSecret(serviceAccountFile, limitBytes: FileChecks.limitBytes) else {
+        guard let bytes = try? readSecret(serviceAccountFile, limitBytes: credentialLimitBytes) else {
             return nil
         }
         // Nor one that is no service account.
@@ -110,9 +101,9 @@ extension FCMSettings: ServiceSettings {
         json.key("test")
         json.string("1")
         json.key("title")
-        json.string(TrialDesk.title)
+        json.string(TrialPush.title)
         json.key("body")
-        json.string(TrialDesk.text)
+        json.string(TrialPush.text)
         json.endObject()
         return json.takeSecret()
     }

@@ -28,8 +28,8 @@ struct Demo: Sendable {
     private let parts: [(word: String, demo: any ProtocolDemo)]
 
     /// - Throws: `CommandFailure` when the configuration has nothing to show.
-    init(on stage: DemoStage) throws(CommandFailure) {
-        parts = stage.configuration.protocols.all.compactMap { spoken in
+    init(_ hosting: Hosting, on stage: DemoStage) throws(CommandFailure) {
+        parts = hosting.protocols.compactMap { spoken in
             spoken.demo(on: stage).map { (spoken.word, $0) }
         }
         guard !parts.isEmpty else {

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Delivery
 import HTTPIngress
 import NIOCore
@@ -30,6 +31,28 @@ enum ToyProtocol: HostedProtocol {
         }
     }
 
+    static var commands: ProtocolCommands { ProtocolCommands(keys: [KeysNewToyCommand.self]) }
+
+    static func host(
+        _ instance: InstanceConfiguration, _ settings: ToySettings, in configuration: RelayConfiguration,
+        on ground: HostingGround, replacing old: (any HostedInstance)?
+    ) throws(CommandFailure) -> any HostedInstance {
+        let key = try CredentialShelf.read(settings.keyFile).trimmed
+        let relay = ToyRelay(
+            instance: instance.name, bundle: settings.bundle ?? "", title: settings.title,
+            registry: ground.registry,
+            world: ground.world)
+        let reception = Reception(
+            relay, of: instance.name, intake: ground.delivery.intake,
+            pushesPerMinute: configuration.limits.pushesPerMinute ?? 0,
+            tolls: ground.delivery.tolls(of: instance.name))
+        let kept = (old as? ToyInstance)?.ear
+        return ToyInstance(
+            name: instance.name, publicKeys: [key.reveal { String(decoding: $0, as: UTF8.self) }],
+            reception: reception,
+            ear: kept?.bell == settings.bell ? kept : settings.bell.map { ToyEar($0, group: ground.group) })
+    }
+
     static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
         try await ToyBell(group: ground.group)
     }
@@ -41,6 +64,28 @@ enum ToyProtocol: HostedProtocol {
     }
 }
 
+/// `sealbell keys new toy`.
+struct KeysNewToyCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(commandName: "toy", abstract: "Makes a toy's key.")
+
+    @Option(help: "The key file.")
+    var file: String
+
+    func run(_ shell: Shell) async throws -> Ending {
+        try writeKeysOnce(file, 64) { Secret(Hex.encode(shell.world.randomBytes(8)).utf8) }
+        shell.out(file)
+        return .done
+    }
+}
+
+extension Hosting {
+    static let withToy: Hosting = {
+        var hosting = standard
+        hosting.protocols.append(ToyProtocol.self)
+        return hosting
+    }()
+}
+
 struct ToySettings: InstanceSettings {
     static let paths = ["/toy/"]
     let keyFile: String
@@ -48,32 +93,13 @@ struct ToySettings: InstanceSettings {
     let title: String
     let bundle: String?
 
-    var peers: [ReachChecks.Place] {
-        bell.map { [ReachChecks.Place(host: $0.host, port: $0.port, isPlain: true)] } ?? []
+    var peers: [PeerAddress] {
+        bell.map { [PeerAddress(host: $0.host, port: $0.port, isPlain: true)] } ?? []
     }
     var descriptors: Int { bell == nil ? 0 : 1 }
 
     func makeSandboxKeys() throws(CommandFailure) {
-        try Sandbox.make(keyFile, 64) { Secret(Hex.encode(World.live.randomBytes(8)).utf8) }
-    }
-
-    func host(
-        _ instance: InstanceConfiguration, in configuration: RelayConfiguration, on ground: HostingGround,
-        replacing old: (any HostedInstance)?
-    ) throws(CommandFailure) -> any HostedInstance {
-        let key = try CredentialShelf.read(keyFile).trimmed
-        let relay = ToyRelay(
-            instance: instance.name, bundle: bundle ?? "", title: title, registry: ground.registry,
-            world: ground.around.world)
-        let reception = Reception(
-            relay, of: instance.name, intake: ground.delivery.intake,
-            pushesPerMinute: configuration.limits.pushesPerMinute ?? 0,
-            tolls: ground.delivery.tolls(of: instance.name))
-        let kept = (old as? ToyInstance)?.ear
-        return ToyInstance(
-            name: instance.name, publicKeys: [key.reveal { String(decoding: $0, as: UTF8.self) }],
-            reception: reception,
-            ear: kept?.bell == bell ? kept : bell.map { ToyEar($0, group: ground.around.group) })
+        try writeKeysOnce(keyFile, 64) { Secret(Hex.encode(World.live.randomBytes(8)).utf8) }
     }
 }
 

@@ -1,3 +1,5 @@
+import ArgumentParser
+import Foundation
 import NIOPosix
 import PushModel
 import PushTesting
@@ -11,8 +13,6 @@ import WireFormats
 /// tested is that nothing else of the program has to know of it.
 @Suite("A protocol is one folder", .timeLimit(.minutes(30)))
 struct ToyTests {
-    private static let protocols = HostedProtocols(HostedProtocols.standard.all + [ToyProtocol.self])
-
     private static func text(title: String = "Knock", more: String = "") -> String {
         RelayStage.text.replacing("serves: [zulip-main]", with: "serves: [zulip-main, toy-main]")
             + "  toy-main: { protocol: toy, apps: [acme], key_file: toy.key, title: \(title)\(more) }\n"
@@ -20,19 +20,18 @@ struct ToyTests {
 
     @Test("Its instance is read from the configuration, and what is wrong with it is said by path")
     func configuration() throws {
-        func read(_ text: String, _ protocols: HostedProtocols = Self.protocols) throws -> RelayConfiguration
-        {
+        func read(_ text: String, _ hosting: Hosting = .withToy) throws -> RelayConfiguration {
             try ConfigurationLoader.read(
-                text, file: "/x/sealbell.yaml", ConfigurationRequest(isSandbox: true), facts(), protocols)
+                text, file: "/x/sealbell.yaml", ConfigurationRequest(isSandbox: true), facts(), hosting)
         }
         let settings = try #require(
             try read(Self.text()).instance(configured("toy-main"))?.settings as? ToySettings)
         #expect(settings.title == "Knock" && settings.keyFile == "/x/toy.key")
         #expect(settings.bundle == "org.acme.chat")
-        func faults(_ text: String, _ protocols: HostedProtocols = Self.protocols) -> [ConfigurationFault] {
+        func faults(_ text: String, _ hosting: Hosting = .withToy) -> [ConfigurationFault] {
             do throws(ConfigurationError) {
                 _ = try ConfigurationLoader.read(
-                    text, file: "/x/sealbell.yaml", ConfigurationRequest(isSandbox: true), facts(), protocols)
+                    text, file: "/x/sealbell.yaml", ConfigurationRequest(isSandbox: true), facts(), hosting)
                 return []
             } catch {
                 return error.faults
@@ -47,19 +46,38 @@ struct ToyTests {
         #expect(clash.map(\.path) == ["listeners.public.serves"])
     }
 
+    /// `sealbell keys new` of a program that hosts the toy.
+    private struct KeysNewCommand: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "new", subcommands: RelayProgram.KeysNewCommand.subcommands(.withToy))
+    }
+
+    @Test("A command of its own stands beside the others'")
+    func commands() async throws {
+        let folder = try TemporaryFolder()
+        let lines = Lines()
+        let shell = Shell(facts: facts(), world: .live, out: { lines.add($0) }, err: { lines.add($0) })
+        let path = folder.path + "/toy.key"
+        #expect(await EntryPoint.run(KeysNewCommand.self, ["toy", "--file", path], shell) == .done)
+        #expect(try String(contentsOfFile: path, encoding: .utf8).count == 16)
+        #expect(await EntryPoint.run(KeysNewCommand.self, ["--help"], shell) == .done)
+        let help = lines.all.joined(separator: "\n")
+        for word in ["toy", "zulip", "nostr", "storage"] { #expect(help.contains("\n  \(word) "), "\(word)") }
+    }
+
     @Test("The built-in sandbox has an instance of it")
     func sandbox() throws {
         let configuration = try ConfigurationLoader.load(
-            ConfigurationRequest(state: "/state", isSandbox: true), facts(), Self.protocols)
+            ConfigurationRequest(state: "/state", isSandbox: true), facts(), .withToy)
         #expect(configuration.instances.map(\.name.text) == ["marmot-main", "toy-main", "zulip-main"])
         #expect(configuration.listeners.flatMap(\.serves).contains(configured("toy-main")))
     }
 
     @Test("The demo sends one notification by its face and one by its service, and both are opened")
     func demo() async throws {
-        try await RelayStage.with(Self.text(), protocols: Self.protocols) { stage in
+        try await RelayStage.with(Self.text(), hosting: .withToy) { stage in
             try await stage.run { relay in
-                let demo = try Demo(on: stage.demoStage(relay))
+                let demo = try Demo(.withToy, on: stage.demoStage(relay))
                 try await heard(relay)
                 let reports = await demo.run(["toy"])
                 #expect(reports.map(\.conversation) == ["toy (face)", "toy (bell)"])
@@ -71,7 +89,7 @@ struct ToyTests {
 
     @Test("A reload changes it and leaves its connection; one that removes it ends that")
     func reload() async throws {
-        try await RelayStage.with(Self.text(), protocols: Self.protocols) { stage in
+        try await RelayStage.with(Self.text(), hosting: .withToy) { stage in
             let bell = try #require(stage.sandbox.peer(ToyBell.self))
             try await stage.run { relay in
                 try await heard(relay)
@@ -95,7 +113,7 @@ struct ToyTests {
 
     @Test("A device is forgotten by its address, and knocks for it are refused")
     func forget() async throws {
-        try await RelayStage.with(Self.text(), protocols: Self.protocols) { stage in
+        try await RelayStage.with(Self.text(), hosting: .withToy) { stage in
             try await stage.run { relay in
                 let device = ToyDevice(.live)
                 let door = try relay.door()
@@ -111,7 +129,7 @@ struct ToyTests {
 
     @Test("A server that is gone takes its readiness and raises an alert, and leaves the others theirs")
     func readiness() async throws {
-        try await RelayStage.with(Self.text(), protocols: Self.protocols) { stage in
+        try await RelayStage.with(Self.text(), hosting: .withToy) { stage in
             let bell = try #require(stage.sandbox.peer(ToyBell.self))
             try await stage.run(spans: { $0.spans.watch.unheardAfter = .zero }) { relay in
                 try await heard(relay)
@@ -137,7 +155,7 @@ struct ToyTests {
         func read(_ more: String) throws -> RelayConfiguration {
             try ConfigurationLoader.read(
                 Self.text(more: more), file: folder.path + "/sealbell.yaml",
-                ConfigurationRequest(isSandbox: true), facts(), Self.protocols)
+                ConfigurationRequest(isSandbox: true), facts(), .withToy)
         }
         let configuration = try read(", bell: \"127.0.0.1:1\"")
         func write(_ text: String) throws {

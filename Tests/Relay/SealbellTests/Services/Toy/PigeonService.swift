@@ -28,8 +28,12 @@ enum PigeonService: HostedService {
     }
 }
 
-extension HostedServices {
-    static let withPigeons = HostedServices(standard.all + [PigeonService.self])
+extension Hosting {
+    static let withPigeons: Hosting = {
+        var hosting = withToy
+        hosting.services.append(PigeonService.self)
+        return hosting
+    }()
 }
 
 extension FileContent {
@@ -79,8 +83,8 @@ struct PigeonSettings: ServiceSettings {
         }
     }
 
-    var places: [ReachChecks.Place] {
-        [ReachChecks.Place(host: coast?.host ?? "coast.example.org", port: coast?.port ?? 7, isPlain: true)]
+    var places: [PeerAddress] {
+        [PeerAddress(host: coast?.host ?? "coast.example.org", port: coast?.port ?? 7, isPlain: true)]
     }
     var reachesNobody: Bool { coast?.isLoopback ?? false }
     static func fit(_ address: Secret) -> AddressFit {
@@ -88,7 +92,7 @@ struct PigeonSettings: ServiceSettings {
     }
 
     func trials(_ order: TrialOrder) throws(DeskRefusal) -> [TrialPush] {
-        let message = PigeonMessage(loft: order.token, note: Secret(TrialDesk.text.utf8))
+        let message = PigeonMessage(loft: order.token, note: Secret(TrialPush.text.utf8))
         return try environments(order).map {
             TrialPush(environment: $0, message: ProviderMessage(message))
         }

@@ -10,8 +10,6 @@ import Testing
 /// tested is that nothing else of the program has to know of it. The toy protocol sends to it.
 @Suite("A push service is one folder", .timeLimit(.minutes(30)))
 struct PigeonTests {
-    private static let protocols = HostedProtocols(HostedProtocols.standard.all + [ToyProtocol.self])
-
     private static func text(more: String = "") -> String {
         RelayStage.text.replacing("serves: [zulip-main]", with: "serves: [zulip-main, toy-main]")
             .replacing(
@@ -22,7 +20,7 @@ struct PigeonTests {
     }
 
     private static func with(_ body: (RelayStage, PigeonCoast) async throws -> Void) async throws {
-        try await RelayStage.with(text(), protocols: protocols, services: .withPigeons) { stage in
+        try await RelayStage.with(text(), hosting: .withPigeons) { stage in
             try await body(stage, stage.sandbox.standing(PigeonCoast.self))
         }
     }
@@ -41,8 +39,8 @@ struct PigeonTests {
 
     @Test("What is hosted is what the model knows")
     func lists() {
-        #expect(HostedServices.standard.messages.services == PushServices.standard.services)
-        for hosted in HostedServices.standard.all {
+        #expect(Hosting.standard.messages.services == PushServices.standard.services)
+        for hosted in Hosting.standard.services {
             #expect(hosted.keys.contains("url"), "\(hosted.word)")
         }
     }
@@ -50,12 +48,12 @@ struct PigeonTests {
     @Test("Its section is read, and what is wrong with it is said by path")
     func configuration() throws {
         func faults(
-            _ text: String, _ services: HostedServices = .withPigeons
+            _ text: String, _ hosting: Hosting = .withPigeons
         ) -> [ConfigurationFault] {
             do throws(ConfigurationError) {
                 _ = try ConfigurationLoader.read(
                     text, file: "/x/sealbell.yaml", ConfigurationRequest(isSandbox: true), facts(),
-                    Self.protocols, services)
+                    hosting)
                 return []
             } catch {
                 return error.faults
@@ -63,14 +61,14 @@ struct PigeonTests {
         }
         let read = try ConfigurationLoader.read(
             Self.text(more: ", greeting: Hi"), file: "/x/sealbell.yaml",
-            ConfigurationRequest(isSandbox: true), facts(), Self.protocols, .withPigeons)
+            ConfigurationRequest(isSandbox: true), facts(), .withPigeons)
         #expect(read.apps[0].pigeon?.greeting == "Hi" && read.apps[0].pigeon?.ringFile == "/x/pigeon.ring")
         #expect(read.apps[0].services.count == 3)
         let typo = faults(Self.text(more: ", greting: x"))
         #expect(typo.map(\.path) == ["apps.acme.pigeon.greting"] && typo.map(\.code) == [.unknownKey])
         #expect(typo[0].sentence.contains("did you mean greeting?"))
         #expect(faults(Self.text(more: ", url: nowhere")).map(\.path) == ["apps.acme.pigeon.url"])
-        #expect(faults(Self.text(), .standard).map(\.path) == ["apps.acme.pigeon"])
+        #expect(faults(Self.text(), .withToy).map(\.path) == ["apps.acme.pigeon"])
         let none = faults(minimal("    apns:", with: "    fallback:"))
         #expect(none.contains { $0.sentence == "An app has apns, fcm, pigeon, or several of them." })
     }
@@ -78,7 +76,7 @@ struct PigeonTests {
     @Test("The built-in sandbox has its section and its simulator, and every app is pointed at that")
     func sandbox() async throws {
         let configuration = try ConfigurationLoader.load(
-            ConfigurationRequest(state: "/state", isSandbox: true), facts(), Self.protocols, .withPigeons)
+            ConfigurationRequest(state: "/state", isSandbox: true), facts(), .withPigeons)
         #expect(configuration.apps[0].pigeon?.ringFile == "/state/sandbox/pigeon.ring")
         try await Self.with { stage, coast in
             let pointed = try stage.configuration()
@@ -193,7 +191,7 @@ struct PigeonTests {
         func read(_ text: String) throws -> RelayConfiguration {
             try ConfigurationLoader.read(
                 text, file: folder.path + "/sealbell.yaml", ConfigurationRequest(isSandbox: true), facts(),
-                Self.protocols, .withPigeons)
+                .withPigeons)
         }
         let configuration = try read(Self.text(more: ", url: \"127.0.0.1:1\""))
         func finding(_ ring: String) throws -> Finding? {

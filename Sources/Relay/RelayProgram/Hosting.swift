@@ -1,0 +1,89 @@
+import PushModel
+
+/// The protocols and push services of a program. Everything goes through these two lists, and names none of
+/// what is in them.
+struct Hosting: Sendable {
+    /// Each with a word of its own.
+    var protocols: [any HostedProtocol.Type]
+    /// Each with a word of its own, in the order in which an app's are looked at.
+    var services: [any HostedService.Type]
+    /// Words of protocols that a later release speaks.
+    var plannedProtocols: [String] = []
+    /// Keys of push services that a later release speaks.
+    var plannedServices: [String] = []
+
+    var protocolWords: [String] { protocols.map { $0.word } }
+    var serviceWords: [String] { services.map { $0.word } }
+
+    func service(_ word: String) -> (any HostedService.Type)? { services.first { $0.word == word } }
+
+    /// What a store may owe.
+    var messages: PushServices { PushServices(services.map { $0.message }) }
+
+    /// Of all protocols (``HostedProtocol/metricHelp``).
+    var metricHelp: [String: String] { protocols.reduce(into: [:]) { $0.merge($1.metricHelp) { $1 } } }
+
+    /// The push services as a sentence offers them: `a, b or c`.
+    var serviceChoice: String { serviceWords.listed("or") }
+
+    /// Where else to look when a push service does not answer; `nil`: nowhere.
+    var detours: String? {
+        let found = services.compactMap { $0.detour }
+        return found.isEmpty ? nil : found.listed("and")
+    }
+
+    /// The push services that a sandbox simulates.
+    var simulated: String { services.map { $0.simulated }.listed("and") }
+
+    /// Makes an instance of whatever protocol; nothing is in force yet.
+    ///
+    /// - Throws: `CommandFailure` that names the file or the instance at fault.
+    func host(
+        _ instance: InstanceConfiguration, in configuration: RelayConfiguration, on ground: HostingGround,
+        replacing old: (any HostedInstance)?
+    ) throws(CommandFailure) -> any HostedInstance {
+        for spoken in protocols {
+            if let made = try Self.host(spoken, instance, configuration, ground, old) { return made }
+        }
+        throw CommandFailure(.software, "instances.\(instance.name): nothing hosts this protocol.")
+    }
+
+    private static func host<Spoken: HostedProtocol>(
+        _: Spoken.Type, _ instance: InstanceConfiguration, _ configuration: RelayConfiguration,
+        _ ground: HostingGround, _ old: (any HostedInstance)?
+    ) throws(CommandFailure) -> (any HostedInstance)? {
+        guard let settings = instance.settings as? Spoken.Settings else { return nil }
+        return try Spoken.host(instance, settings, in: configuration, on: ground, replacing: old)
+    }
+}
+
+// MARK: For whoever reads a configuration
+
+extension Hosting {
+    var vocabulary: Vocabulary {
+        Vocabulary(
+            protocols: protocols.map { Self.kind($0) }, services: services.map { Self.kind($0) },
+            plannedProtocols: plannedProtocols, plannedServices: plannedServices, sandbox: sandboxText)
+    }
+
+    private static func kind<Spoken: HostedProtocol>(_: Spoken.Type) -> Vocabulary.InstanceKind {
+        Vocabulary.InstanceKind(word: Spoken.word, keys: Spoken.keys, isServed: Spoken.Settings.isServed) {
+            Spoken.read($0)
+        }
+    }
+
+    private static func kind<Hosted: HostedService>(_: Hosted.Type) -> Vocabulary.ServiceKind {
+        Vocabulary.ServiceKind(word: Hosted.word, keys: Hosted.keys) { Hosted.read($0) }
+    }
+
+    private var sandboxText: String {
+        "apps:\n  sandbox:\n"
+            + services.map { hosted in
+                hosted.sandboxKeys.reduce("    \(hosted.word):\n") { $0 + "      \($1)\n" }
+            }.joined() + "instances:\n"
+            + protocols.map { spoken in
+                (["protocol: \(spoken.word)", "apps: [sandbox]"] + spoken.sandboxKeys)
+                    .reduce("  \(spoken.word)-main:\n") { $0 + "    \($1)\n" }
+            }.joined()
+    }
+}

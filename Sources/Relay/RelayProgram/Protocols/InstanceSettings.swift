@@ -1,0 +1,28 @@
+import PushModel
+
+/// What the keys of one instance say, valid and without secrets: keys are paths of files.
+protocol InstanceSettings: Sendable, Hashable {
+    /// Beginnings of the paths that an instance answers to. Two instances that share one cannot stand behind
+    /// one listener. Empty: no listener serves this protocol.
+    static var paths: [String] { get }
+    /// Why no listener serves it, as a sentence; for a protocol without paths.
+    static var unservedSentence: String { get }
+    /// Which app a push of the service belongs to that names none; `nil`: none.
+    func app(for service: PushService) -> ConfiguredName?
+    /// Hosts that the instance connects to, for the doctor; push services not among them.
+    var peers: [PeerAddress] { get }
+    /// Files and sockets that the instance's services keep open.
+    var descriptors: Int { get }
+    /// Makes the keys that a sandbox's instance needs and has not. Those that are there stay, because devices
+    /// hold their public halves.
+    func makeSandboxKeys() throws(CommandFailure)
+}
+
+extension InstanceSettings {
+    static var unservedSentence: String { "No listener serves this protocol." }
+    static var isServed: Bool { !paths.isEmpty }
+    func app(for service: PushService) -> ConfiguredName? { nil }
+    var peers: [PeerAddress] { [] }
+    var descriptors: Int { 0 }
+    func makeSandboxKeys() throws(CommandFailure) {}
+}

@@ -1,0 +1,25 @@
+/// Marmot: push notification servers that listen at Nostr relays.
+enum MarmotProtocol: HostedProtocol {
+    static let word = "marmot"
+    static let keys = [
+        "protocol", "apps", "bundle", "key_file", "old_key_files", "relays", "formats", "mode", "backlog",
+        "wake_pause", "content_memory", "cpu_percent", "author_per_minute", "self_test", "proxy", "ca"
+    ]
+
+    static let sandboxKeys = ["key_file: nostr.key"]
+
+    static func read(_ instance: InstanceReader) -> MarmotSettings? { instance.marmot() }
+    static func host(
+        _ instance: InstanceConfiguration, _ settings: MarmotSettings, in configuration: RelayConfiguration,
+        on ground: HostingGround, replacing old: (any HostedInstance)?
+    ) throws(CommandFailure) -> any HostedInstance {
+        try MarmotInstance(
+            instance.name, settings, servesFCM: configuration.hasFCM(instance), on: ground,
+            replacing: old as? MarmotInstance)
+    }
+    static var commands: ProtocolCommands { ProtocolCommands(keys: [KeysNewNostrCommand.self]) }
+    static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
+        try await MarmotSandboxPeer(on: ground)
+    }
+    static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { MarmotDemo(on: stage) }
+}

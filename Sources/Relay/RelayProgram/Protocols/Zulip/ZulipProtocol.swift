@@ -1,0 +1,24 @@
+import AdminIngress
+
+/// Zulip: servers push through a bouncer, the relay, over HTTP.
+enum ZulipProtocol: HostedProtocol {
+    static let word = "zulip"
+    static let keys = ["protocol", "apps", "fcm_app", "keys", "sign_up", "hosts", "mx_lookup"]
+
+    static let sandboxKeys = ["keys: bouncer.keys", "sign_up: open"]
+
+    static func read(_ instance: InstanceReader) -> ZulipSettings? { instance.zulip() }
+    static func host(
+        _ instance: InstanceConfiguration, _ settings: ZulipSettings, in configuration: RelayConfiguration,
+        on ground: HostingGround, replacing old: (any HostedInstance)?
+    ) throws(CommandFailure) -> any HostedInstance {
+        try ZulipInstance(instance, settings, of: configuration, on: ground)
+    }
+    static var commands: ProtocolCommands {
+        ProtocolCommands(
+            keys: [KeysNewZulipCommand.self], why: [WhyRealmCommand.self],
+            forget: [ForgetRealmCommand.self, ForgetDeviceCommand.self])
+    }
+    static func calls(_ instances: DeskInstances) -> [AdminCall] { RealmDesk(instances: instances).calls }
+    static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { ZulipDemo(on: stage) }
+}
