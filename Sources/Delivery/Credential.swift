@@ -5,7 +5,7 @@ import Synchronization
 /// credential halts them all at once, and one acceptance lets them all go.
 package final class Credential: Sendable {
     /// Held weakly: lanes come and go with reloads, while a credential stays as long as its key file does.
-    private struct Member: Sendable { weak let lane: (any LaneDoor)? }
+    private struct Member: Sendable { weak let lane: (any LaneRunning)? }
 
     private struct State {
         var members: [Member] = []
@@ -16,7 +16,7 @@ package final class Credential: Sendable {
     package init() {}
 
     /// From now on the lane hears of halts and resumptions; of a halt that stands, at once.
-    func join(_ lane: any LaneDoor) {
+    func join(_ lane: any LaneRunning) {
         let fault = state.withLock { state in
             state.members.removeAll { $0.lane == nil }
             state.members.append(Member(lane: lane))

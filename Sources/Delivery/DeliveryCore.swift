@@ -19,7 +19,10 @@ final class DeliveryCore: Sendable {
         var overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?]
     }
 
-    let outbox: any Outbox
+    /// What lanes take into memory.
+    let claims: any LaneClaims
+    /// Which owed pushes are ours.
+    let ownership: any Ownership
     let registry: any Registry
     let limits: DeliveryLimits
     let world: World
@@ -42,7 +45,8 @@ final class DeliveryCore: Sendable {
         outbox: any Outbox, registry: any Registry, limits: DeliveryLimits, world: World, journal: Journal,
         observer: DeliveryObserver
     ) {
-        self.outbox = outbox
+        claims = outbox
+        ownership = outbox
         self.registry = registry
         self.limits = limits
         self.world = world
@@ -53,11 +57,11 @@ final class DeliveryCore: Sendable {
         hold = Hold(limits: limits, world: world)
         pacer = Pacer(limits: limits, start: world.instant())
         volatile = VolatileLedger(limits: limits, world: world)
-        lease = Lease(outbox: outbox, limits: limits, world: world, journal: journal)
-        membership = Membership(outbox: outbox, limits: limits, world: world, journal: journal)
+        lease = Lease(store: outbox, limits: limits, world: world, journal: journal)
+        membership = Membership(store: outbox, limits: limits, world: world, journal: journal)
         tolls = TollShelf(membership, world)
         table = Mutex(Table(apps: AppDirectory([]), lanes: [:], overrides: [:]))
-        settler = Settler(outbox: outbox, limits: limits, world: world, journal: journal)
+        settler = Settler(store: outbox, limits: limits, world: world, journal: journal)
     }
 
     /// Lanes that this process has.

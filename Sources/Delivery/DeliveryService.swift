@@ -76,7 +76,7 @@ package final class DeliveryService: Service {
         core = DeliveryCore(
             outbox: outbox, registry: registry, limits: limits, world: world, journal: journal,
             observer: observer)
-        intake = Intake(core: core)
+        intake = Intake(core: core, custody: outbox)
         volatileIntake = VolatileIntake(core: core)
         // Bounded by the number of lanes that configurations name; a reload is a person's doing.
         (starts, startLane) = AsyncStream.makeStream(bufferingPolicy: .unbounded)
@@ -210,9 +210,9 @@ package final class DeliveryService: Service {
         var taken = 0
         // Ends: each round takes rows that no later round can meet again, for their owner is alive then.
         while true {
-            let moved = try await core.outbox.takeOver(core.laneNames, limit: core.limits.sweepRows)
+            let moved = try await core.ownership.takeOver(core.laneNames, limit: core.limits.sweepRows)
             taken += moved
-            if taken > 0 { correctLanes(try await core.outbox.load()) }
+            if taken > 0 { correctLanes(try await core.ownership.load()) }
             if moved < core.limits.sweepRows { break }
         }
         if taken > 0 { core.journal.note("took over owed pushes", [.count: taken]) }
@@ -221,10 +221,10 @@ package final class DeliveryService: Service {
     /// What waits in lanes that this process does not have, or has no longer, is left to one that has them.
     private func letGo() async throws(StoreError) {
         // Ends: what is let go is ours no more.
-        while try await core.outbox.letGo(besides: core.laneNames, limit: core.limits.sweepRows)
+        while try await core.ownership.letGo(besides: core.laneNames, limit: core.limits.sweepRows)
             == core.limits.sweepRows
         {}
-        let load = try await core.outbox.load()
+        let load = try await core.ownership.load()
         correctLanes(load)
         for (name, parked) in load.lanes where core.lane(name) == nil {
             core.journal.note("owed pushes without a lane", [.lane: name, .count: parked], level: .warning)
@@ -251,7 +251,7 @@ package final class DeliveryService: Service {
             await recountDue.wait()
             guard !Task.isCancelled else { return }
             do throws(StoreError) {
-                correctLanes(try await core.outbox.load())
+                correctLanes(try await core.ownership.load())
             } catch {
                 core.journal.note("outbox not counted", [.code: ErrorCode(error)], level: .warning)
             }
@@ -310,7 +310,7 @@ package final class DeliveryService: Service {
     private func endCustody(before now: UnixTime) async throws(StoreError) {
         // Ends: each round removes what it counts.
         while true {
-            let ended = try await core.outbox.endCustody(before: now, limit: core.limits.sweepRows)
+            let ended = try await core.ownership.endCustody(before: now, limit: core.limits.sweepRows)
             for (name, count) in ended { core.observer.custodyEnded(name, count) }
             if ended.values.reduce(0, +) < core.limits.sweepRows { break }
         }

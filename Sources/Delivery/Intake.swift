@@ -15,8 +15,12 @@ package enum IntakeRefusal<Failure: PushError>: Error {
 /// Takes a role's verdict in: one commit, then the lanes, then the reply (docs/architecture.md).
 package struct Intake: Sendable {
     let core: DeliveryCore
+    private let custody: any CustodyTaking
 
-    init(core: DeliveryCore) { self.core = core }
+    init(core: DeliveryCore, custody: any CustodyTaking) {
+        self.core = core
+        self.custody = custody
+    }
 
     /// - Parameter perMinute: pushes a minute at which this origin's leave; 0: at once. A call's pushes have
     ///   one origin. Divided among the relays on one store.
@@ -57,7 +61,7 @@ package struct Intake: Sendable {
         guard perMinute > 0, let charge = verdict.charge, charge.units > 0 else { return }
         let among = core.membership.relays
         let wait = core.pacer.charge(
-            charge.units, of: core.outbox.digest(ofOrigin: charge.origin, at: instance),
+            charge.units, of: custody.digest(ofOrigin: charge.origin, at: instance),
             perMinute: (perMinute + among - 1) / among, now: core.world.instant())
         if let wait { throw .tooFarAhead(retryAfter: wait) }
     }
@@ -110,7 +114,7 @@ package struct Intake: Sendable {
                         push: push, lane: $0.name, parked: route.parked, notBefore: route.notBefore)
                 }
             }
-            let accepted = try await core.outbox.accept(
+            let accepted = try await custody.accept(
                 Acceptance(instance: instance, items: items, changes: verdict.changes))
             return (accepted, routes, term, held)
         } catch {
@@ -132,7 +136,7 @@ package struct Intake: Sendable {
         let now = core.world.now()
         let verdict = core.pacer.take(
             verdict.pushes.map { ($0.pushClass, $0.custodyEnds.since(now)) },
-            of: core.outbox.digest(ofOrigin: first.origin, at: instance),
+            of: custody.digest(ofOrigin: first.origin, at: instance),
             perMinute: (perMinute + among - 1) / among, now: core.world.instant())
         switch verdict {
         case .slots(let slots): return slots.map { $0 == .zero ? nil : now + $0 }
@@ -198,7 +202,7 @@ package struct Intake: Sendable {
             if let last, last.name == push.origin {
                 origin = last.digest
             } else {
-                origin = core.outbox.digest(ofOrigin: push.origin, at: instance)
+                origin = custody.digest(ofOrigin: push.origin, at: instance)
                 last = (push.origin, origin)
             }
             routes[index].parked =

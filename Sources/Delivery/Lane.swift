@@ -431,16 +431,16 @@ final class Lane<P: Provider>: LaneDoor {
         // All that was due of these classes has been brought.
         var seen: PushClass?
         do {
-            pushes = try await core.outbox.claim(name, due: now, limit: room, classes: classes)
+            pushes = try await core.claims.claim(name, due: now, limit: room, classes: classes)
             if pushes.count == room {
                 next = now
                 seen = pushes.last.flatMap { PushClass(above: $0.pushClass) }
-            } else if let due = try await core.outbox.nextDue(name) {
+            } else if let due = try await core.claims.nextDue(name) {
                 next = due
                 seen = classes == .urgent ... .background ? nil : classes.upperBound
                 if due.since(now) > state.withLock(\.longestWait) {
                     // Put off by a clock that has been set back since: all that waits is due.
-                    pushes += try await core.outbox.claim(
+                    pushes += try await core.claims.claim(
                         name, due: due, limit: room - pushes.count, classes: classes)
                     next = now
                 }

@@ -1,21 +1,38 @@
 package import PushModel
 
 /// A lane as the rest of the core sees it, whatever its provider.
-protocol LaneDoor: AnyObject, Sendable {
+typealias LaneDoor = LaneAdmission & LaneCounting & LaneRunning
+
+/// Where pushes come into a lane. Asked by the intake.
+protocol LaneAdmission: AnyObject, Sendable {
     var name: LaneName { get }
     func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool
     /// `nil`: nobody should wait for a first attempt here.
     func expectedWait() -> Duration?
     /// - Parameter parked: the classes of pushes for which memory had no room.
     func admit(_ entries: [LaneQueue.Entry], parked: [PushClass])
-    func tick(seconds: Double)
-    /// The store now holds one more push of this lane as parked.
-    func landed(_ pushClass: PushClass, due: UnixTime)
     /// Pushes of this lane that the store holds as parked and that their origin's pace has put off until
     /// then.
     func putOff(_ pushes: [(pushClass: PushClass, due: UnixTime)])
+}
+
+/// What a lane hears of the store and of time, and what it gives back. Told by the service's loops, by the
+/// settler and by ``Reclaim``.
+protocol LaneCounting: AnyObject, Sendable {
+    func tick(seconds: Double)
+    /// The store now holds one more push of this lane as parked.
+    func landed(_ pushClass: PushClass, due: UnixTime)
     /// The store's own count of this lane's parked pushes.
     func correct(parked: Int)
+    /// Gives all that is durable back to the store, and takes none from it until told otherwise.
+    func handBack(_ handsBack: Bool)
+    /// Whether a durable push is under way whose settlement the settler has not got yet.
+    var isSending: Bool { get }
+}
+
+/// A lane's life, from a plan to its end. Asked by the service, by the lane's ``Credential``, and by the
+/// operator.
+protocol LaneRunning: AnyObject, Sendable {
     /// The fault that halted the lane's credential; `nil` when it works again.
     func setCredential(fault: Reason?)
     func snapshot() -> LaneSnapshot
@@ -23,10 +40,6 @@ protocol LaneDoor: AnyObject, Sendable {
     func stop()
     /// Ends as a lane that a reload replaces or takes away.
     func giveWay()
-    /// Gives all that is durable back to the store, and takes none from it until told otherwise.
-    func handBack(_ handsBack: Bool)
-    /// Whether a durable push is under way whose settlement the settler has not got yet.
-    var isSending: Bool { get }
     /// Sends one message beside the queue, whatever halts the lane. It is not owed, nothing is settled, and
     /// no registration is blamed.
     func trial(_ message: ProviderMessage) async -> Trial

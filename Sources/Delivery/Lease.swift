@@ -14,13 +14,13 @@ final class Lease: Sendable {
     }
 
     private let state: Mutex<State>
-    private let outbox: any Outbox
+    private let store: any LeaseRenewal
     private let limits: DeliveryLimits
     private let world: World
     private let journal: Journal
 
-    init(outbox: any Outbox, limits: DeliveryLimits, world: World, journal: Journal) {
-        self.outbox = outbox
+    init(store: any LeaseRenewal, limits: DeliveryLimits, world: World, journal: Journal) {
+        self.store = store
         self.limits = limits
         self.world = world
         self.journal = journal
@@ -49,7 +49,7 @@ final class Lease: Sendable {
     func renew() async throws(StoreError) {
         let began = world.instant()
         do {
-            try await outbox.renew(for: limits.aliveFor)
+            try await store.renew(for: limits.aliveFor)
         } catch {
             note(error)
             throw error

@@ -21,13 +21,13 @@ package final class Membership: Sendable {
 
     private let state: Mutex<State>
     private let bell = Bell()
-    private let outbox: any Outbox
+    private let store: any Enrolment
     private let limits: DeliveryLimits
     private let world: World
     private let journal: Journal
 
-    package init(outbox: any Outbox, limits: DeliveryLimits, world: World, journal: Journal) {
-        self.outbox = outbox
+    package init(store: any Enrolment, limits: DeliveryLimits, world: World, journal: Journal) {
+        self.store = store
         self.limits = limits
         self.world = world
         self.journal = journal
@@ -102,7 +102,7 @@ package final class Membership: Sendable {
         let groups = state.withLock(\.groups)
         let began = world.instant()
         do throws(StoreError) {
-            let members = try await outbox.enrol(in: Array(groups), for: limits.aliveFor)
+            let members = try await store.enrol(in: Array(groups), for: limits.aliveFor)
             let ended = world.instant()
             let byGroup = Dictionary(grouping: members, by: \.group)
             let mustAskAgain = state.withLock { state in

@@ -91,10 +91,10 @@ extension DeliveryCore {
         var failures = 0
         while true {
             do throws(StoreError) {
-                let parked = try await outbox.reclaim(limit: limits.sweepRows)
+                let parked = try await ownership.reclaim(limit: limits.sweepRows)
                 count += parked
                 guard parked < limits.sweepRows else { continue }
-                let load = try await outbox.load()
+                let load = try await ownership.load()
                 for lane in ticking { lane.correct(parked: load.lanes[lane.name] ?? 0) }
                 return count
             } catch {

@@ -30,13 +30,13 @@ final class Settler: Sendable {
 
     private let state = Mutex(State())
     private let bell = Bell()
-    private let outbox: any Outbox
+    private let store: any Settling
     private let limits: DeliveryLimits
     private let world: World
     private let journal: Journal
 
-    init(outbox: any Outbox, limits: DeliveryLimits, world: World, journal: Journal) {
-        self.outbox = outbox
+    init(store: any Settling, limits: DeliveryLimits, world: World, journal: Journal) {
+        self.store = store
         self.limits = limits
         self.world = world
         self.journal = journal
@@ -119,7 +119,7 @@ final class Settler: Sendable {
                 continue
             }
             do {
-                let ours = try await outbox.settle(
+                let ours = try await store.settle(
                     batch.map(\.settlement), feedback: batch.flatMap(\.feedback))
                 failures = 0
                 takeOut(batch, ours)

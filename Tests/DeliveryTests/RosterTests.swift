@@ -138,7 +138,7 @@ struct RosterTests {
         for clock in clocks {
             let store = try await depot.open(clock.world(seed: depot.world.random()))
             let member = Membership(
-                outbox: store, limits: DeliveryLimits(), world: clock.world(seed: 1), journal: .silent)
+                store: store, limits: DeliveryLimits(), world: clock.world(seed: 1), journal: .silent)
             member.enter(Self.group)
             members.append(member)
         }
@@ -159,7 +159,7 @@ struct RosterTests {
         let store = try await depot.open(depot.world)
         let outbox = GatedOutbox(store, trace: Trace())
         let member = Membership(
-            outbox: outbox, limits: DeliveryLimits(), world: depot.world, journal: .silent)
+            store: outbox, limits: DeliveryLimits(), world: depot.world, journal: .silent)
         member.enter(Self.group)
         await member.renew()
         outbox.set { $0.renew = .unavailable }
@@ -180,10 +180,12 @@ struct RosterTests {
         func member(_ number: UInt64, isLate: Bool) async throws -> Membership {
             let base = MemoryStore(
                 owner: OwnerID(Digest16(high: number, low: 1)), sharing: shared, clock: { clock.now })
-            let engine: any Engine = isLate ? LateEngine(base: base, asked: asked, isToCome: isToCome) : base
-            let store = try await SealedStore(engine: engine, keys: keys, world: clock.world(seed: number))
+            let store = try await SealedStore(engine: base, keys: keys, world: clock.world(seed: number))
+            let late = LateEnrolment(base: store, asked: asked, isToCome: isToCome)
+            let enrolment: any Enrolment = isLate ? late : store
             let member = Membership(
-                outbox: store, limits: DeliveryLimits(), world: clock.world(seed: number), journal: .silent)
+                store: enrolment, limits: DeliveryLimits(), world: clock.world(seed: number), journal: .silent
+            )
             member.enter(Self.group)
             return member
         }
@@ -201,8 +203,8 @@ struct RosterTests {
 }
 
 /// The answer to its first enrolment comes when it is told to.
-private struct LateEngine: ForwardingEngine {
-    let base: any Engine
+private struct LateEnrolment: Enrolment {
+    let base: any Enrolment
     let asked: Watch
     let isToCome: Watch
 

@@ -10,6 +10,9 @@ import Synchronization
 /// loses nothing but the place: the next round passes over what is done. When a round has found nothing more
 /// the old keys may go (decision 0037).
 package final class SealKeyRotation: Sendable {
+    /// What of an engine it needs beside the sealed store's own ports.
+    package typealias Upkeep = StoredRows & StoreNotes & StoreResealing
+
     package struct Limits: Sendable {
         /// Rows read at once, and sealed anew in one commit: a few milliseconds of the store's time.
         package var page = 200
@@ -61,11 +64,11 @@ package final class SealKeyRotation: Sendable {
     }
 
     private let store: SealedStore
-    private let upkeep: any StoreUpkeep
+    private let upkeep: any Upkeep
     package let limits: Limits
     private let state = Mutex(State())
 
-    package init(_ store: SealedStore, _ upkeep: any StoreUpkeep, limits: Limits = Limits()) {
+    package init(_ store: SealedStore, _ upkeep: any Upkeep, limits: Limits = Limits()) {
         self.store = store
         self.upkeep = upkeep
         self.limits = limits
@@ -183,7 +186,7 @@ package final class SealKeyRotation: Sendable {
     }
 
     private func isDone(_ newest: AtRestKeys.SealKey) async throws(StoreError) -> Bool {
-        try await store.engine.setting("\(StoreSetting.rotation)\(newest.number)") != nil
+        try await store.settings.setting("\(StoreSetting.rotation)\(newest.number)") != nil
     }
 
     /// Goes through all rows once; how many an older key had sealed.

@@ -2,7 +2,7 @@ import Primitives
 package import PushModel
 import Synchronization
 
-extension SealedStore: Outbox {
+extension SealedStore: CustodyTaking {
     package func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16 {
         digests.digest(origin: origin, at: instance)
     }
@@ -12,7 +12,7 @@ extension SealedStore: Outbox {
         let now = world.now()
         let rows = seal(acceptance, now)
         let changes = stored(acceptance.changes)
-        switch try await engine.accept(rows, changes: changes, now: doubted.now.judged) {
+        switch try await outbox.accept(rows, changes: changes, now: doubted.now.judged) {
         case .refused(let index):
             return .refused(index: index)
         case .committed(let admissions):
@@ -82,7 +82,9 @@ extension SealedStore: Outbox {
         return occurrence == 0
             ? mark : digests.mark(origin: origin, identity: identity, occurrence: occurrence)
     }
+}
 
+extension SealedStore: Settling {
     package func settle(
         _ settlements: [Settlement], feedback: [Change]
     ) async throws(StoreError) -> [Bool] {
@@ -94,9 +96,11 @@ extension SealedStore: Outbox {
                     row: settlement.push.row, id: settlement.push.id, epoch: settlement.push.epoch,
                     mark: settlement.push.mark, step: settlement.step, first: settlement.first))
         }
-        return try await engine.settle(steps, feedback: stored(feedback), now: doubted.now.judged)
+        return try await outbox.settle(steps, feedback: stored(feedback), now: doubted.now.judged)
     }
+}
 
+extension SealedStore: LaneClaims {
     /// A row that does not open is set aside, so that it cannot come again, and said in the journal. One that
     /// was sealed with another key goes back to the store: the key file may still get it.
     ///
@@ -105,7 +109,7 @@ extension SealedStore: Outbox {
     package func claim(
         _ lane: LaneName, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
     ) async throws(StoreError) -> [OwedPush] {
-        let rows = try await engine.claim(lane.description, due: due, limit: limit, classes: classes)
+        let rows = try await outbox.claim(lane.description, due: due, limit: limit, classes: classes)
         var pushes: [OwedPush] = []
         pushes.reserveCapacity(rows.count)
         var (broken, closed) = (0, 0)
@@ -143,74 +147,8 @@ extension SealedStore: Outbox {
         journal.note(event, [.lane: lane, .count: count, .code: ErrorCode(StoreError(code))], level: .error)
     }
 
-    /// Tells the store what has become of rows that do not open; what it does not hear it is told again with
-    /// the next renewal.
-    private func tellOfBroken() async {
-        let told = broken.withLock { $0 }
-        guard !told.isEmpty else { return }
-        do throws(StoreError) {
-            if !told.aside.isEmpty { _ = try await engine.setAside(told.aside) }
-            if !told.closed.isEmpty {
-                _ = try await engine.settle(told.closed, feedback: [], now: doubted.now.judged)
-            }
-            broken.withLock { $0.remove(told) }
-        } catch {
-            journal.note("broken pushes not set aside", [.code: ErrorCode(error)], level: .warning)
-        }
-    }
-
     package func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? {
-        try await engine.nextDue(lane.description)
-    }
-
-    package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int] {
-        var ended = try await engine.endCustody(before: before, limit: limit)
-        for (text, count) in ended {
-            guard let lane = Aside.lane(text) else { continue }
-            ended[text] = nil
-            ended[lane, default: 0] += count
-        }
-        return Self.lanes(ended)
-    }
-
-    package func renew(for span: Duration) async throws(StoreError) {
-        try await engine.renew(for: span)
-        await tellOfBroken()
-    }
-
-    package func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
-        try await engine.takeOver(Self.withAside(lanes), limit: limit)
-    }
-
-    package func letGo(besides lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
-        try await engine.letGo(besides: Self.withAside(lanes), limit: limit)
-    }
-
-    package func enrol(
-        in groups: [GroupName], for span: Duration
-    ) async throws(StoreError) -> [Member] {
-        try await engine.enrol(in: groups, for: span)
-    }
-
-    package func reclaim(limit: Int) async throws(StoreError) -> Int {
-        try await engine.reclaim(limit: limit)
-    }
-
-    package func load() async throws(StoreError) -> OutboxLoad {
-        let load = try await engine.load()
-        let aside = load.lanes.reduce(0) { $0 + (Aside.lane($1.key) == nil ? 0 : $1.value) }
-        return OutboxLoad(rows: load.rows, bytes: load.bytes, lanes: Self.lanes(load.lanes), aside: aside)
-    }
-
-    /// What stands aside of a lane goes with it from owner to owner.
-    private static func withAside(_ lanes: [LaneName]) -> [String] {
-        lanes.map(\.description) + lanes.map { Aside.text($0.description) }
-    }
-
-    private static func lanes(_ counts: [String: Int]) -> [LaneName: Int] {
-        var lanes: [LaneName: Int] = [:]
-        for (text, count) in counts { if let lane = LaneName(text) { lanes[lane] = count } }
-        return lanes
+        try await outbox.nextDue(lane.description)
     }
 
     private func open(_ row: StoredPush) throws(Sealer.Fault) -> (ConfiguredName, ProviderMessage) {
@@ -219,6 +157,24 @@ extension SealedStore: Outbox {
         }
         guard let read = plain.reveal({ StoredCodec.readPush($0, services) }) else { throw .doesNotOpen }
         return read
+    }
+}
+
+extension SealedStore {
+    /// Tells the store what has become of rows that do not open; what it does not hear it is told again with
+    /// the next renewal.
+    func tellOfBroken() async {
+        let told = broken.withLock { $0 }
+        guard !told.isEmpty else { return }
+        do throws(StoreError) {
+            if !told.aside.isEmpty { _ = try await outbox.setAside(told.aside) }
+            if !told.closed.isEmpty {
+                _ = try await outbox.settle(told.closed, feedback: [], now: doubted.now.judged)
+            }
+            broken.withLock { $0.remove(told) }
+        } catch {
+            journal.note("broken pushes not set aside", [.code: ErrorCode(error)], level: .warning)
+        }
     }
 
     private func owed(

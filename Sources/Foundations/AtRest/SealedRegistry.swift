@@ -4,7 +4,7 @@ extension SealedStore: Registry {
     package func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
         guard !keys.isEmpty else { return [] }
         let time = doubted.now
-        let rows = try await engine.find(keys.map(digests.digest), now: time.judged)
+        let rows = try await records.find(keys.map(digests.digest), now: time.judged)
         var found: [Record?] = []
         found.reserveCapacity(rows.count)
         for (key, row) in zip(keys, rows) {
@@ -25,34 +25,34 @@ extension SealedStore: Registry {
             case .address(let key): .address(digests.digest(key))
             }
         let time = doubted.now
-        let rows = try await engine.page(stored, after: revision, limit: limit, now: time.judged)
+        let rows = try await records.page(stored, after: revision, limit: limit, now: time.judged)
         return rows.compactMap { $0.hasEnded(by: time) ? nil : open($0, asked: nil) }
     }
 
     package func apply(_ changes: [Change]) async throws(StoreError) -> Applied {
         guard !changes.isEmpty else { return .committed }
-        return try await engine.apply(stored(changes), now: doubted.now.judged)
+        return try await records.apply(stored(changes), now: doubted.now.judged)
     }
 
     package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
-        try await engine.purge(before: before, limit: limit)
+        try await records.purge(before: before, limit: limit)
     }
 
     package func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {
         let owner = digests.digest(owner)
         // All of them, ended ones too: what went with them is found by their names.
-        let rows = try await engine.page(
+        let rows = try await records.page(
             .owner(owner), after: 0, limit: limit, now: UnixTime(milliseconds: .min))
-        guard !rows.isEmpty else { return try await engine.forget(owner: owner, limit: limit) }
+        guard !rows.isEmpty else { return try await records.forget(owner: owner, limit: limit) }
         let keys = rows.map(\.key)
-        _ = try await engine.apply(
+        _ = try await records.apply(
             keys.map { .delete($0, if: .any) } + [.deleteBeside(keys)], now: doubted.now.judged)
         return keys.count
     }
 
     package func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
         guard !owners.isEmpty else { return [] }
-        return try await engine.tally(owners.map(digests.digest))
+        return try await records.tally(owners.map(digests.digest))
     }
 
     package var clock: DoubtedClock? { doubted }

@@ -5,7 +5,11 @@ import Synchronization
 /// `Registry` and `Outbox` over any engine: names become digests, bodies and messages are sealed, and nothing
 /// that could speak goes further down (docs/architecture.md).
 package final class SealedStore: Sendable {
-    let engine: any Engine
+    /// The engine, by the port that each part of this needs.
+    let records: any StoredRecords
+    let outbox: any StoredOutbox
+    let owners: any StoredOwners
+    let settings: any StoredSettings
     let sealer: Sealer
     let digests: Digests
     let random: RandomStream
@@ -29,9 +33,12 @@ package final class SealedStore: Sendable {
     ///   `.moved` and `.unfinished` when the store is the source of a copy, or half of its target.
     package init(
         engine: any Engine, keys: AtRestKeys, world: World, journal: Journal = .silent,
-        services: PushServices = .standard, upkeep: (any StoreUpkeep)? = nil
+        services: PushServices = .standard, upkeep: (any StoredRows & StoreNotes)? = nil
     ) async throws(StoreError) {
-        self.engine = engine
+        records = engine
+        outbox = engine
+        owners = engine
+        settings = engine
         self.world = world
         self.journal = journal
         self.services = services
@@ -48,8 +55,8 @@ package final class SealedStore: Sendable {
             try await engine.renew(for: Self.startSpan)
             try await announce(upkeep, isStarting: true)
         }
-        if try await engine.setting(StoreSetting.copiedTo) != nil { throw StoreError(.moved) }
-        if try await engine.setting(StoreSetting.filledFrom) != nil { throw StoreError(.unfinished) }
+        if try await settings.setting(StoreSetting.copiedTo) != nil { throw StoreError(.moved) }
+        if try await settings.setting(StoreSetting.filledFrom) != nil { throw StoreError(.unfinished) }
         try await check(keys, upkeep)
         if let upkeep { try await announce(upkeep, isStarting: false) }
     }
@@ -57,7 +64,8 @@ package final class SealedStore: Sendable {
     /// How far beyond the newest number of the file an engine is asked for keys that cannot list them.
     private static let lookAhead: UInt32 = 8
 
-    private func check(_ keys: AtRestKeys, _ upkeep: (any StoreUpkeep)?) async throws(StoreError) {
+    private func check(_ keys: AtRestKeys, _ upkeep: (any StoredRows & StoreNotes)?) async throws(StoreError)
+    {
         var known: UInt32?
         for (name, standing) in try await checks(keys, upkeep) {
             try verify(standing, name, sealer)
@@ -69,13 +77,13 @@ package final class SealedStore: Sendable {
     }
 
     private func checks(
-        _ keys: AtRestKeys, _ upkeep: (any StoreUpkeep)?
+        _ keys: AtRestKeys, _ upkeep: (any StoredRows & StoreNotes)?
     ) async throws(StoreError) -> [String: [UInt8]] {
         if let upkeep { return try await upkeep.settings(StoreSetting.check) }
         var found: [String: [UInt8]] = [:]
         for number in 1...(keys.seal[0].number + Self.lookAhead) {
             let name = "\(StoreSetting.check)\(number)"
-            found[name] = try await engine.setting(name)
+            found[name] = try await settings.setting(name)
         }
         return found
     }
@@ -90,7 +98,7 @@ package final class SealedStore: Sendable {
             sealer.seal(number, value, with: associated)
         }
         guard let sealed else { throw StoreError(.wrongKey) }
-        try verify(try await engine.settle(setting: name, to: sealed), name, sealer)
+        try verify(try await settings.settle(setting: name, to: sealed), name, sealer)
     }
 
     func verify(_ standing: [UInt8], _ name: String, _ sealer: Sealer) throws(StoreError) {
@@ -105,9 +113,9 @@ package final class SealedStore: Sendable {
     }
 
     /// Tells the others on this store which keys this relay holds, if they have not been told.
-    func announce(_ upkeep: any StoreUpkeep, isStarting: Bool) async throws(StoreError) {
+    func announce(_ upkeep: any StoreNotes, isStarting: Bool) async throws(StoreError) {
         let name = SealKeyHolder.name(upkeep.owner)
         let value = SealKeyHolder(sealer, isStarting: isStarting).value
-        if try await engine.setting(name) != value { try await upkeep.put(setting: name, to: value) }
+        if try await settings.setting(name) != value { try await upkeep.put(setting: name, to: value) }
     }
 }

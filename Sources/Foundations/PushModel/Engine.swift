@@ -114,19 +114,14 @@ package struct StoredSettlement: Sendable, Hashable {
 }
 
 /// A store: one schema of protocol-blind rows. Memory, SQLite and PostgreSQL follow it, and one conformance
-/// suite (`PushTesting`) judges all three.
+/// suite (`PushTesting`) judges all three. `AtRest` alone asks an engine, by one port for each kind of row.
 ///
 /// Every write is one commit that is on stable storage when the call returns; engines join waiting calls into
 /// one commit. `accept` makes its changes all or none; the changes of `settle` stand each for itself.
-///
-/// Marks: `accept` writes a push's mark with it. While a mark is held (ten minutes, or as long as the push is
-/// owed) a push with the same mark in a *later* call is not written; the answer names the first one. Settling
-/// writes the first outcome into the mark; withdrawing releases it. Two items of one call never share a mark.
-/// Marks age by the engine's own clock, for those of its callers may differ.
-///
-/// Claiming raises a push's epoch: a settlement that was written before, and is tried again because its
-/// answer was lost, then changes nothing.
-package protocol Engine: Sendable {
+package typealias Engine = StoredRecords & StoredOutbox & StoredOwners & StoredSettings
+
+/// Records as rows. Asked by the sealed registry.
+package protocol StoredRecords: Sendable {
     func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?]
     func page(
         _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
@@ -137,13 +132,28 @@ package protocol Engine: Sendable {
     func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int
     /// One answer for each owner, in order.
     func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally]
+}
 
+/// Owed pushes as rows, from their acceptance to their end. Asked by the sealed outbox.
+///
+/// Marks: `accept` writes a push's mark with it. While a mark is held (ten minutes, or as long as the push is
+/// owed) a push with the same mark in a *later* call is not written; the answer names the first one. Settling
+/// writes the first outcome into the mark; withdrawing releases it. Two items of one call never share a mark.
+/// Marks age by the engine's own clock, because those of its callers may differ.
+///
+/// Claiming raises a push's epoch: a settlement that was written before, and is tried again because its
+/// answer was lost, then changes nothing.
+package protocol StoredOutbox: Sendable {
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> StoredAccepted
     func settle(
         _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> [Bool]
+    /// Takes pushes of this owner that do not open out of every claim, with their marks, so that a repeat is
+    /// a new push. They are owed under ``Aside`` of their lane, for whoever looks into the store, until their
+    /// custody ends. False where the push was no longer ours at that epoch; `step` does not matter.
+    func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool]
     /// Parked pushes of this owner, and perhaps of dead ones before they are taken over; a living owner keeps
     /// its own. By class, the most urgent first, and none but these.
     func claim(
@@ -154,48 +164,51 @@ package protocol Engine: Sendable {
     /// Removes at most `limit` pushes whose custody has ended, of those that this owner has parked and of
     /// dead owners'; how many of each lane.
     func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int]
+}
+
+extension StoredOutbox {
+    /// Of all classes.
+    package func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
+        try await claim(lane, due: due, limit: limit, classes: .urgent ... .background)
+    }
+}
+
+/// Who is alive by the engine's clock, and whose each push is. Asked by the sealed outbox.
+package protocol StoredOwners: Sendable {
     /// The engine's own clock plus `span` becomes this owner's `alive_until`.
     func renew(for span: Duration) async throws(StoreError)
-    /// Takes over at most `limit` pushes that dead owners left in these lanes; how many. Those of other lanes
-    /// wait for a process that has the lane. An engine for one process takes those of all lanes, for nobody
-    /// else will come for them. It is asked every few seconds: where nothing is to be had it costs one short
-    /// read.
-    func takeOver(_ lanes: [String], limit: Int) async throws(StoreError) -> Int
-    /// Lets at most `limit` of this owner's parked pushes of all *other* lanes go, with a new epoch: they
-    /// count as a dead owner's from then on, so that a process which has the lane finds them. How many; an
-    /// engine for one process has nobody to leave them to, and answers 0.
-    func letGo(besides lanes: [String], limit: Int) async throws(StoreError) -> Int
     /// Makes this owner a member of these groups, and of no others, until `span` from now by the engine's own
     /// clock; who was a living member stays one since when it joined.
     ///
     /// - Returns: all members of these groups: the living, and those that ended at most
     ///   ``Member/remembered`` ago.
     func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member]
+    /// Takes over at most `limit` pushes that dead owners left in these lanes; how many. Those of other lanes
+    /// wait for a process that has the lane. An engine for one process takes those of all lanes, because
+    /// nobody else will come for them. It is asked every few seconds: where there is nothing it costs one
+    /// short read.
+    func takeOver(_ lanes: [String], limit: Int) async throws(StoreError) -> Int
+    /// Lets at most `limit` of this owner's parked pushes of all *other* lanes go, with a new epoch: they
+    /// count as a dead owner's from then on, so that a process which has the lane finds them. How many; an
+    /// engine for one process has nobody to leave them to, and answers 0.
+    func letGo(besides lanes: [String], limit: Int) async throws(StoreError) -> Int
     /// Parks at most `limit` of this owner's pushes that stand as in memory, with a new epoch; how many. For
     /// an owner that has none in memory.
     func reclaim(limit: Int) async throws(StoreError) -> Int
-    /// Takes pushes of this owner that do not open out of every claim, with their marks, so that a repeat is
-    /// a new push. They are owed under ``Aside`` of their lane, for whoever looks into the store, until their
-    /// custody ends. False where the push was no longer ours at that epoch; `step` does not matter.
-    func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool]
     /// What the whole store owes, and how many pushes of each lane `claim` could bring, be they due or not.
     func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int])
+}
 
+/// What a store knows beside its rows. Asked when the sealed store is opened, by its doubted clock, and by
+/// the rotation of seal keys.
+package protocol StoredSettings: Sendable {
     /// The store's own last time: a mark of how late it was when somebody last worked on it, that only
     /// rises. `nil` for a store that nobody has worked on; one of an earlier version answers by its rows.
     func lastTime(_ step: LastTime) async throws(StoreError) -> UnixTime?
-
     /// Small named values outside every space: the sealed check value, the mark of a key rotation.
     func setting(_ name: String) async throws(StoreError) -> [UInt8]?
     /// Writes a named value if there is none yet; the value that stands afterwards.
     func settle(setting name: String, to value: [UInt8]) async throws(StoreError) -> [UInt8]
-}
-
-extension Engine {
-    /// Of all classes.
-    package func claim(_ lane: String, due: UnixTime, limit: Int) async throws(StoreError) -> [StoredPush] {
-        try await claim(lane, due: due, limit: limit, classes: .urgent ... .background)
-    }
 }
 
 /// What is done with a store's own last time.

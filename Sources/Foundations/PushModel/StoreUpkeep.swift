@@ -41,7 +41,7 @@ package struct OwedSum: Sendable, Hashable {
 package typealias StoredPlace = [UInt8]
 
 /// Every row of a store, whatever its state, in an order that stands: for whoever moves a store, looks
-/// through it or seals it anew. Rows stay sealed.
+/// through it or seals it anew (`StoreCopier`, `StoreLook`, `SealKeyRotation`). Rows stay sealed.
 package protocol StoredRows: Sendable {
     /// Records in order of key, expired ones and tombstones too.
     func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord]
@@ -79,12 +79,20 @@ package enum Resealed: Sendable {
 }
 
 /// What keepers of a store may do beside the ways of ``Engine``: they move it and change its keys.
-package protocol StoreUpkeep: StoredRows {
+package typealias StoreUpkeep = StoredRows & StoreNotes & StoreFilling & StoreResealing
+
+/// What relays and keepers of a store tell each other through it. Asked when a sealed store is opened, by
+/// `SealKeyRotation` and by `StoreCopier`.
+package protocol StoreNotes: Sendable {
     var owner: OwnerID { get }
     /// Owners that are alive by the engine's clock, without this one.
     func livingOwners() async throws(StoreError) -> [OwnerID]
     /// Writes a named value over the one that stands; `nil` removes it.
     func put(setting name: String, to value: [UInt8]?) async throws(StoreError)
+}
+
+/// Moving a store into another one. Asked by `StoreCopier`.
+package protocol StoreFilling: Sendable {
     /// Inserts rows, pushes as this owner's, and writes a named value, in one commit. A record or mark that
     /// stands under a row's key stays as it is; the same push must not come twice.
     func fill(_ page: StoredPage, noting name: String, _ value: [UInt8]) async throws(StoreError)
@@ -92,6 +100,10 @@ package protocol StoreUpkeep: StoredRows {
     /// through the end of its lease, or of another version. False takes that back. What was being written is
     /// committed or refused when this returns.
     func bar(_ isBarred: Bool) async throws(StoreError)
+}
+
+/// Sealing rows anew under another key. Asked by `SealKeyRotation`.
+package protocol StoreResealing: Sendable {
     /// Replaces sealed columns, each under its own condition, in one commit; how many there were.
     func reseal(_ rows: [Resealed]) async throws(StoreError) -> Int
 }

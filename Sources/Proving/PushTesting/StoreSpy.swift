@@ -1,7 +1,7 @@
 package import PushModel
 
 /// A store that notes which look-ups and repeats there were, and can be made to fail.
-package final class StoreSpy: Registry, Outbox {
+package final class StoreSpy: ForwardingRegistry, ForwardingOutbox {
     private struct State {
         var lookups: [[String]] = []
         var isOut = false
@@ -11,6 +11,8 @@ package final class StoreSpy: Registry, Outbox {
 
     private let state = Noted(State())
     private let base: any Registry & Outbox
+    package var registry: any Registry { base }
+    package var outbox: any Outbox { base }
 
     package init(_ base: any Registry & Outbox) { self.base = base }
 
@@ -86,35 +88,4 @@ package final class StoreSpy: Registry, Outbox {
         note(accepted)
         return accepted
     }
-
-    package func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool] {
-        try await base.settle(settlements, feedback: feedback)
-    }
-
-    package func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16 {
-        base.digest(ofOrigin: origin, at: instance)
-    }
-    package func claim(
-        _ lane: LaneName, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
-    ) async throws(StoreError) -> [OwedPush] {
-        try await base.claim(lane, due: due, limit: limit, classes: classes)
-    }
-    package func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? {
-        try await base.nextDue(lane)
-    }
-    package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int] {
-        try await base.endCustody(before: before, limit: limit)
-    }
-    package func renew(for span: Duration) async throws(StoreError) { try await base.renew(for: span) }
-    package func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
-        try await base.takeOver(lanes, limit: limit)
-    }
-    package func letGo(besides lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
-        try await base.letGo(besides: lanes, limit: limit)
-    }
-    package func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
-        try await base.enrol(in: groups, for: span)
-    }
-    package func reclaim(limit: Int) async throws(StoreError) -> Int { try await base.reclaim(limit: limit) }
-    package func load() async throws(StoreError) -> OutboxLoad { try await base.load() }
 }

@@ -2,7 +2,7 @@ import PushModel
 import Synchronization
 
 /// The way of one process to its engine: a network that loses requests and answers, or a function call.
-final class EngineLink: Engine {
+final class EngineLink: Sendable {
     /// What is broken on purpose, to see that it is found.
     struct Sabotage: OptionSet, Sendable {
         let rawValue: Int
@@ -148,7 +148,7 @@ final class EngineLink: Engine {
     }
 }
 
-extension EngineLink {
+extension EngineLink: StoredRecords {
     func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
         try await call(.records) { (engine) throws(StoreError) in try await engine.find(keys, now: now) }
     }
@@ -182,7 +182,9 @@ extension EngineLink {
             try await engine.forget(owner: owner, limit: limit)
         }
     }
+}
 
+extension EngineLink: StoredOutbox {
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> StoredAccepted {
@@ -216,6 +218,10 @@ extension EngineLink {
         }
         for (step, isOurs) in zip(steps, done) where isOurs { book.settled(step, now: now) }
         return done
+    }
+
+    func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {
+        try await call(.settle) { (engine) throws(StoreError) in try await engine.setAside(pushes) }
     }
 
     func claim(
@@ -267,10 +273,17 @@ extension EngineLink {
         }
         return ended
     }
+}
 
+extension EngineLink: StoredOwners {
     func renew(for span: Duration) async throws(StoreError) {
         let told = sabotage.contains(.shortLease) ? span / 20 : span
         try await call(.renew) { (engine) throws(StoreError) in try await engine.renew(for: told) }
+    }
+
+    func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
+        try await call(.enrol) { (engine) throws(StoreError) in try await engine.enrol(in: groups, for: span)
+        }
     }
 
     func takeOver(_ lanes: [String], limit: Int) async throws(StoreError) -> Int {
@@ -289,11 +302,6 @@ extension EngineLink {
         }
     }
 
-    func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
-        try await call(.enrol) { (engine) throws(StoreError) in try await engine.enrol(in: groups, for: span)
-        }
-    }
-
     func reclaim(limit: Int) async throws(StoreError) -> Int {
         try await call(.reclaim) { (engine) throws(StoreError) in try await engine.reclaim(limit: limit) }
     }
@@ -301,11 +309,9 @@ extension EngineLink {
     func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
         try await call(.load) { (engine) throws(StoreError) in try await engine.load() }
     }
+}
 
-    func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {
-        try await call(.settle) { (engine) throws(StoreError) in try await engine.setAside(pushes) }
-    }
-
+extension EngineLink: StoredSettings {
     func lastTime(_ step: LastTime) async throws(StoreError) -> UnixTime? {
         try await call(.renew) { (engine) throws(StoreError) in try await engine.lastTime(step) }
     }

@@ -1,6 +1,7 @@
 import AtRest
 import Delivery
 import PushModel
+import PushTesting
 import Synchronization
 
 /// One request of a peer, as its relay works at it.
@@ -42,10 +43,8 @@ final class WatchedStore: Sendable {
     }
 }
 
-extension WatchedStore: Outbox {
-    func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16 {
-        store.digest(ofOrigin: origin, at: instance)
-    }
+extension WatchedStore: ForwardingOutbox {
+    var outbox: any Outbox { store }
 
     func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
         let accepted = try await store.accept(acceptance)
@@ -66,10 +65,6 @@ extension WatchedStore: Outbox {
             })
     }
 
-    func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool] {
-        try await store.settle(settlements, feedback: feedback)
-    }
-
     func claim(
         _ lane: LaneName, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
     ) async throws(StoreError) -> [OwedPush] {
@@ -77,36 +72,14 @@ extension WatchedStore: Outbox {
         return try await store.claim(lane, due: due, limit: limit, classes: classes).map(faults.estranges)
     }
 
-    func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? { try await store.nextDue(lane) }
-
-    func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int] {
-        try await store.endCustody(before: before, limit: limit)
-    }
-
-    func renew(for span: Duration) async throws(StoreError) { try await store.renew(for: span) }
-
-    func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
-        try await store.takeOver(lanes, limit: limit)
-    }
-
-    func letGo(besides lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
-        try await store.letGo(besides: lanes, limit: limit)
-    }
-
-    func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
-        try await store.enrol(in: groups, for: span)
-    }
-
     func reclaim(limit: Int) async throws(StoreError) -> Int {
         guard faults.mayReclaim() else { throw StoreError(.unavailable) }
         return try await store.reclaim(limit: limit)
     }
-
-    func load() async throws(StoreError) -> OutboxLoad { try await store.load() }
 }
 
-extension WatchedStore: Registry {
-    var clock: DoubtedClock? { store.clock }
+extension WatchedStore: ForwardingRegistry {
+    var registry: any Registry { store }
 
     func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
         do throws(StoreError) {
@@ -115,23 +88,5 @@ extension WatchedStore: Registry {
             guard faults.knowsOnFault else { throw error }
             return keys.map { Record(key: $0, touchedAt: .distantPast, body: Secret([0])) }
         }
-    }
-
-    func page(_ index: RecordIndex, after revision: UInt64, limit: Int) async throws(StoreError) -> [Record] {
-        try await store.page(index, after: revision, limit: limit)
-    }
-
-    func apply(_ changes: [Change]) async throws(StoreError) -> Applied { try await store.apply(changes) }
-
-    func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
-        try await store.purge(before: before, limit: limit)
-    }
-
-    func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
-        try await store.tally(owners)
-    }
-
-    func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {
-        try await store.forget(owner: owner, limit: limit)
     }
 }

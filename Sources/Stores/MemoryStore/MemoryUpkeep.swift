@@ -2,7 +2,7 @@ package import PushModel
 import Synchronization
 
 // What keepers of a store may do, as the other engines have it: for tests with several relays.
-extension MemoryStore: StoreUpkeep {
+extension MemoryStore: StoredRows {
     package func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
         shared.state.withLock { state in
             let found = state.records.values.filter { record in key.map { record.key > $0 } ?? true }
@@ -47,7 +47,9 @@ extension MemoryStore: StoreUpkeep {
     }
 
     package func lastRevision() async throws(StoreError) -> UInt64 { shared.state.withLock(\.revision) }
+}
 
+extension MemoryStore: StoreNotes {
     package func livingOwners() async throws(StoreError) -> [OwnerID] {
         let now = spans()
         return shared.state.withLock { state in
@@ -55,13 +57,12 @@ extension MemoryStore: StoreUpkeep {
         }
     }
 
-    /// Rows in memory are copied nowhere.
-    package func bar(_ isBarred: Bool) async throws(StoreError) {}
-
     package func put(setting name: String, to value: [UInt8]?) async throws(StoreError) {
         shared.state.withLock { $0.settings[name] = value }
     }
+}
 
+extension MemoryStore: StoreFilling {
     package func fill(_ page: StoredPage, noting name: String, _ value: [UInt8]) async throws(StoreError) {
         shared.state.withLock { state in
             state.fill(page, owner)
@@ -69,6 +70,11 @@ extension MemoryStore: StoreUpkeep {
         }
     }
 
+    /// Rows in memory are copied nowhere.
+    package func bar(_ isBarred: Bool) async throws(StoreError) {}
+}
+
+extension MemoryStore: StoreResealing {
     package func reseal(_ rows: [Resealed]) async throws(StoreError) -> Int {
         shared.state.withLock { state in rows.count { state.reseal($0) } }
     }

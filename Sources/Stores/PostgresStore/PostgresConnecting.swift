@@ -105,3 +105,17 @@ struct PostgresConnector: Sendable {
         return StoreError(SQLState(text: String(words[at + 1])).storeCode)
     }
 }
+
+extension PostgresConnector {
+    /// Connects, waiting for a server that is just starting or being replaced.
+    func connectPatiently() throws(StoreError) -> PostgresSession {
+        let end = ContinuousClock.now + limits.openingPatience
+        // Ends: each round connects, finds a fault that time does not mend, or comes nearer to the end.
+        while true {
+            do { return try connect { ContinuousClock.now > end } } catch {
+                guard error.code == .unavailable, ContinuousClock.now < end else { throw error }
+            }
+            Pause.milliseconds(200)
+        }
+    }
+}

@@ -1,9 +1,7 @@
 package import PushModel
 
 // Reading all rows, and filling, for those who move a store or change its keys.
-extension PostgresStore: StoreUpkeep {
-    package var owner: OwnerID { OwnerID(core.owner) }
-
+extension PostgresStore: StoredRows {
     package func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
         try await core.single(.bulk) { session throws(PostgresFault) in
             let query = Query(PostgresUpkeepSQL.records) { query in
@@ -73,6 +71,30 @@ extension PostgresStore: StoreUpkeep {
         }
     }
 
+    private static func key(_ place: StoredPlace) -> Digest16 {
+        Digest16(place) ?? Digest16(high: 0, low: 0)
+    }
+
+    private static func owed(_ rows: Rows, _ row: Int) throws(PostgresFault) -> StoredOwed {
+        let id = PushID(try rows.digest(row, 0))
+        guard let level = PushClass(rawValue: UInt8(truncatingIfNeeded: try rows.int(row, 2))) else {
+            throw .store(StoreError(.corrupt))
+        }
+        let push = StoredPush(
+            row: PostgresCore.row(of: id), id: id, lane: rows.text(row, 1), pushClass: level,
+            origin: try rows.digest(row, 3), record: try rows.digestIfAny(row, 4),
+            touchedAt: try rows.time(row, 5), notBefore: try rows.time(row, 6),
+            custodyEnds: try rows.time(row, 7), attempt: Int(try rows.int(row, 8)),
+            epoch: try rows.int(row, 9), parked: rows.bool(row, 10), mark: try rows.digestIfAny(row, 11),
+            sealed: rows.bytes(row, 13))
+        let first = rows.isNull(row, 12) ? 0 : try rows.int(row, 12)
+        return StoredOwed(push: push, first: OutcomeKind(rawValue: UInt8(truncatingIfNeeded: first)))
+    }
+}
+
+extension PostgresStore: StoreNotes {
+    package var owner: OwnerID { OwnerID(core.owner) }
+
     package func livingOwners() async throws(StoreError) -> [OwnerID] {
         try await core.single(.read) { [core] session throws(PostgresFault) in
             let ahead = try core.deathsAhead(session)
@@ -93,14 +115,16 @@ extension PostgresStore: StoreUpkeep {
         }
     }
 
-    package func bar(_ isBarred: Bool) async throws(StoreError) {
-        let statements = isBarred ? PostgresUpkeepSQL.bar : PostgresUpkeepSQL.unbar
-        try await core.single(.bulk) { session throws(PostgresFault) in
-            // What stands between two ends of a pipeline is one transaction.
-            _ = try session.run(statements.map { Query($0) }, commits: true)
+    fileprivate static func putting(_ name: String, _ value: [UInt8]?) -> Query {
+        guard let value else { return Query(PostgresUpkeepSQL.dropSetting) { $0.add(name) } }
+        return Query(PostgresUpkeepSQL.replaceSetting) { query in
+            query.add(name)
+            query.add(value)
         }
     }
+}
 
+extension PostgresStore: StoreFilling {
     package func fill(_ page: StoredPage, noting name: String, _ value: [UInt8]) async throws(StoreError) {
         try await core.single(.bulk) { [core] session throws(PostgresFault) in
             // What stands between two ends of a pipeline is one transaction.
@@ -113,6 +137,16 @@ extension PostgresStore: StoreUpkeep {
         }
     }
 
+    package func bar(_ isBarred: Bool) async throws(StoreError) {
+        let statements = isBarred ? PostgresUpkeepSQL.bar : PostgresUpkeepSQL.unbar
+        try await core.single(.bulk) { session throws(PostgresFault) in
+            // What stands between two ends of a pipeline is one transaction.
+            _ = try session.run(statements.map { Query($0) }, commits: true)
+        }
+    }
+}
+
+extension PostgresStore: StoreResealing {
     package func reseal(_ rows: [Resealed]) async throws(StoreError) -> Int {
         try await core.single(.bulk) { [core] session throws(PostgresFault) in
             let results = try session.run(
@@ -124,20 +158,6 @@ extension PostgresStore: StoreUpkeep {
             core.counts.noteDeletedPushes()
             core.counts.noteDeletedRecords()
             return Int(try results[1].int(0, 0) + results[2].int(0, 0))
-        }
-    }
-
-    // MARK: statements
-
-    private static func key(_ place: StoredPlace) -> Digest16 {
-        Digest16(place) ?? Digest16(high: 0, low: 0)
-    }
-
-    private static func putting(_ name: String, _ value: [UInt8]?) -> Query {
-        guard let value else { return Query(PostgresUpkeepSQL.dropSetting) { $0.add(name) } }
-        return Query(PostgresUpkeepSQL.replaceSetting) { query in
-            query.add(name)
-            query.add(value)
         }
     }
 
@@ -168,22 +188,6 @@ extension PostgresStore: StoreUpkeep {
             query.add(digests: ids)
             query.add(blobs: sealed)
         }
-    }
-
-    private static func owed(_ rows: Rows, _ row: Int) throws(PostgresFault) -> StoredOwed {
-        let id = PushID(try rows.digest(row, 0))
-        guard let level = PushClass(rawValue: UInt8(truncatingIfNeeded: try rows.int(row, 2))) else {
-            throw .store(StoreError(.corrupt))
-        }
-        let push = StoredPush(
-            row: PostgresCore.row(of: id), id: id, lane: rows.text(row, 1), pushClass: level,
-            origin: try rows.digest(row, 3), record: try rows.digestIfAny(row, 4),
-            touchedAt: try rows.time(row, 5), notBefore: try rows.time(row, 6),
-            custodyEnds: try rows.time(row, 7), attempt: Int(try rows.int(row, 8)),
-            epoch: try rows.int(row, 9), parked: rows.bool(row, 10), mark: try rows.digestIfAny(row, 11),
-            sealed: rows.bytes(row, 13))
-        let first = rows.isNull(row, 12) ? 0 : try rows.int(row, 12)
-        return StoredOwed(push: push, first: OutcomeKind(rawValue: UInt8(truncatingIfNeeded: first)))
     }
 }
 

@@ -1,7 +1,7 @@
 import GRDB
 import PushModel
 
-// What waits in the store: claiming it, taking it over, ending its custody.
+// What waits in the store: claiming it, and ending its custody.
 extension SQLiteWriter {
     // Each of these is one walk along an index (or the rows' own order), and so costs the same with six
     // hundred thousand rows parked as with six; a test reads SQLite's plan for them.
@@ -25,11 +25,6 @@ extension SQLiteWriter {
     static let endedCustody = """
         SELECT seq, lane, length(sealed), mark FROM outbox WHERE parked = 1 AND custody_ends <= ? LIMIT ?
         """
-    static let ofOthers = """
-        SELECT seq, lane, parked FROM outbox WHERE seq > ? AND seq < ? AND owner <> ? ORDER BY seq LIMIT ?
-        """
-
-    static let inMemory = "SELECT seq, lane FROM outbox WHERE owner = ? AND parked = 0 LIMIT ?"
 
     /// Parked pushes of a lane that are due: by class, then round robin over origins, oldest first.
     func claim(
@@ -213,52 +208,5 @@ extension SQLiteWriter {
             ended[lane, default: 0] += 1
         }
         return ended
-    }
-
-    /// On SQLite all foreign owners are dead at start, for one process at a time opens the file
-    /// (docs/architecture.md).
-    func takeOver(limit: Int, _ db: Database) throws -> Int {
-        guard let cursor = memory.takeOverCursor else { return 0 }
-        var find = try SQL(db, Self.ofOthers)
-        find.bind(cursor)
-        find.bind(memory.takeOverEnd)
-        find.bind(owner)
-        find.bind(limit)
-        var rows: [(row: Int64, lane: String, wasParked: Bool)] = []
-        while try find.step() { rows.append((find.int(0), find.text(1), find.int(2) == 1)) }
-        find.finish()
-        for (row, lane, wasParked) in rows {
-            var sql = try SQL(db, "UPDATE outbox SET owner = ?, epoch = epoch + 1, parked = 1 WHERE seq = ?")
-            sql.bind(owner)
-            sql.bind(row)
-            try sql.run()
-            if !wasParked { memory.parked[lane, default: 0] += 1 }
-        }
-        memory.takeOverCursor = rows.count < limit ? nil : rows.last?.row
-        return rows.count
-    }
-
-    /// Looks through all rows: an answer of a file is hardly ever lost.
-    func reclaim(limit: Int, _ db: Database) throws -> Int {
-        var find = try SQL(db, Self.inMemory)
-        find.bind(owner)
-        find.bind(limit)
-        var rows: [(row: Int64, lane: String)] = []
-        while try find.step() { rows.append((find.int(0), find.text(1))) }
-        find.finish()
-        for (row, lane) in rows {
-            var sql = try SQL(db, "UPDATE outbox SET epoch = epoch + 1, parked = 1 WHERE seq = ?")
-            sql.bind(row)
-            try sql.run()
-            memory.parked[lane, default: 0] += 1
-        }
-        return rows.count
-    }
-
-    func renew(until: UnixTime, _ db: Database) throws {
-        var sql = try SQL(db, "INSERT OR REPLACE INTO owners (owner, alive_until) VALUES (?, ?)")
-        sql.bind(owner)
-        sql.bind(until)
-        try sql.run()
     }
 }

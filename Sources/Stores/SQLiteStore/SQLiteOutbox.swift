@@ -1,5 +1,41 @@
 import GRDB
-import PushModel
+package import PushModel
+
+extension SQLiteStore: StoredOutbox {
+    package func accept(
+        _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
+    ) async throws(StoreError) -> StoredAccepted {
+        try await queue.submit { try $0.accept(pushes, changes: changes, now: now, $1) }
+    }
+
+    package func settle(
+        _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
+    ) async throws(StoreError) -> [Bool] {
+        // A push that is settled late is at worst sent again after a crash, as it would be anyway. A reply
+        // may wait for feedback.
+        try await queue.submit(.bulk, lazily: feedback.isEmpty) {
+            try $0.settle(steps, feedback: feedback, now: now, $1)
+        }
+    }
+
+    package func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {
+        try await queue.submit(.bulk) { writer, db in try pushes.map { try writer.setAside($0, db) } }
+    }
+
+    package func claim(
+        _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
+    ) async throws(StoreError) -> [StoredPush] {
+        try await queue.submit(.bulk) { try $0.claim(lane, due: due, limit: limit, classes: classes, $1) }
+    }
+
+    package func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? {
+        try await queue.submit { try $0.nextDue(lane, $1) }
+    }
+
+    package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int] {
+        try await queue.submit(.bulk) { try $0.endCustody(before: before, limit: limit, $1) }
+    }
+}
 
 // Accepting and settling: the two statements that every push passes.
 extension SQLiteWriter {

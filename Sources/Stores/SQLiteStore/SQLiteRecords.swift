@@ -1,5 +1,48 @@
 import GRDB
-import PushModel
+package import PushModel
+
+extension SQLiteStore: StoredRecords {
+    package func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
+        try await finds.find(keys, now: now)
+    }
+
+    package func page(
+        _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
+    ) async throws(StoreError) -> [StoredRecord] {
+        do {
+            return try await pool.read { db in
+                try SQLiteRecords.page(index, after: after, limit: limit, now: now, db)
+            }
+        } catch {
+            throw SQLFault.translate(error)
+        }
+    }
+
+    package func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied {
+        try await queue.submit { writer, db in
+            switch try writer.accept([], changes: changes, now: now, db) {
+            case .committed: .committed
+            case .refused(let index): .refused(index: index)
+            }
+        }
+    }
+
+    package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
+        try await queue.submit(.bulk) { try $0.purge(before: before, limit: limit, $1) }
+    }
+
+    package func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
+        do {
+            return try await pool.read { db in try SQLiteRecords.tally(owners, db) }
+        } catch {
+            throw SQLFault.translate(error)
+        }
+    }
+
+    package func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
+        try await queue.submit(.bulk) { try $0.forget(owner: owner, limit: limit, $1) }
+    }
+}
 
 /// Records: reading, and changing under a condition.
 enum SQLiteRecords {

@@ -15,13 +15,13 @@ import Synchronization
 /// WAL with `synchronous=FULL`, read back at opening; one writer that joins waiting operations into commits;
 /// finds are joined likewise and read by the writer. `run` empties the log when the relay is quiet, so that
 /// what was forgotten is gone.
-package final class SQLiteStore: Engine {
+package final class SQLiteStore: Sendable {
     let pool: DatabasePool
-    private let queue: CommitQueue
-    private let finds: FindQueue
+    let queue: CommitQueue
+    let finds: FindQueue
     private let limits: SQLiteLimits
     let world: World
-    private let openedAt: ContinuousClock.Instant
+    let openedAt: ContinuousClock.Instant
     private let lock: FileLock
     package let owner: OwnerID
 
@@ -151,141 +151,6 @@ package final class SQLiteStore: Engine {
         defer { queue.joins(nil) }
         do { try pool.close() } catch { throw SQLFault.translate(error) }
         lock.release()
-    }
-}
-
-extension SQLiteStore {
-    package func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
-        try await finds.find(keys, now: now)
-    }
-
-    package func page(
-        _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
-    ) async throws(StoreError) -> [StoredRecord] {
-        do {
-            return try await pool.read { db in
-                try SQLiteRecords.page(index, after: after, limit: limit, now: now, db)
-            }
-        } catch {
-            throw SQLFault.translate(error)
-        }
-    }
-
-    package func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
-        do {
-            return try await pool.read { db in try SQLiteRecords.tally(owners, db) }
-        } catch {
-            throw SQLFault.translate(error)
-        }
-    }
-
-    package func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied {
-        try await queue.submit { writer, db in
-            switch try writer.accept([], changes: changes, now: now, db) {
-            case .committed: .committed
-            case .refused(let index): .refused(index: index)
-            }
-        }
-    }
-
-    package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
-        try await queue.submit(.bulk) { try $0.purge(before: before, limit: limit, $1) }
-    }
-
-    package func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
-        try await queue.submit(.bulk) { try $0.forget(owner: owner, limit: limit, $1) }
-    }
-
-    package func accept(
-        _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
-    ) async throws(StoreError) -> StoredAccepted {
-        try await queue.submit { try $0.accept(pushes, changes: changes, now: now, $1) }
-    }
-
-    package func settle(
-        _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
-    ) async throws(StoreError) -> [Bool] {
-        // A push that is settled late is at worst sent again after a crash, as it would be anyway. A reply
-        // may wait for feedback.
-        try await queue.submit(.bulk, lazily: feedback.isEmpty) {
-            try $0.settle(steps, feedback: feedback, now: now, $1)
-        }
-    }
-
-    package func claim(
-        _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
-    ) async throws(StoreError) -> [StoredPush] {
-        try await queue.submit(.bulk) { try $0.claim(lane, due: due, limit: limit, classes: classes, $1) }
-    }
-
-    package func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? {
-        try await queue.submit { try $0.nextDue(lane, $1) }
-    }
-
-    package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int] {
-        try await queue.submit(.bulk) { try $0.endCustody(before: before, limit: limit, $1) }
-    }
-
-    package func renew(for span: Duration) async throws(StoreError) {
-        let until = world.now() + span
-        try await queue.submit { try $0.renew(until: until, $1) }
-    }
-
-    /// Takes those of every lane: nobody else can open the file, and a claim asks for no owner.
-    package func takeOver(_ lanes: [String], limit: Int) async throws(StoreError) -> Int {
-        try await queue.submit(.bulk) { try $0.takeOver(limit: limit, $1) }
-    }
-
-    package func letGo(besides lanes: [String], limit: Int) async throws(StoreError) -> Int { 0 }
-
-    /// One process at a time opens the file, so it is the only member there is.
-    package func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
-        let standing = world.instant() - openedAt
-        return groups.map { group in
-            Member(
-                owner: owner, group: group, isUs: true, joinedAgo: standing, aliveFor: span, hasLeft: false)
-        }
-    }
-
-    package func reclaim(limit: Int) async throws(StoreError) -> Int {
-        try await queue.submit(.bulk) { try $0.reclaim(limit: limit, $1) }
-    }
-
-    package func load() async throws(StoreError) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
-        try await queue.submit { writer, _ in
-            (writer.memory.rows, writer.memory.bytes, writer.memory.parked.filter { $0.value > 0 })
-        }
-    }
-
-    package func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {
-        try await queue.submit(.bulk) { writer, db in try pushes.map { try writer.setAside($0, db) } }
-    }
-
-    package func lastTime(_ step: LastTime) async throws(StoreError) -> UnixTime? {
-        try await queue.submit { try SQLiteRows.lastTime(step, $1) }
-    }
-
-    package func setting(_ name: String) async throws(StoreError) -> [UInt8]? {
-        try await queue.submit { _, db in
-            var sql = try SQL(db, "SELECT value FROM settings WHERE name = ?")
-            sql.bind(name)
-            defer { sql.finish() }
-            return try sql.step() ? sql.bytes(0) : nil
-        }
-    }
-
-    package func settle(setting name: String, to value: [UInt8]) async throws(StoreError) -> [UInt8] {
-        try await queue.submit { _, db in
-            var put = try SQL(db, "INSERT OR IGNORE INTO settings (name, value) VALUES (?, ?)")
-            put.bind(name)
-            put.bind(value)
-            try put.run()
-            var sql = try SQL(db, "SELECT value FROM settings WHERE name = ?")
-            sql.bind(name)
-            defer { sql.finish() }
-            guard try sql.step() else { throw StoreError(.corrupt) }
-            return sql.bytes(0)
-        }
     }
 }
 

@@ -2,7 +2,7 @@ import GRDB
 package import PushModel
 
 // Reading all rows, and filling, for those who move a store or change its keys.
-extension SQLiteStore: StoreUpkeep {
+extension SQLiteStore: StoredRows {
     package func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
         try await read { try SQLiteRows.records(SQL($0, SQLiteRows.records), after: key, limit: limit) }
     }
@@ -29,16 +29,23 @@ extension SQLiteStore: StoreUpkeep {
         }
     }
 
+    private func read<Value: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Value
+    ) async throws(StoreError) -> Value {
+        do { return try await pool.read(body) } catch { throw SQLFault.translate(error) }
+    }
+}
+
+extension SQLiteStore: StoreNotes {
     /// One process at a time opens the file.
     package func livingOwners() async throws(StoreError) -> [OwnerID] { [] }
 
     package func put(setting name: String, to value: [UInt8]?) async throws(StoreError) {
         try await maintain { try SQLiteRows.put(setting: name, to: value, $1) }
     }
+}
 
-    /// Nobody else writes: only one process can open the file, and a start looks whether it was copied.
-    package func bar(_ isBarred: Bool) async throws(StoreError) {}
-
+extension SQLiteStore: StoreFilling {
     package func fill(_ page: StoredPage, noting name: String, _ value: [UInt8]) async throws(StoreError) {
         let now = world.now()
         try await maintain { writer, db in
@@ -47,18 +54,17 @@ extension SQLiteStore: StoreUpkeep {
         }
     }
 
+    /// Nobody else writes: only one process can open the file, and a start looks whether it was copied.
+    package func bar(_ isBarred: Bool) async throws(StoreError) {}
+}
+
+extension SQLiteStore: StoreResealing {
     package func reseal(_ rows: [Resealed]) async throws(StoreError) -> Int {
         try await maintain { _, db in
             var changed = 0
             for row in rows { changed += try SQLiteRows.reseal(row, db) }
             return changed
         }
-    }
-
-    private func read<Value: Sendable>(
-        _ body: @escaping @Sendable (Database) throws -> Value
-    ) async throws(StoreError) -> Value {
-        do { return try await pool.read(body) } catch { throw SQLFault.translate(error) }
     }
 }
 
@@ -151,52 +157,6 @@ enum SQLiteRows {
             }
         }
         return (marks, next.map(Self.place))
-    }
-
-    static func put(setting name: String, to value: [UInt8]?, _ db: Database) throws {
-        var sql = try SQL(
-            db,
-            value == nil
-                ? "DELETE FROM settings WHERE name = ?"
-                : "INSERT OR REPLACE INTO settings (name, value) VALUES (?, ?)")
-        sql.bind(name)
-        if let value { sql.bind(value) }
-        try sql.run()
-    }
-
-    /// One statement reads every record, once in the life of a file that an earlier version wrote.
-    private static let newest = """
-        SELECT max((SELECT coalesce(max(touched_at), 0) FROM records),
-        (SELECT coalesce(max(made_at), 0) FROM marks))
-        """
-
-    static func lastTime(_ step: LastTime, _ db: Database) throws -> UnixTime? {
-        var find = try SQL(db, "SELECT value FROM settings WHERE name = ?")
-        find.bind(LastTime.setting)
-        let standing = try find.step() ? LastTime.time(find.bytes(0)) : nil
-        find.finish()
-        switch step {
-        case .look: return try standing ?? lastTimeOfRows(db)
-        case .raise(let time):
-            if let standing, standing >= time { return standing }
-            try put(setting: LastTime.setting, to: LastTime.bytes(time), db)
-            return time
-        case .set(let time):
-            try put(setting: LastTime.setting, to: LastTime.bytes(time), db)
-            return time
-        }
-    }
-
-    private static func lastTimeOfRows(_ db: Database) throws -> UnixTime? {
-        let rows = try SQL(db, newest)
-        var latest = try rows.step() ? rows.time(0) : .distantPast
-        rows.finish()
-        let pushes = try SQL(db, "SELECT id FROM outbox ORDER BY seq DESC LIMIT 1")
-        if try pushes.step(), let id = pushes.withBytes(0, { Digest16($0) }) {
-            latest = max(latest, PushID(id).acceptedAt)
-        }
-        pushes.finish()
-        return latest < LastTime.earliest ? nil : latest
     }
 
     static func settings(_ sql: SQL, _ prefix: String) throws -> [String: [UInt8]] {

@@ -3,7 +3,7 @@ import PushTesting
 import Synchronization
 
 /// An outbox with a switch on each of its doors.
-final class GatedOutbox: Outbox {
+final class GatedOutbox: ForwardingOutbox {
     struct Faults: Sendable {
         var accept: StoreError.Code?
         var settle: StoreError.Code?
@@ -15,7 +15,7 @@ final class GatedOutbox: Outbox {
         var lostClaims = 0
     }
 
-    private let inner: any Outbox
+    let outbox: any Outbox
     private let faults = Mutex(Faults())
     let isCut = Mutex(false)
     let trace: Trace
@@ -45,7 +45,7 @@ final class GatedOutbox: Outbox {
     init(
         _ inner: any Outbox, trace: Trace, takingOver: (@Sendable (GatedOutbox, Int) async -> Void)? = nil
     ) {
-        self.inner = inner
+        outbox = inner
         self.trace = trace
         self.takingOver = takingOver
     }
@@ -75,13 +75,9 @@ final class GatedOutbox: Outbox {
         if isLost { throw StoreError(.uncertain) }
     }
 
-    func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16 {
-        inner.digest(ofOrigin: origin, at: instance)
-    }
-
     func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
         try check(\.accept)
-        let accepted = try await inner.accept(acceptance)
+        let accepted = try await outbox.accept(acceptance)
         trace.add("accepted")
         try lose(\.lostAccepts)
         return accepted
@@ -89,7 +85,7 @@ final class GatedOutbox: Outbox {
 
     func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool] {
         try check(\.settle)
-        let ours = try await inner.settle(settlements, feedback: feedback)
+        let ours = try await outbox.settle(settlements, feedback: feedback)
         trace.add("settled")
         for (settlement, isOurs) in zip(settlements, ours) {
             guard isOurs else {
@@ -110,7 +106,7 @@ final class GatedOutbox: Outbox {
     ) async throws(StoreError) -> [OwedPush] {
         try check(\.claim)
         defer { claims.add() }
-        let claimed = try await inner.claim(lane, due: due, limit: limit, classes: classes)
+        let claimed = try await outbox.claim(lane, due: due, limit: limit, classes: classes)
         self.claimed.add(claimed.count)
         if !claimed.isEmpty { try lose(\.lostClaims) }
         return claimed
@@ -118,17 +114,17 @@ final class GatedOutbox: Outbox {
 
     func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? {
         try check(\.nextDue)
-        return try await inner.nextDue(lane)
+        return try await outbox.nextDue(lane)
     }
 
     func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int] {
         try check(\.settle)
-        return try await inner.endCustody(before: before, limit: limit)
+        return try await outbox.endCustody(before: before, limit: limit)
     }
 
     func renew(for span: Duration) async throws(StoreError) {
         try check(\.renew)
-        try await inner.renew(for: span)
+        try await outbox.renew(for: span)
     }
 
     func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
@@ -136,27 +132,27 @@ final class GatedOutbox: Outbox {
         looking.withLock { $0 }?()
         await takingOver?(self, looks.count)
         defer { looks.add() }
-        return try await inner.takeOver(lanes, limit: limit)
+        return try await outbox.takeOver(lanes, limit: limit)
     }
 
     func letGo(besides lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
         try check(\.claim)
-        return try await inner.letGo(besides: lanes, limit: limit)
+        return try await outbox.letGo(besides: lanes, limit: limit)
     }
 
     func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
         try check(\.renew)
-        return try await inner.enrol(in: groups, for: span)
+        return try await outbox.enrol(in: groups, for: span)
     }
 
     func reclaim(limit: Int) async throws(StoreError) -> Int {
         try check(\.claim)
-        return try await inner.reclaim(limit: limit)
+        return try await outbox.reclaim(limit: limit)
     }
 
     func load() async throws(StoreError) -> OutboxLoad {
         counts.add()
         await countGate.withLock(\.self)?.wait(for: 1)
-        return try await inner.load()
+        return try await outbox.load()
     }
 }

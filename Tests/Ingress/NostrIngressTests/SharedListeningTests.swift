@@ -81,8 +81,8 @@ enum SharedEngine: String, CaseIterable, Sendable {
 /// Ingresses of several processes on one store and one simulated relay. The store's clock is moved by hand.
 private final class SharedFleet: Sendable {
     /// Tells when a process has enrolled with the listeners.
-    private struct EnrolSpy: ForwardingEngine {
-        let base: any Engine
+    private struct EnrolSpy: Enrolment {
+        let base: any Enrolment
         let joined: Watch
 
         func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
@@ -141,10 +141,10 @@ private final class SharedFleet: Sendable {
                 base = try await PostgresStore(
                     try PostgresAddress(url), owner: owner, limits: limits, world: clock.world(seed: 1))
             }
-            let engine = EnrolSpy(base: base, joined: joined)
-            let store = try await SealedStore(engine: engine, keys: keys, world: clock.world(seed: 1))
+            let store = try await SealedStore(engine: base, keys: keys, world: clock.world(seed: 1))
             let membership = Membership(
-                outbox: store, limits: limits, world: clock.world(seed: 2), journal: .silent)
+                store: EnrolSpy(base: store, joined: joined), limits: limits, world: clock.world(seed: 2),
+                journal: .silent)
             let counter = CounterSpy("sealbell_nostr_events_passed_over_total", heard)
             let ingress = try rig.ingress(
                 try rig.plan(), limits: held, membership: membership, metrics: counter

@@ -17,7 +17,7 @@ struct WrapShareTests {
         let engine = MemoryStore(owner: OwnerID(Digest16(high: 1, low: 1)), clock: { clock.now })
         let store = try await SealedStore(engine: engine, keys: .generate(.live), world: clock.world(seed: 1))
         let membership = Membership(
-            outbox: store, limits: DeliveryLimits(), world: clock.world(seed: 1), journal: .silent)
+            store: store, limits: DeliveryLimits(), world: clock.world(seed: 1), journal: .silent)
         let share = WrapShare(
             of: try #require(ConfiguredName("marmot-main")), membership, limits: NostrLimits())
         let wrap = NostrEvent.signed(

@@ -32,7 +32,7 @@ struct OpenStore {
         engine watch: (any Engine) -> any Engine = { $0 }
     ) async throws(CommandFailure) -> OpenStore {
         let owner = OwnerID(Digest16(high: world.random(), low: world.random()))
-        func seals(_ sealed: SealedStore, _ engine: any StoreUpkeep) -> SealKeyService {
+        func seals(_ sealed: SealedStore, _ engine: any SealKeyRotation.Upkeep) -> SealKeyService {
             SealKeyService(
                 SealKeyRotation(sealed, engine, limits: rotation), file: store.keysFile, world, journal)
         }
@@ -120,7 +120,7 @@ struct OpenStore {
     private static func seal(
         _ engine: any Engine, _ keys: AtRestKeys, _ services: PushServices, _ world: World,
         _ journal: Journal,
-        upkeep: (any StoreUpkeep)?
+        upkeep: (any StoredRows & StoreNotes)?
     ) async throws(CommandFailure) -> SealedStore {
         do throws(StoreError) {
             return try await SealedStore(

@@ -38,8 +38,11 @@ struct StoreCopier {
     /// How far the copy is: written in the commit of each page.
     private static let at = "copy/at"
 
-    let source: any StoreUpkeep
-    let target: any StoreUpkeep
+    /// What of an engine a copy needs.
+    typealias Store = StoredRows & StoreNotes & StoreFilling
+
+    let source: any Store
+    let target: any Store
     let world: World
     /// Phase, and rows of it so far.
     let report: (Phase, Int) -> Void
@@ -134,7 +137,7 @@ struct StoreCopier {
         throw .served(isSource: true)
     }
 
-    private func isEmpty(_ store: any StoreUpkeep) async throws(Refusal) -> Bool {
+    private func isEmpty(_ store: any StoredRows) async throws(Refusal) -> Bool {
         try await ofTarget { () throws(StoreError) in
             let records = try await store.records(after: nil, limit: 1)
             let pushes = try await store.pushes(after: [], limit: 1)

@@ -66,7 +66,7 @@ enum StorePlace: Sendable, Hashable {
 
     /// A store that this process holds alone, as far as its engine can tell, until it is closed.
     struct Held: Sendable {
-        let store: any StoreUpkeep
+        let store: any StoreCopier.Store
         let close: @Sendable () async -> Void
     }
 

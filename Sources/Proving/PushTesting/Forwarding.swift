@@ -1,6 +1,94 @@
 package import PushModel
 
-/// An engine that passes everything on; what a test wants to see, it writes itself.
+/// A registry that passes everything on; what a test wants to see or to break, it writes itself.
+package protocol ForwardingRegistry: Registry {
+    var registry: any Registry { get }
+}
+
+extension ForwardingRegistry {
+    package var clock: DoubtedClock? { registry.clock }
+
+    package func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
+        try await registry.find(keys)
+    }
+
+    package func page(
+        _ index: RecordIndex, after revision: UInt64, limit: Int
+    ) async throws(StoreError) -> [Record] {
+        try await registry.page(index, after: revision, limit: limit)
+    }
+
+    package func apply(_ changes: [Change]) async throws(StoreError) -> Applied {
+        try await registry.apply(changes)
+    }
+
+    package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
+        try await registry.purge(before: before, limit: limit)
+    }
+
+    package func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
+        try await registry.tally(owners)
+    }
+
+    package func forget(owner: RecordKey, limit: Int) async throws(StoreError) -> Int {
+        try await registry.forget(owner: owner, limit: limit)
+    }
+}
+
+/// The same of an outbox.
+package protocol ForwardingOutbox: Outbox {
+    var outbox: any Outbox { get }
+}
+
+extension ForwardingOutbox {
+    package func digest(ofOrigin origin: Secret, at instance: ConfiguredName) -> Digest16 {
+        outbox.digest(ofOrigin: origin, at: instance)
+    }
+
+    package func accept(_ acceptance: Acceptance) async throws(StoreError) -> Accepted {
+        try await outbox.accept(acceptance)
+    }
+
+    package func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool] {
+        try await outbox.settle(settlements, feedback: feedback)
+    }
+
+    package func claim(
+        _ lane: LaneName, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
+    ) async throws(StoreError) -> [OwedPush] {
+        try await outbox.claim(lane, due: due, limit: limit, classes: classes)
+    }
+
+    package func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime? {
+        try await outbox.nextDue(lane)
+    }
+
+    package func renew(for span: Duration) async throws(StoreError) { try await outbox.renew(for: span) }
+
+    package func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
+        try await outbox.enrol(in: groups, for: span)
+    }
+
+    package func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
+        try await outbox.takeOver(lanes, limit: limit)
+    }
+
+    package func letGo(besides lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
+        try await outbox.letGo(besides: lanes, limit: limit)
+    }
+
+    package func reclaim(limit: Int) async throws(StoreError) -> Int {
+        try await outbox.reclaim(limit: limit)
+    }
+
+    package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [LaneName: Int] {
+        try await outbox.endCustody(before: before, limit: limit)
+    }
+
+    package func load() async throws(StoreError) -> OutboxLoad { try await outbox.load() }
+}
+
+/// The same of an engine.
 package protocol ForwardingEngine: Engine {
     var base: any Engine { get }
 }

@@ -1,0 +1,125 @@
+package import PushModel
+import Synchronization
+
+extension MemoryStore: StoredRecords {
+    package func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
+        shared.state.withLock { state in keys.map { state.record($0, now) } }
+    }
+
+    package func page(
+        _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
+    ) async throws(StoreError) -> [StoredRecord] {
+        shared.state.withLock { $0.page(index, after, limit, now) }
+    }
+
+    package func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied {
+        shared.state.withLock { $0.apply(changes, now) }
+    }
+
+    package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
+        shared.state.withLock { $0.purge(before, limit) }
+    }
+
+    package func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
+        shared.state.withLock { $0.tally(owners) }
+    }
+
+    package func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
+        shared.state.withLock { $0.forget(owner, limit) }
+    }
+}
+
+extension MemoryState {
+    func record(_ key: Digest16, _ now: UnixTime) -> StoredRecord? {
+        records[key].flatMap { $0.expiresAt > now ? $0 : nil }
+    }
+
+    /// Looks through all records: this engine is small.
+    func page(_ index: StoredIndex, _ after: UInt64, _ limit: Int, _ now: UnixTime) -> [StoredRecord] {
+        let found = records.values.filter { record in
+            guard record.revision > after, record.expiresAt > now else { return false }
+            return switch index {
+            case .space(let space): record.space == space
+            case .owner(let owner): record.owner == owner
+            case .address(let address): record.address == address
+            }
+        }
+        return Array(found.sorted { $0.revision < $1.revision }.prefix(limit))
+    }
+
+    mutating func purge(_ before: UnixTime, _ limit: Int) -> Int {
+        remove(limit) { $0.expiresAt < before } + remove(limit) { $0.space == Space.retired.text }
+    }
+
+    mutating func forget(_ owner: Digest16, _ limit: Int) -> Int { remove(limit) { $0.owner == owner } }
+
+    func tally(_ owners: [Digest16]) -> [RecordTally] {
+        var tallies: [Digest16: RecordTally] = [:]
+        for owner in owners { tallies[owner] = RecordTally.none }
+        for record in records.values {
+            guard let owner = record.owner, let so = tallies[owner] else { continue }
+            tallies[owner] = so + RecordTally(records: 1, bytes: record.body.count)
+        }
+        return owners.map { tallies[$0] ?? .none }
+    }
+
+    private mutating func remove(_ limit: Int, _ isGone: (StoredRecord) -> Bool) -> Int {
+        var keys: [Digest16] = []
+        for record in records.values where isGone(record) && keys.count < limit { keys.append(record.key) }
+        for key in keys { records[key] = nil }
+        return keys.count
+    }
+
+    mutating func apply(_ changes: [StoredChange], _ now: UnixTime) -> Applied {
+        let saved = changes.count > 1 ? (records, revision) : nil
+        for (index, change) in changes.enumerated() where !make(change, now) {
+            if let saved { (records, revision) = saved }
+            return .refused(index: index)
+        }
+        return .committed
+    }
+
+    /// False when the condition is not met; then nothing was changed.
+    private mutating func make(_ change: StoredChange, _ now: UnixTime) -> Bool {
+        switch change {
+        case .put(var new, let condition):
+            guard isMet(condition, new.key, now) else { return false }
+            if case .besideLive = condition, let beside = new.address, record(beside, now)?.state != .live {
+                return false
+            }
+            revision += 1
+            new.revision = revision
+            records[new.key] = new
+        case .expire(let key, let at, let condition):
+            guard isMet(condition, key, now) else { return false }
+            expire(key, at, now)
+        case .delete(let key, let condition):
+            guard isMet(condition, key, now) else { return false }
+            records[key] = nil
+        case .deleteBeside(let keys):
+            let beside = Set(keys)
+            let gone = records.values.filter { $0.address.map(beside.contains) ?? false }
+            for record in gone { records[record.key] = nil }
+        }
+        return true
+    }
+
+    private func isMet(_ condition: Condition, _ key: Digest16, _ now: UnixTime) -> Bool {
+        condition.isMet(
+            by: record(key, now).map {
+                Standing(revision: $0.revision, version: $0.version, touchedAt: $0.touchedAt)
+            })
+    }
+
+    /// Only what is live expires: the first moment stands, and a tombstone stays one.
+    private mutating func expire(_ key: Digest16, _ at: UnixTime, _ now: UnixTime) {
+        guard var standing = record(key, now), standing.state == .live else { return }
+        revision += 1
+        standing.state = .expired(at: at)
+        // As in every engine: what has expired is only known to be so.
+        standing.body = []
+        standing.expiresAt = min(standing.expiresAt, at + Record.expiredLife)
+        standing.revision = revision
+        records[key] = standing
+    }
+}
