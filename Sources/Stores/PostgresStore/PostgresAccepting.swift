@@ -1,7 +1,11 @@
 import PushModel
 
-// Accepting: one statement for all calls that wait.
-extension PostgresCore {
+/// Accepting: one statement for all calls that wait.
+struct PostgresAccepting {
+    let owner: Digest16
+    let limits: PostgresLimits
+    let counts: OwedCounts
+
     /// Pushes that one statement took and left out.
     struct Written {
         var rows = 0
@@ -80,7 +84,7 @@ extension PostgresCore {
         _ marks: [Digest16], _ session: PostgresSession
     ) throws(PostgresFault) -> [(Digest16, (id: PushID, first: OutcomeKind?))] {
         let rows = try session.run(
-            [Query(PostgresSQL.holders) { $0.add(digests: marks) }], commits: false)[0]
+            [Query(OutboxSQL.holders) { $0.add(digests: marks) }], commits: false)[0]
         var found: [(Digest16, (id: PushID, first: OutcomeKind?))] = []
         for row in 0..<rows.count {
             let first = rows.isNull(row, 2) ? nil : UInt8(truncatingIfNeeded: try rows.int(row, 2))
@@ -106,9 +110,9 @@ extension PostgresCore {
         // Two items of one call never share a mark; should they, the second is a push without one.
         var seen: Set<Digest16> = []
         let marks = pushes.map { push in push.mark.flatMap { seen.insert($0).inserted ? $0 : nil } }
-        return Query(PostgresSQL.accept) { query in
+        return Query(OutboxSQL.accept) { query in
             query.add(owner)
-            query.add(clockAhead)
+            query.add(limits.aheadMilliseconds)
             query.add(int32: limits.markMinutes)
             query.add(digests: pushes.map(\.id.value))
             query.add(texts: pushes.map(\.lane))

@@ -63,7 +63,12 @@ struct ChangeCall: Sendable {
     }
 }
 
-extension PostgresCore {
+/// Changes of records, with pushes or settlements that come with them.
+struct PostgresChanging {
+    let accepting: PostgresAccepting
+    let settling: PostgresSettling
+    let counts: OwedCounts
+
     func change(_ jobs: [Job], _ session: PostgresSession) throws(PostgresFault) -> [@Sendable () -> Void] {
         var calls: [ChangeCall] = []
         for job in jobs {
@@ -80,12 +85,12 @@ extension PostgresCore {
     private func changeJoined(
         _ calls: [ChangeCall], _ session: PostgresSession
     ) throws(PostgresFault) -> [@Sendable () -> Void] {
-        var queries = [Query(PostgresSQL.begin), Query(PostgresSQL.lockRecords)]
+        var queries = [Query(PostgresSQL.begin), Query(RecordSQL.lockRecords)]
         var rounds: [[[Int]]] = []
         var ends: [Int] = []
         for call in calls {
-            rounds.append(Self.rounds(call.steps))
-            queries += settlement(call.steps, rounds[rounds.count - 1], now: call.now)
+            rounds.append(PostgresSettling.rounds(call.steps))
+            queries += settling.settlement(call.steps, rounds[rounds.count - 1], now: call.now)
             queries += call.runs.map { query($0, call) }
             if let removal = call.removal { queries.append(query(removal)) }
             ends.append(queries.count)
@@ -108,8 +113,8 @@ extension PostgresCore {
     ) throws(PostgresFault) -> ChangeCall.Answer {
         if call.removal != nil { return .removed(results.last?.changed ?? 0) }
         if call.isEach {
-            let settled = try settled(call.steps, rounds, results)
-            note(settled)
+            let settled = try settling.settled(call.steps, rounds, results)
+            settling.note(settled)
             return .settled(settled.counted)
         }
         if let run = call.runs.first, let rows = results.first, let place = try refusal(run, rows) {
@@ -128,7 +133,7 @@ extension PostgresCore {
         _ call: ChangeCall, _ session: PostgresSession
     ) throws(PostgresFault) -> ChangeCall.Answer {
         let outcome = try session.transaction { session throws(PostgresFault) -> (Int?, Rows?) in
-            var opening = [Query(PostgresSQL.begin), Query(PostgresSQL.lockRecords)]
+            var opening = [Query(PostgresSQL.begin), Query(RecordSQL.lockRecords)]
             for run in call.runs {
                 guard let rows = try session.run(opening + [query(run, call)], commits: false).last else {
                     break
@@ -140,13 +145,13 @@ extension PostgresCore {
                 }
             }
             let closing =
-                (call.pushes.isEmpty ? [] : [acceptance(call.pushes)]) + [Query(PostgresSQL.commit)]
+                (call.pushes.isEmpty ? [] : [accepting.acceptance(call.pushes)]) + [Query(PostgresSQL.commit)]
             return (nil, try session.run(opening + closing, commits: true).dropLast().last)
         }
         if let place = outcome.0 { return .refused(index: place) }
         counts.noteDeletedRecords()
         guard let rows = outcome.1, !call.pushes.isEmpty else { return .committed([]) }
-        return .committed(try finish(call.pushes, rows, session))
+        return .committed(try accepting.finish(call.pushes, rows, session))
     }
 
     // MARK: statements
@@ -154,12 +159,12 @@ extension PostgresCore {
     private func query(_ removal: ChangeCall.Removal) -> Query {
         switch removal {
         case .purge(let before, let limit):
-            Query(PostgresSQL.purge) { query in
+            Query(RecordSQL.purge) { query in
                 query.add(before)
                 query.add(Int64(limit))
             }
         case .forget(let owner, let limit):
-            Query(PostgresSQL.forget) { query in
+            Query(RecordSQL.forget) { query in
                 query.add(owner)
                 query.add(Int64(limit))
             }
@@ -169,13 +174,13 @@ extension PostgresCore {
     private func query(_ run: ChangeCall.Run, _ call: ChangeCall) -> Query {
         switch run {
         case .keyed(let changes): query(changes, call)
-        case .beside(let keys): Query(PostgresSQL.deleteBeside) { $0.add(digests: keys) }
+        case .beside(let keys): Query(RecordSQL.deleteBeside) { $0.add(digests: keys) }
         }
     }
 
     private func query(_ changes: [(place: Int, change: StoredChange)], _ call: ChangeCall) -> Query {
         let rows = changes.map { ChangeRow($0.change) }
-        return Query(PostgresSQL.change) { query in
+        return Query(RecordSQL.change) { query in
             query.add(call.now)
             query.add(call.isEach)
             query.add(PushModel.Record.expiredLife.wholeMilliseconds)

@@ -1,7 +1,28 @@
 import PushModel
+import Synchronization
 
-// Claims, owners and sweeps: what a process asks of its own rows, and of those of the dead.
-extension PostgresCore {
+/// Claims: what a lane takes of its parked pushes, and what of them ends unsent.
+final class PostgresClaiming: Sendable {
+    private let owner: Digest16
+    private let limits: PostgresLimits
+    private let counts: OwedCounts
+    private let deaths: DeathClock
+
+    private struct Cursor: Hashable {
+        var lane: String
+        var pushClass: PushClass
+    }
+
+    /// The origin behind which the next claim of a class begins.
+    private let cursors = Mutex<[Cursor: Digest16]>([:])
+
+    init(owner: Digest16, limits: PostgresLimits, counts: OwedCounts, deaths: DeathClock) {
+        self.owner = owner
+        self.limits = limits
+        self.counts = counts
+        self.deaths = deaths
+    }
+
     /// By class, then round robin over origins, in one transaction.
     func claim(
         _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>, _ session: PostgresSession
@@ -25,10 +46,10 @@ extension PostgresCore {
     private func claim(
         _ place: Cursor, due: UnixTime, limit: Int, _ session: PostgresSession, _ opening: inout [Query]
     ) throws(PostgresFault) -> [StoredPush] {
-        var after = cursor(place)
+        var after = cursors.withLock { $0[place] } ?? Digest16(high: 0, low: 0)
         var taken: [StoredPush] = []
         for _ in 0..<limits.passesPerClaim where taken.count < limit {
-            let query = Query(PostgresSQL.claim) { query in
+            let query = Query(OutboxSQL.claim) { query in
                 query.add(owner)
                 query.add(place.lane)
                 query.add(int16: Int(place.pushClass.rawValue))
@@ -51,7 +72,7 @@ extension PostgresCore {
                 break
             }
         }
-        setCursor(place, to: after)
+        cursors.withLock { [after] in $0[place] = after }
         return taken
     }
 
@@ -70,7 +91,7 @@ extension PostgresCore {
             guard !rows.isNull(row, 2) else { continue }
             let id = PushID(try rows.digest(row, 2))
             let push = StoredPush(
-                row: Self.row(of: id), id: id, lane: place.lane, pushClass: place.pushClass,
+                row: PostgresAccepting.row(of: id), id: id, lane: place.lane, pushClass: place.pushClass,
                 origin: try rows.digest(row, 3), record: try rows.digestIfAny(row, 4),
                 touchedAt: try rows.time(row, 5), notBefore: try rows.time(row, 6),
                 custodyEnds: try rows.time(row, 7), attempt: Int(try rows.int(row, 8)),
@@ -83,7 +104,7 @@ extension PostgresCore {
     }
 
     func nextDue(_ lane: String, _ session: PostgresSession) throws(PostgresFault) -> UnixTime? {
-        let query = Query(PostgresSQL.nextDue) { query in
+        let query = Query(OutboxSQL.nextDue) { query in
             query.add(owner)
             query.add(lane)
         }
@@ -94,8 +115,8 @@ extension PostgresCore {
     func endCustody(
         before: UnixTime, limit: Int, _ session: PostgresSession
     ) throws(PostgresFault) -> [String: Int] {
-        let ahead = try deathsAhead(session)
-        let query = Query(PostgresSQL.endCustody) { query in
+        let ahead = try deaths.ahead(session)
+        let query = Query(OutboxSQL.endCustody) { query in
             query.add(owner)
             query.add(before)
             query.add(Int64(limit))
@@ -113,207 +134,5 @@ extension PostgresCore {
             counts.add(lane, rows: -count, bytes: -Int(try rows.int(row, 2)))
         }
         return ended
-    }
-
-    // MARK: owners
-
-    func renew(for span: Duration, _ session: PostgresSession) throws(PostgresFault) {
-        // The look first: a leap that came since the last one must not be taken for time that has passed.
-        _ = try deathsAhead(session, lease: span)
-        let own = counts.own
-        let query = Query(PostgresSQL.renew) { query in
-            query.add(owner)
-            query.add(clockAhead)
-            query.add(span.wholeMilliseconds)
-            query.add(Int64(own.rows))
-            query.add(Int64(own.bytes))
-        }
-        let rows = try session.run([query], commits: true)[0]
-        counts.others(rows: Int(try rows.int(0, 0)), bytes: Int(try rows.int(0, 1)))
-        counts.others(living: Int(try rows.int(0, 2)))
-    }
-
-    func giveUp(_ session: PostgresSession) throws(PostgresFault) {
-        let own = counts.own
-        let query = Query(PostgresSQL.giveUp) { query in
-            query.add(owner)
-            query.add(Int64(own.rows))
-            query.add(Int64(own.bytes))
-        }
-        try session.run([query], commits: true)
-    }
-
-    /// What stood in a dead process's memory first: it waits the longest.
-    func takeOver(
-        _ wanted: [String], limit: Int, _ session: PostgresSession
-    ) throws(PostgresFault) -> Int {
-        let ahead = try deathsAhead(session)
-        var moved: [Digest16: (rows: Int64, bytes: Int64)] = [:]
-        var lanes: [String: (rows: Int, bytes: Int)] = [:]
-        try session.transaction { session throws(PostgresFault) in
-            var left = limit
-            var opening = [Query(PostgresSQL.begin)]
-            for statement in [PostgresSQL.takeOverInMemory, PostgresSQL.takeOverParked] where left > 0 {
-                let query = Query(statement) { query in
-                    query.add(owner)
-                    query.add(ahead)
-                    query.add(Int64(left))
-                    query.add(texts: wanted)
-                }
-                guard let rows = try session.run(opening + [query], commits: false).last else { break }
-                opening = []
-                left -= rows.count
-                for row in 0..<rows.count {
-                    let owed = lanes[rows.text(row, 0)] ?? (0, 0)
-                    lanes[rows.text(row, 0)] = (owed.rows + 1, owed.bytes + Int(try rows.int(row, 1)))
-                    let from = moved[try rows.digest(row, 2)] ?? (0, 0)
-                    moved[try rows.digest(row, 2)] = (from.rows + 1, from.bytes + (try rows.int(row, 1)))
-                }
-            }
-            let owners = moved.keys.sorted()
-            let less = Query(PostgresSQL.owedLess) { query in
-                query.add(digests: owners)
-                query.add(int64s: owners.map { moved[$0]?.rows ?? 0 })
-                query.add(int64s: owners.map { moved[$0]?.bytes ?? 0 })
-            }
-            try session.run(
-                (owners.isEmpty ? [] : [less]) + [Query(PostgresSQL.commit)], commits: !owners.isEmpty)
-        }
-        for (lane, owed) in lanes {
-            counts.add(lane, rows: owed.rows, bytes: owed.bytes)
-            counts.park(lane, by: owed.rows)
-        }
-        return lanes.values.reduce(0) { $0 + $1.rows }
-    }
-
-    func letGo(
-        besides lanes: [String], limit: Int, _ session: PostgresSession
-    ) throws(PostgresFault) -> Int {
-        let query = Query(PostgresSQL.letGo) { query in
-            query.add(owner)
-            query.add(texts: lanes)
-            query.add(Int64(limit))
-            query.add(OwnerID.nobody.value)
-        }
-        let rows = try session.run([query], commits: true)[0]
-        for row in 0..<rows.count {
-            counts.park(rows.text(row, 0), by: -1)
-            counts.add(rows.text(row, 0), rows: -1, bytes: -Int(try rows.int(row, 1)))
-        }
-        return rows.count
-    }
-
-    func enrol(
-        in groups: [GroupName], for span: Duration, _ session: PostgresSession
-    ) throws(PostgresFault) -> [Member] {
-        let names = groups.map(\.text)
-        let leave = Query(PostgresSQL.leave) { query in
-            query.add(owner)
-            query.add(clockAhead)
-            query.add(texts: names)
-            query.add(Member.remembered.wholeMilliseconds)
-        }
-        let enrol = Query(PostgresSQL.enrol) { query in
-            query.add(owner)
-            query.add(clockAhead)
-            query.add(texts: names)
-            query.add(span.wholeMilliseconds)
-        }
-        let rows = try session.run([leave, enrol], commits: true)[1]
-        var members: [Member] = []
-        for row in 0..<rows.count {
-            let id = OwnerID(try rows.digest(row, 0))
-            members.append(
-                Member(
-                    owner: id, group: GroupName(unchecked: rows.text(row, 1)), isUs: id.value == owner,
-                    joinedAgo: .milliseconds(try rows.int(row, 2)),
-                    aliveFor: .milliseconds(try rows.int(row, 3)), hasLeft: rows.bool(row, 4)))
-        }
-        return members
-    }
-
-    /// Parks what stands as in memory; first nothing may be under way any more that could add to it.
-    func reclaim(limit: Int, _ session: PostgresSession) throws(PostgresFault) -> Int {
-        try endLost(session)
-        let query = Query(PostgresSQL.reclaim) { query in
-            query.add(owner)
-            query.add(Int64(limit))
-        }
-        let rows = try session.run([query], commits: true)[0]
-        for row in 0..<rows.count { counts.park(rows.text(row, 0), by: 1) }
-        return rows.count
-    }
-
-    func load(
-        _ session: PostgresSession
-    ) throws(PostgresFault) -> (rows: Int, bytes: Int, lanes: [String: Int]) {
-        if counts.takeDoubt() {
-            do { try recount(session) } catch {
-                counts.doubt()
-                throw error
-            }
-        }
-        let others = try session.run(
-            [Query(PostgresSQL.owedByOthers) { $0.add(owner) }], commits: false)[0]
-        counts.others(rows: Int(try others.int(0, 0)), bytes: Int(try others.int(0, 1)))
-        return counts.all
-    }
-
-    /// Calls that are under way meanwhile are counted on one side or on both; the next doubt sets it right.
-    func recount(_ session: PostgresSession) throws(PostgresFault) {
-        let rows = try session.run([Query(PostgresSQL.count) { $0.add(owner) }], commits: false)[0]
-        var lanes: [String: (rows: Int, bytes: Int, parked: Int)] = [:]
-        for row in 0..<rows.count {
-            lanes[rows.text(row, 0)] = (
-                Int(try rows.int(row, 1)), Int(try rows.int(row, 2)), Int(try rows.int(row, 3))
-            )
-        }
-        counts.set(lanes)
-    }
-
-    func setAside(
-        _ pushes: [StoredSettlement], _ session: PostgresSession
-    ) throws(PostgresFault) -> [Bool] {
-        let query = Query(PostgresSQL.setAside) { query in
-            query.add(owner)
-            query.add(digests: pushes.map(\.id.value))
-            query.add(int64s: pushes.map(\.epoch))
-            query.add(Aside.prefix)
-        }
-        let rows = try session.run([query], commits: true)[0]
-        var moved: Set<Digest16> = []
-        for row in 0..<rows.count {
-            moved.insert(try rows.digest(row, 0))
-            let lane = rows.text(row, 1)
-            if rows.bool(row, 2) { counts.park(lane, by: -1) }
-            counts.park(Aside.text(lane), by: 1)
-        }
-        return pushes.map { moved.contains($0.id.value) }
-    }
-
-    // MARK: sweeps
-
-    /// How many marks went; whoever sweeps goes on while it is as many as it may be.
-    func dropMarks(_ session: PostgresSession) throws(PostgresFault) -> Int {
-        let query = Query(PostgresSQL.dropMarks) { query in
-            query.add(clockAhead)
-            query.add(int32: limits.markMinutes + 1)
-            query.add(Int64(limits.marksPerSweep))
-            query.add(int32: Int(firstMarkMinute))
-        }
-        let rows = try session.run([query], commits: true)[0]
-        let dropped = Int(try rows.int(0, 0))
-        if dropped < limits.marksPerSweep { noteMarks(dropped: try rows.int(0, 1)) }
-        return dropped
-    }
-
-    func buryOwners(_ session: PostgresSession) throws(PostgresFault) {
-        let ahead = try deathsAhead(session)
-        let query = Query(PostgresSQL.buryOwners) { query in
-            query.add(owner)
-            query.add(ahead)
-            query.add(limits.ownerLife.wholeMilliseconds)
-        }
-        try session.run([query], commits: true)
     }
 }

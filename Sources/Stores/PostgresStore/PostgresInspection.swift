@@ -64,14 +64,14 @@ package struct PostgresInspection: Sendable {
         var found = PostgresInspection(
             checks: [:], owed: Owed(), schema: .absent, durability: session.facts.durability,
             serverVersion: session.facts.version, isWritable: session.facts.isWritable)
-        let tables = try session.run([Query(PostgresSQL.tables)], commits: false)[0]
+        let tables = try session.run([Query(InspectionSQL.tables)], commits: false)[0]
         guard tables.bool(0, 0) else { return found }
         found.schema = try PostgresSchema.standing(session)
         guard tables.bool(0, 1) else { return found }
-        let checks = try session.run([Query(PostgresSQL.checks)], commits: false)[0]
+        let checks = try session.run([Query(InspectionSQL.checks)], commits: false)[0]
         for row in 0..<checks.count { found.checks[checks.text(row, 0)] = checks.bytes(row, 1) }
         let last = try session.run(
-            [Query(PostgresSQL.setting) { $0.add(LastTime.setting) }], commits: false)[0]
+            [Query(SettingSQL.setting) { $0.add(LastTime.setting) }], commits: false)[0]
         if last.count == 1 { found.lastTime = LastTime.time(last.bytes(0, 0)) }
         found.owed = try count(session, within: span)
         return found
@@ -91,8 +91,8 @@ package struct PostgresInspection: Sendable {
                 session.answerWithin = span + .seconds(5)
                 let results = try session.run(
                     [
-                        Query(PostgresSQL.owedByLane),
-                        Query(PostgresSQL.oldest) { $0.add(Digest16(high: 0, low: 0)) },
+                        Query(InspectionSQL.owedByLane),
+                        Query(InspectionSQL.oldest) { $0.add(Digest16(high: 0, low: 0)) },
                         Query(PostgresSQL.commit)
                     ], commits: false)
                 var owed = Owed()

@@ -82,3 +82,8 @@ package struct PostgresLimits: Sendable {
 
     package init() {}
 }
+
+extension PostgresLimits {
+    /// ``clockAhead`` now, in milliseconds.
+    var aheadMilliseconds: Int64 { clockAhead().wholeMilliseconds }
+}

@@ -32,18 +32,21 @@ enum PostgresRecords {
     }
 }
 
-extension PostgresCore {
+// Reading them.
+extension PostgresRecords {
     /// One statement for the keys of all calls that wait.
-    func find(_ jobs: [Job], _ session: PostgresSession) throws(PostgresFault) -> [@Sendable () -> Void] {
+    static func find(_ jobs: [Job], _ session: PostgresSession) throws(PostgresFault)
+        -> [@Sendable () -> Void]
+    {
         var wanted: Set<Digest16> = []
         for job in jobs {
             if case .find(let keys, _, _) = job.work { wanted.formUnion(keys) }
         }
         let rows = try session.run(
-            [Query(PostgresSQL.find) { $0.add(digests: wanted) }], commits: false)[0]
+            [Query(RecordSQL.find) { $0.add(digests: wanted) }], commits: false)[0]
         var found: [Digest16: StoredRecord] = [:]
         for row in 0..<rows.count {
-            let record = try PostgresRecords.record(rows, row)
+            let record = try record(rows, row)
             found[record.key] = record
         }
         return jobs.compactMap { job in
@@ -53,14 +56,14 @@ extension PostgresCore {
         }
     }
 
-    func page(
+    static func page(
         _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime, _ session: PostgresSession
     ) throws(PostgresFault) -> [StoredRecord] {
         let statement =
             switch index {
-            case .space: PostgresSQL.pageSpace
-            case .owner: PostgresSQL.pageOwner
-            case .address: PostgresSQL.pageAddress
+            case .space: RecordSQL.pageSpace
+            case .owner: RecordSQL.pageOwner
+            case .address: RecordSQL.pageAddress
             }
         let query = Query(statement) { query in
             switch index {
@@ -73,14 +76,14 @@ extension PostgresCore {
         }
         let rows = try session.run([query], commits: false)[0]
         var records: [StoredRecord] = []
-        for row in 0..<rows.count { records.append(try PostgresRecords.record(rows, row)) }
+        for row in 0..<rows.count { records.append(try record(rows, row)) }
         return records
     }
 
-    func tally(
+    static func tally(
         _ owners: [Digest16], _ session: PostgresSession
     ) throws(PostgresFault) -> [RecordTally] {
-        let rows = try session.run([Query(PostgresSQL.tally) { $0.add(digests: owners) }], commits: false)[0]
+        let rows = try session.run([Query(RecordSQL.tally) { $0.add(digests: owners) }], commits: false)[0]
         var tallies: [RecordTally] = []
         for row in 0..<rows.count {
             tallies.append(

@@ -172,7 +172,7 @@ enum PostgresSchema {
     }
 
     private static func look(_ session: PostgresSession) throws(PostgresFault) -> State {
-        let rows = try session.run([Query(PostgresSQL.schemaSteps)], commits: false)[0]
+        let rows = try session.run([Query(SchemaSQL.schemaSteps)], commits: false)[0]
         var state = State()
         for row in 0..<rows.count {
             let number = Int(try rows.int(row, 0))
@@ -219,7 +219,7 @@ enum PostgresSchema {
             let begun = try session.run(
                 [
                     Query(PostgresSQL.begin),
-                    Query(PostgresSQL.beginStep) { query in
+                    Query(SchemaSQL.beginStep) { query in
                         query.add(int32: step.number)
                         query.add(step.name)
                         query.add(step.breaks)
@@ -232,7 +232,7 @@ enum PostgresSchema {
             }
             try session.run(
                 step.statements.map { Query(Statement(once: $0)) } + [
-                    Query(PostgresSQL.finishStep) { $0.add(int32: step.number) }, Query(PostgresSQL.commit)
+                    Query(SchemaSQL.finishStep) { $0.add(int32: step.number) }, Query(PostgresSQL.commit)
                 ], commits: true)
         }
     }

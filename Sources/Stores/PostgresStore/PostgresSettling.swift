@@ -1,7 +1,11 @@
 import PushModel
 
-// Settling: the other statement that every push passes.
-extension PostgresCore {
+/// Settling: the other statement that every push passes.
+struct PostgresSettling {
+    let owner: Digest16
+    let limits: PostgresLimits
+    let counts: OwedCounts
+
     /// Steps of which no two name one push. What a call says of one push twice happens one after the other.
     static func rounds(_ steps: [StoredSettlement]) -> [[Int]] {
         var rounds: [[Int]] = []
@@ -34,9 +38,9 @@ extension PostgresCore {
     private static let young = Duration.seconds(60)
 
     private func ending(_ steps: [StoredSettlement], now: UnixTime) -> Query {
-        Query(PostgresSQL.settle) { query in
+        Query(OutboxSQL.settle) { query in
             query.add(owner)
-            query.add(clockAhead)
+            query.add(limits.aheadMilliseconds)
             query.add(digests: steps.map(\.id.value))
             query.add(int64s: steps.map(\.epoch))
             query.add(int16s: steps.map { Int($0.first?.rawValue ?? 0) })
@@ -46,7 +50,7 @@ extension PostgresCore {
     }
 
     private func putOff(_ steps: [StoredSettlement]) -> Query {
-        Query(PostgresSQL.putOff) { query in
+        Query(OutboxSQL.putOff) { query in
             var times: [UnixTime] = []
             var attempts: [Int] = []
             var lanes: [String] = []
@@ -141,5 +145,25 @@ extension PostgresCore {
             at += call.count
             return { call.answer(own) }
         }
+    }
+
+    func setAside(
+        _ pushes: [StoredSettlement], _ session: PostgresSession
+    ) throws(PostgresFault) -> [Bool] {
+        let query = Query(OutboxSQL.setAside) { query in
+            query.add(owner)
+            query.add(digests: pushes.map(\.id.value))
+            query.add(int64s: pushes.map(\.epoch))
+            query.add(Aside.prefix)
+        }
+        let rows = try session.run([query], commits: true)[0]
+        var moved: Set<Digest16> = []
+        for row in 0..<rows.count {
+            moved.insert(try rows.digest(row, 0))
+            let lane = rows.text(row, 1)
+            if rows.bool(row, 2) { counts.park(lane, by: -1) }
+            counts.park(Aside.text(lane), by: 1)
+        }
+        return pushes.map { moved.contains($0.id.value) }
     }
 }

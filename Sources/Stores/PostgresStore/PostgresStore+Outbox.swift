@@ -84,7 +84,7 @@ extension PostgresStore: StoredOutbox {
 
     package func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {
         try await core.single(.bulk) { [core] session throws(PostgresFault) in
-            try core.setAside(pushes, session)
+            try core.settling.setAside(pushes, session)
         }
     }
 
@@ -92,19 +92,19 @@ extension PostgresStore: StoredOutbox {
         _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>
     ) async throws(StoreError) -> [StoredPush] {
         try await core.single(.bulk) { [core] session throws(PostgresFault) in
-            try core.claim(lane, due: due, limit: limit, classes: classes, session)
+            try core.claiming.claim(lane, due: due, limit: limit, classes: classes, session)
         }
     }
 
     package func nextDue(_ lane: String) async throws(StoreError) -> UnixTime? {
         try await core.single(.read) { [core] session throws(PostgresFault) in
-            try core.nextDue(lane, session)
+            try core.claiming.nextDue(lane, session)
         }
     }
 
     package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int] {
         try await core.single(.bulk) { [core] session throws(PostgresFault) in
-            try core.endCustody(before: before, limit: limit, session)
+            try core.claiming.endCustody(before: before, limit: limit, session)
         }
     }
 }

@@ -15,14 +15,14 @@ extension PostgresStore: StoredRecords {
     package func page(
         _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
     ) async throws(StoreError) -> [StoredRecord] {
-        try await core.single(.read) { [core] session throws(PostgresFault) in
-            try core.page(index, after: after, limit: limit, now: now, session)
+        try await core.single(.read) { session throws(PostgresFault) in
+            try PostgresRecords.page(index, after: after, limit: limit, now: now, session)
         }
     }
 
     package func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
-        try await core.single(.read) { [core] session throws(PostgresFault) in
-            try core.tally(owners, session)
+        try await core.single(.read) { session throws(PostgresFault) in
+            try PostgresRecords.tally(owners, session)
         }
     }
 

@@ -50,7 +50,7 @@ package final class PostgresStore: Sendable {
                         } else {
                             try PostgresSchema.migrate(session, limits: core.limits)
                         }
-                        if isThere { try core.recount(session) }
+                        if isThere { try core.owners.recount(session) }
                     } catch {
                         throw error.error.code == .uncertain ? StoreError(.unavailable) : error.error
                     }
@@ -84,7 +84,7 @@ package final class PostgresStore: Sendable {
     /// One look at the tables of pushes.
     func keepPace(_ pace: VacuumPace) async throws(StoreError) -> VacuumPace {
         try await core.single(.bulk) { [core] session throws(PostgresFault) in
-            try core.keepPace(pace, session)
+            try VacuumPacing(limits: core.limits, journal: core.journal).look(by: pace, session)
         }
     }
 
@@ -110,17 +110,17 @@ package final class PostgresStore: Sendable {
     @discardableResult
     package func forgetNow(records: Bool = true) async throws(StoreError) -> PostgresForgotten {
         try await core.single(.bulk) { [core] session throws(PostgresFault) in
-            try core.forgetNow(records: records, session)
+            try PostgresForgetting(limits: core.limits).forget(records: records, session)
         }
     }
 
     /// Removes what no longer counts. Bounded: each round removes as much as it may, or is the last.
     package func sweep() async throws(StoreError) {
         let core = core
-        while try await core.single(.bulk, core.dropMarks) >= core.limits.marksPerSweep {
+        while try await core.single(.bulk, core.sweeping.dropMarks) >= core.limits.marksPerSweep {
             if Task.isCancelled { return }
         }
-        try await core.single(.bulk, core.buryOwners)
+        try await core.single(.bulk, core.sweeping.buryOwners)
     }
 
     /// Gives up the lease, so that what is still owed is free at once, and closes the connections.
@@ -128,7 +128,7 @@ package final class PostgresStore: Sendable {
     /// Operations after it fail as `unavailable`. It waits for those under way, as long as they may take.
     package func close() async {
         // When the database is away the lease ends by itself.
-        do { try await core.single(.lease, patience: core.limits.closing, core.giveUp) } catch {
+        do { try await core.single(.lease, patience: core.limits.closing, core.owners.giveUp) } catch {
             core.journal.note("lease not given up", [.code: ErrorCode(error)], level: .warning)
         }
         core.queue.close()

@@ -4,7 +4,7 @@ package import PushModel
 extension PostgresStore: StoredRows {
     package func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
         try await core.single(.bulk) { session throws(PostgresFault) in
-            let query = Query(PostgresUpkeepSQL.records) { query in
+            let query = Query(UpkeepSQL.records) { query in
                 // No digest is all zeros.
                 query.add(key ?? Digest16(high: 0, low: 0))
                 query.add(Int64(limit))
@@ -20,7 +20,7 @@ extension PostgresStore: StoredRows {
         after place: StoredPlace, limit: Int
     ) async throws(StoreError) -> (pushes: [StoredOwed], next: StoredPlace?) {
         try await core.single(.bulk) { session throws(PostgresFault) in
-            let query = Query(PostgresUpkeepSQL.pushes) { query in
+            let query = Query(UpkeepSQL.pushes) { query in
                 query.add(Self.key(place))
                 query.add(Int64(limit))
             }
@@ -35,7 +35,7 @@ extension PostgresStore: StoredRows {
         after place: StoredPlace, limit: Int
     ) async throws(StoreError) -> (marks: [StoredMark], next: StoredPlace?) {
         try await core.single(.bulk) { session throws(PostgresFault) in
-            let query = Query(PostgresUpkeepSQL.marks) { query in
+            let query = Query(UpkeepSQL.marks) { query in
                 query.add(Self.key(place))
                 query.add(Int64(limit))
             }
@@ -55,17 +55,13 @@ extension PostgresStore: StoredRows {
 
     package func settings(_ prefix: String) async throws(StoreError) -> [String: [UInt8]] {
         try await core.single(.read) { session throws(PostgresFault) in
-            let rows = try session.run(
-                [Query(PostgresUpkeepSQL.settings) { $0.add(prefix) }], commits: false)[0]
-            var settings: [String: [UInt8]] = [:]
-            for row in 0..<rows.count { settings[rows.text(row, 0)] = rows.bytes(row, 1) }
-            return settings
+            try PostgresSettings.all(prefix, session)
         }
     }
 
     package func lastRevision() async throws(StoreError) -> UInt64 {
         try await core.single(.read) { session throws(PostgresFault) in
-            let rows = try session.run([Query(PostgresUpkeepSQL.lastRevision)], commits: false)[0]
+            let rows = try session.run([Query(UpkeepSQL.lastRevision)], commits: false)[0]
             guard rows.count == 1 else { throw .store(StoreError(.corrupt)) }
             return UInt64(clamping: try rows.int(0, 0))
         }
@@ -81,7 +77,7 @@ extension PostgresStore: StoredRows {
             throw .store(StoreError(.corrupt))
         }
         let push = StoredPush(
-            row: PostgresCore.row(of: id), id: id, lane: rows.text(row, 1), pushClass: level,
+            row: PostgresAccepting.row(of: id), id: id, lane: rows.text(row, 1), pushClass: level,
             origin: try rows.digest(row, 3), record: try rows.digestIfAny(row, 4),
             touchedAt: try rows.time(row, 5), notBefore: try rows.time(row, 6),
             custodyEnds: try rows.time(row, 7), attempt: Int(try rows.int(row, 8)),
@@ -97,29 +93,13 @@ extension PostgresStore: StoreNotes {
 
     package func livingOwners() async throws(StoreError) -> [OwnerID] {
         try await core.single(.read) { [core] session throws(PostgresFault) in
-            let ahead = try core.deathsAhead(session)
-            let query = Query(PostgresUpkeepSQL.livingOwners) { query in
-                query.add(core.owner)
-                query.add(ahead)
-            }
-            let rows = try session.run([query], commits: false)[0]
-            var owners: [OwnerID] = []
-            for row in 0..<rows.count { owners.append(OwnerID(try rows.digest(row, 0))) }
-            return owners
+            try core.owners.living(session)
         }
     }
 
     package func put(setting name: String, to value: [UInt8]?) async throws(StoreError) {
         try await core.single(.bulk) { session throws(PostgresFault) in
-            _ = try session.run([Self.putting(name, value)], commits: true)
-        }
-    }
-
-    fileprivate static func putting(_ name: String, _ value: [UInt8]?) -> Query {
-        guard let value else { return Query(PostgresUpkeepSQL.dropSetting) { $0.add(name) } }
-        return Query(PostgresUpkeepSQL.replaceSetting) { query in
-            query.add(name)
-            query.add(value)
+            _ = try session.run([PostgresSettings.putting(name, value)], commits: true)
         }
     }
 }
@@ -128,7 +108,11 @@ extension PostgresStore: StoreFilling {
     package func fill(_ page: StoredPage, noting name: String, _ value: [UInt8]) async throws(StoreError) {
         try await core.single(.bulk) { [core] session throws(PostgresFault) in
             // What stands between two ends of a pipeline is one transaction.
-            _ = try session.run([core.filling(page), Self.putting(name, value)], commits: true)
+            _ = try session.run(
+                [
+                    PostgresFilling(owner: core.owner, limits: core.limits).filling(page),
+                    PostgresSettings.putting(name, value)
+                ], commits: true)
             guard case .pushes(let pushes) = page else { return }
             // Told to the others when the lease is given up.
             for owed in pushes {
@@ -138,7 +122,7 @@ extension PostgresStore: StoreFilling {
     }
 
     package func bar(_ isBarred: Bool) async throws(StoreError) {
-        let statements = isBarred ? PostgresUpkeepSQL.bar : PostgresUpkeepSQL.unbar
+        let statements = isBarred ? UpkeepSQL.bar : UpkeepSQL.unbar
         try await core.single(.bulk) { session throws(PostgresFault) in
             // What stands between two ends of a pipeline is one transaction.
             _ = try session.run(statements.map { Query($0) }, commits: true)
@@ -152,7 +136,7 @@ extension PostgresStore: StoreResealing {
             let results = try session.run(
                 [
                     // As whoever changes records does, so that two never wait for each other.
-                    Query(PostgresSQL.lockRecords), Self.resealingRecords(rows), Self.resealingPushes(rows)
+                    Query(RecordSQL.lockRecords), Self.resealingRecords(rows), Self.resealingPushes(rows)
                 ], commits: true)
             // What the older key had sealed is forgotten like everything that was deleted.
             core.counts.noteDeletedPushes()
@@ -170,7 +154,7 @@ extension PostgresStore: StoreResealing {
             revisions.append(Int64(clamping: revision))
             bodies.append(body)
         }
-        return Query(PostgresUpkeepSQL.resealRecords) { query in
+        return Query(UpkeepSQL.resealRecords) { query in
             query.add(digests: keys)
             query.add(int64s: revisions)
             query.add(blobs: bodies)
@@ -184,27 +168,31 @@ extension PostgresStore: StoreResealing {
             ids.append(id.value)
             sealed.append(bytes)
         }
-        return Query(PostgresUpkeepSQL.resealPushes) { query in
+        return Query(UpkeepSQL.resealPushes) { query in
             query.add(digests: ids)
             query.add(blobs: sealed)
         }
     }
 }
 
-extension PostgresCore {
+/// Rows of another store, as statements take them.
+private struct PostgresFilling {
+    let owner: Digest16
+    let limits: PostgresLimits
+
     func filling(_ page: StoredPage) -> Query {
         switch page {
         case .records(let records): fillingRecords(records)
         case .pushes(let pushes): fillingPushes(pushes)
         case .marks(let marks): fillingMarks(marks)
         case .lastRevision(let revision):
-            Query(PostgresUpkeepSQL.raiseRevision) { $0.add(Int64(clamping: revision)) }
+            Query(UpkeepSQL.raiseRevision) { $0.add(Int64(clamping: revision)) }
         }
     }
 
     private func fillingRecords(_ records: [StoredRecord]) -> Query {
         let states = records.map { PostgresRecords.number($0.state) }
-        return Query(PostgresUpkeepSQL.fillRecords) { query in
+        return Query(UpkeepSQL.fillRecords) { query in
             query.add(digests: records.map(\.key))
             query.add(texts: records.map(\.space))
             query.add(optionalDigests: records.map(\.owner))
@@ -220,9 +208,9 @@ extension PostgresCore {
     }
 
     private func fillingPushes(_ pushes: [StoredOwed]) -> Query {
-        Query(PostgresUpkeepSQL.fillPushes) { query in
+        Query(UpkeepSQL.fillPushes) { query in
             query.add(owner)
-            query.add(clockAhead)
+            query.add(limits.aheadMilliseconds)
             query.add(digests: pushes.map(\.push.id.value))
             query.add(texts: pushes.map(\.push.lane))
             query.add(int16s: pushes.map { Int($0.push.pushClass.rawValue) })
@@ -240,7 +228,7 @@ extension PostgresCore {
     }
 
     private func fillingMarks(_ marks: [StoredMark]) -> Query {
-        Query(PostgresUpkeepSQL.fillMarks) { query in
+        Query(UpkeepSQL.fillMarks) { query in
             query.add(digests: marks.map(\.mark))
             query.add(digests: marks.map(\.id.value))
             query.add(int32s: marks.map { Int($0.endedAt.milliseconds / 60_000) })

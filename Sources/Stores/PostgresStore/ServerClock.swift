@@ -1,4 +1,5 @@
 import PushModel
+import Synchronization
 
 /// Whether the server's clock has leapt, by the spans that this process measured beside it.
 ///
@@ -71,7 +72,19 @@ struct ServerNote: Sendable, Equatable {
     }
 }
 
-extension PostgresCore {
+/// The server's clock, as far as it may be believed about who is dead.
+final class DeathClock: Sendable {
+    private let clock = Mutex(ServerClock())
+    private let limits: PostgresLimits
+    private let world: World
+    private let journal: Journal
+
+    init(limits: PostgresLimits, world: World, journal: Journal) {
+        self.limits = limits
+        self.world = world
+        self.journal = journal
+    }
+
     /// Further back than any lease, and not behind the zero of those who gave theirs up: but for them nobody
     /// is dead by such a clock.
     private static let never = Duration.seconds(50 * 365 * 86_400)
@@ -79,12 +92,12 @@ extension PostgresCore {
     /// The server's clock as deaths are told by it, as what to add to it in milliseconds.
     ///
     /// - Parameter lease: how long renewals hold from now on.
-    func deathsAhead(_ session: PostgresSession, lease: Duration? = nil) throws(PostgresFault) -> Int64 {
-        let ahead = clockAhead
+    func ahead(_ session: PostgresSession, lease: Duration? = nil) throws(PostgresFault) -> Int64 {
+        let ahead = limits.aheadMilliseconds
         let asked = ContinuousClock.now
         let rows = try session.run(
             [
-                Query(PostgresSQL.sightOfServer) { query in
+                Query(OwnerSQL.sightOfServer) { query in
                     query.add(ahead)
                     query.add(ServerNote.setting)
                 }
@@ -95,7 +108,7 @@ extension PostgresCore {
         let look = ServerClock.Look(
             server: now - .milliseconds(ahead), asked: asked, answered: .now, ahead: .milliseconds(ahead),
             instant: world.instant())
-        let (leap, span) = serverClock { clock in
+        let (leap, span) = clock.withLock { clock in
             if let lease { clock.lease = lease }
             return (clock.leap(at: look), clock.lease)
         }
@@ -105,7 +118,7 @@ extension PostgresCore {
             let seen = ServerNote(startedAt: startedAt, seenAt: note == nil ? .distantPast : now)
             try session.run(
                 [
-                    Query(PostgresUpkeepSQL.replaceSetting) { query in
+                    Query(SettingSQL.replaceSetting) { query in
                         query.add(ServerNote.setting)
                         query.add(seen.bytes)
                     }
@@ -115,31 +128,5 @@ extension PostgresCore {
         }
         let isNew = now < note.seenAt + span
         return ahead - (isNew ? Self.never : leap).wholeMilliseconds
-    }
-
-    func lastTime(_ step: LastTime, _ session: PostgresSession) throws(PostgresFault) -> UnixTime? {
-        func write(_ statement: Statement, _ time: UnixTime) throws(PostgresFault) -> Rows {
-            let query = Query(statement) { query in
-                query.add(LastTime.setting)
-                query.add(LastTime.bytes(time))
-            }
-            return try session.run([query], commits: true)[0]
-        }
-        switch step {
-        case .look:
-            let found = try session.run(
-                [Query(PostgresSQL.setting) { $0.add(LastTime.setting) }], commits: false)[0]
-            if found.count == 1, let time = LastTime.time(found.bytes(0, 0)) { return time }
-            let rows = try session.run([Query(PostgresSQL.newestRows)], commits: false)[0]
-            let pushed = try rows.digestIfAny(0, 1).map { PushID($0).acceptedAt } ?? .distantPast
-            let latest = max(try rows.time(0, 0), pushed)
-            return latest < LastTime.earliest ? nil : latest
-        case .raise(let time):
-            let rows = try write(PostgresSQL.raiseSetting, time)
-            return rows.count == 1 ? LastTime.time(rows.bytes(0, 0)) : nil
-        case .set(let time):
-            _ = try write(PostgresUpkeepSQL.replaceSetting, time)
-            return time
-        }
     }
 }

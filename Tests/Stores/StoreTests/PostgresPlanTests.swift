@@ -8,20 +8,21 @@ import Testing
 @Suite("PostgreSQL's plans", .timeLimit(.minutes(30)))
 struct PostgresPlanTests {
     private static let hot: [(Statement, parameters: Int, index: String)] = [
-        (PostgresSQL.accept, 15, "outbox_pkey"), (PostgresSQL.holders, 1, "marks_pkey"),
-        (PostgresSQL.settle, 7, "outbox_pkey"), (PostgresSQL.putOff, 9, "outbox_pkey"),
-        (PostgresSQL.claim, 7, "parked_by_origin"), (PostgresSQL.nextDue, 2, "parked_by_due"),
-        (PostgresSQL.endCustody, 4, "parked_by_custody"),
-        (PostgresSQL.takeOverInMemory, 4, "in_memory_by_owner"),
-        (PostgresSQL.takeOverParked, 4, "parked_by_"), (PostgresSQL.letGo, 4, "parked_by_"),
-        (PostgresSQL.reclaim, 2, "in_memory_by_owner"),
-        (PostgresSQL.buryOwners, 3, "in_memory_by_owner"), (PostgresSQL.dropMarks, 4, "marks_by_minute"),
-        (PostgresSQL.find, 1, "records_pkey"), (PostgresSQL.change, 17, "records_pkey"),
-        (PostgresSQL.purge, 2, "records_by_expiry"),
-        (PostgresSQL.forget, 2, "records_by_owner"), (PostgresSQL.pageSpace, 4, "records_by_space"),
-        (PostgresSQL.pageOwner, 4, "records_by_owner"), (PostgresSQL.pageAddress, 4, "records_by_address"),
-        (PostgresSQL.tally, 1, "records_by_owner"), (PostgresSQL.owed, 1, "outbox_pkey"),
-        (PostgresSQL.oldest, 1, "outbox_pkey")
+        (OutboxSQL.accept, 15, "outbox_pkey"), (OutboxSQL.holders, 1, "marks_pkey"),
+        (OutboxSQL.settle, 7, "outbox_pkey"), (OutboxSQL.putOff, 9, "outbox_pkey"),
+        (OutboxSQL.claim, 7, "parked_by_origin"), (OutboxSQL.nextDue, 2, "parked_by_due"),
+        (OutboxSQL.endCustody, 4, "parked_by_custody"),
+        (OwnerSQL.takeOverInMemory, 4, "in_memory_by_owner"),
+        (OwnerSQL.takeOverParked, 4, "parked_by_"), (OwnerSQL.letGo, 4, "parked_by_"),
+        (OwnerSQL.reclaim, 2, "in_memory_by_owner"),
+        (HousekeepingSQL.buryOwners, 3, "in_memory_by_owner"),
+        (HousekeepingSQL.dropMarks, 4, "marks_by_minute"),
+        (RecordSQL.find, 1, "records_pkey"), (RecordSQL.change, 17, "records_pkey"),
+        (RecordSQL.purge, 2, "records_by_expiry"),
+        (RecordSQL.forget, 2, "records_by_owner"), (RecordSQL.pageSpace, 4, "records_by_space"),
+        (RecordSQL.pageOwner, 4, "records_by_owner"), (RecordSQL.pageAddress, 4, "records_by_address"),
+        (RecordSQL.tally, 1, "records_by_owner"), (InspectionSQL.owed, 1, "outbox_pkey"),
+        (InspectionSQL.oldest, 1, "outbox_pkey")
     ]
 
     private static let cut = "=== plan"

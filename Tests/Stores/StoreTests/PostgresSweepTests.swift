@@ -36,7 +36,8 @@ struct PostgresSweepTests {
         func end(_ pushes: [StoredPush]) async throws {
             let steps = pushes.map { push in
                 StoredSettlement(
-                    row: PostgresCore.row(of: push.id), id: push.id, epoch: 1, mark: push.mark, step: .settle,
+                    row: PostgresAccepting.row(of: push.id), id: push.id, epoch: 1, mark: push.mark,
+                    step: .settle,
                     first: .accepted)
             }
             let ended = try await store.settle(steps, feedback: [], now: database.clock.now)

@@ -62,9 +62,13 @@ enum PacedTable: String, Sendable {
     }
 }
 
-extension PostgresCore {
+/// Keeps the pace.
+struct VacuumPacing {
+    let limits: PostgresLimits
+    let journal: Journal
+
     /// Looks at both tables and changes what should be changed; what another holds is left for the next look.
-    func keepPace(_ pace: VacuumPace, _ session: PostgresSession) throws(PostgresFault) -> VacuumPace {
+    func look(by pace: VacuumPace, _ session: PostgresSession) throws(PostgresFault) -> VacuumPace {
         var pace = pace
         for sight in try sights(session) {
             if let threshold = pace.threshold(for: sight, limits: limits) {
@@ -76,7 +80,7 @@ extension PostgresCore {
     }
 
     private func sights(_ session: PostgresSession) throws(PostgresFault) -> [VacuumPace.Sight] {
-        let rows = try session.run([Query(PostgresUpkeepSQL.vacuumSights)], commits: false)[0]
+        let rows = try session.run([Query(HousekeepingSQL.vacuumSights)], commits: false)[0]
         var sights: [VacuumPace.Sight] = []
         for row in 0..<rows.count {
             guard let table = PacedTable(rawValue: rows.text(row, 0)) else { continue }
@@ -104,7 +108,7 @@ extension PostgresCore {
         }
         var state: SQLState?
         do {
-            let statement = PostgresUpkeepSQL.vacuum(sight.table, from: threshold)
+            let statement = HousekeepingSQL.vacuum(sight.table, from: threshold)
             try session.run([patience, Query(statement)], commits: false)
         } catch .refused(let refusal) where ["55P03", "57014", "42501"].contains(refusal.text) {
             state = refusal

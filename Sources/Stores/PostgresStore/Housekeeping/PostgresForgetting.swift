@@ -20,19 +20,22 @@ package enum PostgresForgotten: Sendable, Hashable {
     case busy
 }
 
-extension PostgresCore {
+/// One round of forgetting.
+struct PostgresForgetting {
+    let limits: PostgresLimits
+
     /// - Parameter records: whether records were deleted too; else their table is left as it is.
-    func forgetNow(records: Bool, _ session: PostgresSession) throws(PostgresFault) -> PostgresForgotten {
+    func forget(records: Bool, _ session: PostgresSession) throws(PostgresFault) -> PostgresForgotten {
         var found = PostgresForgotten.all
-        var tables = [(rewrite: PostgresSQL.rewriteOutbox, size: Int32(0))]
-        if records { tables.append((PostgresSQL.rewriteRecords, 1)) }
+        var tables = [(rewrite: HousekeepingSQL.rewriteOutbox, size: Int32(0))]
+        if records { tables.append((HousekeepingSQL.rewriteRecords, 1)) }
         do {
-            var sizes = try session.run([Query(PostgresSQL.tableSizes)], commits: false)[0]
+            var sizes = try session.run([Query(HousekeepingSQL.tableSizes)], commits: false)[0]
             if try sizes.int(0, 0) <= limits.vacuumBytes {
                 // Frees what has gone at the file's end, and holds nobody up: a table that was long only for
                 // what it no longer holds is then short enough.
-                try session.run([Query(PostgresSQL.vacuumOutbox)], commits: false)
-                sizes = try session.run([Query(PostgresSQL.tableSizes)], commits: false)[0]
+                try session.run([Query(HousekeepingSQL.vacuumOutbox)], commits: false)
+                sizes = try session.run([Query(HousekeepingSQL.tableSizes)], commits: false)[0]
             }
             try wait(limits.forgetPatience, session)
             for table in tables {
@@ -48,8 +51,8 @@ extension PostgresCore {
         try wait(limits.lockTimeout, session)
         guard found == .all else { return found }
         do {
-            try session.run([Query(PostgresSQL.switchLog)], commits: false)
-            try session.run([Query(PostgresSQL.checkpoint)], commits: false)
+            try session.run([Query(HousekeepingSQL.switchLog)], commits: false)
+            try session.run([Query(HousekeepingSQL.checkpoint)], commits: false)
         } catch .refused(let state) where state.text == "42501" {
             return .tables
         }

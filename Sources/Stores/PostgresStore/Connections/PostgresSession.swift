@@ -2,7 +2,7 @@ import CPostgres
 import Foundation
 import PushModel
 
-/// One statement to run: text that stands in `PostgresSQL`, and its parameters.
+/// One statement to run: text that stands in `SQL/`, and its parameters.
 struct Query {
     let statement: Statement
     var parameters = Parameters()

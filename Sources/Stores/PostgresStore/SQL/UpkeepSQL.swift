@@ -1,25 +1,23 @@
-/// What keepers of a store run: none of it stands in the way of a push.
-enum PostgresUpkeepSQL {
-    // MARK: closing
-
+/// What keepers of a store run who move it or change its keys: none of it stands in the way of a push.
+enum UpkeepSQL {
     /// A rule that no new or changed row meets, on every table by which a relay lives. To write it down is to
     /// wait until nobody is writing there; rows that stand may be read and deleted. Tables come in the order
     /// in which others lock them (`PostgresSQL`).
     static let bar = barred.map {
         Statement(once: lift($0) + ", ADD CONSTRAINT moved CHECK (false) NOT VALID")
     }
+
     static let unbar = barred.map { Statement(once: lift($0)) }
 
     private static func lift(_ table: String) -> String {
         "ALTER TABLE \(table) DROP CONSTRAINT IF EXISTS moved"
     }
-    private static let barred = ["heads", "records", "outbox", "owners"]
 
-    // MARK: reading
+    private static let barred = ["heads", "records", "outbox", "owners"]
 
     /// $1 key, $2 at most.
     static let records = Statement(
-        70, "SELECT \(PostgresSQL.recordColumns) FROM records WHERE key > $1 ORDER BY key LIMIT $2")
+        70, "SELECT \(RecordSQL.columns) FROM records WHERE key > $1 ORDER BY key LIMIT $2")
 
     /// Ids rise with the time of acceptance. $1 id, $2 at most.
     static let pushes = Statement(
@@ -29,7 +27,7 @@ enum PostgresUpkeepSQL {
         mark, first, sealed FROM outbox WHERE id > $1 ORDER BY id LIMIT $2
         """)
 
-    /// Those of pushes that have ended. One without an outcome was accepted (see `PostgresSQL.settle`).
+    /// Those of pushes that have ended. One without an outcome was accepted (see `OutboxSQL.settle`).
     /// $1 mark, $2 at most.
     static let marks = Statement(
         72,
@@ -39,60 +37,7 @@ enum PostgresUpkeepSQL {
         ORDER BY m.mark LIMIT $2
         """)
 
-    /// More than there are seal keys and relays. $1 how the names begin.
-    static let settings = Statement(
-        73, "SELECT name, value FROM settings WHERE left(name, length($1)) = $1 LIMIT 10000")
-
     static let lastRevision = Statement(74, "SELECT revision FROM heads WHERE name = 'records'")
-
-    /// $1 owner, $2 clock ahead.
-    static let livingOwners = Statement(
-        75,
-        "SELECT owner FROM owners WHERE owner <> $1 AND alive_until > \(PostgresSQL.clock("$2"))")
-
-    /// How the tables of pushes stand with the server's vacuum. Rows: table, dead rows, vacuums that the
-    /// server began by itself, milliseconds since the last of them, and both thresholds as the table has
-    /// them.
-    static let vacuumSights = Statement(
-        84,
-        """
-        SELECT c.relname::text, s.n_dead_tup, s.autovacuum_count,
-        (extract(epoch FROM clock_timestamp() - s.last_autovacuum) * 1000)::int8,
-        \(option("autovacuum_vacuum_threshold")), \(option("autovacuum_vacuum_insert_threshold"))
-        FROM pg_class c, pg_stat_user_tables s
-        WHERE c.oid IN ('outbox'::regclass, 'marks'::regclass) AND s.relid = c.oid ORDER BY c.relname
-        """)
-
-    private static func option(_ name: String) -> String {
-        """
-        (SELECT o.option_value::int8 FROM pg_options_to_table(c.reloptions) o
-        WHERE o.option_name = '\(name)')
-        """
-    }
-
-    /// Lets the server vacuum a table from so many dead rows on, and not for inserted ones before that; or as
-    /// the schema's third step has it.
-    static func vacuum(_ table: PacedTable, from threshold: Int) -> Statement {
-        let inserts =
-            threshold == table.threshold
-            ? "RESET (autovacuum_vacuum_insert_threshold)"
-            : "SET (autovacuum_vacuum_insert_threshold = \(threshold))"
-        return Statement(
-            once: "ALTER TABLE \(table.rawValue) SET (autovacuum_vacuum_threshold = \(threshold)), \(inserts)"
-        )
-    }
-
-    // MARK: writing
-
-    /// $1 name, $2 value.
-    static let replaceSetting = Statement(
-        76,
-        """
-        INSERT INTO settings (name, value) VALUES ($1, $2)
-        ON CONFLICT (name) DO UPDATE SET value = excluded.value
-        """)
-    /// $1 name.
-    static let dropSetting = Statement(77, "DELETE FROM settings WHERE name = $1")
 
     /// $1 revision.
     static let raiseRevision = Statement(
@@ -102,7 +47,7 @@ enum PostgresUpkeepSQL {
     static let fillRecords = Statement(
         79,
         """
-        INSERT INTO records (\(PostgresSQL.recordColumns))
+        INSERT INTO records (\(RecordSQL.columns))
         SELECT * FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::uuid[], $5::int8[], $6::int2[],
         $7::int8[], $8::int8[], $9::int8[], $10::int8[], $11::bytea[])
         ON CONFLICT (key) DO NOTHING

@@ -15,7 +15,7 @@ struct SQLState: Sendable, Hashable {
     var blamesValues: Bool { (family == "22" || family == "23" || family == "54") && !isBarred }
 
     /// A row was refused by the only check that there is: the store was closed by a copy
-    /// (`PostgresUpkeepSQL.bar`).
+    /// (`UpkeepSQL.bar`).
     private var isBarred: Bool { text == "23514" }
 
     /// What a call is told when a statement failed, and its transaction with it: nothing was written.

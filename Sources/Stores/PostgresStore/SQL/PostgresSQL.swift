@@ -1,0 +1,64 @@
+/// All SQL that the engine runs stands in this folder, one file for each kind of row, but for the steps of
+/// `PostgresSchema`. Here: transactions, sessions, and what the others are made of.
+///
+/// Only what PostgreSQL's neighbours on the same wire have too: no `LISTEN`, no advisory lock, no function of
+/// our own. Every statement that a push passes finds its rows by an index (`PostgresPlanTests`).
+///
+/// Locks are taken in one order: `heads`, then `outbox`, then `marks`, and rows of one table in the order of
+/// their keys where two processes can want the same ones. What a deadlock undoes all the same is run again.
+enum PostgresSQL {
+    static let begin = Statement(1, "BEGIN")
+    static let commit = Statement(2, "COMMIT")
+    static let rollback = Statement(3, "ROLLBACK")
+
+    /// Lets plans be made anew, by the size that tables have now (`PostgresSession.run`).
+    static let forgetPlans = Statement(7, "DISCARD PLANS")
+
+    /// $1 names, $2 values.
+    static let configure = Statement(
+        4,
+        """
+        SELECT count(set_config(s.name, s.value, false))
+        FROM unnest($1::text[], $2::text[]) AS s(name, value)
+        """
+    )
+
+    /// $1 names, $2 values: for one transaction.
+    static let configureOnce = Statement(
+        55,
+        """
+        SELECT count(set_config(s.name, s.value, true))
+        FROM unnest($1::text[], $2::text[]) AS s(name, value)
+        """)
+
+    static let inspectServer = Statement(
+        5,
+        """
+        SELECT current_setting('fsync'), current_setting('full_page_writes'),
+        current_setting('synchronous_commit'), current_setting('synchronous_standby_names'),
+        current_setting('transaction_read_only'), pg_is_in_recovery(),
+        pid::int8, (extract(epoch FROM backend_start) * 1000000)::int8, current_setting('server_version')
+        FROM pg_stat_activity WHERE pid = pg_backend_pid()
+        """)
+
+    /// Ends processes behind lost connections, for what they have not committed yet could stand a moment
+    /// after we have looked; how many there still are. $1 pids, $2 their starts.
+    static let endLostBackends = Statement(
+        6,
+        """
+        SELECT count(pg_terminate_backend(a.pid))
+        FROM pg_stat_activity a JOIN unnest($1::int8[], $2::int8[]) AS l(pid, started_at)
+        ON a.pid = l.pid AND (extract(epoch FROM a.backend_start) * 1000000)::int8 = l.started_at
+        """)
+
+    /// The engine's clock, in milliseconds: the server's. The parameter is how far a test is ahead of it.
+    static func clock(_ ahead: String) -> String {
+        "((extract(epoch FROM clock_timestamp()) * 1000)::int8 + \(ahead)::int8)"
+    }
+
+    /// Finds the rows of a table one by one, each by its key in an index: `column = key`, in other words. For
+    /// an equality the planner also weighs to read all of the index in its order, and takes that where it
+    /// believes the table to hold next to nothing, as it does behind every vacuum of an outbox that is worked
+    /// off: then each push pays for all that are owed, and for all dead ones that an old snapshot keeps.
+    static func each(_ column: String, _ key: String) -> String { "\(column) BETWEEN \(key) AND \(key)" }
+}
