@@ -191,6 +191,24 @@ struct RuleSelfTests {
         #expect(WaitRules.timeLimits(file("@Suite(\"A\") struct A {}\n")).isEmpty)
     }
 
+    @Test("A protocol of eight requirements is too large, one of seven is not")
+    func portSize() {
+        func port(_ name: String, _ functions: Int) -> SwiftText {
+            let lines = (0..<functions).map {
+                "    /// func\n    mutating func step\($0)(\n        x: Int\n    )\n"
+            }
+            let rest = "    associatedtype T\n    static var a: Int { get }\n    init(b: Int)\n"
+            return file(
+                "package protocol \(name): Sendable\n{\n" + lines.joined() + rest + "}\nfunc c() {}\n")
+        }
+        #expect(Rules.ports(port("Port", 5)).map(\.requirements) == [7])
+        #expect(Rules.portSize(port("Port", 5)).isEmpty)
+        #expect(Rules.portSize(port("Port", 6)).count == 1)
+        #expect(Rules.portSize(port("OriginBook", 6)).isEmpty)
+        #expect(Rules.portSize(port("OriginBook", 5)).count == 1, "an exception that is none any more")
+        #expect(Rules.portSize(file("protocol A: B, C {}\nlet a: any A\n")).isEmpty)
+    }
+
     @Test("Swallowed errors are found, explained ones pass")
     func swallowedErrors() {
         #expect(Rules.swallowedErrors(file("do { try a() } catch { }")).count == 1)

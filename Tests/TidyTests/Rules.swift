@@ -12,7 +12,7 @@ enum Rules {
     /// Every rule of this file, in one call.
     static func all(_ file: SwiftText) -> [Violation] {
         fileLength(file) + lineLength(file) + functionLength(file) + imports(file) + bannedCalls(file)
-            + swallowedErrors(file) + missingSafety(file)
+            + swallowedErrors(file) + missingSafety(file) + portSize(file)
     }
 
     static func fileLength(_ file: SwiftText) -> [Violation] {

@@ -3,12 +3,19 @@ import Testing
 /// House rules, read off the source tree.
 @Suite("Tidy", .timeLimit(.minutes(30)))
 struct TidyTests {
-    @Test("Lengths, imports, banned calls, swallowed errors and safety lines")
+    @Test("Lengths, imports, banned calls, swallowed errors, safety lines and sizes of ports")
     func rulesOfOneFile() throws {
         let files = try Tree.sources()
         #expect(files.count > 20, "the source tree was not found")
         let found = files.flatMap(Rules.all)
         #expect(found.isEmpty, "\(list(found))")
+    }
+
+    @Test("Every protocol that may ask for more than others is there")
+    func largePorts() throws {
+        let names = Set(try Tree.sources().flatMap { Rules.ports($0).map(\.name) })
+        #expect(names.count > 40, "the protocols were not found")
+        #expect(Rules.largePorts.keys.filter { !names.contains($0) }.isEmpty)
     }
 
     @Test("Tests neither wait without an end that says why nor lean on being scheduled in time")
