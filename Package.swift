@@ -70,7 +70,7 @@ let foundations: [Target] = [
     library("Foundations/PushModel"),
     library("Foundations/Primitives", ["PushModel", "CSodium", "CSecp256k1", crypto]),
     library("Foundations/WireFormats", ["PushModel"]),
-    library("Foundations/AtRest", ["PushModel", "Primitives", "WireFormats"]),
+    library("Foundations/AtRest", ["PushModel", "Primitives"]),
     library("Foundations/EventLoops", [nioCore]),
     library(
         "Foundations/WebSocket",
@@ -102,7 +102,7 @@ let rooms: [Target] = [
             nioPosix
         ]),
     library("Services/APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
-    library("Services/FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto, cryptoExtras]),
+    library("Services/FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, cryptoExtras]),
     library("Stores/MemoryStore", ["PushModel"]),
     library("Stores/SQLiteStore", ["PushModel", grdb, sqlite, lifecycle]),
     library("Stores/PostgresStore", ["PushModel", "CPostgres", lifecycle])
@@ -113,15 +113,13 @@ let doors: [Target] = [
     library(
         "Ingress/HTTPIngress",
         [
-            "PushModel", "WireFormats", "EventLoops", "Delivery",
-            nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, metrics, lifecycle
+            "PushModel", "EventLoops", nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, metrics, lifecycle
         ]),
     library(
         "Ingress/NostrIngress",
         [
             "PushModel", "WireFormats", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Delivery",
-            nioCore,
-            nioPosix, metrics, lifecycle
+            nioCore, metrics, lifecycle
         ]),
     library(
         "Ingress/AdminIngress",
@@ -129,7 +127,7 @@ let doors: [Target] = [
     library(
         "Proving/Simulators",
         [
-            "PushModel", "Primitives", "WireFormats", "CNghttp2", "WebSocket", "EventLoops", "MarmotPush",
+            "PushModel", "Primitives", "WireFormats", "CNghttp2", "WebSocket", "MarmotPush",
             nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, crypto, cryptoExtras, lifecycle
         ]),
     library(
@@ -141,12 +139,11 @@ let doors: [Target] = [
     library(
         "Proving/Bench",
         [
-            "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "ZulipPush",
-            "MarmotPush", "CSecp256k1", "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore,
-            nioPosix, nioHTTP1,
-            nioSSL, crypto, cryptoExtras, lifecycle
+            "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "MarmotPush",
+            "CSecp256k1", "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore, nioPosix, crypto,
+            cryptoExtras
         ]),
-    library("Proving/PushTesting", ["PushModel", "WireFormats", "Primitives"])
+    library("Proving/PushTesting", ["PushModel"])
 ]
 
 let application: [Target] = [
@@ -156,25 +153,24 @@ let application: [Target] = [
             "PushModel", "Primitives", "WireFormats", "AtRest", "ZulipPush", "Delivery", "HTTP2Client",
             "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore", "PostgresStore", "HTTPIngress",
             "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
-            lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL, crypto
+            lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL
         ]),
     program("Relay/sealbell", ["RelayProgram"]),
     // Measurements and trials: a tool of ours, not a product.
     program(
         "Proving/sealbell-bench",
-        ["RelayProgram", "Bench", "PushModel", "PushTesting", "WireFormats", arguments]),
+        ["RelayProgram", "Bench", "PushModel", "PushTesting", arguments]),
     // A tool of ours, not a product: what it looks for is in the relay.
     program("Proving/sealbell-simulate", ["Simulation", arguments])
 ]
 
 let suites: [Target] = [
     tests("Foundations/PushModelTests", ["PushModel", "PushTesting"]),
-    tests("Foundations/WireFormatsTests", ["WireFormats", "PushModel", "PushTesting"]),
+    tests("Foundations/WireFormatsTests", ["WireFormats", "PushModel"]),
     tests(
         "Stores/StoreTests",
         [
-            "PushModel", "PushTesting", "AtRest", "Primitives", "MemoryStore", "SQLiteStore", "PostgresStore",
-            grdb
+            "PushModel", "PushTesting", "AtRest", "MemoryStore", "SQLiteStore", "PostgresStore", grdb
         ]),
     tests(
         "DeliveryTests",
@@ -186,8 +182,7 @@ let suites: [Target] = [
         "Services/HTTP2ClientTests",
         [
             "PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", "WebClient",
-            "WireFormats",
-            nioCore, nioPosix, nioSSL, nioHTTP1, crypto, cryptoExtras, lifecycle, logging, "CNghttp2"
+            "WireFormats", nioCore, nioPosix, nioSSL, lifecycle, logging, "CNghttp2"
         ]),
     tests(
         "Proving/SimulatorsTests",
@@ -200,21 +195,21 @@ let suites: [Target] = [
     tests(
         "Protocols/ZulipPushTests",
         [
-            "PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats", "Delivery", "APNs", "FCM",
-            "MemoryStore", "AtRest"
+            "PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats",
+            "Delivery",
+            "APNs", "FCM", "MemoryStore", "AtRest"
         ]),
     tests(
         "Ingress/HTTPIngressTests",
         [
-            "PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats",
-            "ZulipPush", "Primitives", "AtRest", "MemoryStore", "Delivery", "Simulators",
-            nioCore, nioEmbedded, nioPosix, nioHTTP1, nioSSL, metrics, logging, lifecycle
+            "PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats", "Delivery",
+            "Simulators", nioCore, nioEmbedded, nioPosix, nioSSL, crypto, metrics, logging, lifecycle
         ]),
     tests(
         "Relay/SealbellTests",
         [
             "RelayProgram", "sealbell", "sealbell-bench", "PushModel", "Primitives", "PushTesting",
-            "Simulators", "WireFormats", "ZulipPush",
+            "EventLoops", "Simulators", "WireFormats", "ZulipPush",
             "SQLiteStore", "MemoryStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
             "MarmotPush", "HTTPIngress", "HTTP2Client",
             "NostrIngress", "WebSocket", lifecycle,
@@ -223,23 +218,24 @@ let suites: [Target] = [
     tests(
         "Protocols/MarmotPushTests",
         [
-            "PushModel", "PushTesting", "MarmotPush", "Primitives", "WireFormats", "Delivery", "MemoryStore",
-            "AtRest", "HTTP2Client", "APNs", "FCM"
+            "PushModel", "PushTesting", "MarmotPush", "Primitives", "WireFormats",
+            "Delivery",
+            "MemoryStore", "AtRest", "HTTP2Client", "APNs", "FCM"
         ]),
     tests(
         "Foundations/WebSocketTests",
         [
             "PushModel", "PushTesting", "EventLoops", "WebSocket", "Simulators", nioCore, nioPosix, nioSSL,
-            nioHTTP1, nioWebSocket
+            nioHTTP1
         ]),
     tests(
         "Ingress/NostrIngressTests",
         [
-            "PushModel", "PushTesting", "NostrIngress", "MarmotPush", "WebSocket", "Simulators", "Primitives",
-            "WireFormats", "Delivery", "MemoryStore", "PostgresStore", "AtRest", nioCore, nioPosix, nioSSL,
-            lifecycle, metrics, logging
+            "PushModel", "PushTesting", "EventLoops", "NostrIngress", "MarmotPush", "WebSocket", "Simulators",
+            "Primitives", "WireFormats", "Delivery", "MemoryStore", "PostgresStore", "AtRest", nioCore,
+            nioPosix, metrics
         ]),
-    tests("Proving/SimulationTests", ["Simulation", "PushModel"]),
+    tests("Proving/SimulationTests", ["Simulation"]),
     tests("Proving/BenchTests", ["Bench", "PushModel", "PushTesting", "WireFormats", nioCore, nioPosix]),
     tests("TidyTests")
 ]

@@ -5,13 +5,26 @@ struct Manifest: Decodable {
     struct Target: Decodable {
         let name: String
         let type: String
+        /// From the package's folder.
+        let path: String
         let dependencies: [Dependency]
+
+        var isTest: Bool { type == "test" }
+        var isProgram: Bool { type == "executable" }
+
+        /// `Sources/Protocols/ZulipPush` → `Protocols`, `Sources/Delivery` → `Delivery`.
+        var folder: String { path.split(separator: "/").dropFirst().first.map(String.init) ?? "" }
+        /// Its layer's index in `Layers.rows`; `nil` beside them.
+        var row: Int? { Layers.rows.firstIndex { $0.contains(folder) } }
     }
 
     /// A target of ours (`byName`, `target`) or a product of another package.
     struct Dependency: Decodable {
         let name: String
         let isProduct: Bool
+
+        /// As an import writes it: `sealbell-bench` is the module `sealbell_bench`.
+        var module: String { name.replacing("-", with: "_") }
 
         private enum Kind: String, CodingKey { case byName, target, product }
 
@@ -31,6 +44,9 @@ struct Manifest: Decodable {
     }
 
     let targets: [Target]
+
+    /// This package's; a run reads it once.
+    static let ours = Result { try load(Tree.root) }
 
     /// Runs `swift package dump-package`.
     ///
@@ -63,34 +79,109 @@ struct Manifest: Decodable {
         return try JSONDecoder().decode(Manifest.self, from: json)
     }
 
-    /// Everything that `target` stands on: our targets, and products of other packages by name.
-    func closure(of target: String) -> Set<String> {
+    subscript(name: String) -> Target? { targets.first { $0.name == name } }
+
+    /// The target that a file of the package belongs to.
+    func target(of path: String) -> Target? {
+        targets.filter { path.hasPrefix($0.path + "/") }.max { $0.path.count < $1.path.count }
+    }
+
+    // MARK: arrows
+
+    /// Products of other packages that `target` stands on, directly or not.
+    func products(below target: String) -> Set<String> {
+        var products: Set<String> = []
         var seen: Set<String> = []
         var open = [target]
         while let name = open.popLast() {
-            for dependency in targets.first(where: { $0.name == name })?.dependencies ?? []
-            where seen.insert(dependency.name).inserted && !dependency.isProduct {
-                open.append(dependency.name)
+            for dependency in self[name]?.dependencies ?? [] where seen.insert(dependency.name).inserted {
+                if dependency.isProduct {
+                    products.insert(dependency.name)
+                } else {
+                    open.append(dependency.name)
+                }
             }
         }
-        return seen
+        return products
     }
 
-    /// Server-only products below a protocol target.
-    func serverProducts(below target: String) -> Set<String> {
-        closure(of: target).filter(Layers.isServerOnly)
-    }
-
-    /// Dependencies that point up, or sideways on layer 2.
-    func upwardArrows() -> [String] {
-        targets.flatMap { target in
-            target.dependencies.compactMap { dependency -> String? in
-                guard let from = Layers.level[target.name], let to = Layers.level[dependency.name] else {
-                    return nil
-                }
-                let isDown = to < from || (to == from && from != 2)
-                return isDown ? nil : "\(target.name) → \(dependency.name)"
+    /// What a protocol stands on and no phone has, as `protocol ⇢ product`.
+    func serverProducts() -> [String] {
+        targets.filter { !$0.isTest && $0.folder == Layers.protocols }.flatMap { target in
+            products(below: target.name).subtracting(Layers.phoneProducts).sorted().map {
+                "\(target.name) ⇢ \($0)"
             }
+        }
+    }
+
+    /// Targets of ours in a folder that is of no layer.
+    func strangers() -> [String] {
+        targets.filter { !$0.isTest && $0.row == nil && $0.folder != Layers.beside }.map(\.name)
+    }
+
+    /// Dependencies that point up, or sideways between neighbours.
+    func wrongArrows() -> [String] {
+        targets.filter { !$0.isTest }.flatMap { target in
+            target.dependencies.filter { dependency in
+                if target.name == Layers.bottom { return true }
+                guard !dependency.isProduct, let below = self[dependency.name] else { return false }
+                return !Self.mayPoint(from: target, to: below)
+            }.map { "\(target.name) → \($0.name)" }
+        }
+    }
+
+    private static func mayPoint(from target: Target, to below: Target) -> Bool {
+        // A program is run, and nobody's part.
+        if below.isProgram { return false }
+        let top = Layers.rows.count - 1
+        switch (target.row, below.row) {
+        case (nil, nil): return true
+        // What stands beside the relay sees all below its wiring; programs see that too.
+        case (nil, let to?): return to < top || target.isProgram
+        case (let from?, nil): return from == top && Layers.inProduct.contains(below.name)
+        case (let from?, let to?):
+            if to != from { return to < from }
+            return from != Layers.neighbours
+                || (target.folder == below.folder && Layers.shared.contains(below.name))
+        }
+    }
+
+    // MARK: imports
+
+    /// What a file may import. Tests may use the whole toolchain.
+    private func allowed(_ target: Target) -> Set<String> {
+        var allowed = Layers.toolchain.union(target.dependencies.map(\.module))
+        if target.isTest || Layers.foundation.contains(target.name) {
+            allowed.formUnion(["Foundation", "FoundationEssentials"])
+        }
+        if target.isTest { allowed.insert("Testing") }
+        return allowed
+    }
+
+    /// Imports that the file's target does not declare.
+    func undeclared(_ file: SwiftText) -> [Violation] {
+        guard let target = target(of: file.path) else {
+            return [Violation(rule: "layers", path: file.path, line: 1, text: "a file of no target")]
+        }
+        let allowed = allowed(target)
+        return file.imports.filter { !allowed.contains($0.module) }.map {
+            Violation(
+                rule: "import", path: file.path, line: $0.line, text: "\(target.name) imports \($0.module)")
+        }
+    }
+
+    /// Dependencies that a target declares and none of its files imports. Programs are named to be built.
+    func unused(_ files: [SwiftText]) -> [String] {
+        var imported: [String: Set<String>] = [:]
+        for file in files {
+            guard let target = target(of: file.path) else { continue }
+            imported[target.name, default: []].formUnion(file.imports.map(\.module))
+        }
+        return targets.flatMap { target in
+            target.dependencies.filter { dependency in
+                imported[target.name]?.contains(dependency.module) != true
+                    && self[dependency.name]?.isProgram != true
+            }.map { "\(target.name) declares \($0.name)" }
         }
     }
 }

@@ -107,22 +107,40 @@ struct RuleSelfTests {
     }
 
     @Test(
-        "Imports outside the target's row are found",
+        "Imports that the target does not declare are found",
         arguments: [
-            ("ZulipPush", "import NIOCore"), ("ZulipPush", "public import Delivery"),
-            ("ZulipPush", "import Foundation"), ("PushModel", "import Foundation"),
-            ("Delivery", "package import ZulipPush"), ("SQLiteStore", "import MemoryStore"),
-            ("APNs", "import struct FCM.Client"), ("AtRest", "import FoundationEssentials"),
-            ("Newcomer", "import PushModel"), ("MemoryStore", "@preconcurrency import Logging")
+            ("Protocols/ZulipPush", "import NIOCore"), ("Protocols/ZulipPush", "public import Delivery"),
+            ("Protocols/ZulipPush", "import Foundation"), ("Foundations/PushModel", "import Foundation"),
+            ("Delivery", "package import ZulipPush"), ("Stores/SQLiteStore", "import MemoryStore"),
+            ("Services/APNs", "import struct FCM.Client"),
+            ("Foundations/AtRest", "import FoundationEssentials"), ("Newcomer", "import PushModel"),
+            ("Stores/MemoryStore", "@preconcurrency import Logging"), ("Delivery", "import Testing")
         ])
-    func imports(target: String, line: String) {
-        #expect(Rules.imports(file(line, at: "Sources/\(target)/A.swift")).count == 1)
+    func imports(folder: String, line: String) {
+        #expect(Self.sample.undeclared(file(line, at: "Sources/\(folder)/A.swift")).count == 1)
     }
 
-    @Test("Imports of the target's row pass")
+    @Test("Imports that the target declares pass, and the toolchain's modules do")
     func importsAllowed() {
         let text = "package import PushModel\nimport Primitives\nimport Synchronization\n"
-        #expect(Rules.imports(file(text)).isEmpty)
+        #expect(Self.sample.undeclared(file(text)).isEmpty)
+        let store = file("import Foundation\nimport GRDB\n", at: "Sources/Stores/SQLiteStore/A.swift")
+        #expect(Self.sample.undeclared(store).isEmpty)
+        let test = file(
+            "import Foundation\nimport Testing\n@testable import ZulipPush\nimport sealbell_bench\n",
+            at: "Tests/Protocols/ZulipPushTests/A.swift")
+        #expect(Self.sample.undeclared(test).isEmpty)
+    }
+
+    @Test("A dependency that no file of its target imports is found; a program is not imported")
+    func unused() {
+        let files = [
+            file("import PushModel\nimport Primitives\nimport WireFormats\n"),
+            file("import PushModel\n// import GRDB\n", at: "Sources/Stores/SQLiteStore/A.swift"),
+            file("import PushModel", at: "Sources/Stores/MemoryStore/A.swift"),
+            file("import ZulipPush", at: "Tests/Protocols/ZulipPushTests/A.swift")
+        ]
+        #expect(Self.sample.unused(files) == ["SQLiteStore declares GRDB"])
     }
 
     @Test(
@@ -280,23 +298,75 @@ struct RuleSelfTests {
         #expect(!Tree.exists("Sources/A/B.swift"))
     }
 
-    @Test("An arrow that points up, and a server package below a protocol, are found")
-    func manifest() {
-        func target(_ name: String, _ dependencies: [Manifest.Dependency]) -> Manifest.Target {
-            Manifest.Target(name: name, type: "regular", dependencies: dependencies)
-        }
-        let bad = Manifest(targets: [
-            target(
-                "ZulipPush",
-                [.init(name: "WireFormats", isProduct: false), .init(name: "APNs", isProduct: false)]),
-            target(
-                "WireFormats",
-                [.init(name: "NIOCore", isProduct: true), .init(name: "Bench", isProduct: false)])
+    // MARK: manifest
+
+    private static func target(
+        _ path: String, _ dependencies: [String] = [], products: [String] = [], type: String = "regular"
+    ) -> Manifest.Target {
+        Manifest.Target(
+            name: String(path.split(separator: "/").last ?? ""), type: type, path: path,
+            dependencies: dependencies.map { .init(name: $0, isProduct: false) }
+                + products.map { .init(name: $0, isProduct: true) })
+    }
+
+    private static let sample = Manifest(targets: [
+        target("Sources/Foundations/PushModel"), target("Sources/Foundations/Primitives"),
+        target("Sources/Foundations/WireFormats"), target("Sources/Foundations/AtRest"),
+        target("Sources/Protocols/ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
+        target("Sources/Delivery"), target("Sources/Services/HTTP2Client"), target("Sources/Services/APNs"),
+        target("Sources/Stores/MemoryStore", ["PushModel"]),
+        target("Sources/Stores/SQLiteStore", ["PushModel"], products: ["GRDB"]),
+        target("Sources/Ingress/HTTPIngress"), target("Sources/Ingress/AdminIngress"),
+        target("Sources/Relay/RelayProgram"), target("Sources/Relay/sealbell", type: "executable"),
+        target("Sources/Proving/Simulators"), target("Sources/Proving/Bench"),
+        target("Sources/Proving/sealbell-bench", type: "executable"),
+        target("Tests/Protocols/ZulipPushTests", ["ZulipPush", "sealbell-bench"], type: "test")
+    ])
+
+    @Test(
+        "Arrows that point up, or sideways between neighbours, are found",
+        arguments: [
+            ("Foundations/PushModel", "WireFormats"), ("Foundations/WireFormats", "Bench"),
+            ("Foundations/WireFormats", "ZulipPush"), ("Protocols/ZulipPush", "APNs"),
+            ("Delivery", "HTTP2Client"), ("Delivery", "MemoryStore"), ("Stores/SQLiteStore", "MemoryStore"),
+            ("Services/HTTP2Client", "APNs"), ("Services/APNs", "HTTPIngress"),
+            ("Ingress/HTTPIngress", "RelayProgram"), ("Ingress/HTTPIngress", "Simulators"),
+            ("Relay/RelayProgram", "Bench"), ("Relay/RelayProgram", "sealbell"),
+            ("Proving/Bench", "RelayProgram"), ("Proving/Bench", "sealbell-bench")
         ])
-        #expect(bad.upwardArrows() == ["ZulipPush → APNs", "WireFormats → Bench"])
-        #expect(bad.serverProducts(below: "ZulipPush") == ["NIOCore"])
-        let good = Manifest(targets: [target("ZulipPush", [.init(name: "PushModel", isProduct: false)])])
-        #expect(good.upwardArrows().isEmpty)
-        #expect(good.serverProducts(below: "ZulipPush").isEmpty)
+    func wrongArrows(path: String, dependency: String) {
+        let name = String(path.split(separator: "/").last ?? "")
+        var targets = Self.sample.targets.filter { $0.name != name }
+        targets.append(Self.target("Sources/" + path, [dependency]))
+        #expect(Manifest(targets: targets).wrongArrows() == ["\(name) → \(dependency)"])
+    }
+
+    @Test("Arrows that point down pass, and those between neighbours that may see each other")
+    func arrows() {
+        let good = Manifest(
+            targets: Self.sample.targets + [
+                Self.target("Sources/Services/FCM", ["PushModel", "HTTP2Client"], products: ["Crypto"]),
+                Self.target("Sources/Foundations/EventLoops", ["PushModel", "WireFormats"]),
+                Self.target("Sources/Ingress/NostrIngress", ["HTTPIngress", "ZulipPush"]),
+                Self.target("Sources/Relay/Wiring", ["HTTPIngress", "Simulators", "ZulipPush"]),
+                Self.target("Sources/Proving/Simulation", ["Bench", "MemoryStore"]),
+                Self.target("Sources/Proving/again", ["RelayProgram", "Bench"], type: "executable"),
+                Self.target("Tests/AllTests", ["RelayProgram", "Bench", "sealbell"], type: "test")
+            ])
+        #expect(good.wrongArrows().isEmpty)
+        #expect(good.strangers().isEmpty)
+        #expect(Manifest(targets: [Self.target("Sources/Elsewhere/Thing")]).strangers() == ["Thing"])
+    }
+
+    @Test("A server's package below a protocol is found, however deep")
+    func serverProducts() {
+        let bad = Manifest(targets: [
+            Self.target("Sources/Foundations/WireFormats", products: ["NIOCore", "Crypto"]),
+            Self.target("Sources/Foundations/AtRest", ["WireFormats"]),
+            Self.target("Sources/Protocols/ZulipPush", ["AtRest"], products: ["Logging"]),
+            Self.target("Sources/Stores/SQLiteStore", products: ["GRDB"])
+        ])
+        #expect(bad.serverProducts() == ["ZulipPush ⇢ Logging", "ZulipPush ⇢ NIOCore"])
+        #expect(Self.sample.serverProducts().isEmpty)
     }
 }

@@ -11,8 +11,8 @@ enum Rules {
 
     /// Every rule of this file, in one call.
     static func all(_ file: SwiftText) -> [Violation] {
-        fileLength(file) + lineLength(file) + functionLength(file) + imports(file) + bannedCalls(file)
-            + swallowedErrors(file) + missingSafety(file) + portSize(file)
+        fileLength(file) + lineLength(file) + functionLength(file) + bannedCalls(file) + swallowedErrors(file)
+            + missingSafety(file) + portSize(file)
     }
 
     static func fileLength(_ file: SwiftText) -> [Violation] {
@@ -27,23 +27,6 @@ enum Rules {
             guard line.count > lineLimitColumns else { return nil }
             return Violation(
                 rule: "line length", path: file.path, line: index + 1, text: "\(line.count) columns")
-        }
-    }
-
-    /// Imports outside the target's row of `Layers.allowed`; in a target without a row, every import of ours.
-    static func imports(_ file: SwiftText) -> [Violation] {
-        guard let target = file.target else { return [] }
-        guard let allowed = Layers.allowed[target] else {
-            return [Violation(rule: "layers", path: file.path, line: 1, text: "no row for target \(target)")]
-        }
-        let form =
-            #/^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|fileprivate|private)\s+)?import\s+(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)/#
-        return file.places(of: "import").compactMap { index, line in
-            guard let match = line.firstMatch(of: form) else { return nil }
-            let module = String(match.1)
-            if allowed.contains(module) || Layers.toolchain.contains(module) { return nil }
-            return Violation(
-                rule: "import", path: file.path, line: index + 1, text: "\(target) imports \(module)")
         }
     }
 

@@ -21,10 +21,13 @@ struct SwiftText {
         code.enumerated().filter { line in texts.contains { line.element.contains($0) } }
     }
 
-    /// `Sources/Protocols/ZulipPush/Wire/Notify.swift` → `ZulipPush`; `nil` for a path of another shape.
-    var target: String? {
-        let folders = path.split(separator: "/").dropFirst().dropLast().map(String.init)
-        return folders.first { Layers.level[$0] != nil } ?? folders.first
+    /// The modules that it imports, each with its line, counted from 1.
+    var imports: [(line: Int, module: String)] {
+        let form =
+            #/^\s*(?:@\w+(?:\([^)]*\))?\s+)*(?:(?:public|package|internal|fileprivate|private)\s+)?import\s+(?:(?:struct|class|enum|protocol|func|var|let|typealias)\s+)?(\w+)/#
+        return places(of: "import").compactMap { index, line in
+            line.firstMatch(of: form).map { (index + 1, String($0.1)) }
+        }
     }
 }
 

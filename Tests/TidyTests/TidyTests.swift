@@ -3,7 +3,7 @@ import Testing
 /// House rules, read off the source tree.
 @Suite("Tidy", .timeLimit(.minutes(30)))
 struct TidyTests {
-    @Test("Lengths, imports, banned calls, swallowed errors, safety lines and sizes of ports")
+    @Test("Lengths, banned calls, swallowed errors, safety lines and sizes of ports")
     func rulesOfOneFile() throws {
         let files = try Tree.sources()
         #expect(files.count > 20, "the source tree was not found")
@@ -20,10 +20,8 @@ struct TidyTests {
 
     @Test("Tests neither wait without an end that says why nor lean on being scheduled in time")
     func waits() throws {
-        let files = try Tree.texts(below: "Tests", endings: ["swift"]).filter {
-            // The rules' own samples stand in this folder.
-            !$0.path.hasPrefix("Tests/TidyTests/")
-        }.map { SwiftText(path: $0.path, text: $0.text) }
+        // The rules' own samples stand in this folder.
+        let files = try Tree.tests().filter { !$0.path.hasPrefix("Tests/TidyTests/") }
         #expect(files.count > 100, "the tests were not found")
         let found = files.flatMap(WaitRules.all)
         #expect(found.isEmpty, "\(list(found))")
@@ -161,17 +159,24 @@ struct TidyTests {
 
     @Test("The manifest's arrows point down, and nothing of a server stands below a protocol target")
     func manifest() throws {
-        let manifest = try Manifest.load(Tree.root)
+        let manifest = try Manifest.ours.get()
         #expect(manifest.targets.count > 20)
-        #expect(manifest.upwardArrows().isEmpty, "\(manifest.upwardArrows())")
-        for target in Layers.protocols {
-            #expect(manifest.targets.contains { $0.name == target })
-            #expect(
-                manifest.serverProducts(below: target).isEmpty,
-                "\(target): \(manifest.serverProducts(below: target))")
-        }
-        let ours = Set(manifest.targets.filter { $0.type != "test" }.map(\.name))
-        #expect(ours == Set(Layers.level.keys), "the table of layers and the manifest differ")
+        #expect(manifest.strangers().isEmpty, "\(manifest.strangers())")
+        #expect(manifest.wrongArrows().isEmpty, "\(manifest.wrongArrows())")
+        #expect(manifest.targets.contains { $0.folder == Layers.protocols && !$0.isTest })
+        #expect(manifest.serverProducts().isEmpty, "\(manifest.serverProducts())")
+        let named = Layers.foundation.union(Layers.shared).union(Layers.inProduct).union([Layers.bottom])
+        #expect(named.filter { manifest[$0] == nil }.isEmpty, "a rule names a target that is gone")
+    }
+
+    @Test("A target imports what it declares, and declares what it imports")
+    func imports() throws {
+        let manifest = try Manifest.ours.get()
+        let files = try Tree.sources() + Tree.tests()
+        #expect(files.count > 400, "the tree was not found")
+        let found = files.flatMap(manifest.undeclared)
+        #expect(found.isEmpty, "\(list(found))")
+        #expect(manifest.unused(files).isEmpty, "\(manifest.unused(files).joined(separator: "\n"))")
     }
 
     private func list(_ found: [Violation]) -> String {
