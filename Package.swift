@@ -133,8 +133,7 @@ let doors: [Target] = [
     library(
         "Proving/Simulation",
         [
-            "PushModel", "PushTesting", "AtRest", "Delivery", "MemoryStore", "SQLiteStore", sqlite, lifecycle,
-            logging
+            "PushModel", "PushTesting", "AtRest", "Delivery", "MemoryStore", "SQLiteStore", sqlite, lifecycle
         ]),
     library(
         "Proving/Bench",
@@ -143,7 +142,9 @@ let doors: [Target] = [
             "CSecp256k1", "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore, nioPosix, crypto,
             cryptoExtras
         ]),
-    library("Proving/PushTesting", ["PushModel"])
+    library("Proving/PushTesting", ["PushModel", logging]),
+    // What tests of protocols need besides: apart, so that a store's tests are not built anew with delivery.
+    library("Proving/DeliveryTesting", ["PushModel", "PushTesting", "AtRest", "Delivery", "MemoryStore"])
 ]
 
 let application: [Target] = [
@@ -176,13 +177,13 @@ let suites: [Target] = [
         "DeliveryTests",
         [
             "PushModel", "PushTesting", "Delivery", "MemoryStore", "SQLiteStore", "PostgresStore", "AtRest",
-            "Bench", lifecycle, logging
+            "Bench", lifecycle
         ]),
     tests(
         "Services/HTTP2ClientTests",
         [
             "PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", "WebClient",
-            "WireFormats", nioCore, nioPosix, nioSSL, lifecycle, logging, "CNghttp2"
+            "WireFormats", nioCore, nioPosix, nioSSL, lifecycle, "CNghttp2"
         ]),
     tests(
         "Proving/SimulatorsTests",
@@ -195,7 +196,7 @@ let suites: [Target] = [
     tests(
         "Protocols/ZulipPushTests",
         [
-            "PushModel", "PushTesting", "ZulipPush", "Primitives", "WireFormats",
+            "PushModel", "PushTesting", "DeliveryTesting", "ZulipPush", "Primitives", "WireFormats",
             "Delivery",
             "APNs", "FCM", "MemoryStore", "AtRest"
         ]),
@@ -203,14 +204,14 @@ let suites: [Target] = [
         "Ingress/HTTPIngressTests",
         [
             "PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats", "Delivery",
-            "Simulators", nioCore, nioEmbedded, nioPosix, nioSSL, crypto, metrics, logging, lifecycle
+            "Simulators", nioCore, nioEmbedded, nioPosix, nioSSL, crypto, metrics, lifecycle
         ]),
     tests(
         "Relay/SealbellTests",
         [
             "RelayProgram", "sealbell", "sealbell-bench", "PushModel", "Primitives", "PushTesting",
-            "EventLoops", "Simulators", "WireFormats", "ZulipPush",
-            "SQLiteStore", "MemoryStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
+            "DeliveryTesting", "EventLoops", "Simulators", "WireFormats", "ZulipPush",
+            "SQLiteStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
             "MarmotPush", "HTTPIngress", "HTTP2Client",
             "NostrIngress", "WebSocket", lifecycle,
             logging, metrics, arguments, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
@@ -218,9 +219,9 @@ let suites: [Target] = [
     tests(
         "Protocols/MarmotPushTests",
         [
-            "PushModel", "PushTesting", "MarmotPush", "Primitives", "WireFormats",
+            "PushModel", "PushTesting", "DeliveryTesting", "MarmotPush", "Primitives", "WireFormats",
             "Delivery",
-            "MemoryStore", "AtRest", "HTTP2Client", "APNs", "FCM"
+            "AtRest", "HTTP2Client", "APNs", "FCM"
         ]),
     tests(
         "Foundations/WebSocketTests",

@@ -1,5 +1,6 @@
 import Delivery
 import PushModel
+import PushTesting
 import Testing
 
 @Suite("One lane's queue")
@@ -108,7 +109,7 @@ struct LaneQueueTests {
     )
     func fullest(seed: Int) {
         var queue = LaneQueue(limit: 300)
-        var random = SplitMix(state: UInt64(seed))
+        var random = SeededRandom(seed: UInt64(seed))
         var held: [Digest16: [Int64]] = [:]
         var displaced = 0
         for row in 1...6_000 {
@@ -192,7 +193,7 @@ struct LaneQueueTests {
     @Test("Removing by a condition keeps count, order and turns", arguments: [7, 8, 99])
     func removing(seed: Int) {
         var queue = LaneQueue(limit: 1_000)
-        var random = SplitMix(state: UInt64(seed))
+        var random = SeededRandom(seed: UInt64(seed))
         for row in 1...500 {
             let push = samplePush(
                 row, origin: random.next() % 7, pushClass: PushClass(rawValue: UInt8(random.next() % 3))!,
@@ -268,17 +269,5 @@ struct LaneQueueTests {
         let rows = (0..<99).map { _ in queue.takeTurn()?.push.row ?? 0 }
         #expect(rows.firstIndex(of: 1) == 16 && rows.firstIndex(of: 2) == 33)
         #expect(Set(rows).count == 99 && queue.isEmpty)
-    }
-}
-
-/// A small generator for shuffles in tests (SplitMix64).
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

@@ -1,6 +1,5 @@
 import AtRest
 import Delivery
-import Logging
 import PushModel
 import PushTesting
 import ServiceLifecycle
@@ -125,7 +124,7 @@ struct ReloadTests {
             plan: .of([(ScriptedProvider(Names.fcm) { _ in .accepted }, credential)]), world: world,
             journal: LogSpy().journal)
         let group = ServiceGroup(
-            services: [service], gracefulShutdownSignals: [], logger: Logger(label: "test"))
+            services: [service], gracefulShutdownSignals: [], logger: silentLogger)
         let hasEnded = Watch()
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {

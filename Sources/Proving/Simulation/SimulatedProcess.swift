@@ -1,6 +1,5 @@
 import AtRest
 import Delivery
-import Logging
 import MemoryStore
 import PushModel
 import PushTesting
@@ -243,7 +242,7 @@ final class SimulatedProcess: Sendable {
             outbox: watched, registry: watched, plan: plan(), limits: around.traits.limits, world: world,
             journal: .silent, observer: observer(of: life))
         let group = ServiceGroup(
-            services: [service], gracefulShutdownSignals: [], logger: Self.silence)
+            services: [service], gracefulShutdownSignals: [], logger: silentLogger)
         state.withLock { state in
             state.store = store
             state.service = service
@@ -320,6 +319,4 @@ final class SimulatedProcess: Sendable {
             laneResumed: { book.happened("\(life) resumes \($0)") },
             attempted: { book.judged($0, by: life) })
     }
-
-    private static let silence = Logger(label: "simulation") { _ in SwiftLogNoOpLogHandler() }
 }

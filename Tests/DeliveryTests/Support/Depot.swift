@@ -11,11 +11,6 @@ enum EngineKind: String, CaseIterable, Sendable {
     case memory, sqlite
 }
 
-/// Engines that several processes may share.
-enum SharedEngine: String, CaseIterable, Sendable {
-    case memory, postgres
-}
-
 /// What outlives a process: one store, opened by one core after another, and the clock they live by.
 final class Depot: Sendable {
     let clock: ManualClock

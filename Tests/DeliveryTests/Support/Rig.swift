@@ -1,6 +1,5 @@
 import AtRest
 @testable import Delivery
-import Logging
 import PushModel
 import PushTesting
 import ServiceLifecycle
@@ -60,7 +59,7 @@ struct Rig: Sendable {
                 laneAnswered: { lane in events.add("\(lane) answered") },
                 custodyEnds: { _, count in custodyEnded.add(count) }, attempted: { attempts.add($0) }))
         let group = ServiceGroup(
-            services: [service], gracefulShutdownSignals: [], logger: Logger(label: "test"))
+            services: [service], gracefulShutdownSignals: [], logger: silentLogger)
         let rig = Rig(
             depot: depot, clock: clock, store: store, outbox: outbox, registry: registry, service: service,
             journal: journal, events: events, attempts: attempts,

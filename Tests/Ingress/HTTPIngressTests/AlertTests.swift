@@ -27,17 +27,6 @@ private final class NotedSink: AlertSink {
     }
 }
 
-/// A web that remembers requests and answers as told.
-private final class NotedWeb: WebFetch {
-    let requests = Noted<[WebRequest]>([])
-    private let status: Int
-    init(status: Int) { self.status = status }
-    func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
-        requests.change { $0.append(request) }
-        return WebAnswer(status: status, retryAfter: nil, body: Secret([]))
-    }
-}
-
 @Suite("What an operator is told", .timeLimit(.minutes(30)))
 struct AlertTests {
     private let halted = Alert.laneHalted(probeLane, .invalidProviderToken)
@@ -219,7 +208,7 @@ struct AlertTests {
         let key = Array("key of the operator".utf8)
         let notice = AlertNotice(
             .raised, halted.subject, halted.sentence, at: UnixTime(seconds: 1_700_000_000))
-        let web = NotedWeb(status: 204)
+        let web = ScriptedWeb { _ in WebAnswer(204) }
         #expect(await WebhookSink(url: "https://ops.example/hook", key: Secret(key), web: web).tell(notice))
         let request = try #require(web.requests.value.first)
         let body = try #require(request.body).reveal { Array($0) }
@@ -233,15 +222,16 @@ struct AlertTests {
         let text = String(decoding: body, as: UTF8.self)
         #expect(text.contains(#""alert":"lane_halted""#) && text.contains(#""phase":"raised""#))
         #expect(
-            await !WebhookSink(url: "https://ops.example/hook", key: Secret(key), web: NotedWeb(status: 500))
-                .tell(notice))
+            await !WebhookSink(
+                url: "https://ops.example/hook", key: Secret(key), web: ScriptedWeb { _ in WebAnswer(500) }
+            ).tell(notice))
     }
 
     @Test("A mail command gets the message; one that fails, is missing or never ends is a failure")
     func mailCommand() async throws {
-        let folder = try Scratch()
+        let folder = try TemporaryFolder()
         let notice = AlertNotice(.raised, halted.subject, halted.sentence, at: UnixTime(seconds: 1))
-        let file = folder.path("mail")
+        let file = folder.file("mail")
         let tee = MailCommandSink(
             path: "/usr/bin/tee", arguments: [file], recipient: "ops@example.org", world: .live)
         #expect(await tee.tell(notice))
@@ -250,7 +240,7 @@ struct AlertTests {
         #expect(mail.contains("is halted (InvalidProviderToken)"))
         let fails = MailCommandSink(path: "/bin/false", arguments: [], recipient: "x", world: .live)
         #expect(await !fails.tell(notice))
-        let missing = MailCommandSink(path: folder.path("none"), arguments: [], recipient: "x", world: .live)
+        let missing = MailCommandSink(path: folder.file("none"), arguments: [], recipient: "x", world: .live)
         #expect(await !missing.tell(notice))
         let clock = ManualClock()
         let endless = MailCommandSink(

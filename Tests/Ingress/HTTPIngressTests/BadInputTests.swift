@@ -1,4 +1,5 @@
 import HTTPIngress
+import PushTesting
 import Synchronization
 import Testing
 
@@ -193,7 +194,7 @@ struct BadInputTests {
     @Test("Noise of any kind ends in an answer below 500 or in the connection's end, never in a crash")
     func noise() async throws {
         let seed = UInt64.random(in: .min ... .max)
-        var chance = Noise(state: seed)
+        var chance = SeededRandom(seed: seed)
         let whole = Array(post("/echo", "abcdef").utf8)
         try await withListener { _, port in
             for _ in 0..<300 {
@@ -217,17 +218,5 @@ struct BadInputTests {
             #expect(try await client.answer().text == "still here", "seed \(seed)")
             client.close()
         }
-    }
-}
-
-/// SplitMix64.
-struct Noise: RandomNumberGenerator {
-    var state: UInt64
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var word = state
-        word = (word ^ word >> 30) &* 0xBF58_476D_1CE4_E5B9
-        word = (word ^ word >> 27) &* 0x94D0_49BB_1331_11EB
-        return word ^ word >> 31
     }
 }

@@ -6,12 +6,6 @@ import PushTesting
 import Simulators
 import Testing
 
-#if canImport(FoundationEssentials)
-import FoundationEssentials
-#else
-import Foundation
-#endif
-
 @Suite("What changes while the listener runs", .timeLimit(.minutes(30)))
 struct SwapTests {
     @Test("Routers are swapped under load: no request fails, and the next one meets the new face")
@@ -119,8 +113,8 @@ struct SwapTests {
 
     @Test("A reload shows the new certificate to new connections, keeps old ones, and survives broken files")
     func tlsReload() async throws {
-        let folder = try Scratch()
-        let files = TLSFiles(certificateChain: folder.path("chain.pem"), privateKey: folder.path("key.pem"))
+        let folder = try TemporaryFolder()
+        let files = TLSFiles(certificateChain: folder.file("chain.pem"), privateKey: folder.file("key.pem"))
         let firstShown = try folder.writeCertificate()
         try await withListener(tls: files) { listener, port in
             let first = Noted<[UInt8]?>(nil)
@@ -154,9 +148,9 @@ struct SwapTests {
 
     @Test("A TLS handshake that never comes ends at the head's deadline; plain HTTP at a TLS port ends too")
     func silentHandshake() async throws {
-        let folder = try Scratch()
+        let folder = try TemporaryFolder()
         _ = try folder.writeCertificate()
-        let files = TLSFiles(certificateChain: folder.path("chain.pem"), privateKey: folder.path("key.pem"))
+        let files = TLSFiles(certificateChain: folder.file("chain.pem"), privateKey: folder.file("key.pem"))
         let (clock, load) = (ManualClock(), Signal())
         let limits = patientLimits {
             $0.head = .seconds(1)
@@ -200,22 +194,7 @@ private func tlsClient(_ seen: @escaping @Sendable ([UInt8]) -> Void) throws -> 
         })
 }
 
-/// A folder that a test fills and removes.
-final class Scratch: Sendable {
-    private let folder: URL
-
-    init() throws {
-        folder = FileManager.default.temporaryDirectory.appending(
-            path: "ingress-\(UInt64.random(in: .min ... .max))")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    }
-
-    func path(_ name: String) -> String { folder.appending(path: name).path }
-    func write(_ text: String, to name: String) throws {
-        try Data(text.utf8).write(to: folder.appending(path: name))
-    }
-    func remove() { try? FileManager.default.removeItem(at: folder) }  // A left-over folder harms nobody.
-
+extension TemporaryFolder {
     /// Writes a certificate for `localhost` and 127.0.0.1 with its authority, and its key, as PEM.
     ///
     /// - Returns: the certificate, as DER.

@@ -57,11 +57,11 @@ struct WebFetchTests {
         _ body: @Sendable @escaping (HTTPInbound) async -> HTTPOutbound,
         _ test: (_ port: Int, _ authority: String) async throws -> Void
     ) async throws {
-        let folder = try Scratch()
+        let folder = try TemporaryFolder()
         _ = try folder.writeCertificate()
-        let files = TLSFiles(certificateChain: folder.path("chain.pem"), privateKey: folder.path("key.pem"))
+        let files = TLSFiles(certificateChain: folder.file("chain.pem"), privateKey: folder.file("key.pem"))
         let face = ProbeFace("web", [HTTPRoute(.prefix("/"), bodyLimitBytes: 1000)], body)
-        try await withListener([face], tls: files) { _, port in try await test(port, folder.path("chain.pem"))
+        try await withListener([face], tls: files) { _, port in try await test(port, folder.file("chain.pem"))
         }
         folder.remove()
     }

@@ -123,20 +123,15 @@ struct DocumentTests {
 
     @Test("Only relays with TLS are asked, at their own address")
     func fetch() async throws {
-        let asked = AskedWeb()
-        let fetch = RelayInformation.fetch(asked)
-        #expect(await fetch(try WebSocketAddress("wss://relay.example.org:7000/a"))?.maxMessageBytes == 7)
-        #expect(await fetch(try WebSocketAddress("ws://127.0.0.1:7000")) == nil)
-        #expect(await fetch(try WebSocketAddress("wss://\(String(repeating: "a", count: 56)).onion")) == nil)
-    }
-
-    private struct AskedWeb: WebFetch {
-        func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
+        let web = ScriptedWeb { request in
             #expect(request.url == "https://relay.example.org:7000/a")
             #expect(request.headers.map(\.name) == ["accept"])
             #expect(request.headers.map(\.value) == ["application/nostr+json"])
-            let body = #"{"limitation":{"max_message_length":7}}"#
-            return WebAnswer(status: 200, retryAfter: nil, body: Secret(body.utf8))
+            return WebAnswer(200, #"{"limitation":{"max_message_length":7}}"#)
         }
+        let fetch = RelayInformation.fetch(web)
+        #expect(await fetch(try WebSocketAddress("wss://relay.example.org:7000/a"))?.maxMessageBytes == 7)
+        #expect(await fetch(try WebSocketAddress("ws://127.0.0.1:7000")) == nil)
+        #expect(await fetch(try WebSocketAddress("wss://\(String(repeating: "a", count: 56)).onion")) == nil)
     }
 }

@@ -73,11 +73,6 @@ struct SharedListeningTests {
     }
 }
 
-/// Engines that several processes may share.
-enum SharedEngine: String, CaseIterable, Sendable {
-    case memory, postgres
-}
-
 /// Ingresses of several processes on one store and one simulated relay. The store's clock is moved by hand.
 private final class SharedFleet: Sendable {
     /// Tells when a process has enrolled with the listeners.

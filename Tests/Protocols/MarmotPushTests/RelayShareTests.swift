@@ -7,13 +7,13 @@ import Testing
 @Suite("The relays' shares of the budget", .timeLimit(.minutes(30)))
 struct RelayShareTests {
     private func bench(
-        relays: Int, _ rule: RateRule, _ body: (MarmotBench, Sender) async throws -> Void
+        relays: Int, _ rule: RateRule, _ body: (MarmotRig, Sender) async throws -> Void
     ) async throws {
         let key = Secp256k1KeyPair.generate(World.fixed(seed: 4, at: UnixTime(seconds: 1_800_000_000)))
-        var serving = try MarmotServing(keys: [key], topic: MarmotBench.topic, servesFCM: true)
+        var serving = try MarmotServing(keys: [key], topic: MarmotRig.topic, servesFCM: true)
         serving.relays = relays
         serving.budgets.everything = rule
-        let bench = try await MarmotBench(serving)
+        let bench = try await MarmotRig(serving)
         try await bench.running { try await body($0, Sender($0.world, to: key)) }
     }
 

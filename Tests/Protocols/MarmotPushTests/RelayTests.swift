@@ -9,13 +9,13 @@ import Testing
 private func stage(
     keys: Int = 1, _ change: (inout MarmotServing) -> Void = { _ in },
     limits: DeliveryLimits = DeliveryLimits(),
-    _ body: (MarmotBench, Sender, [Secp256k1KeyPair]) async throws -> Void
+    _ body: (MarmotRig, Sender, [Secp256k1KeyPair]) async throws -> Void
 ) async throws {
     let drawing = World.fixed(seed: 3, at: UnixTime(seconds: 1_800_000_000))
     let pairs = (0..<keys).map { _ in Secp256k1KeyPair.generate(drawing) }
-    var serving = try MarmotServing(keys: pairs, topic: MarmotBench.topic, servesFCM: true)
+    var serving = try MarmotServing(keys: pairs, topic: MarmotRig.topic, servesFCM: true)
     change(&serving)
-    let bench = try await MarmotBench(serving, limits: limits)
+    let bench = try await MarmotRig(serving, limits: limits)
     try await bench.running { bench in
         try await body(bench, Sender(bench.world, to: pairs[0]), pairs)
     }
@@ -36,7 +36,7 @@ struct RelayTests {
                 Wake(platform: .apns, tokenHex: String(repeating: "31", count: 32)),
                 Wake(platform: .fcm, tokenHex: "66636d3a746f6b656e2d32")
             ]
-            #expect(result == MarmotBench.Result(wakes: wakes, count: 2, notes: ["marmot.decoy": 2]))
+            #expect(result == MarmotRig.Result(wakes: wakes, count: 2, notes: ["marmot.decoy": 2]))
         }
     }
 
@@ -106,7 +106,7 @@ struct RelayTests {
             let old = try sender.wrapped(.pushV1, [sender.chunk(sender.device(.fcm, 1), .pushV1)])
             let new = try sender.wrapped(.pushV1, [sender.chunk(sender.device(.fcm, 2), .pushV1)])
             await bench.expect(wakes: 1, by: old)
-            var other = try MarmotServing(keys: keys, topic: MarmotBench.topic, servesFCM: true)
+            var other = try MarmotServing(keys: keys, topic: MarmotRig.topic, servesFCM: true)
             other.formats = [.pushV1]
             let next = MarmotRelay(other, replacing: bench.relay, world: bench.world)
             await #expect(throws: MarmotError(.repeated)) {
@@ -444,16 +444,16 @@ struct RelayWakeTests {
             ]
             _ = await bench.receive(try sender.wrapped(.pushV1, chunks))
             for sent in bench.services.sent {
-                #expect(sent.push.custodyEnds == bench.clock.now + .seconds(600))
-                #expect(sent.push.custody == .volatile)
-                #expect(sent.push.record == nil && sent.push.mark == nil)
-                if let message = sent.push.message.apns {
+                #expect(sent.custodyEnds == bench.clock.now + .seconds(600))
+                #expect(sent.custody == .volatile)
+                #expect(sent.record == nil && sent.mark == nil)
+                if let message = sent.message.apns {
                     #expect(message.pushType == .background && message.priority == 5)
                     #expect(message.expiration == bench.clock.now + .seconds(86_400))
                     #expect(message.collapseID.map { $0 == Secret("wake".utf8) } == true)
                     #expect(message.payload == Secret(#"{"aps":{"content-available":1}}"#.utf8))
                 } else {
-                    let message = try #require(sent.push.message.fcm)
+                    let message = try #require(sent.message.fcm)
                     #expect(message.priority == .high && message.ttl == .seconds(86_400))
                     #expect(message.collapseKey.map { $0 == Secret("wake".utf8) } == true)
                     #expect(message.data == Secret(#"{"content_available":"true"}"#.utf8))
@@ -470,7 +470,7 @@ struct RelayWakeTests {
         try await stage({ $0.wake = wake }) { bench, sender, _ in
             let chunk = try sender.chunk(sender.device(.apns, 1), .pushV1)
             _ = await bench.receive(try sender.wrapped(.pushV1, [chunk]))
-            let message = try #require(bench.services.sent.first?.push.message.apns, "not for Apple")
+            let message = try #require(bench.services.sent.first?.message.apns, "not for Apple")
             #expect(message.pushType == .alert && message.priority == 10)
             let mutable = isMutable ? #","mutable-content":1"# : ""
             let body =
@@ -611,7 +611,7 @@ struct RelayWakeTests {
     }
 }
 
-extension MarmotBench {
+extension MarmotRig {
     func expect(
         wakes count: Int, by wrap: NostrEvent, relay: Int = 0, arrival: MarmotInbound.Arrival = .live,
         at place: SourceLocation = #_sourceLocation

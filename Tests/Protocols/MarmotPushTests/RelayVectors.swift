@@ -24,19 +24,19 @@ struct RelayVectors {
 
     private func bench(
         _ pair: Secp256k1KeyPair? = nil, _ change: (inout MarmotServing) -> Void = { _ in }
-    ) async throws -> MarmotBench {
+    ) async throws -> MarmotRig {
         var serving = try MarmotServing(
-            keys: [pair ?? server], topic: MarmotBench.topic, servesFCM: true)
+            keys: [pair ?? server], topic: MarmotRig.topic, servesFCM: true)
         change(&serving)
-        return try await MarmotBench(serving, now: runner.now)
+        return try await MarmotRig(serving, now: runner.now)
     }
 
     /// The event as a relay sends it; one that is no event at all wakes nobody either.
-    private func receive(_ event: JSONValue, at bench: MarmotBench) async -> MarmotBench.Result {
+    private func receive(_ event: JSONValue, at bench: MarmotRig) async -> MarmotRig.Result {
         do throws(MarmotError) {
             return await bench.receive(try NostrEvent.parse(Secret(event.serialized())))
         } catch {
-            return MarmotBench.Result(refusal: error.code)
+            return MarmotRig.Result(refusal: error.code)
         }
     }
 
@@ -49,7 +49,7 @@ struct RelayVectors {
         return try holds(await bench.running { await receive(event, at: $0) }, expect)
     }
 
-    private func holds(_ result: MarmotBench.Result, _ expect: JSONValue) throws -> Bool {
+    private func holds(_ result: MarmotRig.Result, _ expect: JSONValue) throws -> Bool {
         guard expect["accept"]?.bool == true else { return result.count == 0 && result.refusal != nil }
         let devices = try #require(expect["devices"]?.array).map { device in
             Wake(
@@ -128,7 +128,7 @@ struct RelayVectors {
                 sender.chunk(DeviceTarget(.fcm, token: Secret(text.utf8)), .pushV1)
             ]
             _ = await bench.receive(try sender.wrapped(.pushV1, chunks))
-            return bench.services.sent.map(\.push)
+            return bench.services.sent
         }
         var passed = 0
         for push in sent {
@@ -152,7 +152,7 @@ struct RelayVectors {
         let expected: [String: String?] = [
             ":method": row["method"]?.string, ":path": row["path"]?.string,
             ":scheme": "https", ":authority": row["hosts"]?.array?.first?.string,
-            "apns-topic": MarmotBench.topic, "apns-push-type": row["headers"]?["apns-push-type"]?.string,
+            "apns-topic": MarmotRig.topic, "apns-push-type": row["headers"]?["apns-push-type"]?.string,
             "apns-priority": row["headers"]?["apns-priority"]?.string,
             "authorization": row["headers"]?["authorization"]?.string
         ]

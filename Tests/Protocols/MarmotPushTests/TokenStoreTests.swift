@@ -1,6 +1,6 @@
 import AtRest
+import DeliveryTesting
 @testable import MarmotPush
-import MemoryStore
 import Primitives
 import PushModel
 import PushTesting
@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Marmot token store", .timeLimit(.minutes(30)))
 struct TokenStoreTests {
-    private struct Bench {
+    private struct Rig {
         let store: TokenStore
         let registry: SealedStore
         let clock: ManualClock
@@ -16,17 +16,15 @@ struct TokenStoreTests {
         init() async throws {
             let clock = ManualClock(start: UnixTime(seconds: 1_767_225_600))
             let world = clock.world(seed: 3)
-            let engine = MemoryStore(
-                owner: OwnerID(Digest16(high: 1, low: 1)), clock: { clock.now })
             self.clock = clock
-            registry = try await SealedStore(engine: engine, keys: .generate(world), world: world)
+            registry = try await SealedMemory(world).store
             store = TokenStore(registry, instance: try #require(ConfiguredName("marmot-device")))
         }
     }
 
     @Test("What a device learned is there after a restart, in each format", arguments: TokenFormat.allCases)
     func survives(_ format: TokenFormat) async throws {
-        let bench = try await Bench()
+        let bench = try await Rig()
         let crowd = try Crowd(format, seed: 21)
         for leaf in Crowd.leaves { try crowd.join(leaf) }
         let group = crowd[5].view.groupID
@@ -52,7 +50,7 @@ struct TokenStoreTests {
     @Test("A removal and a tombstone are kept, and undo what comes late after a restart")
     func tombstones() async throws {
         for format in [TokenFormat.seed, .pushV1] {
-            let bench = try await Bench()
+            let bench = try await Rig()
             let crowd = try Crowd(format, seed: 22)
             let events = try crowd.join(3)
             crowd.props.pass(.seconds(1))
@@ -72,7 +70,7 @@ struct TokenStoreTests {
 
     @Test("MLS Remove deletes the leaf's record, and leaving the group deletes all of them")
     func forgets() async throws {
-        let bench = try await Bench()
+        let bench = try await Rig()
         let crowd = try Crowd(.seed, seed: 23)
         for leaf in Crowd.leaves { try crowd.join(leaf) }
         let group = crowd[5].view.groupID
@@ -88,7 +86,7 @@ struct TokenStoreTests {
     @Test("Tokens said by tags end after 35 days by themselves; records of push-v1 do not")
     func ends() async throws {
         for format in [TokenFormat.mip05Long, .pushV1] {
-            let bench = try await Bench()
+            let bench = try await Rig()
             let crowd = try Crowd(format, seed: 24)
             try crowd.join(3)
             let group = crowd[5].view.groupID
@@ -104,7 +102,7 @@ struct TokenStoreTests {
 
     @Test("More leaves than one page of the store are all written, read and forgotten")
     func pages() async throws {
-        let bench = try await Bench()
+        let bench = try await Rig()
         var props = Props(seed: 25)
         let server = try props.pair().publicKey
         let member = try props.pair().publicKey
@@ -122,7 +120,7 @@ struct TokenStoreTests {
 
     @Test("A record that we did not write is a fault of the store, not an empty group")
     func corrupt() async throws {
-        let bench = try await Bench()
+        let bench = try await Rig()
         let name = try #require(ConfiguredName("marmot-device"))
         let key = RecordKey(Space(name, "token"), Secret([0, 1, 7, 0, 0, 0, 3]))
         let owner = RecordKey(Space(name, "group"), Secret([0, 1, 7]))

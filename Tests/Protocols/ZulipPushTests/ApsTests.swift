@@ -27,8 +27,8 @@ struct ApsTests {
 
     @Test("Any object passes through byte for byte", arguments: objects)
     func passed(object: String) throws {
-        let item = RelayBench.item("AAAAAAAAAAE=", extra: #","aps":"# + object)
-        let body = Array(RelayBench.body([item]).utf8)
+        let item = RealmRig.item("AAAAAAAAAAE=", extra: #","aps":"# + object)
+        let body = Array(RealmRig.body([item]).utf8)
         let request = try withBytes(body) { (bytes) throws(ZulipError) in
             try NotifyRequest(parsing: bytes)
         }
@@ -38,17 +38,17 @@ struct ApsTests {
 
     @Test("An iPhone's sound costs neither its own message nor that of the Android phone beside it")
     func wholeUser() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         let token = String(repeating: "t", count: 40)
         try await bench.relay.running { relay in
             let apple = try await bench.register("ab12", timestamp: bench.now.seconds)
             let google = try await bench.register(fcm: token, timestamp: bench.now.seconds)
             let items = [
-                RelayBench.item(apple.text, extra: #","aps":"# + Self.objects[0]),
-                RelayBench.fcm(
+                RealmRig.item(apple.text, extra: #","aps":"# + Self.objects[0]),
+                RealmRig.fcm(
                     "\"\(google.text)\"", #""high""#, #"{"push_key_id":1,"encrypted_data":"QUJD"}"#)
             ]
-            let answer = await bench.notify(raw: RelayBench.body(items))
+            let answer = await bench.notify(raw: RealmRig.body(items))
             #expect(answer.status == 200)
             #expect(answer.json["apple_successfully_sent_count"]?.int64 == 1)
             #expect(answer.json["android_successfully_sent_count"]?.int64 == 1)
@@ -59,12 +59,12 @@ struct ApsTests {
 
     @Test("Size and depth are bounded: Apple's 4,096 bytes of body, and as deep as a body may be")
     func bounds() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         let room = ZulipLimits.payloadBytes - body(of: #"{"a":""}"#).utf8.count
         for (count, status) in [(room, 200), (room + 1, 400)] {
             let object = #"{"a":""# + String(repeating: "x", count: count) + #""}"#
-            let item = RelayBench.item("AAAAAAAAAAE=", extra: #","aps":"# + object)
-            #expect(await bench.notify(raw: RelayBench.body([item])).status == status)
+            let item = RealmRig.item("AAAAAAAAAAE=", extra: #","aps":"# + object)
+            #expect(await bench.notify(raw: RealmRig.body([item])).status == status)
         }
         // Around `aps` there are the body, the list, the item and the payload.
         let room2 = ZulipLimits.jsonDepth - 4
@@ -72,18 +72,18 @@ struct ApsTests {
             let lists = depth - 1
             let object =
                 #"{"a":"# + String(repeating: "[", count: lists) + String(repeating: "]", count: lists) + "}"
-            let item = RelayBench.item("AAAAAAAAAAE=", extra: #","aps":"# + object)
-            #expect(await bench.notify(raw: RelayBench.body([item])).status == status, "\(depth)")
+            let item = RealmRig.item("AAAAAAAAAAE=", extra: #","aps":"# + object)
+            #expect(await bench.notify(raw: RealmRig.body([item])).status == status, "\(depth)")
         }
     }
 
     @Test("For Google aps is one more member to ignore, whatever it is")
     func atGoogle() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         for aps in ["null", "[1]", #""x""#, #"{"a":1}"#] {
-            let item = RelayBench.fcm(
+            let item = RealmRig.fcm(
                 #""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":"QUJD","aps":\#(aps)}"#)
-            #expect(await bench.notify(raw: RelayBench.body([item])).status == 200)
+            #expect(await bench.notify(raw: RealmRig.body([item])).status == 200)
         }
     }
 
@@ -92,13 +92,13 @@ struct ApsTests {
     private static let own = #"{"mutable-content":1,"alert":{"title":"Neue Nachricht"},"sound":"ping"}"#
 
     private func sent(appID: String, extra: String = "", fits: Int = 0) async throws -> (Int, JSONValue?) {
-        let bench = try await RelayBench(
+        let bench = try await RealmRig(
             fallbacks: FallbackAlerts(["org.example.app": Array(Self.own.utf8)]))
         return try await bench.relay.running { relay in
             let id = try await bench.register("ab12", timestamp: bench.now.seconds, appID: appID)
             let data = String(repeating: "AAAA", count: max(1, fits / 4))
             let answer = await bench.notify(
-                raw: RelayBench.body([RelayBench.item(id.text, data: data, extra: extra)]))
+                raw: RealmRig.body([RealmRig.item(id.text, data: data, extra: extra)]))
             return (answer.status, relay.services.sends.first?["body"]?["aps"])
         }
     }

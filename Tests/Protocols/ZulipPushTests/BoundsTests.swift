@@ -16,7 +16,7 @@ struct BoundsTests {
         return "0ec3eedd-6233-4c5e-a000-" + String(repeating: "0", count: 12 - digits.utf8.count) + digits
     }
 
-    private func realms(_ bench: RelayBench) async throws -> [ZulipRealm] {
+    private func realms(_ bench: RealmRig) async throws -> [ZulipRealm] {
         let space = bench.relay.keys.realmSpace
         return try await bench.relay.store.page(.space(space), after: 0, limit: 100_000).compactMap {
             ZulipRealm(body: $0.body)
@@ -31,10 +31,10 @@ struct BoundsTests {
     func freshRealms() async throws {
         var bounds = ZulipBounds()
         bounds.realms = 400
-        let bench = try await RelayBench(now: Self.now, bounds: bounds)
+        let bench = try await RealmRig(now: Self.now, bounds: bounds)
         for round in 0..<12 {
             let fresh = (0..<300).map { realm(1_000 * (round + 1) + $0) }
-            let answer = await bench.reportRealms(fresh, by: RelayBench.server)
+            let answer = await bench.reportRealms(fresh, by: RealmRig.server)
             #expect(answer.status == 200)
             let known = try await realms(bench)
             #expect(known.count <= 400, "round \(round)")
@@ -49,15 +49,15 @@ struct BoundsTests {
 
     @Test("A realm that is reported no longer goes where it has no devices, and stays where it has some")
     func deadRealms() async throws {
-        let bench = try await RelayBench(now: Self.now)
-        #expect(await bench.reportRealms([RelayBench.realm, realm(1)], by: RelayBench.server).status == 200)
+        let bench = try await RealmRig(now: Self.now)
+        #expect(await bench.reportRealms([RealmRig.realm, realm(1)], by: RealmRig.server).status == 200)
         let id = try await bench.register("ab12", timestamp: Self.now.seconds)
-        #expect(await bench.reportRealms([realm(2)], by: RelayBench.server).status == 200)
+        #expect(await bench.reportRealms([realm(2)], by: RealmRig.server).status == 200)
         let known = try await realms(bench)
-        #expect(Set(known.map(\.id.text)) == [RelayBench.realm, realm(2)])
-        #expect(known.first { $0.id.text == RelayBench.realm }?.isLocallyDeleted == true)
+        #expect(Set(known.map(\.id.text)) == [RealmRig.realm, realm(2)])
+        #expect(known.first { $0.id.text == RealmRig.realm }?.isLocallyDeleted == true)
         // It comes back with its device.
-        #expect(await bench.reportRealms([RelayBench.realm], by: RelayBench.server).status == 200)
+        #expect(await bench.reportRealms([RealmRig.realm], by: RealmRig.server).status == 200)
         try await bench.relay.running { _ in
             let sent = await bench.notify([id])
             #expect(sent.json["apple_successfully_sent_count"]?.int64 == 1)
@@ -66,14 +66,14 @@ struct BoundsTests {
 
     @Test("A large upload is written in pages, and a page holds whole realms")
     func pages() async throws {
-        let bench = try await RelayBench(now: Self.now)
+        let bench = try await RealmRig(now: Self.now)
         let list = (0..<5_000).map { #"{"uuid":"\#(realm($0))","id":1}"# }.joined(separator: ",")
         let form = try AnalyticsForm(
             Form([
                 ("realm_counts", Array("[]".utf8)), ("installation_counts", Array("[]".utf8)),
                 ("realms", Array("[\(list)]".utf8))
             ]))
-        let credentials = try ServerCredentials(authorization: RelayBench.basic(RelayBench.server))
+        let credentials = try ServerCredentials(authorization: RealmRig.basic(RealmRig.server))
         let verdict = try await bench.relay.relay.receive(
             ZulipInbound(credentials: credentials, call: .analytics(form)))
         #expect(verdict.changes.count < 10)
@@ -86,20 +86,20 @@ struct BoundsTests {
     func registrations() async throws {
         var bounds = ZulipBounds()
         (bounds.registrationsPerRealm, bounds.registrationsPerServer) = (3, 5)
-        let bench = try await RelayBench(now: Self.now, bounds: bounds)
-        #expect(await bench.reportRealms([RelayBench.realm, realm(1)], by: RelayBench.server).status == 200)
+        let bench = try await RealmRig(now: Self.now, bounds: bounds)
+        #expect(await bench.reportRealms([RealmRig.realm, realm(1)], by: RealmRig.server).status == 200)
         #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
         #expect(await bench.reportRealms([realm(2)], by: Self.other).status == 200)
         func status(
-            _ token: Int, _ realm: String, by server: String = RelayBench.server
+            _ token: Int, _ realm: String, by server: String = RealmRig.server
         ) async throws -> Int {
             try await bench.ask(toRegister: "token \(token)", realm: realm, by: server).status
         }
-        for token in 1...3 { #expect(try await status(token, RelayBench.realm) == 200) }
+        for token in 1...3 { #expect(try await status(token, RealmRig.realm) == 200) }
         let refused = try await bench.ask(toRegister: "token 4")
         #expect(refused.status == 400 && refused.code == "BAD_REQUEST")
         // Whoever is registered may go on saying so.
-        #expect(try await status(1, RelayBench.realm) == 200)
+        #expect(try await status(1, RealmRig.realm) == 200)
         for token in 5...6 { #expect(try await status(token, realm(1)) == 200) }
         #expect(try await status(7, realm(1)) == 400, "the server's own bound")
         #expect(try await status(8, realm(2), by: Self.other) == 200, "another's are its own")
@@ -112,7 +112,7 @@ struct BoundsTests {
     func registrationBytes() async throws {
         var bounds = ZulipBounds()
         bounds.registrationBytesPerRealm = 20_000
-        let bench = try await RelayBench(now: Self.now, bounds: bounds)
+        let bench = try await RealmRig(now: Self.now, bounds: bounds)
         var taken = 0
         for number in 100..<120 {
             let token = String(repeating: "x", count: 4_000) + "\(number)"
@@ -127,10 +127,10 @@ struct BoundsTests {
     func recount() async throws {
         var bounds = ZulipBounds()
         (bounds.registrationsPerRealm, bounds.newPerCount) = (10, 4)
-        let bench = try await RelayBench(now: Self.now, bounds: bounds)
+        let bench = try await RealmRig(now: Self.now, bounds: bounds)
         #expect(try await bench.ask(toRegister: "token 1").status == 200)
         let tenancy = ZulipTenancy(
-            try #require(UUIDText(RelayBench.realm)), of: try #require(UUIDText(RelayBench.server)),
+            try #require(UUIDText(RealmRig.realm)), of: try #require(UUIDText(RealmRig.server)),
             .byServer)
         let others = (1...6).map { number in
             Change.put(

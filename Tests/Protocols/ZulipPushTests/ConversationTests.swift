@@ -74,7 +74,7 @@ struct ConversationTests {
         "A dead token is reported once, expires, and comes back with a newer registration",
         .timeLimit(.minutes(30)))
     func deadToken() async throws {
-        let bench = try await RelayBench(now: Self.now)
+        let bench = try await RealmRig(now: Self.now)
         try await bench.relay.running { relay in
             let id = try await bench.register("ab12", timestamp: Self.now.seconds)
             relay.services.answer("ab12", with: StubServices.Upstream(status: 410, word: "Unregistered"))
@@ -90,7 +90,7 @@ struct ConversationTests {
             #expect(await bench.notify([id]).json["delete_token_ids"]?.array?.count == 1)
             _ = try await bench.register("ab12", timestamp: Self.now.seconds + 1)
             // Another ciphertext, since the same one would be a repeat of the push that was refused.
-            _ = await bench.notify(raw: RelayBench.body([RelayBench.item(id.text, data: "QUJE")]))
+            _ = await bench.notify(raw: RealmRig.body([RealmRig.item(id.text, data: "QUJE")]))
             await relay.services.sends(atLeast: 2)
             #expect(relay.services.sends.count == 2)
         }

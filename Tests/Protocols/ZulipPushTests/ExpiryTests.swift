@@ -11,15 +11,15 @@ struct ExpiryTests {
 
     /// A relay with one registration that Apple has refused.
     private func withDead(
-        _ body: @Sendable (RelayBench, TokenID, RecordKey) async throws -> Void
+        _ body: @Sendable (RealmRig, TokenID, RecordKey) async throws -> Void
     ) async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         try await bench.relay.running { relay in
             let id = try await bench.register("ab12", timestamp: bench.now.seconds)
             relay.services.answer("ab12", with: StubServices.Upstream(status: 410, word: "Unregistered"))
             #expect(await bench.notify([id]).json["delete_token_ids"]?[0]?.string == id.text)
             relay.services.answer("ab12", with: nil)
-            try await body(bench, id, relay.deviceKey(try #require(UUIDText(RelayBench.realm)), id))
+            try await body(bench, id, relay.deviceKey(try #require(UUIDText(RealmRig.realm)), id))
         }
     }
 
@@ -38,7 +38,7 @@ struct ExpiryTests {
             // The old end means nothing any more.
             bench.relay.advance(by: Self.day * 2)
             #expect(try await bench.relay.store.purge(before: later + Self.day * 2, limit: 9) == 0)
-            let answer = await bench.notify(raw: RelayBench.body([RelayBench.item(id.text, data: "QUJE")]))
+            let answer = await bench.notify(raw: RealmRig.body([RealmRig.item(id.text, data: "QUJE")]))
             #expect(answer.json["apple_successfully_sent_count"]?.int64 == 1)
         }
     }
@@ -55,7 +55,7 @@ struct ExpiryTests {
             #expect(try await bench.relay.record(key)?.state == .expired(at: at))
             _ = try await bench.register("ab12", timestamp: at.seconds)
             #expect(try await bench.relay.record(key)?.state == .live)
-            let answer = await bench.notify(raw: RelayBench.body([RelayBench.item(id.text, data: "QUJE")]))
+            let answer = await bench.notify(raw: RealmRig.body([RealmRig.item(id.text, data: "QUJE")]))
             #expect(answer.json["apple_successfully_sent_count"]?.int64 == 1)
         }
     }
@@ -77,9 +77,9 @@ struct ExpiryTests {
 
     @Test("A registration that nobody repeats ends after 400 days, and each repeat begins the span anew")
     func forgotten() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         let id = try await bench.register("ab12", timestamp: bench.now.seconds)
-        let key = try await bench.relay.deviceKey(try #require(UUIDText(RelayBench.realm)), id)
+        let key = try await bench.relay.deviceKey(try #require(UUIDText(RealmRig.realm)), id)
         bench.relay.advance(by: Self.day * 399)
         _ = try await bench.register("ab12", timestamp: (bench.now + Self.day * 399).seconds)
         // A repeat is the same row.

@@ -12,57 +12,48 @@ struct FetchChargeTests {
     private static let now = UnixTime(seconds: 1_800_000_000)
 
     /// A host that answers when the test says so.
-    private final class SlowHost: WebFetch {
-        let asked = Noted(0)
-        private let isOpen = Noted(false)
-        func open() { isOpen.set(true) }
-
-        func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
-            asked.change { $0 += 1 }
+    private static func slowHost(_ isOpen: Noted<Bool>) -> ScriptedWeb {
+        ScriptedWeb { _ in
             await isOpen.until(for: "a host that answers") { $0 }
-            return WebAnswer(status: 404, retryAfter: nil, body: Secret([]))
+            return WebAnswer(404)
         }
     }
 
-    private func verify(_ bench: RelayBench, _ host: String) async -> TestAnswer {
+    private func verify(_ bench: RealmRig, _ host: String) async -> TestAnswer {
         await bench.relay.post(.verifyChallenge, [("hostname", host), ("access_token", "tok-1")])
     }
 
     @Test("A host that is being asked is not asked again meanwhile, and others are")
     func oneForEachHost() async throws {
-        let web = SlowHost()
-        let bench = try await RelayBench(now: Self.now, web: web)
+        let isOpen = Noted(false)
+        let web = Self.slowHost(isOpen)
+        let bench = try await RealmRig(now: Self.now, web: web)
         let second = "a247ce6a-4a56-4f69-ac0e-09fe4537d3ce"
         #expect(await bench.signUp(second, host: "other.example.org").status == 200)
         for host in ["chat.example.org", "other.example.org"] {
             #expect(await bench.relay.post(.transfer, [("hostname", host)]).status == 200)
         }
         async let first = verify(bench, "chat.example.org")
-        await web.asked.until { $0 == 1 }
+        await web.requests.until { $0.count == 1 }
         let refused = await verify(bench, "chat.example.org")
         #expect(refused.status == 429 && refused.json["retry-after"]?.int64 == 5)
-        #expect(web.asked.value == 1)
+        #expect(web.requests.value.count == 1)
         async let other = verify(bench, "other.example.org")
-        await web.asked.until { $0 == 2 }
-        web.open()
+        await web.requests.until { $0.count == 2 }
+        isOpen.set(true)
         #expect(await first.status == 400)
         #expect(await other.status == 400)
         // It may be asked again.
         #expect(await verify(bench, "chat.example.org").status == 400)
-        #expect(web.asked.value == 3)
-    }
-
-    private struct Mail: MailDomains {
-        func takesMail(_ domain: String) async -> Bool? { true }
+        #expect(web.requests.value.count == 3)
     }
 
     @Test("Only what is about to ask a host is charged, and what is refused asks nobody")
     func charged() async throws {
-        let web = SlowHost()
+        let web = Self.slowHost(Noted(true))
         let left = Mutex(1)
-        web.open()
         let relay = try await TestRelay(
-            now: Self.now, pairs: [], web: web, mailDomains: Mail(),
+            now: Self.now, pairs: [], web: web, mailDomains: MailAnswers(true),
             mayFetch: {
                 left.withLock { left in
                     left -= 1
@@ -73,7 +64,7 @@ struct FetchChargeTests {
             await relay.post(
                 .signUp,
                 [
-                    ("zulip_org_id", RelayBench.server), ("zulip_org_key", RelayBench.key),
+                    ("zulip_org_id", RealmRig.server), ("zulip_org_key", RealmRig.key),
                     ("hostname", "chat.example.org"), ("contact_email", mail)
                 ])
         }
@@ -91,12 +82,12 @@ struct FetchChargeTests {
         ] {
             #expect(answer.status == 429 && answer.json["retry-after"]?.int64 == 7)
         }
-        #expect(web.asked.value == 0)
+        #expect(web.requests.value.count == 0)
     }
 
     @Test("A head is refused as the whole request would be, and nothing else is")
     func heads() throws {
-        let good = RelayBench.basic(RelayBench.server)
+        let good = RealmRig.basic(RealmRig.server)
         let credentials: [String?] = [
             nil, good, "Basic !", "Basic", "Bearer x", "Basic " + Base64.text(Array("no colon".utf8)),
             "Basic " + Base64.text(Array("ops@example.org:key".utf8)),

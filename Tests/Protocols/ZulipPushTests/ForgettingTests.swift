@@ -6,13 +6,13 @@ import ZulipPush
 
 @Suite("Forgetting a server", .timeLimit(.minutes(30)))
 struct ForgettingTests {
-    private func servers(_ bench: RelayBench) -> ZulipServers {
+    private func servers(_ bench: RealmRig) -> ZulipServers {
         var world = World.live
         world.now = { bench.now }
         return ZulipServers(TestRelay.instance, bench.relay.store, world: world)
     }
 
-    private func devices(_ bench: RelayBench, _ count: Int) async throws -> [TokenID] {
+    private func devices(_ bench: RealmRig, _ count: Int) async throws -> [TokenID] {
         var ids: [TokenID] = []
         for number in 0..<count {
             ids.append(
@@ -26,10 +26,10 @@ struct ForgettingTests {
         "All of it goes in one commit where it fits, in several where it does not; the counts agree",
         arguments: [10_000, 3])
     func forget(_ perCommit: Int) async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         let ids = try await devices(bench, 8)
-        let id = try #require(UUIDText(RelayBench.server))
-        let realm = try #require(UUIDText(RelayBench.realm))
+        let id = try #require(UUIDText(RealmRig.server))
+        let realm = try #require(UUIDText(RealmRig.realm))
         let keys = bench.relay.keys
         let tenancy = ZulipTenancy(realm, of: id, .byServer)
         let names = [keys.server(id), keys.realm(realm)] + ids.map { keys.device(tenancy, $0) }
@@ -52,13 +52,13 @@ struct ForgettingTests {
 
     @Test("One device goes and the others stay; what is not there counts nothing")
     func device() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         let ids = try await devices(bench, 2)
-        let realm = try #require(UUIDText(RelayBench.realm))
+        let realm = try #require(UUIDText(RealmRig.realm))
         let keys = bench.relay.keys
         #expect(try await servers(bench).forgetDevice(realm, ids[0]) == 1)
         #expect(try await servers(bench).forgetDevice(realm, ids[0]) == 0)
-        let tenancy = ZulipTenancy(realm, of: try #require(UUIDText(RelayBench.server)), .byServer)
+        let tenancy = ZulipTenancy(realm, of: try #require(UUIDText(RealmRig.server)), .byServer)
         let left = try await bench.relay.store.find(ids.map { keys.device(tenancy, $0) })
         #expect(left[0] == nil && left[1] != nil)
     }

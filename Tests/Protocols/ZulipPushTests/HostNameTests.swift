@@ -19,7 +19,7 @@ struct HostNameTests {
         .allowList(["chat.example.org", "two.example.org"]), .invitation
     ]
 
-    private func servers(_ bench: RelayBench) -> ZulipServers {
+    private func servers(_ bench: RealmRig) -> ZulipServers {
         ZulipServers(TestRelay.instance, bench.relay.store, world: bench.relay.world)
     }
 
@@ -29,7 +29,7 @@ struct HostNameTests {
         "A listed or invited name admits one server, whatever port and spelling the next one gives",
         arguments: closed)
     func once(_ admission: ZulipAdmission) async throws {
-        let bench = try await RelayBench(now: Self.now, admission: admission)
+        let bench = try await RealmRig(now: Self.now, admission: admission)
         let hosts = [
             "chat.example.org", "chat.example.org:443", "chat.example.org:8443", "chat.example.org:08443",
             "CHAT.example.org:1"
@@ -50,11 +50,11 @@ struct HostNameTests {
 
     @Test("Of two sign-ups that are judged at one time, at two ports of one name, one is let in")
     func race() async throws {
-        let bench = try await RelayBench(now: Self.now, admission: Self.closed[0])
+        let bench = try await RealmRig(now: Self.now, admission: Self.closed[0])
         var verdicts: [ZulipRelay.ZulipVerdict] = []
         for (id, port) in zip(Self.ids, ["", ":1", ":2"]) {
             let form = Form([
-                ("zulip_org_id", Array(id.utf8)), ("zulip_org_key", Array(RelayBench.key.utf8)),
+                ("zulip_org_id", Array(id.utf8)), ("zulip_org_key", Array(RealmRig.key.utf8)),
                 ("hostname", Array("chat.example.org\(port)".utf8)),
                 ("contact_email", Array("admin@example.org".utf8))
             ])
@@ -77,7 +77,7 @@ struct HostNameTests {
 
     @Test("A holder whose record a newer version wrote has its name still", arguments: closed)
     func unreadable(_ admission: ZulipAdmission) async throws {
-        let bench = try await RelayBench(now: Self.now, admission: admission)
+        let bench = try await RealmRig(now: Self.now, admission: admission)
         _ = try await servers(bench).invite("chat.example.org")
         #expect(await bench.signUp(Self.ids[0], host: "chat.example.org").status == 200)
         try await bench.makeUnreadable(Self.ids[0])
@@ -87,7 +87,7 @@ struct HostNameTests {
 
     @Test("Under an open policy each port may have a server, up to a bound")
     func open() async throws {
-        let bench = try await RelayBench(now: Self.now)
+        let bench = try await RealmRig(now: Self.now)
         for port in 1..<ZulipLimits.hostsPerName {
             let id = "a247ce6a-4a56-4f69-ac0e-09fe4537d\(100 + port)"
             #expect(await bench.signUp(id, host: "chat.example.org:\(port)").status == 200, "\(port)")
@@ -100,9 +100,9 @@ struct HostNameTests {
     @Test("A suspended server comes back by no other port, under any policy, until it is resumed")
     func suspended() async throws {
         for admission in Self.closed + [.open] {
-            let bench = try await RelayBench(now: Self.now, admission: admission)
+            let bench = try await RealmRig(now: Self.now, admission: admission)
             let invite = { try await servers(bench).invite("chat.example.org") }
-            let first = admission == .open ? RelayBench.server : Self.ids[0]
+            let first = admission == .open ? RealmRig.server : Self.ids[0]
             _ = try await invite()
             if admission != .open {
                 #expect(await bench.signUp(first, host: "chat.example.org").status == 200)
@@ -124,14 +124,14 @@ struct HostNameTests {
 
     @Test("An operator names all servers of a name at once, or one of them by its port")
     func named() async throws {
-        let bench = try await RelayBench(now: Self.now)
+        let bench = try await RealmRig(now: Self.now)
         #expect(await bench.signUp(Self.ids[0], host: "chat.example.org:8443").status == 200)
         #expect(await bench.signUp(Self.ids[1], host: "two.example.org:8443").status == 200)
         let servers = servers(bench)
         let both = try await servers.holders(ofName: "chat.example.org")
-        #expect(both == [try id(RelayBench.server), try id(Self.ids[0])])
+        #expect(both == [try id(RealmRig.server), try id(Self.ids[0])])
         #expect(try await servers.holders(ofName: "chat.example.org:08443") == [id(Self.ids[0])])
-        #expect(try await servers.holder(of: "chat.example.org") == id(RelayBench.server))
+        #expect(try await servers.holder(of: "chat.example.org") == id(RealmRig.server))
         #expect(try await servers.holder(of: "two.example.org") == id(Self.ids[1]))
         #expect(try await servers.holder(of: "two.example.org:1") == nil)
     }
@@ -139,7 +139,7 @@ struct HostNameTests {
     @Test("The host of another port is not transferred with a name")
     func transfer() async throws {
         let host = SignUpTests.Host()
-        let bench = try await RelayBench(now: Self.now, web: host)
+        let bench = try await RealmRig(now: Self.now, web: host)
         for name in ["chat.example.org:8443", "chat.example.org:1"] {
             #expect(await bench.relay.post(.transfer, [("hostname", name)]).status == 400)
         }
@@ -151,13 +151,13 @@ struct HostNameTests {
 
     @Test("Hosts of a store from before are found by their names once they are adopted")
     func adopted() async throws {
-        let bench = try await RelayBench(now: Self.now, admission: Self.closed[0])
+        let bench = try await RealmRig(now: Self.now, admission: Self.closed[0])
         let keys = bench.relay.keys
         let servers = servers(bench)
         var changes: [Change] = []
         for (text, host) in zip(Self.ids, ["chat.example.org:8443", "two.example.org:0443"]) {
             let server = ZulipServer(
-                id: try id(text), keyHash: ServerCredentials.hash(key: Array(RelayBench.key.utf8)),
+                id: try id(text), keyHash: ServerCredentials.hash(key: Array(RealmRig.key.utf8)),
                 standing: .active, hostname: host, mail: Secret("admin@example.org".utf8))
             let record = Record(
                 key: RecordKey(keys.hostSpace, Secret(host.utf8)), touchedAt: Self.now,
@@ -178,7 +178,7 @@ struct HostNameTests {
     }
 
     /// What the records say must fit together, whatever happens in whatever order.
-    private func check(_ bench: RelayBench, _ admission: ZulipAdmission, _ said: String) async throws {
+    private func check(_ bench: RealmRig, _ admission: ZulipAdmission, _ said: String) async throws {
         let (all, _) = try await servers(bench).page(after: 0, limit: 1_000)
         var standing: [String: [ZulipServer]] = [:]
         for server in all where server.standing != .deactivated {
@@ -196,7 +196,7 @@ struct HostNameTests {
     @Test("Whatever servers and operator do in whatever order, a name has its holders and no others")
     func anyOrder() async throws {
         for (seed, admission) in zip(UInt64(1)..., Self.closed + [.open] + Self.closed + [.open]) {
-            let bench = try await RelayBench(now: Self.now, admission: admission)
+            let bench = try await RealmRig(now: Self.now, admission: admission)
             var random = SeededRandom(seed: seed)
             func one<Value>(of values: [Value]) -> Value {
                 values[Int(random.next() % UInt64(values.count))]
@@ -212,7 +212,7 @@ struct HostNameTests {
                 case 3: _ = try await servers(bench).invite(name)
                 case 4:
                     _ = await bench.relay.ask(
-                        "POST", ZulipPath.deactivate.rawValue, authorization: RelayBench.basic(text),
+                        "POST", ZulipPath.deactivate.rawValue, authorization: RealmRig.basic(text),
                         body: Array("{}".utf8))
                 default:
                     let before = try await suspendedNames(bench)
@@ -228,7 +228,7 @@ struct HostNameTests {
         }
     }
 
-    private func suspendedNames(_ bench: RelayBench) async throws -> Set<String> {
+    private func suspendedNames(_ bench: RealmRig) async throws -> Set<String> {
         let (all, _) = try await servers(bench).page(after: 0, limit: 1_000)
         return Set(
             all.filter { $0.standing == .suspended }.compactMap {

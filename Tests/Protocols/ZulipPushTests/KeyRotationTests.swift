@@ -10,47 +10,47 @@ import ZulipPush
 struct KeyRotationTests {
     private static let second = String(repeating: "2", count: 64)
     private static let third = String(repeating: "3", count: 64)
-    private static let realms = #"[{"uuid":"\#(RelayBench.realm)","id":1}]"#
+    private static let realms = #"[{"uuid":"\#(RealmRig.realm)","id":1}]"#
 
-    private func rotate(_ bench: RelayBench, _ key: String, to newKey: String) async -> TestAnswer {
+    private func rotate(_ bench: RealmRig, _ key: String, to newKey: String) async -> TestAnswer {
         await bench.relay.post(
             .signUp,
             [
-                ("zulip_org_id", RelayBench.server), ("zulip_org_key", key), ("hostname", "chat.example.org"),
+                ("zulip_org_id", RealmRig.server), ("zulip_org_key", key), ("hostname", "chat.example.org"),
                 ("contact_email", "admin@example.org"), ("new_org_key", newKey)
             ])
     }
 
-    private func status(_ bench: RelayBench, _ key: String) async -> Int {
+    private func status(_ bench: RealmRig, _ key: String) async -> Int {
         await bench.relay.ask(
             "GET", ZulipPath.analyticsStatus.rawValue,
-            authorization: RelayBench.basic(RelayBench.server, key)
+            authorization: RealmRig.basic(RealmRig.server, key)
         ).status
     }
 
     /// The one call of a rotation that brings realms.
-    private func upload(_ bench: RelayBench, _ key: String) async -> Int {
+    private func upload(_ bench: RealmRig, _ key: String) async -> Int {
         await bench.relay.post(
             .analytics, [("realm_counts", "[]"), ("installation_counts", "[]"), ("realms", Self.realms)],
-            authorization: RelayBench.basic(RelayBench.server, key)
+            authorization: RealmRig.basic(RealmRig.server, key)
         ).status
     }
 
-    private func notify(_ bench: RelayBench, _ key: String) async -> Int {
+    private func notify(_ bench: RealmRig, _ key: String) async -> Int {
         await bench.relay.ask(
-            "POST", ZulipPath.notify.rawValue, authorization: RelayBench.basic(RelayBench.server, key),
-            body: Array(RelayBench.body([RelayBench.item("AAAAAAAAAAE=")]).utf8)
+            "POST", ZulipPath.notify.rawValue, authorization: RealmRig.basic(RealmRig.server, key),
+            body: Array(RealmRig.body([RealmRig.item("AAAAAAAAAAE=")]).utf8)
         ).status
     }
 
     @Test("The old key is good until the new one is used, whatever it is used for", arguments: 0..<6)
     func untilUsed(use: Int) async throws {
-        let bench = try await RelayBench()
-        #expect(await rotate(bench, RelayBench.key, to: Self.second).status == 200)
+        let bench = try await RealmRig()
+        #expect(await rotate(bench, RealmRig.key, to: Self.second).status == 200)
         for _ in 0..<2 {
-            #expect(await status(bench, RelayBench.key) == 200)
-            #expect(await upload(bench, RelayBench.key) == 200)
-            #expect(await notify(bench, RelayBench.key) == 200)
+            #expect(await status(bench, RealmRig.key) == 200)
+            #expect(await upload(bench, RealmRig.key) == 200)
+            #expect(await notify(bench, RealmRig.key) == 200)
         }
         switch use {
         case 0: #expect(await status(bench, Self.second) == 200)
@@ -59,31 +59,31 @@ struct KeyRotationTests {
         case 3:
             let tokens = await bench.relay.ask(
                 "POST", ZulipPath.legacyNotify.rawValue,
-                authorization: RelayBench.basic(RelayBench.server, Self.second), body: Array("{}".utf8))
+                authorization: RealmRig.basic(RealmRig.server, Self.second), body: Array("{}".utf8))
             #expect(tokens.status == 200)
         case 4:
             let again = await bench.relay.post(
                 .signUp,
                 [
-                    ("zulip_org_id", RelayBench.server), ("zulip_org_key", Self.second),
+                    ("zulip_org_id", RealmRig.server), ("zulip_org_key", Self.second),
                     ("hostname", "chat.example.org"), ("contact_email", "admin@example.org")
                 ])
             #expect(again.status == 200)
         default: _ = try await bench.register("ab12", timestamp: bench.now.seconds, key: Self.second)
         }
-        #expect(await status(bench, RelayBench.key) == 401)
-        #expect(await notify(bench, RelayBench.key) == 401)
+        #expect(await status(bench, RealmRig.key) == 401)
+        #expect(await notify(bench, RealmRig.key) == 401)
         #expect(await status(bench, Self.second) == 200)
     }
 
     @Test("The old key is good for ten minutes at most")
     func tenMinutes() async throws {
-        let bench = try await RelayBench()
-        #expect(await rotate(bench, RelayBench.key, to: Self.second).status == 200)
+        let bench = try await RealmRig()
+        #expect(await rotate(bench, RealmRig.key, to: Self.second).status == 200)
         bench.relay.advance(by: .seconds(599))
-        #expect(await status(bench, RelayBench.key) == 200)
+        #expect(await status(bench, RealmRig.key) == 200)
         bench.relay.advance(by: .seconds(1))
-        #expect(await status(bench, RelayBench.key) == 401)
+        #expect(await status(bench, RealmRig.key) == 401)
         #expect(await status(bench, Self.second) == 200)
         #expect(try await bench.relay.store.purge(before: bench.now + .seconds(601), limit: 9) == 1)
     }
@@ -91,15 +91,15 @@ struct KeyRotationTests {
     @Test(
         "What a relay knows of it stands in the store: another one, and one that starts anew, says the same")
     func otherRelays() async throws {
-        let bench = try await RelayBench()
-        #expect(await rotate(bench, RelayBench.key, to: Self.second).status == 200)
+        let bench = try await RealmRig()
+        #expect(await rotate(bench, RealmRig.key, to: Self.second).status == 200)
         func letIn(_ key: String) async throws -> Bool {
             let other = ZulipRelay(
                 instance: TestRelay.instance, bouncerKeys: BouncerKeys([bench.pair]), admission: .open,
                 registry: bench.relay.store, web: nil, world: bench.relay.world)
             let inbound = try ZulipInbound.parse(
                 method: "GET", path: ZulipPath.analyticsStatus.rawValue,
-                authorization: RelayBench.basic(RelayBench.server, key), contentType: nil,
+                authorization: RealmRig.basic(RealmRig.server, key), contentType: nil,
                 body: UnsafeRawBufferPointer(start: nil, count: 0))
             let changes: [Change]
             do throws(ZulipError) { changes = try await other.receive(inbound).changes } catch {
@@ -107,23 +107,23 @@ struct KeyRotationTests {
             }
             return try await bench.relay.store.apply(changes) == .committed
         }
-        #expect(try await letIn(RelayBench.key))
+        #expect(try await letIn(RealmRig.key))
         #expect(try await letIn(Self.second))
-        #expect(try await !letIn(RelayBench.key))
-        #expect(await status(bench, RelayBench.key) == 401)
+        #expect(try await !letIn(RealmRig.key))
+        #expect(await status(bench, RealmRig.key) == 401)
     }
 
     @Test(
         "Two rotations in a row: a key ends with the one that took its place, and a sign-up wants the current"
     )
     func twice() async throws {
-        let bench = try await RelayBench()
-        #expect(await rotate(bench, RelayBench.key, to: Self.second).status == 200)
+        let bench = try await RealmRig()
+        #expect(await rotate(bench, RealmRig.key, to: Self.second).status == 200)
         // The old key carries calls; it changes neither key nor host.
-        let refused = await rotate(bench, RelayBench.key, to: Self.third)
+        let refused = await rotate(bench, RealmRig.key, to: Self.third)
         #expect(refused.status == 400 && refused.code == "INVALID_ZULIP_SERVER")
         #expect(await rotate(bench, Self.second, to: Self.third).status == 200)
-        #expect(await status(bench, RelayBench.key) == 401)
+        #expect(await status(bench, RealmRig.key) == 401)
         #expect(await status(bench, Self.second) == 200)
         #expect(await status(bench, Self.third) == 200)
         #expect(await status(bench, Self.second) == 401)
@@ -134,14 +134,14 @@ struct KeyRotationTests {
 
     @Test("A key that is neither stays wrong, and a server that goes takes the old key along")
     func endings() async throws {
-        let bench = try await RelayBench()
-        #expect(await rotate(bench, RelayBench.key, to: Self.second).status == 200)
+        let bench = try await RealmRig()
+        #expect(await rotate(bench, RealmRig.key, to: Self.second).status == 200)
         #expect(await status(bench, Self.third) == 401)
         let done = await bench.relay.ask(
-            "POST", ZulipPath.deactivate.rawValue, authorization: RelayBench.basic(RelayBench.server),
+            "POST", ZulipPath.deactivate.rawValue, authorization: RealmRig.basic(RealmRig.server),
             body: Array("{}".utf8))
         #expect(done.status == 200)
-        #expect(await status(bench, RelayBench.key) == 401)
+        #expect(await status(bench, RealmRig.key) == 401)
         #expect(await status(bench, Self.second) == 401)
         let left = Space(text: "\(TestRelay.instance.text)/old-key")
         #expect(try await bench.relay.store.page(.space(left), after: 0, limit: 9).isEmpty)

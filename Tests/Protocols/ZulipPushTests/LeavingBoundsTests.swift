@@ -1,4 +1,5 @@
 import AtRest
+import DeliveryTesting
 import MemoryStore
 import PushModel
 import PushTesting
@@ -12,7 +13,7 @@ struct LeavingBoundsTests {
     private static let instance = TestRelay.instance
     private static let server = "1c29d774-2414-40cc-a7d1-4fb445cf9726"
 
-    private struct Bench {
+    private struct Rig {
         let clock = ManualClock()
         let engine: MemoryStore
         let store: SealedStore
@@ -21,9 +22,8 @@ struct LeavingBoundsTests {
 
         init() async throws {
             let world = clock.world(seed: 9)
-            engine = MemoryStore(owner: OwnerID(Digest16(high: 1, low: 1)), clock: world.now)
-            store = try await SealedStore(
-                engine: engine, keys: AtRestKeys.generate(world), world: world, journal: .silent)
+            let memory = try await SealedMemory(world)
+            (engine, store) = (memory.engine, memory.store)
             servers = ZulipServers(LeavingBoundsTests.instance, store, world: world)
         }
 
@@ -63,7 +63,7 @@ struct LeavingBoundsTests {
 
     @Test("Two thousand realms go in a dozen steps")
     func many() async throws {
-        let bench = try await Bench()
+        let bench = try await Rig()
         try await bench.leave(realms: 2_000, devices: 10)
         #expect(try await bench.sweep() <= 12)
         for room in ["realm", "device", "leaving"] { #expect(try await bench.rows(room).isEmpty, "\(room)") }
@@ -71,7 +71,7 @@ struct LeavingBoundsTests {
 
     @Test("A realm that does not open keeps none of the others, wherever it stands", arguments: [0, 5, 299])
     func broken(_ place: Int) async throws {
-        let bench = try await Bench()
+        let bench = try await Rig()
         try await bench.leave(realms: 300, devices: 10)
         var row = try await bench.rows("realm")[place]
         row.body[40] ^= 1

@@ -7,16 +7,16 @@ import ZulipPush
 /// What a leftover row of the plaintext protocol makes an origin ask (docs/conformance/zulip.md).
 @Suite("Zulip legacy calls", .timeLimit(.minutes(30)))
 struct LegacyTests {
-    private func ask(_ bench: RelayBench, _ path: ZulipPath, _ body: String, _ key: String = RelayBench.key)
+    private func ask(_ bench: RealmRig, _ path: ZulipPath, _ body: String, _ key: String = RealmRig.key)
         async -> TestAnswer
     {
         await bench.relay.ask(
-            "POST", path.rawValue, authorization: RelayBench.basic(RelayBench.server, key),
+            "POST", path.rawValue, authorization: RealmRig.basic(RealmRig.server, key),
             body: Array(body.utf8))
     }
 
     /// As a server of 12.x writes it.
-    private static func call(_ android: String, _ apple: String, realm: String = RelayBench.realm) -> String {
+    private static func call(_ android: String, _ apple: String, realm: String = RealmRig.realm) -> String {
         #"{"user_uuid":"6cd9af5f-9a52-4e2c-b9a2-b63a3a3a4aeb","user_id":7,"realm_uuid":"\#(realm)","#
             + #""apns_payload":{"alert":{"title":"Iago","body":"see you"},"custom":{"zulip":{"x":[1]}}},"#
             + #""gcm_payload":{"event":"message","content":"see you","time":1.5},"#
@@ -25,7 +25,7 @@ struct LegacyTests {
 
     @Test("Every token of a notify is told to be gone, as it came, and nothing is sent, kept or counted")
     func notify() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         let android = #"["cB7_x:APA91b","ż\u017c\/\ud83d\ude00","","cB7_x:APA91b"]"#
         let before = try await bench.relay.deviceRevisions()
         bench.relay.store.forget()
@@ -44,7 +44,7 @@ struct LegacyTests {
 
     @Test("What is missing is empty, what is unknown is passed over, and of doubles the last counts")
     func shapes() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         for (body, android, apple) in [
             ("{}", 0, 0), (#"{"apple_devices":["a"]}"#, 0, 1),
             (#"{"android_devices":["a","b"],"x":{}}"#, 2, 0),
@@ -67,7 +67,7 @@ struct LegacyTests {
             #"{"apple_devices":["\ud800"]}"#, #"{"apple_devices":["a"]}x"#
         ])
     func wrong(body: String) async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         let answer = await ask(bench, .legacyNotify, body)
         #expect(answer.status == 400 && answer.code == "BAD_REQUEST")
         #expect(answer.json["msg"]?.string?.contains("\"") == false)
@@ -75,7 +75,7 @@ struct LegacyTests {
 
     @Test("Tokens are bounded in number and length, the body in bytes")
     func bounds() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         func list(_ count: Int, _ length: Int = 1) -> String {
             let token = "\"" + String(repeating: "a", count: length) + "\""
             return "[" + Array(repeating: token, count: count).joined(separator: ",") + "]"
@@ -92,7 +92,7 @@ struct LegacyTests {
 
     @Test("Unregistering succeeds, one token or all; whoever is not known is told so first")
     func unregister() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         let one = "server_uuid=x&realm_uuid=y&user_uuid=z&user_id=7&token=AB12&token_kind=1"
         for (path, body) in [
             (ZulipPath.legacyUnregister, one), (.legacyUnregisterAll, "user_id=7"),

@@ -14,7 +14,7 @@ struct RelayTests {
     @Test(
         "Origin B learns nothing of origin A's registrations: same answer, same look-ups, ten thousand times")
     func privacy() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
         #expect(await bench.reportRealm(Self.otherRealm, by: Self.other).status == 200)
         let known = try await bench.register("ab12", timestamp: bench.now.seconds)
@@ -42,7 +42,7 @@ struct RelayTests {
 
     @Test("A foreign realm is refused before anything is looked at")
     func foreignRealm() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
         let answer = await bench.notify([TokenID(1)], by: Self.other)
         #expect(answer.status == 403)
@@ -51,26 +51,26 @@ struct RelayTests {
 
     @Test("More than a thousand items, or ten thousand, are refused before any look-up of devices")
     func tooManyItems() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         for count in [1_001, 10_000] {
-            let items = Array(repeating: RelayBench.item("AAAAAAAAAAE="), count: count)
+            let items = Array(repeating: RealmRig.item("AAAAAAAAAAE="), count: count)
             bench.relay.store.forget()
-            let answer = await bench.notify(raw: RelayBench.body(items))
+            let answer = await bench.notify(raw: RealmRig.body(items))
             #expect(answer.status == 400)
             #expect(bench.relay.store.lookups == [["zulip-main/server"]])
         }
-        let items = (0..<1_000).map { RelayBench.item(TokenID(UInt64($0)).text) }
+        let items = (0..<1_000).map { RealmRig.item(TokenID(UInt64($0)).text) }
         #expect(
-            await bench.notify(raw: RelayBench.body(items)).json["delete_token_ids"]?.array?.count == 1_000)
+            await bench.notify(raw: RealmRig.body(items)).json["delete_token_ids"]?.array?.count == 1_000)
     }
 
     @Test("A payload larger than the push service takes fails the call, and nothing is sent")
     func oversize() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         let id = try await bench.register("ab12", timestamp: bench.now.seconds)
         let answer = await bench.notify(
-            raw: RelayBench.body([
-                RelayBench.item(id.text), RelayBench.item(id.text, data: String(repeating: "A", count: 4_096))
+            raw: RealmRig.body([
+                RealmRig.item(id.text), RealmRig.item(id.text, data: String(repeating: "A", count: 4_096))
             ]))
         #expect(answer.status == 400)
         #expect(bench.relay.services.sends.isEmpty)
@@ -78,12 +78,12 @@ struct RelayTests {
 
     @Test("Cut at every length, a notify body is refused with 400 and changes nothing")
     func truncated() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         let id = try await bench.register("ab12", timestamp: bench.now.seconds)
-        let body = Array(RelayBench.body([RelayBench.item(id.text)]).utf8)
+        let body = Array(RealmRig.body([RealmRig.item(id.text)]).utf8)
         for length in 0..<body.count {
             let answer = await bench.relay.ask(
-                "POST", ZulipPath.notify.rawValue, authorization: RelayBench.basic(RelayBench.server),
+                "POST", ZulipPath.notify.rawValue, authorization: RealmRig.basic(RealmRig.server),
                 body: Array(body[..<length]))
             #expect(answer.status == 400, "length \(length)")
         }
@@ -93,35 +93,35 @@ struct RelayTests {
     @Test(
         "Items of a wrong form fail the whole call",
         arguments: [
-            RelayBench.fcm(#""AAAAAAAAAAF=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":"QUJD"}"#),
-            RelayBench.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":-1,"encrypted_data":"QUJD"}"#),
-            RelayBench.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1.0,"encrypted_data":"QUJD"}"#),
-            RelayBench.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":"QU-D"}"#),
-            RelayBench.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":"A"}"#),
-            RelayBench.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":""}"#),
-            RelayBench.fcm(#""AAAAAAAAAAE=""#, "1", #"{"push_key_id":1,"encrypted_data":"QUJD"}"#),
-            RelayBench.fcm("1", #""high""#, #"{"push_key_id":1,"encrypted_data":"QUJD"}"#),
-            RelayBench.fcm(#""AAAAAAAAAAE=""#, #""high""#, "[]"),
-            RelayBench.item("AAAAAAAAAAE=", extra: #","aps":null"#),
-            RelayBench.item("AAAAAAAAAAE=", extra: #","aps":[{}]"#),
-            RelayBench.item("AAAAAAAAAAE=", extra: #","aps":"default""#),
-            RelayBench.item("AAAAAAAAAAE=", extra: #","aps":{"a":1,}"#),
-            RelayBench.item("AAAAAAAAAAE=", extra: #","aps":{"a":"\ud800"}"#),
+            RealmRig.fcm(#""AAAAAAAAAAF=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":"QUJD"}"#),
+            RealmRig.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":-1,"encrypted_data":"QUJD"}"#),
+            RealmRig.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1.0,"encrypted_data":"QUJD"}"#),
+            RealmRig.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":"QU-D"}"#),
+            RealmRig.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":"A"}"#),
+            RealmRig.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":""}"#),
+            RealmRig.fcm(#""AAAAAAAAAAE=""#, "1", #"{"push_key_id":1,"encrypted_data":"QUJD"}"#),
+            RealmRig.fcm("1", #""high""#, #"{"push_key_id":1,"encrypted_data":"QUJD"}"#),
+            RealmRig.fcm(#""AAAAAAAAAAE=""#, #""high""#, "[]"),
+            RealmRig.item("AAAAAAAAAAE=", extra: #","aps":null"#),
+            RealmRig.item("AAAAAAAAAAE=", extra: #","aps":[{}]"#),
+            RealmRig.item("AAAAAAAAAAE=", extra: #","aps":"default""#),
+            RealmRig.item("AAAAAAAAAAE=", extra: #","aps":{"a":1,}"#),
+            RealmRig.item("AAAAAAAAAAE=", extra: #","aps":{"a":"\ud800"}"#),
             "[]", "null", "7"
         ])
     func wrongItems(item: String) async throws {
-        let bench = try await RelayBench()
-        let answer = await bench.notify(raw: RelayBench.body([item]))
+        let bench = try await RealmRig()
+        let answer = await bench.notify(raw: RealmRig.body([item]))
         #expect(answer.status == 400)
         #expect(answer.code == "BAD_REQUEST")
     }
 
     @Test("Legacy calls that register or test get one documented error, after authentication")
     func legacy() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         for path in [ZulipPath.legacyRegister, .legacyTest] {
             let answer = await bench.relay.ask(
-                "POST", path.rawValue, authorization: RelayBench.basic(RelayBench.server),
+                "POST", path.rawValue, authorization: RealmRig.basic(RealmRig.server),
                 body: Array("{}".utf8))
             #expect(answer.status == 400 && answer.code == "BAD_REQUEST")
             #expect(await bench.relay.ask("POST", path.rawValue).status == 401)
@@ -132,7 +132,7 @@ struct RelayTests {
 
     @Test("A store that is out is a 503 that says when to come back, never a success")
     func storeOut() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         bench.relay.store.goOut()
         #expect(await bench.notify([TokenID(1)]).status == 503)
         #expect(await bench.signUp(Self.other, host: "b.example.org").status == 503)
@@ -140,24 +140,24 @@ struct RelayTests {
 
     @Test("A realm that another server reports first cannot be taken")
     func realmOwner() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
-        let answer = await bench.reportRealm(RelayBench.realm, by: Self.other)
+        let answer = await bench.reportRealm(RealmRig.realm, by: Self.other)
         #expect(answer.status == 400)
         #expect(answer.json["msg"]?.string == "Duplicate registration detected.")
     }
 
     @Test("Analytics answers exactly the realms sent, echoes the highest ids, and marks those left out")
     func analytics() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         let status = await bench.relay.ask(
-            "GET", ZulipPath.analyticsStatus.rawValue, authorization: RelayBench.basic(RelayBench.server))
+            "GET", ZulipPath.analyticsStatus.rawValue, authorization: RealmRig.basic(RealmRig.server))
         #expect(status.json["last_realm_count_id"]?.int64 == 12)
         #expect(status.json["last_installation_count_id"]?.int64 == 0)
         _ = try await bench.register("ab12", timestamp: bench.now.seconds)
-        let next = await bench.reportRealm(Self.otherRealm, by: RelayBench.server)
+        let next = await bench.reportRealm(Self.otherRealm, by: RealmRig.server)
         #expect(next.json["realms"]?.object?.names == [Self.otherRealm])
-        let key = bench.relay.keys.realm(try #require(UUIDText(RelayBench.realm)))
+        let key = bench.relay.keys.realm(try #require(UUIDText(RealmRig.realm)))
         let left = try #require(try await bench.relay.record(key).flatMap { ZulipRealm(body: $0.body) })
         #expect(left.isLocallyDeleted)
         let extra = await bench.relay.post(
@@ -166,19 +166,19 @@ struct RelayTests {
                 ("realm_counts", "[]"), ("installation_counts", "[]"),
                 ("realms", #"[{"uuid":"\#(Self.otherRealm)","x":1}]"#)
             ],
-            authorization: RelayBench.basic(RelayBench.server))
+            authorization: RealmRig.basic(RealmRig.server))
         #expect(extra.status == 400)
     }
 
     @Test("An answer waits three seconds at most, and counts by first outcomes")
     func plan() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         let id = try await bench.register("ab12", timestamp: bench.now.seconds)
-        let body = Array(RelayBench.body([RelayBench.item(id.text), RelayBench.item("AAAAAAAAAAE=")]).utf8)
+        let body = Array(RealmRig.body([RealmRig.item(id.text), RealmRig.item("AAAAAAAAAAE=")]).utf8)
         let inbound = try withBytes(body) { (bytes) throws(ZulipError) in
             try ZulipInbound.parse(
                 method: "POST", path: ZulipPath.notify.rawValue,
-                authorization: RelayBench.basic(RelayBench.server), contentType: nil, body: bytes)
+                authorization: RealmRig.basic(RealmRig.server), contentType: nil, body: bytes)
         }
         let verdict = try await bench.relay.relay.receive(inbound)
         guard case .afterFirstAttempt(let deadline, let compose) = verdict.reply else {

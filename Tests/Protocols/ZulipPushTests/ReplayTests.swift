@@ -13,12 +13,12 @@ struct ReplayTests {
 
     /// A call with these ciphertexts for one token.
     private func body(_ id: TokenID, _ data: String...) -> String {
-        RelayBench.body(data.map { RelayBench.item(id.text, data: $0) })
+        RealmRig.body(data.map { RealmRig.item(id.text, data: $0) })
     }
 
     @Test("A repeat of an owed push is not sent, and hears what the first one hears")
     func whileOwed() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         try await bench.relay.running { relay in
             let id = try await bench.register("ab12", timestamp: bench.now.seconds)
             relay.services.hold()
@@ -41,7 +41,7 @@ struct ReplayTests {
         "A repeat after the end is not sent, and gets the first answer again",
         arguments: [200, 400, 413, 503])
     func afterwards(upstream: Int) async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         try await bench.relay.running { relay in
             let id = try await bench.register("ab12", timestamp: bench.now.seconds)
             let word = [400: "BadPriority", 413: "PayloadTooLarge", 503: "ServiceUnavailable"][upstream]
@@ -63,7 +63,7 @@ struct ReplayTests {
 
     @Test("Two equal items of one call are both sent; the call's repeat sends neither")
     func twins() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         try await bench.relay.running { relay in
             let id = try await bench.register("ab12", timestamp: bench.now.seconds)
             let call = body(id, "QUJD", "QUJD")
@@ -79,7 +79,7 @@ struct ReplayTests {
 
     @Test("Another ciphertext, device or origin is another push")
     func different() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
         #expect(await bench.reportRealm(Self.otherRealm, by: Self.other).status == 200)
         try await bench.relay.running { relay in
@@ -94,7 +94,7 @@ struct ReplayTests {
             _ = await bench.notify(raw: body(second, "QUJD"))
             await relay.services.sends(atLeast: 3)
             #expect(relay.services.sends.count == 3)
-            let elsewhere = RelayBench.body([RelayBench.item(id.text)], realm: Self.otherRealm)
+            let elsewhere = RealmRig.body([RealmRig.item(id.text)], realm: Self.otherRealm)
             _ = await bench.notify(raw: elsewhere, by: Self.other)
             await relay.services.sends(atLeast: 4)
             #expect(relay.services.sends.count == 4)
@@ -104,7 +104,7 @@ struct ReplayTests {
 
     @Test("After ten minutes the same call is a new push")
     func later() async throws {
-        let bench = try await RelayBench()
+        let bench = try await RealmRig()
         try await bench.relay.running { relay in
             let id = try await bench.register("ab12", timestamp: bench.now.seconds)
             _ = await bench.notify(raw: body(id, "QUJD"))

@@ -1,4 +1,5 @@
 import PushModel
+import PushTesting
 import Testing
 import WireFormats
 import ZulipPush

@@ -132,9 +132,9 @@ struct WireTests {
         let apns =
             #"{"payload":{"aps":{"content-available":1},"encrypted_data":"QUJD","push_key_id":7},"#
             + #""http_headers":{"apns_push_type":"background","apns_priority":5},"token_id":"AAAAAAAAAAE="}"#
-        let fcm = RelayBench.fcm(
+        let fcm = RealmRig.fcm(
             #""AAAAAAAAAAI=""#, #""normal""#, #"{"push_key_id":4294967295,"encrypted_data":"QU\/D"}"#)
-        let request = try parse(Array(RelayBench.body([apns, fcm, RelayBench.item("AAAAAAAAAAM=")]).utf8))
+        let request = try parse(Array(RealmRig.body([apns, fcm, RealmRig.item("AAAAAAAAAAM=")]).utf8))
         #expect(request.realm == UUIDText(Self.realm))
         #expect(request.items.map(\.tokenID) == [TokenID(1), TokenID(2), TokenID(3)])
         #expect(
@@ -157,10 +157,10 @@ struct WireTests {
     @Test("A notify body that is cut at any length is refused, for both kinds")
     func truncatedNotify() {
         let items = [
-            RelayBench.item("AAAAAAAAAAE=", extra: #","aps":{"alert":{"title":"x"}}"#),
-            RelayBench.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":"QUJD"}"#)
+            RealmRig.item("AAAAAAAAAAE=", extra: #","aps":{"alert":{"title":"x"}}"#),
+            RealmRig.fcm(#""AAAAAAAAAAE=""#, #""high""#, #"{"push_key_id":1,"encrypted_data":"QUJD"}"#)
         ]
-        let body = Array(RelayBench.body(items).utf8)
+        let body = Array(RealmRig.body(items).utf8)
         for length in 0..<body.count {
             #expect(throws: ZulipError.self, "length \(length)") { try parse(Array(body[..<length])) }
         }
@@ -214,7 +214,7 @@ struct WireTests {
             try withBytes(Array(body.utf8)) { (bytes) throws(ZulipError) in
                 try ZulipInbound.parse(
                     method: "POST", path: path.rawValue, query: query,
-                    authorization: RelayBench.basic(Self.server), contentType: nil, body: bytes)
+                    authorization: RealmRig.basic(Self.server), contentType: nil, body: bytes)
             }
         }
         let fields =
@@ -345,7 +345,7 @@ struct WireTests {
     @Test("Credentials that are cut name no server or prove no key")
     func truncatedCredentials() throws {
         let key = String(repeating: "k", count: 64)
-        let text = RelayBench.basic(Self.server, key)
+        let text = RealmRig.basic(Self.server, key)
         let whole = try ServerCredentials(authorization: text)
         #expect(whole.id?.text == Self.server)
         for length in 0..<text.utf8.count {

@@ -11,7 +11,7 @@ struct APNsConversationTests {
     func acceptance() async throws {
         let stage = try await APNsStage()
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let deliveries = stage.simulator.subscribe(token: APNsStage.token)
         // One token for the whole connection: another one would be an update.
         let fields = try stage.fields([("apns-id", APNsStage.id(7)), ("apns-priority", "5")])
@@ -46,7 +46,7 @@ struct APNsConversationTests {
     func refusal() async throws {
         let stage = try await APNsStage(environment: .sandbox)
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         stage.simulator.unregister(APNsStage.token, since: UnixTime(milliseconds: 1_799_999_999_123))
         let fields = try stage.fields()
         try await client.send(fields, body: APNsStage.body)
@@ -62,9 +62,9 @@ struct APNsConversationTests {
     @Test("Who does not speak HTTP/2 is shown out")
     func notHTTP2() async throws {
         let stage = try await APNsStage()
-        let client = try await RawClient.connect(
+        let client = try await RawHTTP2Client.connect(
             port: stage.port, trusting: stage.authority, group: stage.group, protocols: [], speaks: false)
-        var watch = Watch(client)
+        var watch = Sightings(client)
         try await client.channel.writeAndFlush(
             ByteBuffer(string: "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         ).get()

@@ -1,5 +1,6 @@
 import NIOCore
 import PushModel
+import PushTesting
 import Testing
 
 @testable import Simulators
@@ -29,7 +30,7 @@ struct ConnectionKnobTests {
     func sawtooth() async throws {
         let stage = try await APNsStage { $0.connection.dropsOnRejection = true }
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let good = try stage.fields()
         let bad = good.map { $0.0 == ":path" ? ($0.0, "/3/device/ff") : $0 }
         for fields in [good, bad, good] {
@@ -47,7 +48,7 @@ struct ConnectionKnobTests {
     func firstGoodToken() async throws {
         let stage = try await APNsStage()
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let good = try stage.fields()
         let invalid = good.map { $0.0 == "authorization" ? ($0.0, "bearer x") : $0 }
         try await client.send(invalid, body: APNsStage.body)
@@ -66,7 +67,7 @@ struct ConnectionKnobTests {
             $0.connection.streams = 1
         }
         let client = try await stage.client(ignoresLimit: true)
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = try stage.fields()
         try await client.send(requests(stage, 0..<5, fields: fields))
         let ends = try await watch.outcomes(5)
@@ -83,7 +84,7 @@ struct ConnectionKnobTests {
             $0.connection.streams = 1
         }
         let client = try await stage.client(ignoresLimit: true)
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = try stage.fields()
         try await client.send(fields, body: APNsStage.body)
         _ = try await watch.answer()
@@ -102,7 +103,7 @@ struct ConnectionKnobTests {
     func windows() async throws {
         let stage = try await wide { $0.withholdsWindow = true }
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = try stage.fields()
         let body = APNsJudgeTests.object(bytes: 4096)
         try await client.send((0..<20).map { _ in (fields, body) })
@@ -121,7 +122,7 @@ struct ConnectionKnobTests {
     func ping() async throws {
         let stage = try await wide()
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         try await client.ping()
         try await watch.next { $0 == .ping(answer: true) }
         stage.simulator.turnConnections { $0.ignoresPing = true }
@@ -143,7 +144,7 @@ struct ConnectionKnobTests {
             $0.goAway = GoAwayPlan(afterRequests: 10, debugData: #"{"reason":"Shutdown"}"#)
         }
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = try stage.fields()
         try await client.send(requests(stage, 0..<25, fields: fields))
         let ends = try await watch.outcomes(25)
@@ -159,7 +160,7 @@ struct ConnectionKnobTests {
     func goAwayBelow() async throws {
         let stage = try await wide { $0.goAway = GoAwayPlan(afterRequests: 10, lastStream: .below(count: 4)) }
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = try stage.fields()
         try await client.send(requests(stage, 0..<10, fields: fields))
         let ends = try await watch.outcomes(10)
@@ -177,7 +178,7 @@ struct ConnectionKnobTests {
             $0.answerDelay = .fixed(.milliseconds(1400))
         }
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = try stage.fields()
         try await client.send(requests(stage, 0..<5, fields: fields))
         let ends = try await watch.outcomes(5)
@@ -195,7 +196,7 @@ struct ConnectionKnobTests {
             $0.answerDelay = .fixed(.seconds(60))
         }
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = try stage.fields()
         try await client.send(requests(stage, 0..<4, fields: fields))
         try await watch.next { $0 == .closed }
@@ -208,11 +209,11 @@ struct ConnectionKnobTests {
     func goAwayByTime() async throws {
         let stage = try await wide { $0.goAway = GoAwayPlan(after: .milliseconds(20)) }
         let first = try await stage.client()
-        var watch = Watch(first)
+        var watch = Sightings(first)
         try await watch.next { $0 == .goAway(last: 0, code: 0, debug: "") }
         stage.simulator.turnConnections { $0.goAway = nil }
         let second = try await stage.client()
-        var other = Watch(second)
+        var other = Sightings(second)
         try await other.next { if case .settings = $0 { true } else { false } }
         stage.simulator.goAway(GoAwayPlan(errorCode: 2))
         try await other.next { $0 == .goAway(last: 0, code: 2, debug: "") }
@@ -232,7 +233,7 @@ struct ConnectionKnobTests {
             ]
         }
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = try stage.fields()
         try await client.send(requests(stage, 0..<3, fields: fields))
         let ends = try await watch.outcomes(2)
@@ -249,7 +250,7 @@ struct ConnectionKnobTests {
             $0.faults = [RequestFault(.resetAfterAnswer, on: .every(1), isJudged: true)]
         }
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         try await client.send(try stage.fields(), body: APNsStage.body)
         #expect(try await watch.answer().status == 200)
         await stage.simulator.stop()
@@ -261,7 +262,7 @@ struct ConnectionKnobTests {
             $0.faults = [RequestFault(.killedMidFrame, on: .number(3), isJudged: true)]
         }
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = try stage.fields()
         try await client.send(requests(stage, 0..<5, fields: fields))
         try await watch.next { $0 == .closed }
@@ -276,7 +277,7 @@ struct ConnectionKnobTests {
         let clock = ContinuousClock()
         let start = clock.now
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = try stage.fields()
         try await client.send(requests(stage, 0..<3, fields: fields))
         let ends = try await watch.outcomes(3)
@@ -297,14 +298,14 @@ struct ConnectionKnobTests {
     func failures() async throws {
         let stage = try await wide()
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = try stage.fields()
         stage.simulator.turn { $0.shutdownUntil = stage.clock.now + .seconds(30) }
         try await client.send(fields, body: APNsStage.body)
         let first = try await watch.answer()
         #expect(first.status == 503)
         #expect(first.body == #"{"reason":"Shutdown"}"#)
-        stage.clock.advance(.seconds(30))
+        stage.clock.advance(by: .seconds(30))
         stage.simulator.turn { $0.errorShare = 1 }
         try await client.send(fields, body: APNsStage.body)
         #expect(try await watch.answer().status == 500)
@@ -319,7 +320,7 @@ struct ConnectionKnobTests {
         let stage = try await wide()
         stage.simulator.register(APNsStage.token, as: APNsDevice(topics: [APNsStage.topic], isOnline: false))
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = try stage.fields()
         for number in 0..<3 {
             try await client.send(fields + [("apns-id", APNsStage.id(number))], body: APNsStage.body)

@@ -43,7 +43,7 @@ struct ControlTests {
         #expect(stage.simulator.device("ab")?.state == .removed(since: UnixTime(milliseconds: 12)))
 
         let client = try await stage.client()
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = try stage.fields()
         for number in 0..<3 {
             try await client.send(fields + [("apns-id", APNsStage.id(number))], body: APNsStage.body)
@@ -132,9 +132,9 @@ struct BareSinkTests {
         let authority = try CertificateAuthority()
         let sink = BareSink(authority: authority, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
         let port = try await sink.start()
-        let client = try await RawClient.connect(
+        let client = try await RawHTTP2Client.connect(
             port: port, trusting: authority, group: MultiThreadedEventLoopGroup.singleton)
-        var watch = Watch(client)
+        var watch = Sightings(client)
         let fields = [
             (":method", "POST"), (":scheme", "https"), (":authority", "localhost"), (":path", "/3/device/00")
         ]

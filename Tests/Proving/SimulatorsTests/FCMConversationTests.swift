@@ -1,6 +1,7 @@
 import NIOHTTP1
 import NIOPosix
 import PushModel
+import PushTesting
 import Testing
 
 @testable import Simulators
@@ -8,7 +9,7 @@ import Testing
 @Suite("The simulated FCM over TLS", .timeLimit(.minutes(30)))
 struct FCMConversationTests {
     private struct Stage {
-        let clock = SetClock()
+        let clock = ManualClock()
         let account: ServiceAccount
         let authority: CertificateAuthority
         let simulator: FCMSimulator
@@ -82,9 +83,9 @@ struct FCMConversationTests {
     func multiplexed() async throws {
         let stage = try await Stage()
         let bearer = try await stage.bearer()
-        let client = try await RawClient.connect(
+        let client = try await RawHTTP2Client.connect(
             port: stage.port, trusting: stage.authority, group: stage.group)
-        var watch = Watch(client)
+        var watch = Sightings(client)
         try await client.send(
             [
                 (":method", "POST"), (":scheme", "https"), (":authority", "localhost"),
@@ -118,7 +119,7 @@ struct FCMConversationTests {
     func expiry() async throws {
         let stage = try await Stage()
         let bearer = try await stage.bearer()
-        stage.clock.advance(.seconds(3599))
+        stage.clock.advance(by: .seconds(3599))
         let expired = try await stage.send(bearer)
         #expect(expired.status == 401)
         #expect(expired.text.contains("ACCESS_TOKEN_EXPIRED"))

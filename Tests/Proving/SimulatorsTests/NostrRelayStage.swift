@@ -12,7 +12,7 @@ import WebSocket
 
 /// A simulated Nostr relay, keys, and events of theirs.
 struct NostrRelayStage {
-    let clock = SetClock()
+    let clock = ManualClock()
     let relay: NostrRelaySimulator
     let authority: CertificateAuthority?
     let alice = Secp256k1KeyPair.generate(.live)

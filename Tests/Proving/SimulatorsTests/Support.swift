@@ -1,24 +1,16 @@
 import NIOCore
 import NIOPosix
 import PushModel
-import Synchronization
+import PushTesting
 
 @testable import Simulators
-
-/// A wall clock that a test sets.
-final class SetClock: Sendable {
-    private let time: Mutex<UnixTime>
-    init(_ seconds: Int64 = 1_800_000_000) { time = Mutex(UnixTime(seconds: seconds)) }
-    var now: UnixTime { time.withLock { $0 } }
-    func advance(_ span: Duration) { time.withLock { $0 = $0 + span } }
-}
 
 /// A simulated APNs with one key and one device, and what a client needs to reach it.
 struct APNsStage {
     static let token = String(repeating: "a1", count: 32)
     static let topic = "org.acme.chat"
 
-    let clock = SetClock()
+    let clock = ManualClock()
     let key = APNsKey()
     let authority: CertificateAuthority
     let simulator: APNsSimulator
@@ -39,8 +31,9 @@ struct APNsStage {
         port = try await simulator.start()
     }
 
-    func client(ignoresLimit: Bool = false) async throws -> RawClient {
-        try await RawClient.connect(port: port, trusting: authority, group: group, ignoresLimit: ignoresLimit)
+    func client(ignoresLimit: Bool = false) async throws -> RawHTTP2Client {
+        try await RawHTTP2Client.connect(
+            port: port, trusting: authority, group: group, ignoresLimit: ignoresLimit)
     }
 
     func fields(_ others: [(String, String)] = [], token: String = APNsStage.token) throws -> [(

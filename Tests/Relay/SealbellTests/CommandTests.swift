@@ -5,6 +5,7 @@ import CryptoExtras
 import Foundation
 import Primitives
 import PushModel
+import PushTesting
 import Simulators
 import Testing
 import WireFormats

@@ -8,10 +8,6 @@ import Testing
 
 @Suite("Credentials over a reload")
 struct CredentialShelfTests {
-    private struct Nowhere: WebFetch {
-        func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer { throw WebError(.unreachable) }
-    }
-
     @Test("A token service's way is made anew with another authority or proxy, and only then")
     func way() throws {
         let folder = try TemporaryFolder()
@@ -30,7 +26,7 @@ struct CredentialShelfTests {
                 replacing: standing, proxy: proxy, world: .live, journal: .silent
             ) { _ in
                 made.withLock { $0 += 1 }
-                return Nowhere()
+                return ScriptedWeb()
             }
             _ = try shelf.entry(app)
             standing = shelf

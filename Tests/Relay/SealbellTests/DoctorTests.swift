@@ -4,6 +4,7 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 import PushModel
+import PushTesting
 import Simulators
 import Testing
 

@@ -1,6 +1,7 @@
 import Foundation
 import Logging
 import PushModel
+import PushTesting
 import Synchronization
 import Testing
 

@@ -12,7 +12,7 @@ import WebClient
 private struct FCMStage: Sendable {
     let simulator: FCMSimulator
     let provider: FCMProvider
-    let scratch: Scratch
+    let scratch: TemporaryFolder
     static let lane = LaneName("acme-chat/fcm/production")!
     static let token = "dXy:APA91bF" + String(repeating: "x", count: 130)
 
@@ -26,7 +26,7 @@ private struct FCMStage: Sendable {
         let group = MultiThreadedEventLoopGroup.singleton
         simulator = try FCMSimulator(configuration, authority: authority, eventLoopGroup: group)
         let port = try await simulator.start()
-        scratch = try Scratch()
+        scratch = try TemporaryFolder()
         let file = try scratch.write(authority.certificatePEM, to: "ca.pem")
         var options = WebOptions(extraAuthorities: [file])
         (options.connectDeadline, options.leastDeadline) = (.seconds(600), .seconds(600))

@@ -238,36 +238,15 @@ struct FCMRequestTests {
     }
 }
 
-/// A token service that answers by a script and keeps what it was asked.
-private final class ScriptedWeb: WebFetch {
-    struct Asked: Sendable { let url: String, body: String }
-    private let state = Mutex<(answers: [Result<WebAnswer, WebError>], asked: [Asked])>(([], []))
-    private let gate: (@Sendable () async -> Void)?
-
-    init(_ answers: [Result<WebAnswer, WebError>], gate: (@Sendable () async -> Void)? = nil) {
-        self.gate = gate
-        state.withLock { $0.answers = answers }
-    }
-
-    var asked: [Asked] { state.withLock { $0.asked } }
-
-    func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
-        let body = request.body?.reveal { String(decoding: $0, as: UTF8.self) } ?? ""
-        let answer = state.withLock { state -> Result<WebAnswer, WebError>? in
-            state.asked.append(Asked(url: request.url, body: body))
-            return state.answers.isEmpty ? nil : state.answers.removeFirst()
-        }
-        await gate?()
-        return try (answer ?? .failure(WebError(.unreachable))).get()
-    }
-
-    static func answer(_ status: Int, _ body: String, retryAfter: String? = nil) -> Result<
+/// Answers of a token service.
+extension ScriptedWeb {
+    fileprivate static func answer(_ status: Int, _ body: String, retryAfter: String? = nil) -> Result<
         WebAnswer, WebError
     > {
         .success(WebAnswer(status: status, retryAfter: retryAfter, body: Secret(Array(body.utf8))))
     }
 
-    static func token(_ text: String) -> Result<WebAnswer, WebError> {
+    fileprivate static func token(_ text: String) -> Result<WebAnswer, WebError> {
         answer(200, "{\"access_token\":\"\(text)\",\"expires_in\":3599,\"token_type\":\"Bearer\"}")
     }
 }
@@ -310,9 +289,9 @@ struct FCMCredentialTests {
     func assertion() async throws {
         let web = ScriptedWeb([ScriptedWeb.token("ya29.a")])
         _ = try await credential(web).token()
-        let asked = try #require(web.asked.first)
+        let asked = try #require(web.requests.value.first)
         #expect(asked.url == "https://oauth.test/token")
-        let form = try Form.parse(Array(asked.body.utf8))
+        let form = try Form.parse(asked.body?.reveal { Array($0) } ?? [])
         #expect(form.text("grant_type") == "urn:ietf:params:oauth:grant-type:jwt-bearer")
         let token = try OpenSSL.Token(try #require(form.text("assertion")))
         #expect(token.header["alg"]?.string == "RS256" && token.header["kid"]?.string == "k1")
@@ -340,7 +319,7 @@ struct FCMCredentialTests {
             }
             return try await group.reduce(into: Set<Int>()) { $0.insert($1) }
         }
-        #expect(serials == [1] && web.asked.count == 1)
+        #expect(serials == [1] && web.requests.value.count == 1)
     }
 
     @Test("At 80 % of its life a token is renewed in the background, while the old one serves")
@@ -350,12 +329,12 @@ struct FCMCredentialTests {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await credential.keepFresh() }
             await clock.sleepers(atLeast: 1)
-            #expect(web.asked.count == 1)
+            #expect(web.requests.value.count == 1)
             clock.advance(by: .seconds(2879))
             #expect(await serial(credential) == 1)
             clock.advance(by: .seconds(1))
             await clock.sleepers(atLeast: 1)
-            #expect(web.asked.count == 2)
+            #expect(web.requests.value.count == 2)
             #expect(await serial(credential) == 2)
             group.cancelAll()
         }
@@ -370,7 +349,7 @@ struct FCMCredentialTests {
             await clock.sleepers(atLeast: 1)
             clock.advance(by: .seconds(2900))
             await clock.sleepers(atLeast: 1)
-            #expect(web.asked.count == 2)
+            #expect(web.requests.value.count == 2)
             #expect(await serial(credential) == 1)
             group.cancelAll()
         }
@@ -396,10 +375,10 @@ struct FCMCredentialTests {
         let web = ScriptedWeb([ScriptedWeb.answer(429, "", retryAfter: "30"), ScriptedWeb.token("a")])
         let credential = try credential(web)
         for _ in 0..<50 { #expect(await fault(credential) == .unavailable(after: .seconds(30))) }
-        #expect(web.asked.count == 1)
+        #expect(web.requests.value.count == 1)
         clock.advance(by: .seconds(30))
         #expect(await fault(credential) == nil)
-        #expect(web.asked.count == 2)
+        #expect(web.requests.value.count == 2)
     }
 
     @Test("A refused token is replaced once; a refused replacement means the account is wrong")

@@ -1,5 +1,6 @@
 import HTTP2Client
 import PushModel
+import PushTesting
 import Testing
 
 @Suite("The client against foreign servers", .timeLimit(.minutes(30)))

@@ -1,5 +1,4 @@
 import HTTP2Client
-import Logging
 import NIOPosix
 import PushModel
 import PushTesting
@@ -64,7 +63,7 @@ struct ReachTests {
             }
             status.withLock { $0 = answer.status }
         }
-        let group = ServiceGroup(services: [service], logger: Logger(label: "stop"))
+        let group = ServiceGroup(services: [service], logger: silentLogger)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             await group.triggerGracefulShutdown()

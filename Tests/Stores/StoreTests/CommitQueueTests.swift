@@ -10,10 +10,10 @@ import Testing
 struct CommitQueueTests {
     @Test("A job that fails undoes itself alone; its neighbours share one commit", arguments: [0, 57, 99])
     func oneFault(at faulty: Int) async throws {
-        let bench = try QueueBench()
+        let bench = try QueueRig()
         defer { bench.folder.remove() }
         let outcomes = try await bench.together(100) { number, db in
-            try QueueBench.write(number, db)
+            try QueueRig.write(number, db)
             if number == faulty { throw SQLFault(code: 1) }
         }
         #expect(outcomes.filter { $0.value != nil }.map(\.key) == [faulty])
@@ -24,10 +24,10 @@ struct CommitQueueTests {
 
     @Test("However many fail, the rest costs one commit")
     func manyFaults() async throws {
-        let bench = try QueueBench()
+        let bench = try QueueRig()
         defer { bench.folder.remove() }
         let outcomes = try await bench.together(200) { number, db in
-            try QueueBench.write(number, db)
+            try QueueRig.write(number, db)
             if number % 2 == 0 { throw StoreError(.corrupt) }
         }
         #expect(outcomes.filter { $0.value == .corrupt }.count == 100)
@@ -37,19 +37,19 @@ struct CommitQueueTests {
 
     @Test("A batch without a fault is one commit")
     func noFault() async throws {
-        let bench = try QueueBench()
+        let bench = try QueueRig()
         defer { bench.folder.remove() }
-        let outcomes = try await bench.together(100) { try QueueBench.write($0, $1) }
+        let outcomes = try await bench.together(100) { try QueueRig.write($0, $1) }
         #expect(outcomes.values.allSatisfy { $0 == nil })
         #expect(bench.commits == 1)
     }
 
     @Test("A fault that ends the whole transaction, as a full disk does, costs one round and nobody's write")
     func torn() async throws {
-        let bench = try QueueBench()
+        let bench = try QueueRig()
         defer { bench.folder.remove() }
         let outcomes = try await bench.together(50) { number, db in
-            try QueueBench.write(number, db)
+            try QueueRig.write(number, db)
             if number == 20 {
                 try db.execute(sql: "ROLLBACK")
                 throw SQLFault(code: 13)
@@ -62,12 +62,12 @@ struct CommitQueueTests {
 
     @Test("When everything ends the transaction, everything fails after a bounded number of rounds")
     func allTorn() async throws {
-        let bench = try QueueBench()
+        let bench = try QueueRig()
         defer { bench.folder.remove() }
         let runs = Mutex(0)
         let outcomes = try await bench.together(50) { number, db in
             runs.withLock { $0 += 1 }
-            try QueueBench.write(number, db)
+            try QueueRig.write(number, db)
             try db.execute(sql: "ROLLBACK")
             throw SQLFault(code: 13)
         }
@@ -81,13 +81,13 @@ struct CommitQueueTests {
 
     @Test("Bulk work shares no commit with other bulk work, and none of the small waits for more than one")
     func bulk() async throws {
-        let bench = try QueueBench()
+        let bench = try QueueRig()
         defer { bench.folder.remove() }
         let order = Mutex<[Int]>([])
         // Every fourth is bulk: 0, 4, 8, 12, 16.
         _ = try await bench.together(20, size: { $0 % 4 == 0 ? .bulk : .small }) { number, _, db in
             order.withLock { $0.append(number) }
-            try QueueBench.write(number, db)
+            try QueueRig.write(number, db)
         }
         #expect(bench.commits == 5)
         #expect(order.withLock(\.self) == (0..<20).filter { $0 % 4 != 0 } + [0, 4, 8, 12, 16])
@@ -95,14 +95,14 @@ struct CommitQueueTests {
 
     @Test("What a failed neighbour did to the counters and the marks is taken back with its rows")
     func memory() async throws {
-        let bench = try QueueBench()
+        let bench = try QueueRig()
         defer { bench.folder.remove() }
         let clock = ManualClock()
         let mark = Digest16(high: 3, low: 4)
         let place = Mutex<MarkIndex.Place?>(.owed(row: 7))
         let rows = Mutex(-1)
         _ = try await bench.together(3) { number, writer, db in
-            try QueueBench.write(number, db)
+            try QueueRig.write(number, db)
             writer.memory.rows += 1
             if number == 1 {
                 writer.insertMark(mark, row: 9, now: clock.now)
@@ -122,7 +122,7 @@ struct CommitQueueTests {
 struct FindQueueTests {
     @Test("A find of many keys is read a piece at a time: commits and finds of others go between")
     func pieces() async throws {
-        let bench = try QueueBench()
+        let bench = try QueueRig()
         defer { bench.folder.remove() }
         let limits = SQLiteLimits()
         let places: [UInt64] = [0, UInt64(limits.keysPerTurn - 1), UInt64(limits.keysPerTurn), 999]
@@ -139,7 +139,7 @@ struct FindQueueTests {
 }
 
 /// A commit queue on a file of its own, whose commits SQLite itself counts.
-private struct QueueBench {
+private struct QueueRig {
     let folder: TemporaryStore
     private let pool: DatabasePool
     private let queue: CommitQueue

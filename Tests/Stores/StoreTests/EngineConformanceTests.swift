@@ -81,27 +81,13 @@ struct PostgresDatabase: Sendable {
     }
 }
 
-/// A directory of its own that goes with the test.
+/// A store's file in a folder of its own.
 struct TemporaryStore {
-    let folder: URL
-    var path: String { folder.appendingPathComponent("relay.sqlite").path }
+    let folder: TemporaryFolder
+    var path: String { folder.file("relay.sqlite") }
 
-    init() throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("store-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    }
+    init() throws { folder = try TemporaryFolder() }
 
-    func remove() {
-        // What stays behind is only litter in a directory for litter.
-        try? FileManager.default.removeItem(at: folder)
-    }
-
-    /// Everything that stands in any file of the directory.
-    func bytes() throws -> Data {
-        var all = Data()
-        for file in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil) {
-            all += try Data(contentsOf: file)
-        }
-        return all
-    }
+    func remove() { folder.remove() }
+    func bytes() throws -> Data { try folder.bytes() }
 }

@@ -9,7 +9,7 @@ import Testing
 struct PostgresSweepTests {
     private static let owner = OwnerID(Digest16(high: 5, low: 1))
 
-    private struct Bench {
+    private struct Rig {
         let database: PostgresDatabase
         let store: PostgresStore
 
@@ -59,7 +59,7 @@ struct PostgresSweepTests {
 
     @Test("Marks go when their time is over, sweep after sweep; those of owed pushes stay")
     func marks() async throws {
-        let bench = try await Bench()
+        let bench = try await Rig()
         try await bench.end(bench.accept(1...35))
         #expect(try await bench.swept() == 35, "they hold for ten minutes")
         let owed = try await bench.accept(36...36)
@@ -79,7 +79,7 @@ struct PostgresSweepTests {
 
     @Test("What a sweep has passed over goes within the hour")
     func passedOver() async throws {
-        let bench = try await Bench()
+        let bench = try await Rig()
         try await bench.end(bench.accept(1...1))
         bench.pass(minutes: 12)
         #expect(try await bench.swept() == 0)
@@ -93,7 +93,7 @@ struct PostgresSweepTests {
 
     @Test("The oldest owed push is found as others come and go, also one of a clock that is behind")
     func oldest() async throws {
-        let bench = try await Bench()
+        let bench = try await Rig()
         #expect(try await bench.store.oldest() == nil)
         let first = try await bench.accept(1...1)
         bench.pass(minutes: 5)

@@ -10,7 +10,7 @@ import Testing
 struct WrittenRowTests {
     private static let space = Space(core: "written")
 
-    private struct Bench {
+    private struct Rig {
         let engine: MemoryStore
         let store: SealedStore
         let journal = LogSpy()
@@ -52,7 +52,7 @@ struct WrittenRowTests {
 
     @Test("A column that was changed makes the row none, and the journal says so", arguments: 0..<8)
     func columns(_ number: Int) async throws {
-        let bench = try await Bench()
+        let bench = try await Rig()
         let row = try await bench.row()
         #expect(try await bench.store.find([bench.key])[0].map { $0.body == Secret("body".utf8) } == true)
         let (column, edit) = Self.edits[number]
@@ -68,7 +68,7 @@ struct WrittenRowTests {
     }
 
     /// As an earlier version sealed it: bound to its key alone.
-    private func earlier(_ row: StoredRecord, _ bench: Bench) async throws -> StoredRecord {
+    private func earlier(_ row: StoredRecord, _ bench: Rig) async throws -> StoredRecord {
         let record = try #require(try await bench.store.find([bench.key])[0])
         var row = row
         row.body = SealedStore.earlierPlace(of: row).withUnsafeBytes { place in
@@ -81,7 +81,7 @@ struct WrittenRowTests {
 
     @Test("A row of an earlier version opens, and its owner and address are compared with what is inside")
     func earlierRows() async throws {
-        let bench = try await Bench()
+        let bench = try await Rig()
         let row = try await earlier(bench.row(), bench)
         try await bench.write(row)
         #expect(try await bench.store.find([bench.key])[0].map { $0.body == Secret("body".utf8) } == true)
@@ -96,7 +96,7 @@ struct WrittenRowTests {
 
     @Test("A body does not fit the row of another record, nor of another space")
     func moved() async throws {
-        let bench = try await Bench()
+        let bench = try await Rig()
         var row = try await bench.row()
         row.key = Self.other
         try await bench.write(row)

@@ -3,7 +3,6 @@ import AtRest
 import CoreMetrics
 import Delivery
 import Foundation
-import Logging
 import NIOPosix
 import PushModel
 import PushTesting
@@ -171,9 +170,7 @@ final class RelayStage: Sendable {
         let running = RunningRelay(stage: self, relay: relay, urls: urls)
         let group = ServiceGroup(
             services: Clockwork.marked(relay.services),
-            logger: Logger(label: "stage") { _ in
-                SwiftLogNoOpLogHandler()
-            })
+            logger: silentLogger)
         let result: Result<Void, any Error>
         do {
             result = try await withThrowingTaskGroup(of: Void.self) { tasks in

@@ -1,11 +1,12 @@
 import Foundation
+import PushTesting
 import WireFormats
 
 /// openssl as the independent judge of signatures, and the maker of keys.
 enum OpenSSL {
     /// A PKCS#8 PEM private key and its public key.
     struct KeyPair {
-        let scratch: Scratch
+        let scratch: TemporaryFolder
         let privatePEM: [UInt8]
         var publicFile: String { scratch.path + "/public.pem" }
 
@@ -17,7 +18,7 @@ enum OpenSSL {
         }
 
         private init(_ options: [String]) throws {
-            scratch = try Scratch()
+            scratch = try TemporaryFolder()
             try Tool.run("openssl", ["genpkey"] + options + ["-out", scratch.path + "/private.pem"])
             try Tool.run(
                 "openssl",

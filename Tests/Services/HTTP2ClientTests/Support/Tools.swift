@@ -30,32 +30,9 @@ enum Tool {
     }
 }
 
-/// A folder that goes with its holder.
-final class Scratch: Sendable {
-    let path: String
-
-    init() throws {
-        path = FileManager.default.temporaryDirectory.path + "/sealbell-test-" + UUID().uuidString
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    }
-
-    // What cannot be removed is left to the system's own cleaning.
-    deinit { try? FileManager.default.removeItem(atPath: path) }
-
-    func write(_ text: String, to name: String) throws -> String {
-        let file = "\(path)/\(name)"
-        try text.write(toFile: file, atomically: true, encoding: .utf8)
-        return file
-    }
-
-    func read(_ name: String) throws -> String {
-        try String(contentsOfFile: "\(path)/\(name)", encoding: .utf8)
-    }
-}
-
 /// A self-signed certificate for a name and 127.0.0.1, made by openssl once for the whole run.
 struct TestCertificate: Sendable {
-    let scratch: Scratch
+    let scratch: TemporaryFolder
     var certificateFile: String { scratch.path + "/cert.pem" }
     var keyFile: String { scratch.path + "/key.pem" }
     let pem: [UInt8]
@@ -65,7 +42,7 @@ struct TestCertificate: Sendable {
     static let otherName = Result { try TestCertificate(name: "other.example") }
 
     private init(name: String = "localhost") throws {
-        scratch = try Scratch()
+        scratch = try TemporaryFolder()
         try Tool.run(
             "openssl",
             [
@@ -82,10 +59,10 @@ struct TestCertificate: Sendable {
 final class ForeignPeer: @unchecked Sendable {
     // Safety: the process is started in the initialiser and ended in `stop` or `deinit` only.
     let port: Int
-    let scratch: Scratch
+    let scratch: TemporaryFolder
     private let process = Process()
 
-    private init(_ tool: String, scratch: Scratch, port: Int, arguments: [String]) async throws {
+    private init(_ tool: String, scratch: TemporaryFolder, port: Int, arguments: [String]) async throws {
         self.port = port
         self.scratch = scratch
         process.executableURL = URL(fileURLWithPath: try Tool.find(tool))
@@ -112,7 +89,7 @@ final class ForeignPeer: @unchecked Sendable {
     /// nghttpd (Debian package `nghttp2`): serves files, answers a POST to one with its content.
     static func nghttpd(streams: Int = 100, files: [String]) async throws -> ForeignPeer {
         let certificate = try TestCertificate.shared.get()
-        let scratch = try Scratch()
+        let scratch = try TemporaryFolder()
         for file in files {
             let folder = scratch.path + "/" + (file as NSString).deletingLastPathComponent
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -130,7 +107,7 @@ final class ForeignPeer: @unchecked Sendable {
     /// nginx: answers 200 to everything and logs each request's `apns-id`, one a line, to `requests.log`.
     static func nginx(keepaliveRequests: Int, streams: Int = 128) async throws -> ForeignPeer {
         let certificate = try TestCertificate.shared.get()
-        let scratch = try Scratch()
+        let scratch = try TemporaryFolder()
         let port = try freePort()
         let file = try scratch.write(
             """

@@ -165,7 +165,7 @@ struct MarmotFloodTests {
     @Test("A clock that is set frees no repeat, spends no budget, and spoils neither tokens nor custody")
     func clocks() async throws {
         let instance = "marmot-clocks"
-        let clock = SetClock()
+        let clock = SkewedClock()
         try await RelayStage.with(Self.text(instance), world: clock.world) { stage in
             try await stage.run { running in
                 let sender = try MarmotSender(running, instance)

@@ -95,8 +95,8 @@ struct MarmotSender {
     }
 }
 
-/// A wall clock that a test sets; the rest of the world goes on.
-final class SetClock: Sendable {
+/// The wall clock, set forward by a test; the rest of the world goes on as it is.
+final class SkewedClock: Sendable {
     private let skew = Mutex(Duration.zero)
 
     func set(by span: Duration) { skew.withLock { $0 += span } }

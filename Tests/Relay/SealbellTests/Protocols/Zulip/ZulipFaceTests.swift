@@ -1,7 +1,6 @@
-import AtRest
 import Delivery
+import DeliveryTesting
 import HTTPIngress
-import MemoryStore
 import NIOCore
 import Primitives
 import PushModel
@@ -34,19 +33,8 @@ struct ZulipFaceTests {
         outbound.headers.first { "\($0.name)" == name }?.value
     }
 
-    /// A provider that is never run: its lane takes pushes and sends none.
-    private struct Idle: Provider {
-        struct Slot: SendSlot { func release() {} }
-        let lane: LaneName
-        func run() async throws {}
-        func reserve() async throws(CancellationError) -> Slot { throw CancellationError() }
-        func send(_ leased: LeasedPush, on slot: Slot) async -> Answer {
-            Answer(.accepted, .ok, sentAt: .distantPast)
-        }
-    }
-
     /// A face over a relay in memory, with short ways to ask it.
-    private final class Bench: Sendable {
+    private final class FaceRig: Sendable {
         let face: ZulipFace
         let clock = ManualClock()
         let pair: X25519KeyPair
@@ -65,33 +53,21 @@ struct ZulipFaceTests {
         init(pushes: Int = 0, signUps: Int = 60, rows: Int = 100, hasApp: Bool = false) async throws {
             let world = clock.world(seed: 1)
             pair = try X25519KeyPair(privateKey: Secret((0..<32).map { UInt8($0) }))
-            let engine = MemoryStore(
-                owner: OwnerID(Digest16(high: 1, low: 1)), sharing: MemoryStore.Shared(rows: rows),
-                clock: world.now)
-            let store = StoreSpy(
-                try await SealedStore(engine: engine, keys: AtRestKeys.generate(world), world: world))
-            self.store = store
             let name = configured("zulip-main")
-            let app = configured("acme")
-            let apps = AppDirectory.App(name: app, outlets: [APNsOutlet(bundles: .any)])
-            let lane = LaneName(app: app, service: .apns, environment: .production)
-            let delivery = DeliveryService(
-                outbox: store, registry: store,
-                plan: DeliveryService.Plan(
-                    apps: AppDirectory([
-                        AppDirectory.Instance(name: name, apps: hasApp ? [apps] : [])
-                    ]),
-                    routes: hasApp ? [DeliveryService.Route(Idle(lane: lane), credential: Credential())] : [],
-                    overrides: [name: ZulipRelay.override]), world: world, journal: .silent)
+            // It is never run: its lane takes pushes and sends none.
+            let rig = try await DeliveryRig(
+                name, outlets: hasApp ? [APNsOutlet(bundles: .any)] : [], override: ZulipRelay.override,
+                rows: rows, world: world)
+            store = rig.store
             var allowances = ZulipAllowances()
             allowances.signUps = Allowance("sign-ups", perMinute: signUps)
             let relay = ZulipRelay(
-                instance: name, bouncerKeys: BouncerKeys([pair]), admission: .open, registry: store,
+                instance: name, bouncerKeys: BouncerKeys([pair]), admission: .open, registry: rig.store,
                 web: nil, allowances: allowances, world: world)
             let notes = Notes()
             face = ZulipFace(
                 Reception(
-                    relay, of: name, intake: delivery.intake, pushesPerMinute: pushes,
+                    relay, of: name, intake: rig.delivery.intake, pushesPerMinute: pushes,
                     tolls: Tolls(world: world), note: { notes.add($0) }))
             seen = notes
         }
@@ -173,7 +149,7 @@ struct ZulipFaceTests {
 
     @Test("A server is let in by its id and key, given once, and nobody else is")
     func authentication() async throws {
-        let bench = try await Bench()
+        let bench = try await FaceRig()
         #expect(await bench.signUp(Self.server, host: "chat.example.org").status == 200)
         let right = Self.basic(Self.server)
         let allowed = await bench.status(by: [right])
@@ -198,7 +174,7 @@ struct ZulipFaceTests {
 
     @Test("An origin's pushes a minute are a pace: 429 is for who is more than ten minutes ahead of it")
     func pushRate() async throws {
-        let bench = try await Bench(pushes: 4)
+        let bench = try await FaceRig(pushes: 4)
         let id = try await bench.registered()
         #expect(await bench.notify(id, count: 3).status == 200)
         #expect(await bench.notify(id, count: 3, from: 3).status == 200, "two of them leave later")
@@ -218,7 +194,7 @@ struct ZulipFaceTests {
 
     @Test("What is looked up for nothing is paid for like pushes, behind all of them; nobody else pays")
     func charges() async throws {
-        let bench = try await Bench(pushes: 60)
+        let bench = try await FaceRig(pushes: 60)
         let id = try await bench.registered()
         func unknown(_ count: Int, _ first: Int) async -> HTTPOutbound {
             let items = (first..<first + count).map { number in
@@ -250,7 +226,7 @@ struct ZulipFaceTests {
 
     @Test("A caller that has not proved who it is uses up nobody's share")
     func foreignRate() async throws {
-        let bench = try await Bench(pushes: 1)
+        let bench = try await FaceRig(pushes: 1)
         let id = try await bench.registered()
         let body =
             #"{"realm_uuid":"\#(Self.realm)","push_requests":[{"token_id":"\#(id.text)","http_headers":"#
@@ -266,7 +242,7 @@ struct ZulipFaceTests {
 
     @Test("A large body is read only for whoever has proved who it is; with a small one, one look-up does")
     func provenBeforeRead() async throws {
-        let bench = try await Bench(rows: 2_000)
+        let bench = try await FaceRig(rows: 2_000)
         let id = try await bench.registered()
         let wrong = Self.basic(Self.server, String(repeating: "x", count: 64))
         bench.store.forget()
@@ -285,7 +261,7 @@ struct ZulipFaceTests {
 
     @Test("A store that is out proves nobody a stranger: a large body is read then, for a notify to be held")
     func largeWhileOut() async throws {
-        let bench = try await Bench(rows: 2_000)
+        let bench = try await FaceRig(rows: 2_000)
         let id = try await bench.registered()
         bench.store.forget()
         bench.store.goOut()
@@ -296,7 +272,7 @@ struct ZulipFaceTests {
 
     @Test("Sign-ups and transfers of one client share a rate, whatever it asks")
     func signUpRate() async throws {
-        let bench = try await Bench(signUps: 2)
+        let bench = try await FaceRig(signUps: 2)
         #expect(await bench.signUp(Self.server, host: "a.example.org").status == 200)
         #expect(await bench.signUp(Self.other, host: "b.example.org").status == 200)
         let third = "ffc7cc7c-fee5-4adf-9f44-780f9c2ed8c2"
@@ -316,7 +292,7 @@ struct ZulipFaceTests {
 
     @Test("Whoever shows a server's key changes contact, host and key, however many strangers ask")
     func ownChanges() async throws {
-        let bench = try await Bench(signUps: 1)
+        let bench = try await FaceRig(signUps: 1)
         #expect(await bench.signUp(Self.server, host: "a.example.org").status == 200)
         #expect(await bench.signUp(Self.other, host: "b.example.org").status == 429)
         let form = [
@@ -339,7 +315,7 @@ struct ZulipFaceTests {
 
     @Test("A client that asks without end uses up its own share of sign-ups, and nobody else's")
     func signUpShare() async throws {
-        let bench = try await Bench()
+        let bench = try await FaceRig()
         var last = 0
         for _ in 0..<100 {
             last = await bench.post(.transfer, [("hostname", "a.example.org")], from: 1).status
@@ -350,7 +326,7 @@ struct ZulipFaceTests {
 
     @Test("A full outbox is a 503 in JSON that says when to come back, and other calls go on")
     func full() async throws {
-        let bench = try await Bench(rows: 0, hasApp: true)
+        let bench = try await FaceRig(rows: 0, hasApp: true)
         let id = try await bench.registered()
         let answer = await bench.notify(id)
         #expect(answer.status == 503)
@@ -366,7 +342,7 @@ struct ZulipFaceTests {
         "The server's own refusals have this protocol's form where it has one",
         arguments: IngressRefusal.allCases)
     func refusals(refusal: IngressRefusal) async throws {
-        let face = try await Bench().face
+        let face = try await FaceRig().face
         let answer = face.refuse(refusal, tag: 0)
         switch refusal {
         case .bodyTooLarge, .notFound, .overloaded, .noAnswer, .clientShare:
@@ -385,7 +361,7 @@ struct ZulipFaceTests {
 
     @Test("What the role counts is heard, a legacy call among it; unknown paths are this protocol's 404")
     func notes() async throws {
-        let bench = try await Bench()
+        let bench = try await FaceRig()
         #expect(await bench.signUp(Self.server, host: "chat.example.org").status == 200)
         #expect(bench.seen.all.map(\.text) == ["zulip.server-signed-up"])
         let legacy = await bench.ask(.legacyTest, Array("{}".utf8), by: [Self.basic(Self.server)])

@@ -6,7 +6,7 @@ import WireFormats
 import ZulipPush
 
 /// A relay with one server and one realm, and short ways to ask it.
-struct RelayBench: Sendable {
+struct RealmRig: Sendable {
     static let realm = "0ec3eedd-6233-4c5e-a000-b9942be3494e"
     static let server = "1c29d774-2414-40cc-a7d1-4fb445cf9726"
     static let key = String(repeating: "k", count: 64)
@@ -31,7 +31,7 @@ struct RelayBench: Sendable {
         try #require(await reportRealm(Self.realm, by: Self.server).status == 200)
     }
 
-    static func basic(_ id: String, _ key: String = RelayBench.key) -> String {
+    static func basic(_ id: String, _ key: String = RealmRig.key) -> String {
         "Basic " + Base64.text(Array("\(id):\(key)".utf8))
     }
 
@@ -65,7 +65,7 @@ struct RelayBench: Sendable {
     /// Registers an APNs token for `realm`.
     func register(
         _ token: String, timestamp: Int64, appID: String = "org.example.app",
-        realm: String = RelayBench.realm, by server: String = RelayBench.server, key: String = RelayBench.key
+        realm: String = RealmRig.realm, by server: String = RealmRig.server, key: String = RealmRig.key
     ) async throws -> TokenID {
         try await register(
             RegistrationPlaintext(
@@ -100,7 +100,7 @@ struct RelayBench: Sendable {
 
     /// Asks for a registration of an FCM token and gives the answer, whatever it is.
     func ask(
-        toRegister token: String, realm: String = RelayBench.realm, by server: String = RelayBench.server
+        toRegister token: String, realm: String = RealmRig.realm, by server: String = RealmRig.server
     ) async throws -> TestAnswer {
         let plain = RegistrationPlaintext(
             kind: .fcm, token: Secret(token.utf8), timestamp: now.seconds, appID: nil)
@@ -118,17 +118,17 @@ struct RelayBench: Sendable {
 
     /// One alert to each of the ids.
     func notify(
-        _ ids: [TokenID], realm: String = RelayBench.realm, by server: String = RelayBench.server
+        _ ids: [TokenID], realm: String = RealmRig.realm, by server: String = RealmRig.server
     ) async -> TestAnswer {
         await notify(raw: Self.body(ids.map { Self.item($0.text) }, realm: realm), by: server)
     }
 
-    func notify(raw body: String, by server: String = RelayBench.server) async -> TestAnswer {
+    func notify(raw body: String, by server: String = RealmRig.server) async -> TestAnswer {
         await relay.ask(
             "POST", ZulipPath.notify.rawValue, authorization: Self.basic(server), body: Array(body.utf8))
     }
 
-    static func body(_ items: [String], realm: String = RelayBench.realm) -> String {
+    static func body(_ items: [String], realm: String = RealmRig.realm) -> String {
         #"{"realm_uuid":"\#(realm)","push_requests":[\#(items.joined(separator: ","))]}"#
     }
 

@@ -1,56 +1,57 @@
-import PushModel
-import PushTesting
+package import PushModel
 import Synchronization
 
-/// A push service in one value: answers as the test says and remembers what it was sent.
-final class ScriptedProvider: DirectProvider {
-    struct Slot: SendSlot {
-        let provider: ScriptedProvider
-        func release() { provider.giveBack() }
+/// One lane's way to a push service: answers as the test says and remembers what it was sent.
+package final class ScriptedProvider: DirectProvider {
+    package struct Slot: SendSlot {
+        fileprivate let provider: ScriptedProvider
+        package func release() { provider.giveBack() }
     }
 
     private struct State {
         var free: Int
         var waiters: [(id: Int, continuation: CheckedContinuation<Bool, Never>)] = []
         var nextWaiter = 0
-        var sent: [OwedPush] = []
-        var leases: [ContinuousClock.Instant] = []
+        package var sent: [OwedPush] = []
+        package var leases: [ContinuousClock.Instant] = []
     }
 
-    let lane: LaneName
+    package let lane: LaneName
     private let state: Mutex<State>
     private let reservations = Watch()
-    let requests = Watch()
+    package let requests = Watch()
     private let answer: @Sendable (OwedPush) async -> Answer
 
     /// `slots`: requests that may be under way at once.
-    init(_ lane: LaneName, slots: Int = 1, answer: @escaping @Sendable (OwedPush) async -> Answer) {
+    package init(_ lane: LaneName, slots: Int = 1, answer: @escaping @Sendable (OwedPush) async -> Answer) {
         self.lane = lane
         self.answer = answer
         state = Mutex(State(free: slots))
     }
 
     /// Returns once a lane has waited for a slot: it has something to send.
-    func waitForReservation() async { await reservations.wait(for: 1) }
+    package func waitForReservation() async { await reservations.wait(for: 1) }
 
     /// Lets that many more requests be under way at once.
-    func grant(_ slots: Int) { for _ in 0..<slots { giveBack() } }
+    package func grant(_ slots: Int) { for _ in 0..<slots { giveBack() } }
 
     /// The addresses of what was sent, in order.
-    var addresses: [String] { sent.map(\.address) }
+    package var addresses: [String] {
+        sent.map { $0.message.address.reveal { String(decoding: $0, as: UTF8.self) } }
+    }
 
     /// Until when each might have been sent, in the same order.
-    var leases: [ContinuousClock.Instant] { state.withLock(\.leases) }
+    package var leases: [ContinuousClock.Instant] { state.withLock(\.leases) }
 
     /// What was sent, in order.
-    var sent: [OwedPush] { state.withLock(\.sent) }
+    package var sent: [OwedPush] { state.withLock(\.sent) }
 
     /// Returns once that many requests have been sent.
-    func waitForSent(_ count: Int) async { await requests.wait(for: count) }
+    package func waitForSent(_ count: Int) async { await requests.wait(for: count) }
 
-    func run() async throws {}
+    package func run() async throws {}
 
-    func reserve() async throws(CancellationError) -> Slot {
+    package func reserve() async throws(CancellationError) -> Slot {
         let id = state.withLock { state in
             state.nextWaiter += 1
             return state.nextWaiter
@@ -81,7 +82,7 @@ final class ScriptedProvider: DirectProvider {
         return Slot(provider: self)
     }
 
-    func send(_ leased: LeasedPush, on slot: Slot) async -> Answer {
+    package func send(_ leased: LeasedPush, on slot: Slot) async -> Answer {
         state.withLock { state in
             state.sent.append(leased.push)
             state.leases.append(leased.sendBefore)
@@ -101,17 +102,5 @@ final class ScriptedProvider: DirectProvider {
             return state.waiters.removeFirst().continuation
         }
         next?.resume(returning: true)
-    }
-}
-
-/// A provider that hands pushes to another relay: all that a scripted one does, but it is not direct.
-struct ForwardingProvider: Provider {
-    let inner: ScriptedProvider
-
-    var lane: LaneName { inner.lane }
-    func run() async throws { try await inner.run() }
-    func reserve() async throws(CancellationError) -> ScriptedProvider.Slot { try await inner.reserve() }
-    func send(_ leased: LeasedPush, on slot: ScriptedProvider.Slot) async -> Answer {
-        await inner.send(leased, on: slot)
     }
 }

@@ -28,7 +28,7 @@ enum Seen: Sendable, Equatable {
 }
 
 /// A client on libnghttp2 that shows every frame it gets and can be made to ignore the stream limit.
-final class RawClient: ChannelDuplexHandler, @unchecked Sendable {
+final class RawHTTP2Client: ChannelDuplexHandler, @unchecked Sendable {
     // Safety: all state is touched on the channel's event loop only; tests come in through `channel`.
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
@@ -57,13 +57,13 @@ final class RawClient: ChannelDuplexHandler, @unchecked Sendable {
     static func connect(
         port: Int, trusting authority: CertificateAuthority, group: any EventLoopGroup,
         protocols: [String] = ["h2"], ignoresLimit: Bool = false, speaks: Bool = true
-    ) async throws -> RawClient {
+    ) async throws -> RawHTTP2Client {
         var tls = TLSConfiguration.makeClientConfiguration()
         tls.trustRoots = .certificates(
             try NIOSSLCertificate.fromPEMBytes(Array(authority.certificatePEM.utf8)))
         tls.applicationProtocols = protocols
         let context = try NIOSSLContext(configuration: tls)
-        let client = RawClient(ignoresLimit: ignoresLimit, speaks: speaks)
+        let client = RawHTTP2Client(ignoresLimit: ignoresLimit, speaks: speaks)
         client.channel = try await ClientBootstrap(group: group).connectTimeout(.minutes(10))
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -241,8 +241,8 @@ final class RawClient: ChannelDuplexHandler, @unchecked Sendable {
     }
 }
 
-private func client(_ user: UnsafeMutableRawPointer?) -> RawClient {
-    Unmanaged<RawClient>.fromOpaque(user!).takeUnretainedValue()
+private func client(_ user: UnsafeMutableRawPointer?) -> RawHTTP2Client {
+    Unmanaged<RawHTTP2Client>.fromOpaque(user!).takeUnretainedValue()
 }
 
 private let readBody: nghttp2_data_source_read_callback = { _, stream, buffer, room, flags, _, user in
@@ -252,11 +252,11 @@ private let readBody: nghttp2_data_source_read_callback = { _, stream, buffer, r
 }
 
 /// Reads what a client saw, in order, and keeps it.
-struct Watch {
+struct Sightings {
     private let seen: AsyncStream<Seen>
     private(set) var all: [Seen] = []
 
-    init(_ client: RawClient) { seen = client.seen }
+    init(_ client: RawHTTP2Client) { seen = client.seen }
 
     /// Passes over what does not fit.
     @discardableResult

@@ -1,7 +1,6 @@
-import AtRest
 import Delivery
+import DeliveryTesting
 import MarmotPush
-import MemoryStore
 import Primitives
 import PushModel
 import PushTesting
@@ -18,16 +17,19 @@ struct Wake: Hashable, CustomStringConvertible {
 }
 
 /// A notification server with delivery, and push services that accept everything.
-struct MarmotBench: Sendable {
-    static let instance = ConfiguredName("marmot-main")!
-    static let app = ConfiguredName("acme")!
+struct MarmotRig: Sendable {
+    static let instance = configured("marmot-main")
+    static let app = DeliveryRig.app
     static let topic = "org.acme.chat"
 
     let clock: ManualClock
     let world: World
     let relay: MarmotRelay
-    let delivery: DeliveryService
-    let services = WakeLog()
+    private let rig: DeliveryRig
+
+    var store: StoreSpy { rig.store }
+    var services: StubServices { rig.services }
+    var delivery: DeliveryService { rig.delivery }
 
     init(
         _ serving: MarmotServing, now: UnixTime = UnixTime(seconds: 1_800_000_000),
@@ -36,38 +38,15 @@ struct MarmotBench: Sendable {
         clock = ManualClock(start: now)
         world = clock.world(seed: 11)
         relay = MarmotRelay(serving, world: world)
-        let engine = MemoryStore(owner: OwnerID(Digest16(high: 1, low: 1)), clock: world.now)
-        let store = try await SealedStore(engine: engine, keys: AtRestKeys.generate(world), world: world)
-        let directory = AppDirectory([
-            AppDirectory.Instance(
-                name: Self.instance,
-                apps: [
-                    AppDirectory.App(
-                        name: Self.app,
-                        outlets: [APNsOutlet(bundles: .listed([Self.topic])), FCMOutlet(isDefault: true)])
-                ])
-        ])
-        let services = services
-        delivery = DeliveryService(
-            outbox: store, registry: store,
-            plan: DeliveryService.Plan(
-                apps: directory,
-                routes: PushServices.standard.services.map {
-                    DeliveryService.Route(WakeProvider($0, services), credential: Credential())
-                }, overrides: [:]),
-            limits: limits, world: world, journal: .silent)
+        rig = try await DeliveryRig(
+            Self.instance,
+            outlets: [APNsOutlet(bundles: .listed([Self.topic])), FCMOutlet(isDefault: true)],
+            limits: limits, world: world)
     }
 
     /// Runs the delivery while `body` runs.
-    func running<Result: Sendable>(_ body: (MarmotBench) async throws -> Result) async throws -> Result {
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await delivery.run() }
-            let result = try await body(self)
-            group.cancelAll()
-            // Being cancelled is how a delivery under test ends.
-            do { try await group.waitForAll() } catch is CancellationError { return result }
-            return result
-        }
+    func running<Result: Sendable>(_ body: (MarmotRig) async throws -> Result) async throws -> Result {
+        try await rig.running { try await body(self) }
     }
 
     /// What one wrap came to.
@@ -92,7 +71,7 @@ struct MarmotBench: Sendable {
         }
         switch await reception.receive(MarmotInbound(wrap, relay: number, arrival: arrival)) {
         case .taken(let admission):
-            await services.wait(for: before + admission.owed)
+            await services.sent(atLeast: before + admission.owed)
             let new = services.sent[before...]
             return Result(
                 wakes: Set(new.map(\.wake)), count: new.count, notes: notes.withLock { $0 })
@@ -102,53 +81,14 @@ struct MarmotBench: Sendable {
     }
 }
 
-/// Remembers what was sent and lets a test wait for it.
-final class WakeLog: Sendable {
-    struct Sent: Sendable {
-        let push: OwedPush
-        let wake: Wake
-    }
-
-    private let state = Noted<[Sent]>([])
-
-    var sent: [Sent] { state.value }
-
-    func wait(for count: Int, file: String = #fileID, line: Int = #line) async {
-        await state.until(for: "push \(count)", file: file, line: line) { $0.count >= count }
-    }
-
-    func note(_ push: OwedPush) {
-        let address = push.message.address.reveal { Array($0) }
+extension OwedPush {
+    /// The device that it wakes.
+    var wake: Wake {
+        let address = message.address.reveal { Array($0) }
         // An APNs token travels as hex, an FCM token as it is.
-        let wake =
-            push.message.service == .apns
+        return message.service == .apns
             ? Wake(platform: .apns, tokenHex: String(decoding: address, as: UTF8.self))
             : Wake(platform: .fcm, tokenHex: Hex.encode(address))
-        state.change { $0.append(Sent(push: push, wake: wake)) }
-    }
-}
-
-struct WakeProvider: DirectProvider {
-    struct Slot: SendSlot {
-        func release() {}
-    }
-
-    let lane: LaneName
-    private let log: WakeLog
-
-    init(_ kind: PushService, _ log: WakeLog) {
-        lane = LaneName(app: MarmotBench.app, service: kind, environment: .production)
-        self.log = log
-    }
-
-    func run() async throws {}
-    func reserve() async throws(CancellationError) -> Slot {
-        if Task.isCancelled { throw CancellationError() }
-        return Slot()
-    }
-    func send(_ leased: LeasedPush, on slot: Slot) async -> Answer {
-        log.note(leased.push)
-        return Answer(.accepted, .ok, sentAt: UnixTime(seconds: 1_800_000_000))
     }
 }
 

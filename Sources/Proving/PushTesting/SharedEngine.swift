@@ -1,0 +1,4 @@
+/// Engines that several processes may share.
+package enum SharedEngine: String, CaseIterable, Sendable {
+    case memory, postgres
+}

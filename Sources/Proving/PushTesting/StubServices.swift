@@ -1,0 +1,47 @@
+package import PushModel
+
+/// All push services of a test in one value: they accept what they are sent, unless the test says otherwise,
+/// and remember it in order.
+package final class StubServices: Sendable {
+    private struct State {
+        var answers: [String: @Sendable (OwedPush) -> Answer] = [:]
+        var sent: [OwedPush] = []
+        var isHeld = false
+    }
+
+    private let state = Noted(State())
+    package let now: @Sendable () -> UnixTime
+
+    /// - Parameter now: when an answer's request was sent, as the answer says.
+    package init(now: @escaping @Sendable () -> UnixTime) { self.now = now }
+
+    /// What was sent, in order.
+    package var sent: [OwedPush] { state.value.sent }
+
+    /// Returns once so many requests have arrived.
+    package func sent(atLeast count: Int, file: String = #fileID, line: Int = #line) async {
+        await state.until(for: "request \(count)", file: file, line: line) { $0.sent.count >= count }
+    }
+
+    /// What a push to this address is answered; `nil`: accepted, as at first.
+    package func answer(_ address: String, by answer: (@Sendable (OwedPush) -> Answer)?) {
+        state.change { $0.answers[address] = answer }
+    }
+
+    /// From now on requests arrive and are not answered before ``release()``.
+    package func hold() { state.change { $0.isHeld = true } }
+    package func release() { state.change { $0.isHeld = false } }
+
+    /// The way of one lane to them, with room for any number of requests.
+    package func provider(_ lane: LaneName) -> ScriptedProvider {
+        ScriptedProvider(lane, slots: .max) { await self.take($0) }
+    }
+
+    private func take(_ push: OwedPush) async -> Answer {
+        state.change { $0.sent.append(push) }
+        await state.until(for: "a release of what is held") { !$0.isHeld }
+        let address = push.message.address.reveal { String(decoding: $0, as: UTF8.self) }
+        let answer = state.value.answers[address]
+        return answer?(push) ?? Answer(.accepted, .ok, sentAt: now())
+    }
+}
