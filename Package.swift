@@ -142,7 +142,7 @@ let doors: [Target] = [
             "CSecp256k1", "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore, nioPosix, crypto,
             cryptoExtras
         ]),
-    library("Proving/PushTesting", ["PushModel", logging]),
+    library("Proving/PushTesting", ["PushModel", "WireFormats", logging]),
     // What tests of protocols need besides: apart, so that a store's tests are not built anew with delivery.
     library("Proving/DeliveryTesting", ["PushModel", "PushTesting", "AtRest", "Delivery", "MemoryStore"])
 ]

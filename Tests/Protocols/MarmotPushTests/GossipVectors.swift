@@ -27,15 +27,23 @@ struct GossipVectors {
         now = UnixTime(seconds: try Self.found(json["conventions"]?["now"]?.int64, "now"))
     }
 
-    /// - Returns: rows that passed and rows in the file; `nil` for a section of somebody else.
-    func run(_ section: String) throws -> (passed: Int, total: Int)? {
-        switch section {
-        case "gossip": try gossip()
-        case "token_store": try rows(json[section]?.array, section, tokenStore)
-        case "batching": try batching()
-        default: nil
+    /// Throws what differs.
+    func check(_ vector: VectorCase) throws {
+        let row = vector.row
+        switch vector.section + "/" + vector.part {
+        case "gossip/seed", "gossip/mip05/events": try tagged(row)
+        case "gossip/mip05/malformed": try malformed(row)
+        case "gossip/push_v1/owner_proofs": try proof(row)
+        case "gossip/push_v1/events": try record(row, signed())
+        case "gossip/push_v1/store": try store(row, signed())
+        case "token_store/": try tokenStore(row)
+        case "batching/splits": try split(row)
+        case "batching/by_server": try byServer(row)
+        default: throw Fault.malformed(vector.part)
         }
     }
+
+    private func signed() throws -> JSONValue { try found(json["gossip"]?["push_v1"], "push_v1") }
 
     // MARK: frame
 
@@ -48,28 +56,6 @@ struct GossipVectors {
 
     private func check(_ isTrue: Bool, _ what: String) throws {
         if !isTrue { throw Fault.differs(what) }
-    }
-
-    private func rows(
-        _ rows: [JSONValue]?, _ section: String, _ run: (JSONValue) throws -> Void
-    ) throws -> (passed: Int, total: Int) {
-        let rows = try found(rows, section)
-        var passed = 0
-        for row in rows {
-            do {
-                try run(row)
-                passed += 1
-            } catch {
-                let name = row["name"]?.string ?? row["format"]?.string ?? "by server"
-                if row["firm"]?.bool == false {
-                    VectorFile.say("  differs where texts do: \(name): \(error)")
-                    passed += 1
-                } else {
-                    VectorFile.say("  \(section): \(name): \(error)")
-                }
-            }
-        }
-        return (passed, rows.count)
     }
 
     private func pair(_ name: String) throws -> Secp256k1KeyPair {
@@ -86,20 +72,6 @@ struct GossipVectors {
     }
 
     // MARK: gossip
-
-    private func gossip() throws -> (passed: Int, total: Int) {
-        let gossip = try found(json["gossip"], "gossip")
-        let signed = try found(gossip["push_v1"], "push_v1")
-        let parts = [
-            try rows(gossip["seed"]?.array, "gossip/seed", tagged),
-            try rows(gossip["mip05"]?["events"]?.array, "gossip/mip05", tagged),
-            try rows(gossip["mip05"]?["malformed"]?.array, "gossip/mip05 malformed", malformed),
-            try rows(signed["owner_proofs"]?.array, "gossip/owner_proofs", proof),
-            try rows(signed["events"]?.array, "gossip/push_v1") { try record($0, signed) },
-            try rows(signed["store"]?.array, "gossip/store") { try store($0, signed) }
-        ]
-        return (parts.reduce(0) { $0 + $1.passed }, parts.reduce(0) { $0 + $1.total })
-    }
 
     private func event(_ row: JSONValue) throws -> NostrEvent {
         try NostrEvent.parse(Secret(found(row["event"], "event").serialized()), .rumor)
@@ -310,19 +282,15 @@ struct GossipVectors {
 
     // MARK: batching
 
-    private func batching() throws -> (passed: Int, total: Int) {
-        let splits = try rows(json["batching"]?["splits"]?.array, "batching") { row in
-            let format = try found(row["format"]?.string.flatMap { TokenFormat(rawValue: $0) }, "format")
-            let limit = try found(row["limit"]?.int64, "limit")
-            try check(format.batch == Int(limit), "the format's measure")
-            let item = Secret(Array(repeating: 1, count: format.tokenBytes ?? 206))
-            let count = Int(try found(row["tokens"]?.int64, "tokens"))
-            let items = Array(repeating: item, count: count)
-            let batches = TriggerBatch.split(items, format, TriggerFrame(), .sealed).map { Int64($0.count) }
-            try check(batches == row["events"]?.array?.compactMap(\.int64), "\(batches)")
-        }
-        let groups = try rows((json["batching"]?["by_server"]).map { [$0] }, "batching/by_server", byServer)
-        return (splits.passed + groups.passed, splits.total + groups.total)
+    private func split(_ row: JSONValue) throws {
+        let format = try found(row["format"]?.string.flatMap { TokenFormat(rawValue: $0) }, "format")
+        let limit = try found(row["limit"]?.int64, "limit")
+        try check(format.batch == Int(limit), "the format's measure")
+        let item = Secret(Array(repeating: 1, count: format.tokenBytes ?? 206))
+        let count = Int(try found(row["tokens"]?.int64, "tokens"))
+        let items = Array(repeating: item, count: count)
+        let batches = TriggerBatch.split(items, format, TriggerFrame(), .sealed).map { Int64($0.count) }
+        try check(batches == row["events"]?.array?.compactMap(\.int64), "\(batches)")
     }
 
     private func byServer(_ row: JSONValue) throws {

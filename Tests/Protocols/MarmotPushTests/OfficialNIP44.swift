@@ -1,64 +1,64 @@
 import MarmotPush
 import Primitives
 import PushModel
+import PushTesting
 import Testing
 import WireFormats
 
 /// The official vectors of NIP-44 version 2.
-struct OfficialNIP44 {
+struct OfficialNIP44: Sendable {
     let json: JSONValue
-    private let runner = VectorRunner(VectorFile(json: .null, set: "official", now: .distantPast))
+    let set: VectorSet
+    private let runner = VectorRunner(VectorFile(json: .null, set: "official"))
 
-    /// Every section with its counts; one that is not known counts as none passed.
-    func run() throws -> [(String, VectorRunner.Count)] {
-        var counts: [(String, VectorRunner.Count)] = []
-        for group in ["valid", "invalid"] {
-            for member in try #require(json[group]?.object?.members) {
-                counts.append(
-                    ("\(group)/\(member.name)", try section("\(group)/\(member.name)", member.value)))
-            }
-        }
-        return counts
+    init(_ json: JSONValue) throws {
+        self.json = json
+        set = VectorSet(
+            "nip44/official",
+            try Self.sections(json).flatMap { name, body in
+                // Message keys have one conversation key in common.
+                VectorCase.each(of: body["keys"] ?? body, name)
+            })
     }
 
-    private func section(_ name: String, _ body: JSONValue) throws -> VectorRunner.Count {
-        switch name {
+    /// Names such as `valid/get_message_keys`.
+    func sections() throws -> [String] { try Self.sections(json).map(\.name) }
+
+    private static func sections(_ json: JSONValue) throws -> [(name: String, body: JSONValue)] {
+        try ["valid", "invalid"].flatMap { group in
+            try #require(json[group]?.object).members.map { ("\(group)/\($0.name)", $0.value) }
+        }
+    }
+
+    func holds(_ vector: VectorCase) throws -> Bool {
+        let row = vector.row
+        switch vector.section {
         case "valid/get_conversation_key":
-            return try runner.rows(body) { row in
-                try NIP44.conversationKey(runner.pair(row, "sec1"), runner.xOnly(row, "pub2"))
-                    == runner.secret(row, "conversation_key")
-            }
+            return try NIP44.conversationKey(runner.pair(row, "sec1"), runner.xOnly(row, "pub2"))
+                == runner.secret(row, "conversation_key")
         case "valid/get_message_keys":
-            let key = try runner.secret(body, "conversation_key")
-            return try runner.rows(body["keys"]) { row in
-                let expected =
-                    try runner.bytes(row, "chacha_key") + runner.bytes(row, "chacha_nonce")
-                    + runner.bytes(row, "hmac_key")
-                return NIP44.messageKeys(key, try runner.bytes(row, "nonce")) == Secret(expected)
-            }
+            let keys = try #require(json["valid"]?["get_message_keys"])
+            let expected =
+                try runner.bytes(row, "chacha_key") + runner.bytes(row, "chacha_nonce")
+                + runner.bytes(row, "hmac_key")
+            return try NIP44.messageKeys(runner.secret(keys, "conversation_key"), runner.bytes(row, "nonce"))
+                == Secret(expected)
         case "valid/calc_padded_len":
-            return try runner.rows(body) { row in
-                let count = Int(try #require(row[0]?.int64))
-                return Int64(NIP44.paddedCount(count)) == row[1]?.int64
-            }
-        case "valid/encrypt_decrypt": return try runner.rows(body) { try bothWays($0) }
-        case "valid/encrypt_decrypt_long_msg": return try runner.rows(body) { try long($0) }
-        case "invalid/encrypt_msg_lengths": return try runner.rows(body) { try length($0) }
+            let count = Int(try #require(row[0]?.int64))
+            return Int64(NIP44.paddedCount(count)) == row[1]?.int64
+        case "valid/encrypt_decrypt": return try bothWays(row)
+        case "valid/encrypt_decrypt_long_msg": return try long(row)
+        case "invalid/encrypt_msg_lengths": return try length(row)
         case "invalid/get_conversation_key":
             // Whether it is a key is the question.
-            return try runner.rows(body) { row in
-                try (try? runner.pair(row, "sec1")) == nil
-                    || XOnlyKey(runner.bytes(row, "pub2")) == nil
-            }
+            return try (try? runner.pair(row, "sec1")) == nil || XOnlyKey(runner.bytes(row, "pub2")) == nil
         case "invalid/decrypt":
-            return try runner.rows(body) { row in
-                let key = try runner.secret(row, "conversation_key")
-                let payload = Secret(try runner.text(row, "payload").utf8)
-                return runner.refusal { _ = try NIP44.decrypt(payload, key: key) } == .doesNotOpen
-            }
+            let key = try runner.secret(row, "conversation_key")
+            let payload = Secret(try runner.text(row, "payload").utf8)
+            return runner.refusal { _ = try NIP44.decrypt(payload, key: key) } == .doesNotOpen
         default:
-            VectorFile.say("  unknown section: \(name)")
-            return (0, 1)
+            Issue.record("unknown section \(vector.section)")
+            return false
         }
     }
 

@@ -1,105 +1,90 @@
 import MarmotPush
 import Primitives
 import PushModel
+import PushTesting
 import Testing
 import WireFormats
 
-/// Runs the sections of `marmot.json`. Each row says whether it holds; a row with `firm: false` that does not
-/// is printed and counts as passed.
-struct VectorRunner {
-    typealias Count = (passed: Int, total: Int)
-
+/// Runs the cases of `marmot.json`.
+struct VectorRunner: Sendable {
     /// Members of the file that are no sections.
     static let frame: Set<String> = ["schema", "set", "about", "conventions"]
     /// Sections of roles that are still to be built. Whoever builds one takes its name off this list and
     /// gives it a case below.
     static let notYet: Set<String> = []
+    /// Where a section has its rows, if it is not itself their list.
+    private static let lists: [String: [String]] = [
+        "ecdh": ["valid", "invalid_pubkeys", "invalid_secrets"],
+        "nip44": ["valid", "extended_length_prefix/rows"],
+        "server_subscription": ["filters"],
+        "gossip": [
+            "seed", "mip05/events", "mip05/malformed", "push_v1/owner_proofs", "push_v1/events",
+            "push_v1/store"
+        ],
+        "batching": ["splits"]
+    ]
+    /// Where it has a row that stands alone.
+    private static let single: [String: [String]] = [
+        "batching": ["by_server"], "push_requests": ["apns", "fcm"]
+    ]
 
     let json: JSONValue
     let now: UnixTime
+    let set: VectorSet
 
     init(_ file: VectorFile) {
         json = file.json
         now = file.now
+        let sections = (file.json.object?.names ?? []).filter { !Self.frame.contains($0) }
+        set = VectorSet("marmot/" + file.set, sections.flatMap { Self.parts($0, file.json).flatMap(\.self) })
     }
 
-    /// `nil` for a section that is not known.
-    func run(_ section: String) async throws -> Count? {
-        let body = try #require(json[section])
-        switch section {
-        // Wire and Sealing: VectorBoxes.swift, VectorEvents.swift, VectorWraps.swift.
-        case "formats": return try members(body) { try format($0, $1) }
-        case "keys": return try members(body) { try key($1) }
-        case "hkdf": return try rows(body) { try derivation($0) }
-        case "ecdh": return try ecdh(body)
-        case "token_encrypt": return try rows(body) { try tokenEncrypt($0) }
-        case "token_decrypt": return try rows(body) { try tokenDecrypt($0) }
-        case "nip44": return try nip44(body)
-        case "nip01": return try rows(body) { try nip01($0) }
-        case "schnorr": return try rows(body) { try schnorr($0) }
-        case "relay_lists_10050": return try rows(body) { try relayList($0) }
-        case "auth_22242": return try rows(body) { try authentication($0) }
-        case "relay_frames": return try rows(body) { try relayFrame($0) }
-        case "gift_wrap_building": return try rows(body) { try building($0) }
-        case "gift_wraps":
-            let relay = try RelayVectors(self)
-            return try await rows(body) { try await relay.giftWrap($0) && giftWrap($0) }
-        case "decoys": return try rows(body) { try decoy($0) }
-        // Device and origin: GossipVectors.swift.
-        case "gossip", "token_store", "batching": return try GossipVectors(json).run(section)
-        // Relay: RelayVectors.swift.
-        case "replay":
-            let relay = try RelayVectors(self)
-            return try await rows(body) { try await relay.replay($0) }
-        case "rate_limits":
-            let relay = try RelayVectors(self)
-            return try await rows(body) { try await relay.rateLimit($0) }
-        case "push_requests": return try await RelayVectors(self).pushRequests(body)
-        case "server_subscription":
-            let relay = try RelayVectors(self)
-            return try await rows(body["filters"]) { try await relay.subscription($0) }
-        default: return nil
+    /// The cases of one section, by its parts.
+    static func parts(_ section: String, _ json: JSONValue) -> [[VectorCase]] {
+        let (lists, single) = (lists[section] ?? [], single[section] ?? [])
+        if lists.isEmpty, single.isEmpty { return [VectorCase.each(of: json[section], section)] }
+        return lists.map { path in
+            let list = path.split(separator: "/").reduce(json[section]) { $0?[String($1)] }
+            return VectorCase.each(of: list, section, part: path)
         }
-    }
-
-    // MARK: counting
-
-    func rows(_ section: JSONValue?, _ holds: (JSONValue) throws -> Bool) throws -> Count {
-        let rows = try #require(section?.array)
-        var passed = 0
-        for (index, row) in rows.enumerated() { passed += note(try holds(row), row, index) }
-        return (passed, rows.count)
-    }
-
-    func rows(_ section: JSONValue?, _ holds: (JSONValue) async throws -> Bool) async throws -> Count {
-        let rows = try #require(section?.array)
-        var passed = 0
-        for (index, row) in rows.enumerated() { passed += note(try await holds(row), row, index) }
-        return (passed, rows.count)
-    }
-
-    private func members(_ section: JSONValue, _ holds: (String, JSONValue) throws -> Bool) throws -> Count {
-        let members = try #require(section.object?.members)
-        var passed = 0
-        for member in members {
-            if try holds(member.name, member.value) {
-                passed += 1
-            } else {
-                VectorFile.say("  differs: \(member.name)")
+            + single.map { name in
+                json[section]?[name].map { [VectorCase(section, part: name, name: "row", row: $0)] } ?? []
             }
-        }
-        return (passed, members.count)
     }
 
-    private func note(_ holds: Bool, _ row: JSONValue, _ index: Int) -> Int {
-        if holds { return 1 }
-        let name = row["name"]?.string ?? "row \(index)"
-        guard row["firm"]?.bool == false else {
-            VectorFile.say("  differs: \(name)")
-            return 0
+    /// Whether a case holds. A section that is not known is a failure.
+    func holds(_ vector: VectorCase) async throws -> Bool {
+        let row = vector.row
+        switch vector.section {
+        // Wire and Sealing: VectorBoxes.swift, VectorEvents.swift, VectorWraps.swift.
+        case "formats": return try format(vector.name, row)
+        case "keys": return try key(row)
+        case "hkdf": return try derivation(row)
+        case "ecdh": return try ecdh(vector.part, row)
+        case "token_encrypt": return try tokenEncrypt(row)
+        case "token_decrypt": return try tokenDecrypt(row)
+        case "nip44": return try nip44(vector.part, row)
+        case "nip01": return try nip01(row)
+        case "schnorr": return try schnorr(row)
+        case "relay_lists_10050": return try relayList(row)
+        case "auth_22242": return try authentication(row)
+        case "relay_frames": return try relayFrame(row)
+        case "gift_wrap_building": return try building(row)
+        case "gift_wraps": return try await RelayVectors(self).giftWrap(row) && giftWrap(row)
+        case "decoys": return try decoy(row)
+        // Device and origin: GossipVectors.swift.
+        case "gossip", "token_store", "batching":
+            try GossipVectors(json).check(vector)
+            return true
+        // Relay: RelayVectors.swift.
+        case "replay": return try await RelayVectors(self).replay(row)
+        case "rate_limits": return try await RelayVectors(self).rateLimit(row)
+        case "push_requests": return try await RelayVectors(self).pushRequest(vector.part)
+        case "server_subscription": return try await RelayVectors(self).subscription(row)
+        default:
+            Issue.record("unknown section \(vector.section)")
+            return false
         }
-        VectorFile.say("  differs where texts do: \(name)")
-        return 1
     }
 
     // MARK: values

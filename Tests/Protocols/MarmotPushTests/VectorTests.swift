@@ -1,36 +1,50 @@
+import PushTesting
 import Testing
 import WireFormats
 
-/// The shared vectors of this protocol; one printed line for each section.
+/// The shared vectors of this protocol: each case is an argument, and each section prints a line.
 @Suite("Marmot vectors", .timeLimit(.minutes(30)))
 struct VectorTests {
-    @Test("Every section of the vectors runs whole and passes", .timeLimit(.minutes(30)))
-    func sections() async throws {
-        guard case .file(let file) = try VectorFile.load("marmot.json") else { return }
-        let runner = VectorRunner(file)
-        for section in file.json.object?.names ?? [] where !VectorRunner.frame.contains(section) {
-            if VectorRunner.notYet.contains(section) {
-                VectorFile.say("vectors marmot/\(file.set) \(section) not yet")
-                continue
-            }
-            guard let (passed, total) = try await runner.run(section) else {
-                Issue.record("unknown section \(section)")
-                continue
-            }
-            VectorFile.say("vectors marmot/\(file.set) \(section) \(passed)/\(total)")
-            #expect(total > 0, "\(section) ran no row")
-            #expect(passed == total, "\(section)")
-        }
+    /// `nil` when a directory was named that has no such file.
+    static let main = Result { try VectorFile.load("marmot.json").map(VectorRunner.init) }
+    /// `nil` where the file is not to be had.
+    static let official = Result {
+        try VectorFile.foreign("nip44.vectors.json").map { try OfficialNIP44(#require($0["v2"])) }
     }
 
-    @Test("The official vectors of NIP-44 pass, where they are to be had", .timeLimit(.minutes(30)))
-    func official() throws {
-        guard let file = try VectorFile.official() else { return }
-        let runner = OfficialNIP44(json: try #require(file["v2"]))
-        for (section, count) in try runner.run() {
-            VectorFile.say("vectors nip44/official \(section) \(count.passed)/\(count.total)")
-            #expect(count.total > 0, "\(section) ran no row")
-            #expect(count.passed == count.total, "\(section)")
+    @Test("A case of the vectors holds", arguments: try VectorTests.main.get()?.set.cases ?? [])
+    func holds(_ vector: VectorCase) async throws {
+        let runner = try #require(try Self.main.get())
+        #expect(try await runner.set.run(vector) { try await runner.holds($0) ? 1 : 0 })
+    }
+
+    @Test(
+        "A case of the official vectors of NIP-44 holds, where they are to be had",
+        arguments: try VectorTests.official.get()?.set.cases ?? [])
+    func officialHolds(_ vector: VectorCase) async throws {
+        let runner = try #require(try Self.official.get())
+        #expect(try await runner.set.run(vector) { try runner.holds($0) ? 1 : 0 })
+    }
+
+    @Test("Each section of the vectors has cases")
+    func sections() throws {
+        if let runner = try Self.main.get() {
+            let names = runner.json.object?.names.filter { !VectorRunner.frame.contains($0) } ?? []
+            #expect(!names.isEmpty, "the sections were not found")
+            for section in names {
+                if VectorRunner.notYet.contains(section) {
+                    VectorFile.say("vectors \(runner.set.title) \(section) not yet")
+                } else {
+                    // What is not known has failed as an argument.
+                    for part in VectorRunner.parts(section, runner.json) {
+                        #expect(!part.isEmpty, "\(section): a list without a row")
+                    }
+                }
+            }
+        }
+        guard let official = try Self.official.get() else { return }
+        for section in try official.sections() {
+            #expect(official.set.cases.contains { $0.section == section }, "\(section): no row")
         }
     }
 }

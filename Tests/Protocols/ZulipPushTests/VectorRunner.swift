@@ -1,11 +1,12 @@
 import Primitives
 import PushModel
+import PushTesting
 import Testing
 import WireFormats
 import ZulipPush
 
-/// Runs the sections of `zulip.json`. Each method returns how many cases passed, out of how many.
-struct VectorRunner {
+/// Runs the cases of `zulip.json`.
+struct VectorRunner: Sendable {
     /// Members of the file that are no sections.
     static let frame: Set<String> = [
         "format", "set", "seed", "generator", "now", "profiles", "conventions", "constants", "keys", "world"
@@ -18,74 +19,55 @@ struct VectorRunner {
     let json: JSONValue
     let now: UnixTime
     let world: VectorWorld
+    let set: VectorSet
 
     init(_ file: VectorFile) throws {
         json = file.json
         now = file.now
         world = try VectorWorld(file)
+        set = VectorSet(
+            "zulip/" + file.set,
+            (file.json.object?.members ?? []).flatMap { Self.cases($0.name, $0.value) })
     }
 
-    /// `nil` for a section that is not known.
-    func run(_ section: String) async throws -> (passed: Int, total: Int)? {
+    /// Those of one section; none of one that is not known.
+    private static func cases(_ section: String, _ body: JSONValue) -> [VectorCase] {
+        switch section {
+        case "push_key", "push_key_id", "sealed_box": return VectorCase.each(of: body, section)
+        case "sizes": return VectorCase.each(of: body["rows"], section)
+        case "token_id", "mutations", "encrypted_data", "content", "bouncer_register", "bouncer_notify",
+            "bouncer_auth":
+            return VectorCase.each(of: body["cases"], section)
+        case "signup":
+            // The steps share one relay.
+            guard let steps = body["steps"]?.array, !steps.isEmpty else { return [] }
+            return [VectorCase(section, name: "\(steps.count) steps", row: body, rows: steps.count)]
+        default: return []
+        }
+    }
+
+    /// How many rows of a case hold.
+    func passed(_ vector: VectorCase) async throws -> Int {
+        if vector.section == "signup" { return try await signUp(vector.row) }
+        return try await holds(vector.section, vector.row) ? 1 : 0
+    }
+
+    private func holds(_ section: String, _ row: JSONValue) async throws -> Bool {
         let body = try #require(json[section])
         switch section {
-        case "token_id":
-            let folds = try foldsCase(body)
-            return try count(body, "cases") { try !folds && tokenID($0) }
-        case "push_key": return try count(body, nil) { try pushKey($0) }
-        case "push_key_id": return try count(body, nil) { try pushKeyID($0) }
-        case "sealed_box": return try count(body, nil) { try sealedBox($0) }
-        case "mutations":
-            let recipient = try recipient(body)
-            return try count(body, "cases") { try mutation($0, recipient) }
-        case "encrypted_data": return try count(body, "cases") { try encryptedData($0) }
-        case "content": return try count(body, "cases") { try content($0) }
-        case "sizes": return try count(body, "rows") { try size($0) }
-        case "bouncer_register": return try await count(body, "cases") { try await register($0) }
-        case "bouncer_notify": return try await count(body, "cases") { try await notify($0) }
-        case "bouncer_auth": return try await count(body, "cases") { try await auth($0) }
-        case "signup": return try await signUp(body)
-        default: return nil
+        case "token_id": return try !foldsCase(body) && tokenID(row)
+        case "push_key": return try pushKey(row)
+        case "push_key_id": return try pushKeyID(row)
+        case "sealed_box": return try sealedBox(row)
+        case "mutations": return try mutation(row, recipient(body))
+        case "encrypted_data": return try encryptedData(row)
+        case "content": return try content(row)
+        case "sizes": return try size(row)
+        case "bouncer_register": return try await register(row)
+        case "bouncer_notify": return try await notify(row)
+        case "bouncer_auth": return try await auth(row)
+        default: return false
         }
-    }
-
-    // MARK: counting
-
-    private func rows(_ section: JSONValue, _ member: String?) throws -> [JSONValue] {
-        try #require(member.map { section[$0]?.array } ?? section.array)
-    }
-
-    private func count(
-        _ section: JSONValue, _ member: String?, _ row: (JSONValue) throws -> Bool
-    ) throws -> (passed: Int, total: Int) {
-        let rows = try rows(section, member)
-        var passed = 0
-        for (index, each) in rows.enumerated() { passed += note(Result { try row(each) }, each, index) }
-        return (passed, rows.count)
-    }
-
-    private func count(
-        _ section: JSONValue, _ member: String?, _ row: (JSONValue) async throws -> Bool
-    ) async throws -> (passed: Int, total: Int) {
-        let rows = try rows(section, member)
-        var passed = 0
-        for (index, each) in rows.enumerated() {
-            let outcome: Result<Bool, any Error>
-            do { outcome = .success(try await row(each)) } catch { outcome = .failure(error) }
-            passed += note(outcome, each, index)
-        }
-        return (passed, rows.count)
-    }
-
-    /// A row that throws has failed; the others of its section run nevertheless.
-    func note(_ outcome: Result<Bool, any Error>, _ row: JSONValue, _ index: Int) -> Int {
-        let name = row["name"]?.string ?? row["mutation"]?.string ?? "row \(index)"
-        switch outcome {
-        case .success(true): return 1
-        case .success(false): VectorFile.say("  differs: \(name)")
-        case .failure(let error): VectorFile.say("  differs: \(name), which ends with \(type(of: error))")
-        }
-        return 0
     }
 
     // MARK: values

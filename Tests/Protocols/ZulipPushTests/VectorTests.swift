@@ -1,38 +1,44 @@
+import PushTesting
 import Testing
 import WireFormats
 
-/// The shared vectors of this protocol; one printed line for each section.
+/// The shared vectors of this protocol: each case is an argument, and each section prints a line.
 @Suite("Zulip vectors", .timeLimit(.minutes(30)))
 struct VectorTests {
-    @Test("Every section of the vectors runs whole and passes", .timeLimit(.minutes(30)))
-    func sections() async throws {
-        guard case .file(let file) = try VectorFile.load("zulip.json") else { return }
-        try await run(file)
+    /// `nil` when a directory was named that has no such file.
+    static let main = Result { try VectorFile.load("zulip.json").map(VectorRunner.init) }
+    /// `scripts/interop/vectors_odd.py` makes it, and others like it.
+    static let odd = Result { try VectorRunner(VectorFile.read(VectorFile.own("Vectors/odd/zulip.json"))) }
+
+    @Test("A case of the vectors holds", arguments: try VectorTests.main.get()?.set.cases ?? [])
+    func holds(_ vector: VectorCase) async throws {
+        let runner = try #require(try Self.main.get())
+        #expect(try await runner.set.run(vector) { try await runner.passed($0) })
     }
 
-    /// `scripts/interop/vectors_odd.py` makes it, and others like it. Where a directory is named, that one
-    /// stands for all.
+    /// Where a directory is named, that one stands for all.
     @Test(
-        "So does a second set, of odd data and orders of checks", .enabled(if: !VectorFile.isNamed),
-        .timeLimit(.minutes(30)))
-    func odd() async throws {
-        try await run(VectorFile.read(VectorFile.own("Vectors/odd/zulip.json")))
+        "So does a case of a second set, of odd data and orders of checks",
+        .enabled(if: !VectorFile.isNamed), arguments: try VectorTests.odd.get().set.cases)
+    func oddHolds(_ vector: VectorCase) async throws {
+        let runner = try Self.odd.get()
+        #expect(try await runner.set.run(vector) { try await runner.passed($0) })
     }
 
-    private func run(_ file: VectorFile) async throws {
-        let runner = try VectorRunner(file)
-        for section in file.json.object?.names ?? [] where !VectorRunner.frame.contains(section) {
-            if VectorRunner.notYet.contains(section) {
-                VectorFile.say("vectors zulip/\(file.set) \(section) not yet")
-                continue
+    @Test("Each section of the vectors has cases, or its role is still to be built")
+    func sections() throws {
+        guard let runner = try Self.main.get() else { return }
+        for runner in VectorFile.isNamed ? [runner] : [runner, try Self.odd.get()] {
+            let names = runner.json.object?.names.filter { !VectorRunner.frame.contains($0) } ?? []
+            #expect(!names.isEmpty, "the sections were not found")
+            for section in names {
+                if VectorRunner.notYet.contains(section) {
+                    VectorFile.say("vectors \(runner.set.title) \(section) not yet")
+                } else {
+                    #expect(
+                        runner.set.cases.contains { $0.section == section }, "\(section): unknown, or no row")
+                }
             }
-            guard let (passed, total) = try await runner.run(section) else {
-                Issue.record("unknown section \(section)")
-                continue
-            }
-            VectorFile.say("vectors zulip/\(file.set) \(section) \(passed)/\(total)")
-            #expect(total > 0, "\(section) ran no row")
-            #expect(passed == total, "\(section)")
         }
     }
 }
