@@ -55,22 +55,32 @@ let exampleText = """
         { protocol: zulip, apps: [acme-chat], fcm_app: acme-chat, keys: bouncer.keys, sign_up: invite }
     """
 
-/// The smallest configuration that is one, with `replacing` put in the place of its lines.
-func minimal(_ replaced: String = "", with line: String = "", appending more: String = "") -> String {
-    let text = """
-        apps:
-          acme:
-            apns:
-              team: A1B2C3D4E5
-              key_id: F6G7H8I9J0
-              key_file: apns.p8
-              bundles: [org.acme.chat]
-        instances:
-          zulip-main:
-            protocol: zulip
-            apps: [acme]
-            keys: bouncer.keys
-        """
+/// The smallest app that is one, at the head of a configuration.
+let sampleApp = """
+    apps:
+      acme:
+        apns:
+          team: A1B2C3D4E5
+          key_id: F6G7H8I9J0
+          key_file: apns.p8
+          bundles: [org.acme.chat]
+
+    """
+
+/// The smallest instance that is one.
+private let sampleInstance = """
+    instances:
+      zulip-main:
+        protocol: zulip
+        apps: [acme]
+        keys: bouncer.keys
+    """
+
+/// The smallest configuration that is one, with `line` in the place of `replaced`.
+func minimal(
+    _ replaced: String = "", with line: String = "", appending more: String = "", instances: String? = nil
+) -> String {
+    let text = sampleApp + (instances ?? sampleInstance)
     precondition(replaced.isEmpty || text.contains(replaced))
     return (replaced.isEmpty ? text : text.replacing(replaced, with: line)) + "\n" + more
 }

@@ -8,29 +8,23 @@ import Testing
 /// What the program reads that no fuzz target can reach, since a program cannot be linked into another.
 @Suite("Files of the operator, changed at random", .timeLimit(.minutes(30)))
 struct MutationTests {
-    private static let text = """
-        apps:
-          acme:
-            apns:
-              team: A1B2C3D4E5
-              key_id: F6G7H8I9J0
-              key_file: apns.p8
-              bundles: [org.acme.chat]
-            fcm: { service_account: fcm.json, address: auto }
-        instances:
-          marmot-main:
-            protocol: marmot
-            apps: [acme]
-            key_file: nostr.key
-            old_key_files: [old.key]
-            relays: ["wss://relay.example.org", "ws://127.0.0.1:7000", "ws://aaaa.onion"]
-            formats: [seed, push-v1]
-            mode: mutable_alert
-            backlog: grace
-            proxy: socks5://127.0.0.1:9050
-            ca: ca.pem
-            bundle: org.acme.chat
-        """
+    private static let text =
+        sampleApp + """
+                fcm: { service_account: fcm.json, address: auto }
+            instances:
+              marmot-main:
+                protocol: marmot
+                apps: [acme]
+                key_file: nostr.key
+                old_key_files: [old.key]
+                relays: ["wss://relay.example.org", "ws://127.0.0.1:7000", "ws://aaaa.onion"]
+                formats: [seed, push-v1]
+                mode: mutable_alert
+                backlog: grace
+                proxy: socks5://127.0.0.1:9050
+                ca: ca.pem
+                bundle: org.acme.chat
+            """
     private static let odd = [
         "[", "]", "{", "}", ":", "- ", "~", "null", "0", "-1", "99999999999999999999", "\"", "'", "\\", "&a",
         "*a", "!!binary", "|", "\t", "\n", "\u{0}", "é", "\u{202E}", "wss://", "[::1]", "..", "%00", "#"

@@ -8,14 +8,7 @@ import Testing
 
 /// The smallest configuration with a Marmot instance, with `replaced` put in another line's place.
 private func marmot(_ replaced: String = "", with line: String = "", appending more: String = "") -> String {
-    let text = """
-        apps:
-          acme:
-            apns:
-              team: A1B2C3D4E5
-              key_id: F6G7H8I9J0
-              key_file: apns.p8
-              bundles: [org.acme.chat]
+    let instances = """
         instances:
           marmot-main:
             protocol: marmot
@@ -23,8 +16,7 @@ private func marmot(_ replaced: String = "", with line: String = "", appending m
             key_file: nostr.key
             relays: ["wss://relay.example.org"]
         """
-    precondition(replaced.isEmpty || text.contains(replaced))
-    return (replaced.isEmpty ? text : text.replacing(replaced, with: line)) + "\n" + more
+    return minimal(replaced, with: line, appending: more, instances: instances)
 }
 
 private let path = "instances.marmot-main"
