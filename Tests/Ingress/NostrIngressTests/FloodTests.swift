@@ -33,9 +33,9 @@ struct FloodTests {
         "Another relay's wrap waits for one event of the flood, and the queue stays as short as it is",
         arguments: [1, 50])
     func turns(_ distinct: Int) async throws {
-        let rig = try await Rig(relays: 2)
+        let rig = try await ListeningRig(relays: 2)
         let (flooding, honest) = (rig.relays[0], rig.relays[1])
-        var limits = Rig.limits
+        var limits = ListeningRig.limits
         (limits.queuedBytes, limits.leastShare, limits.workers) = (0, 8 * Self.size(rig.wrap()), 1)
         let gauge = QueueGauge()
         let order = Order()
@@ -71,8 +71,8 @@ struct FloodTests {
     @Test("With each of many relays flooding, a wrap waits for one event of each")
     func several() async throws {
         let count = 5
-        let rig = try await Rig(relays: count + 1)
-        var limits = Rig.limits
+        let rig = try await ListeningRig(relays: count + 1)
+        var limits = ListeningRig.limits
         (limits.queuedBytes, limits.leastShare, limits.workers) = (0, 4 * Self.size(rig.wrap()), 1)
         let gauge = QueueGauge()
         let order = Order()

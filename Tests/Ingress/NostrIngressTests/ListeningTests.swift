@@ -15,7 +15,7 @@ import WebSocket
 struct ListeningTests {
     @Test("A wrap comes through a live subscription of the sheet's form, and the list is published")
     func plain() async throws {
-        let rig = try await Rig()
+        let rig = try await ListeningRig()
         let relay = rig.relays[0]
         let notes = relay.notes()
         try await rig.run(try rig.ingress(try rig.plan())) {
@@ -40,7 +40,7 @@ struct ListeningTests {
 
     @Test("Wraps are opened on no event loop, also where the ingress runs on one: reading goes on")
     func besideLoops() async throws {
-        let rig = try await Rig()
+        let rig = try await ListeningRig()
         let loops = Array(MultiThreadedEventLoopGroup.singleton.makeIterator())
         let held = Noted(0)
         let ingress = try rig.ingress(try rig.plan()) { event, standing, relay in
@@ -62,7 +62,7 @@ struct ListeningTests {
     @Test("Stored wraps are left alone by a live listener, and taken as stored by one with grace")
     func backlog() async throws {
         for backlog in [NostrBacklog.live, .grace] {
-            let rig = try await Rig()
+            let rig = try await ListeningRig()
             let (old, new) = (rig.wrap(), rig.wrap())
             rig.relays[0].inject(old)
             try await rig.run(try rig.ingress(try rig.plan(backlog: backlog))) {
@@ -79,7 +79,7 @@ struct ListeningTests {
         "Both orders of authentication lead to a subscription, with every key proven",
         arguments: [NostrRelayKnobs.Authentication.onConnect, .onDemand])
     func authentication(_ order: NostrRelayKnobs.Authentication) async throws {
-        let rig = try await Rig {
+        let rig = try await ListeningRig {
             $0.authentication = order
             $0.authenticatesPublishers = true
             $0.guardsWraps = true
@@ -111,7 +111,7 @@ struct ListeningTests {
 
     @Test("A relay that goes is connected to again, asked again, and given the list again")
     func reconnect() async throws {
-        let rig = try await Rig()
+        let rig = try await ListeningRig()
         let relay = rig.relays[0]
         let notes = relay.notes()
         try await rig.run(try rig.ingress(try rig.plan())) {
@@ -131,7 +131,7 @@ struct ListeningTests {
 
     @Test("What comes while the connection is away is taken when it is back, and nothing twice")
     func missed() async throws {
-        let rig = try await Rig()
+        let rig = try await ListeningRig()
         let relay = rig.relays[0]
         let notes = relay.notes()
         let old = rig.wrap()
@@ -170,12 +170,12 @@ struct ListeningTests {
     func pages() async throws {
         var configuration = NostrRelayConfiguration()
         configuration.eventsOfRequest = 10
-        let rig = try await Rig(configuration)
+        let rig = try await ListeningRig(configuration)
         let now = World.live.now().seconds
         // Dated back as wraps are, two of each second.
         let stored = (0..<64).map { rig.wrap(createdAt: now - Int64($0 / 2) * 3_000) }
         for wrap in stored { rig.relays[0].inject(wrap) }
-        var limits = Rig.limits
+        var limits = ListeningRig.limits
         limits.fullPage = 10
         try await rig.run(try rig.ingress(try rig.plan(backlog: .grace), limits: limits)) {
             var ids: Set<[UInt8]> = []
@@ -188,7 +188,7 @@ struct ListeningTests {
 
     @Test("A subscription that the relay closes is asked for again on the same connection")
     func closed() async throws {
-        let rig = try await Rig { $0.refusesRequests = .error }
+        let rig = try await ListeningRig { $0.refusesRequests = .error }
         let relay = rig.relays[0]
         let notes = relay.notes()
         let ingress = try rig.ingress(try rig.plan())
@@ -205,7 +205,7 @@ struct ListeningTests {
 
     @Test("A relay that refuses for good is not asked again and again")
     func restricted() async throws {
-        let rig = try await Rig { $0.refusesRequests = .restricted }
+        let rig = try await ListeningRig { $0.refusesRequests = .restricted }
         let relay = rig.relays[0]
         let notes = relay.notes()
         try await rig.run(try rig.ingress(try rig.plan())) {
@@ -220,9 +220,9 @@ struct ListeningTests {
 
     @Test("A relay's flood does not hold up another relay's wrap")
     func flood() async throws {
-        let rig = try await Rig(relays: 2)
+        let rig = try await ListeningRig(relays: 2)
         let (first, second) = (rig.relays[0], rig.relays[1])
-        var limits = Rig.limits
+        var limits = ListeningRig.limits
         limits.leastShare = 8 << 10
         limits.queuedBytes = 0
         limits.workers = 1
@@ -250,10 +250,10 @@ struct ListeningTests {
 
     @Test("A stop takes nothing more in and opens what it has")
     func drain() async throws {
-        let rig = try await Rig()
+        let rig = try await ListeningRig()
         let relay = rig.relays[0]
         let notes = relay.notes()
-        var limits = Rig.limits
+        var limits = ListeningRig.limits
         limits.workers = 1
         let (began, beginning) = AsyncStream.makeStream(of: Void.self)
         let gate = Bell()
@@ -278,7 +278,7 @@ struct ListeningTests {
     @Test(
         "A reload adds and removes relays, tells the others of the list, and drops no connection that stays")
     func reload() async throws {
-        let rig = try await Rig(relays: 3)
+        let rig = try await ListeningRig(relays: 3)
         let notes = rig.relays.map { $0.notes() }
         let ingress = try rig.ingress(try rig.plan([0, 1]))
         try await rig.run(ingress) {
@@ -304,7 +304,7 @@ struct ListeningTests {
 
     @Test("Other keys are listened for on new connections")
     func otherKeys() async throws {
-        let rig = try await Rig()
+        let rig = try await ListeningRig()
         let notes = rig.relays[0].notes()
         let fresh = Secp256k1KeyPair.generate(.live)
         let ingress = try rig.ingress(try rig.plan())
@@ -323,7 +323,7 @@ struct LyingTests {
         "What does not fit the subscription is dropped before anything is opened",
         arguments: [NostrRelayKnobs.Lie.wrongFilter, .strangeSubscription])
     func lies(_ lie: NostrRelayKnobs.Lie) async throws {
-        let rig = try await Rig { $0.lies = [lie] }
+        let rig = try await ListeningRig { $0.lies = [lie] }
         let relay = rig.relays[0]
         try await rig.run(try rig.ingress(try rig.plan())) {
             try await rig.listening()
@@ -343,10 +343,10 @@ struct LyingTests {
 
     @Test("A relay that says too much of what nobody asked for is hung up on, and asked again later")
     func strays() async throws {
-        let rig = try await Rig { $0.lies = [.strangeSubscription] }
+        let rig = try await ListeningRig { $0.lies = [.strangeSubscription] }
         let relay = rig.relays[0]
         let notes = relay.notes()
-        var limits = Rig.limits
+        var limits = ListeningRig.limits
         limits.strays = 5
         try await rig.run(try rig.ingress(try rig.plan(), limits: limits)) {
             _ = try await notes.request()
@@ -361,9 +361,9 @@ struct LyingTests {
 
     @Test("A relay that never ends its stored events is listened to all the same, after a while")
     func endWithheld() async throws {
-        let rig = try await Rig { $0.withholdsEndOfStored = true }
+        let rig = try await ListeningRig { $0.withholdsEndOfStored = true }
         let notes = rig.relays[0].notes()
-        var limits = Rig.limits
+        var limits = ListeningRig.limits
         limits.endOfStored = .milliseconds(100)
         let ingress = try rig.ingress(try rig.plan(), limits: limits)
         try await rig.run(ingress) {
@@ -377,8 +377,8 @@ struct LyingTests {
 
     @Test("Events said over and over cost their own relay's share of the queue alone")
     func copies() async throws {
-        let rig = try await Rig { $0.copies = 50 }
-        var limits = Rig.limits
+        let rig = try await ListeningRig { $0.copies = 50 }
+        var limits = ListeningRig.limits
         limits.leastShare = 4 << 10
         limits.queuedBytes = 0
         try await rig.run(try rig.ingress(try rig.plan(), limits: limits)) {

@@ -9,7 +9,7 @@ import Testing
 @Suite("Relays that are tested with a trigger of our own", .timeLimit(.minutes(30)))
 struct SelfTestTests {
     private static var limits: NostrLimits {
-        var limits = Rig.limits
+        var limits = ListeningRig.limits
         limits.firstSelfTest = .milliseconds(10)
         limits.selfTestEvery = .milliseconds(100)
         limits.selfTestSpan = .seconds(600)
@@ -18,7 +18,7 @@ struct SelfTestTests {
 
     @Test("A trigger to ourselves comes back through each relay, is swallowed, and looks like any other")
     func passed() async throws {
-        let rig = try await Rig(relays: 2)
+        let rig = try await ListeningRig(relays: 2)
         let ingress = try rig.ingress(try rig.plan(testsItself: true), limits: Self.limits)
         try await rig.run(ingress) {
             try await rig.listening(2)
@@ -40,12 +40,12 @@ struct SelfTestTests {
 
     @Test("A relay that takes nothing of strangers is named, and so is one that hands nothing out")
     func refusedAndLost() async throws {
-        let rig = try await Rig { $0.refusesEvents = .blocked }
+        let rig = try await ListeningRig { $0.refusesEvents = .blocked }
         let ingress = try rig.ingress(try rig.plan(testsItself: true), limits: Self.limits)
         try await rig.run(ingress) {
             _ = try await rig.journal.next("a test that was refused") { $0 == "self-test-refused" }
         }
-        let mute = try await Rig { $0.spreadsNothing = true }
+        let mute = try await ListeningRig { $0.spreadsNothing = true }
         var limits = Self.limits
         limits.selfTestSpan = .milliseconds(300)
         let other = try mute.ingress(try mute.plan(testsItself: true), limits: limits)

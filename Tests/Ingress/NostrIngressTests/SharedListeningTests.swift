@@ -98,7 +98,7 @@ private final class SharedFleet: Sendable {
         let isSilent = Watch()
     }
 
-    private let rig: Rig
+    private let rig: ListeningRig
     private let clock = ManualClock()
     private let processes: [Process]
     /// Ids of wraps opened by anybody, in order.
@@ -113,14 +113,14 @@ private final class SharedFleet: Sendable {
     /// With a lease that no machine is so slow as to outlast: a server's clock goes on while the test's
     /// stands.
     init(_ count: Int, _ kind: SharedEngine = .memory) async throws {
-        rig = try await Rig()
+        rig = try await ListeningRig()
         let shared = MemoryStore.Shared()
         var url: String?
         if kind == .postgres { url = try await PostgresCluster.shared.freshDatabase() }
         let start = clock.now
         var limits = DeliveryLimits()
         limits.aliveFor = .seconds(300)
-        var held = Rig.limits
+        var held = ListeningRig.limits
         held.heldFor = .seconds(700)
         let keys = AtRestKeys.generate(.live)
         let opened = Noted<[[UInt8]]>([])

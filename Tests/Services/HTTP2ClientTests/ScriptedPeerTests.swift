@@ -274,7 +274,7 @@ struct ScriptedPeerTests {
         }
         #expect(late.cause == .deadlineExceeded && late.fate == .unknown)
         #expect(next.status == 200)
-        #expect(await peer.until { $0.resets.first?.payload == RawFrame.word(8) })
+        #expect(await peer.until { $0.resets.first?.payload == RawHTTP2Frame.word(8) })
         // One late answer ends no connection; a starved machine may be late with the next, too.
         let timeouts = client.pool.snapshot().timeouts
         #expect(timeouts >= 1 && (timeouts > 1 || peer.seen.connections == 1))
@@ -370,8 +370,9 @@ struct ScriptedPeerTests {
             began.value?.later(.zero) { connection in
                 for stream in [0, 1] as [Int32] {
                     connection.send(
-                        RawFrame(
-                            kind: RawFrame.Kind.windowUpdate, stream: stream, payload: RawFrame.word(100_000))
+                        RawHTTP2Frame(
+                            kind: RawHTTP2Frame.Kind.windowUpdate, stream: stream,
+                            payload: RawHTTP2Frame.word(100_000))
                     )
                 }
             }
@@ -379,7 +380,7 @@ struct ScriptedPeerTests {
         }
         #expect(answer.cause == .leaseRanOut && answer.fate == .unprocessed)
         _ = await peer.until { !$0.resets.isEmpty }
-        #expect(peer.seen.resets.map(\.payload) == [RawFrame.word(8)])
+        #expect(peer.seen.resets.map(\.payload) == [RawHTTP2Frame.word(8)])
         #expect(peer.seen.bodies.isEmpty && peer.seen.dataBytes == 65_535)
         try await peer.close()
     }

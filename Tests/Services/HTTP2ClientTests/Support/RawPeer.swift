@@ -5,7 +5,7 @@ import PushTesting
 import Synchronization
 
 /// A frame of RFC 9113 as it stands on the wire.
-struct RawFrame: Sendable, Hashable {
+struct RawHTTP2Frame: Sendable, Hashable {
     enum Kind {
         static let data: UInt8 = 0, headers: UInt8 = 1, reset: UInt8 = 3, settings: UInt8 = 4
         static let ping: UInt8 = 6, goaway: UInt8 = 7, windowUpdate: UInt8 = 8
@@ -49,7 +49,7 @@ final class RawPeer: Sendable {
         var headerBlocks: [[UInt8]] = []
         /// Of all bodies, whole or not.
         var dataBytes = 0
-        var resets: [RawFrame] = []
+        var resets: [RawHTTP2Frame] = []
         var pings = 0
         /// Most streams open at once, and the most over the limit that then held.
         var mostStreams = 0
@@ -134,13 +134,13 @@ final class RawConnection: ChannelInboundHandler, @unchecked Sendable {
 
     // MARK: Verbs
 
-    func send(_ frame: RawFrame) {
+    func send(_ frame: RawHTTP2Frame) {
         guard let context else { return }
         let count = UInt32(frame.payload.count)
         var buffer = context.channel.allocator.buffer(capacity: 9 + frame.payload.count)
-        buffer.writeBytes(RawFrame.word(count).dropFirst())
+        buffer.writeBytes(RawHTTP2Frame.word(count).dropFirst())
         buffer.writeBytes([frame.kind, frame.flags])
-        buffer.writeBytes(RawFrame.word(UInt32(bitPattern: frame.stream)))
+        buffer.writeBytes(RawHTTP2Frame.word(UInt32(bitPattern: frame.stream)))
         buffer.writeBytes(frame.payload)
         context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
     }
@@ -148,31 +148,36 @@ final class RawConnection: ChannelInboundHandler, @unchecked Sendable {
     /// Identifier to value; 3 is MAX_CONCURRENT_STREAMS.
     func settings(_ values: [UInt16: UInt32]) {
         settingsSent = true
-        let payload = values.flatMap { [UInt8($0.key >> 8), UInt8($0.key & 255)] + RawFrame.word($0.value) }
-        send(RawFrame(kind: RawFrame.Kind.settings, payload: payload))
+        let payload = values.flatMap {
+            [UInt8($0.key >> 8), UInt8($0.key & 255)] + RawHTTP2Frame.word($0.value)
+        }
+        send(RawHTTP2Frame(kind: RawHTTP2Frame.Kind.settings, payload: payload))
         if owesAcknowledgement { acknowledge() }
     }
 
     private func acknowledge() {
         owesAcknowledgement = false
-        send(RawFrame(kind: RawFrame.Kind.settings, flags: 1))
+        send(RawHTTP2Frame(kind: RawHTTP2Frame.Kind.settings, flags: 1))
     }
 
     /// `:status: 200` from the static table, with or without END_STREAM.
     func answer(_ stream: Int32, ends: Bool = true) {
         bodies[stream] = nil
-        send(RawFrame(kind: RawFrame.Kind.headers, flags: ends ? 5 : 4, stream: stream, payload: [0x88]))
+        send(
+            RawHTTP2Frame(
+                kind: RawHTTP2Frame.Kind.headers, flags: ends ? 5 : 4, stream: stream, payload: [0x88]))
     }
 
     func reset(_ stream: Int32, _ code: UInt32) {
         bodies[stream] = nil
-        send(RawFrame(kind: RawFrame.Kind.reset, stream: stream, payload: RawFrame.word(code)))
+        send(RawHTTP2Frame(kind: RawHTTP2Frame.Kind.reset, stream: stream, payload: RawHTTP2Frame.word(code)))
     }
 
     func goaway(last: Int32, _ code: UInt32 = 0) {
         send(
-            RawFrame(
-                kind: RawFrame.Kind.goaway, payload: RawFrame.word(UInt32(last)) + RawFrame.word(code)))
+            RawHTTP2Frame(
+                kind: RawHTTP2Frame.Kind.goaway,
+                payload: RawHTTP2Frame.word(UInt32(last)) + RawHTTP2Frame.word(code)))
     }
 
     func close() { context?.close(promise: nil) }
@@ -197,34 +202,34 @@ final class RawConnection: ChannelInboundHandler, @unchecked Sendable {
         while prefaceSeen, let frame = nextFrame() { receive(frame) }
     }
 
-    private func nextFrame() -> RawFrame? {
+    private func nextFrame() -> RawHTTP2Frame? {
         guard bytes.count >= 9 else { return nil }
         let count = Int(bytes[0]) << 16 | Int(bytes[1]) << 8 | Int(bytes[2])
         guard bytes.count >= 9 + count else { return nil }
         let stream = bytes[5..<9].reduce(UInt32(0)) { $0 << 8 | UInt32($1) } & 0x7FFF_FFFF
-        let frame = RawFrame(
+        let frame = RawHTTP2Frame(
             kind: bytes[3], flags: bytes[4], stream: Int32(stream), payload: Array(bytes[9..<9 + count]))
         bytes.removeFirst(9 + count)
         return frame
     }
 
-    private func receive(_ frame: RawFrame) {
+    private func receive(_ frame: RawHTTP2Frame) {
         switch frame.kind {
-        case RawFrame.Kind.settings where frame.flags & 1 == 1:
+        case RawHTTP2Frame.Kind.settings where frame.flags & 1 == 1:
             script.acknowledged(self)
-        case RawFrame.Kind.settings:
+        case RawHTTP2Frame.Kind.settings:
             // A server's first frame is SETTINGS, not the acknowledgement of the client's (RFC 9113 §3.4).
             if settingsSent { acknowledge() } else { owesAcknowledgement = true }
-        case RawFrame.Kind.ping where frame.flags & 1 == 0:
+        case RawHTTP2Frame.Kind.ping where frame.flags & 1 == 0:
             let count = peer.note { seen -> Int in
                 seen.pings += 1
                 return seen.pings
             }
             script.pinged(self, count)
             if script.answersPings(number) {
-                send(RawFrame(kind: RawFrame.Kind.ping, flags: 1, payload: frame.payload))
+                send(RawHTTP2Frame(kind: RawHTTP2Frame.Kind.ping, flags: 1, payload: frame.payload))
             }
-        case RawFrame.Kind.headers:
+        case RawHTTP2Frame.Kind.headers:
             bodies[frame.stream] = []
             let (open, early) = (bodies.count, !settingsSent)
             peer.note { seen in
@@ -233,7 +238,7 @@ final class RawConnection: ChannelInboundHandler, @unchecked Sendable {
                 if early { seen.requestBeforeSettings = true }
             }
             script.began(self, frame.stream)
-        case RawFrame.Kind.data:
+        case RawHTTP2Frame.Kind.data:
             guard bodies[frame.stream] != nil else { return }
             bodies[frame.stream, default: []] += frame.payload
             peer.note { $0.dataBytes += frame.payload.count }
@@ -242,7 +247,7 @@ final class RawConnection: ChannelInboundHandler, @unchecked Sendable {
             requests += 1
             peer.note { $0.bodies.append(String(decoding: body, as: UTF8.self)) }
             script.requested(self, frame.stream, body, requests)
-        case RawFrame.Kind.reset:
+        case RawHTTP2Frame.Kind.reset:
             bodies[frame.stream] = nil
             peer.note { $0.resets.append(frame) }
         default:

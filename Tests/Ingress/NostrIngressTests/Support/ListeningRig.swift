@@ -19,7 +19,7 @@ struct Taken: Sendable {
 }
 
 /// Simulated relays on sockets of their own, and what an ingress needs to listen at them.
-final class Rig: Sendable {
+final class ListeningRig: Sendable {
     let relays: [NostrRelaySimulator]
     let key: Secp256k1KeyPair
     let taken: AsyncStream<Taken>
@@ -81,7 +81,7 @@ final class Rig: Sendable {
     }
 
     func ingress(
-        _ plan: NostrPlan, limits: NostrLimits = Rig.limits, membership: Membership? = nil,
+        _ plan: NostrPlan, limits: NostrLimits = ListeningRig.limits, membership: Membership? = nil,
         metrics: any MetricsFactory = NOOPMetricsHandler.instance, take: NostrIngress.Take? = nil
     ) throws -> NostrIngress {
         guard let name = ConfiguredName("marmot-main") else { preconditionFailure("a good name") }
