@@ -1,7 +1,8 @@
 /// Codes that the sources declare and rows that `docs/errors.md` has.
 enum ErrorCodes {
     /// `Owner.code` for the raw values of every `enum Code: String` (or `…Code: String`) in a file. The owner is
-    /// the type the enumeration stands in, or the enumeration itself at the top of a file.
+    /// the type the enumeration stands in, or the enumeration itself at the top of a file; for `FooErrorCode:
+    /// String, PushErrorCode` it is `FooError`.
     static func declared(_ file: SwiftText) -> [(code: String, line: Int)] {
         var found: [(String, Int)] = []
         guard !file.places(of: "enum").isEmpty else { return [] }
@@ -14,7 +15,8 @@ enum ErrorCodes {
                 type = String(match.1)
             }
             if inside == nil, let match = code.firstMatch(of: #/\benum\s+(\w*Code)\s*:\s*String\b/#) {
-                inside = (level, level == 0 ? String(match.1) : type)
+                let name = code.contains("PushErrorCode") ? match.1.dropLast("Code".count) : match.1
+                inside = (level, level == 0 ? String(name) : type)
             }
             if let inside {
                 // A list of cases may run over several lines.

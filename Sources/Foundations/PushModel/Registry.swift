@@ -1,42 +1,38 @@
 /// What every store says when it cannot do what it was asked.
-package struct StoreError: PushError {
-    package enum Code: String, Sendable, CaseIterable {
-        /// The outbox has reached its bound of rows or bytes.
-        case full
-        /// The engine is closed, or its disk or connection failed; nothing was written.
-        case unavailable
-        /// The disk has no room left; nothing was written.
-        case noSpace
-        /// The file system is mounted read-only, or has turned so after a fault; nothing was written.
-        case readOnly
-        /// The connection ended before the answer came: it may have been written, or not.
-        case uncertain
-        /// A row or the file cannot be what we wrote.
-        case corrupt
-        /// The key file does not open this store.
-        case wrongKey
-        /// Another process has the store open.
-        case inUse
-        /// The schema is newer than this program.
-        case newerSchema
-        /// A step of the schema was begun and not finished.
-        case halfMigrated
-        /// The database server refuses the user, the password, the database or a right.
-        case denied
-        /// A setting that durability needs could not be had (read back at start).
-        case notDurable
-        /// The store was copied, or is being copied, to another one, which owes what this one owed.
-        case moved
-        /// The store is half of a copy.
-        case unfinished
-    }
+package typealias StoreError = CodedError<StoreErrorCode>
 
-    package let code: Code
-    package init(_ code: Code) { self.code = code }
+package enum StoreErrorCode: String, PushErrorCode {
+    /// The outbox has reached its bound of rows or bytes.
+    case full
+    /// The engine is closed, or its disk or connection failed; nothing was written.
+    case unavailable
+    /// The disk has no room left; nothing was written.
+    case noSpace
+    /// The file system is mounted read-only, or has turned so after a fault; nothing was written.
+    case readOnly
+    /// The connection ended before the answer came: it may have been written, or not.
+    case uncertain
+    /// A row or the file cannot be what we wrote.
+    case corrupt
+    /// The key file does not open this store.
+    case wrongKey
+    /// Another process has the store open.
+    case inUse
+    /// The schema is newer than this program.
+    case newerSchema
+    /// A step of the schema was begun and not finished.
+    case halfMigrated
+    /// The database server refuses the user, the password, the database or a right.
+    case denied
+    /// A setting that durability needs could not be had (read back at start).
+    case notDurable
+    /// The store was copied, or is being copied, to another one, which owes what this one owed.
+    case moved
+    /// The store is half of a copy.
+    case unfinished
 
-    package var codeText: String { code.rawValue }
     package var blame: Blame {
-        switch code {
+        switch self {
         case .full, .unavailable, .uncertain: .ourselves
         case .noSpace, .readOnly, .corrupt, .wrongKey, .inUse, .newerSchema, .halfMigrated, .denied,
             .notDurable, .moved, .unfinished:
@@ -44,14 +40,14 @@ package struct StoreError: PushError {
         }
     }
     package var retry: RetryAdvice {
-        switch code {
+        switch self {
         case .full, .unavailable, .noSpace, .readOnly, .uncertain, .inUse: .later
         case .corrupt, .wrongKey, .newerSchema, .halfMigrated, .denied, .notDurable, .moved, .unfinished:
             .never
         }
     }
     package var sentence: String {
-        switch code {
+        switch self {
         case .full: "The outbox is full. Raise `outbox.rows` or mend the lane that does not drain."
         case .unavailable: "The store cannot be reached. Look at the disk or the database."
         case .noSpace: "The store's disk is full. Make room; the relay goes on by itself."

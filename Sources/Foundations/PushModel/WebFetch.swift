@@ -39,17 +39,15 @@ package struct WebAnswer: Sendable {
     }
 }
 
-package struct WebError: PushError {
-    package enum Code: String, Sendable, CaseIterable {
-        case unreachable, deadlineExceeded, answerTooLarge, forbiddenAddress, malformedURL
-    }
-    package let code: Code
-    package init(_ code: Code) { self.code = code }
-    package var codeText: String { code.rawValue }
+package typealias WebError = CodedError<WebErrorCode>
+
+package enum WebErrorCode: String, PushErrorCode {
+    case unreachable, deadlineExceeded, answerTooLarge, forbiddenAddress, malformedURL
+
     package var blame: Blame { .peer }
-    package var retry: RetryAdvice { code == .malformedURL || code == .forbiddenAddress ? .never : .later }
+    package var retry: RetryAdvice { self == .malformedURL || self == .forbiddenAddress ? .never : .later }
     package var sentence: String {
-        switch code {
+        switch self {
         case .unreachable: "The host did not answer."
         case .deadlineExceeded: "The host took too long."
         case .answerTooLarge: "The host answered with more than was asked for."

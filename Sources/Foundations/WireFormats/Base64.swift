@@ -1,3 +1,5 @@
+import PushModel
+
 /// Base64 (RFC 4648 §4) and base64url (§5), each with exactly one spelling for a byte string.
 ///
 /// Reading is strict: no character outside the alphabet, no white space, padding exactly as the spelling

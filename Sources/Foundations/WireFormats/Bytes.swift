@@ -1,3 +1,5 @@
+import PushModel
+
 /// Lends the bytes of an array without a copy, keeping the thrown type.
 @inlinable
 package func withBytes<Result, Failure: Error>(

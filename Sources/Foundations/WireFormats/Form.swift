@@ -1,3 +1,5 @@
+import PushModel
+
 /// `application/x-www-form-urlencoded` (WHATWG URL §5), over bytes.
 package struct Form: Sendable {
     /// Fields in order; values are whatever bytes were sent.

@@ -1,35 +1,30 @@
 public import PushModel
 
 /// What every reader of this module says about bytes that are not what they should be.
-public struct FormatError: PushError {
-    public enum Code: String, Sendable, Hashable, CaseIterable {
-        /// Not JSON by RFC 8259, or a lone surrogate in an escape.
-        case malformedJSON
-        /// A byte sequence that is not UTF-8.
-        case invalidUTF8
-        /// Nested deeper than the reader allows.
-        case tooDeep
-        /// More bytes, members or fields than the reader allows.
-        case tooLarge
-        /// Well-formed JSON of another type than was asked for.
-        case wrongType
-        /// Not base64 in its one canonical spelling.
-        case malformedBase64
-        /// Not an even number of hex digits.
-        case malformedHex
-        /// A form with a broken percent escape.
-        case malformedForm
-    }
+public typealias FormatError = CodedError<FormatErrorCode>
 
-    public let code: Code
+public enum FormatErrorCode: String, PushErrorCode {
+    /// Not JSON by RFC 8259, or a lone surrogate in an escape.
+    case malformedJSON
+    /// A byte sequence that is not UTF-8.
+    case invalidUTF8
+    /// Nested deeper than the reader allows.
+    case tooDeep
+    /// More bytes, members or fields than the reader allows.
+    case tooLarge
+    /// Well-formed JSON of another type than was asked for.
+    case wrongType
+    /// Not base64 in its one canonical spelling.
+    case malformedBase64
+    /// Not an even number of hex digits.
+    case malformedHex
+    /// A form with a broken percent escape.
+    case malformedForm
 
-    public init(_ code: Code) { self.code = code }
-
-    public var codeText: String { code.rawValue }
     public var blame: Blame { .peer }
     public var retry: RetryAdvice { .never }
     public var sentence: String {
-        switch code {
+        switch self {
         case .malformedJSON: "The text is not JSON."
         case .invalidUTF8: "The text is not UTF-8."
         case .tooDeep: "The JSON is nested too deeply."

@@ -1,3 +1,5 @@
+import PushModel
+
 /// Escapes inside JSON strings (RFC 8259 §7).
 enum JSONEscapes {
     /// Checks the escape that begins at `start` (its backslash).

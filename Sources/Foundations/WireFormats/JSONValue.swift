@@ -1,3 +1,5 @@
+import PushModel
+
 /// A JSON number that keeps its text.
 package struct JSONNumber: Sendable, Hashable {
     /// As written, RFC 8259 §6.

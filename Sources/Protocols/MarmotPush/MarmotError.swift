@@ -1,43 +1,36 @@
 public import PushModel
 
 /// What this protocol's roles refuse, and why. The protocol is silent: no code ever reaches a peer.
-public struct MarmotError: PushError {
-    /// Frozen.
-    public enum Code: String, Sendable, Hashable, CaseIterable {
-        // What a relay or a client says
-        case malformedMessage, unknownMessage, malformedEvent, malformedFilter, malformedRelayList
-        case tooLarge
-        // Of a wrap
-        case wrongKind, wrongRecipient, badSignature, doesNotOpen, malformedInside, authorMismatch, badRumorID
-        // Of a trigger
-        case unknownVersion, formatSwitchedOff, malformedTrigger
-        // Of what was seen before, or comes too often or too late
-        case repeated, overBudget, tooOld
-        // Of an encrypted token
-        case tokenDoesNotOpen, malformedToken, unknownPlatform
-        // Of gossip
-        case malformedGossip, senderMismatch
-        // Of what we are asked to make
-        case tooMuchContent, malformedKey, foreignPushService
-    }
+public typealias MarmotError = CodedError<MarmotErrorCode>
 
-    public let code: Code
-
-    public init(_ code: Code) { self.code = code }
-
-    public var codeText: String { code.rawValue }
+public enum MarmotErrorCode: String, PushErrorCode {
+    // What a relay or a client says
+    case malformedMessage, unknownMessage, malformedEvent, malformedFilter, malformedRelayList
+    case tooLarge
+    // Of a wrap
+    case wrongKind, wrongRecipient, badSignature, doesNotOpen, malformedInside, authorMismatch, badRumorID
+    // Of a trigger
+    case unknownVersion, formatSwitchedOff, malformedTrigger
+    // Of what was seen before, or comes too often or too late
+    case repeated, overBudget, tooOld
+    // Of an encrypted token
+    case tokenDoesNotOpen, malformedToken, unknownPlatform
+    // Of gossip
+    case malformedGossip, senderMismatch
+    // Of what we are asked to make
+    case tooMuchContent, malformedKey, foreignPushService
 
     public var blame: Blame {
-        switch code {
+        switch self {
         case .tooMuchContent, .malformedKey, .foreignPushService: .ourselves
         default: .peer
         }
     }
 
-    public var retry: RetryAdvice { code == .overBudget ? .later : .never }
+    public var retry: RetryAdvice { self == .overBudget ? .later : .never }
 
     public var sentence: String {
-        switch code {
+        switch self {
         case .malformedMessage: "The relay or client sent something that is no Nostr message."
         case .unknownMessage: "The message is of a kind that this program does not know."
         case .malformedEvent: "The event has a wrong form."

@@ -1,39 +1,35 @@
 package import PushModel
 
 /// Why a measurement or a trial could not be made. What it found out is a report, never an error.
-package struct BenchError: PushError {
-    package enum Code: String, Sendable, CaseIterable {
-        /// The relay under trial did not start, or said it could not.
-        case relayNotReady
-        /// The relay's or the sink's address does not answer.
-        case unreachable
-        /// An answer that is not HTTP/1.1 with a length.
-        case malformedAnswer
-        /// Sign-up, analytics or a registration was refused.
-        case setUpRefused
-        /// A file could not be read or written.
-        case fileFault
-        /// There is less free disk than the measurement was told to need.
-        case tooLittleSpace
-        /// The numbers asked for contradict each other or are out of bounds.
-        case badPlan
-        /// A process could not be started, or its numbers could not be read.
-        case processFault
-    }
+package typealias BenchError = CodedError<BenchErrorCode>
 
-    package let code: Code
-    package init(_ code: Code) { self.code = code }
+package enum BenchErrorCode: String, PushErrorCode {
+    /// The relay under trial did not start, or said it could not.
+    case relayNotReady
+    /// The relay's or the sink's address does not answer.
+    case unreachable
+    /// An answer that is not HTTP/1.1 with a length.
+    case malformedAnswer
+    /// Sign-up, analytics or a registration was refused.
+    case setUpRefused
+    /// A file could not be read or written.
+    case fileFault
+    /// There is less free disk than the measurement was told to need.
+    case tooLittleSpace
+    /// The numbers asked for contradict each other or are out of bounds.
+    case badPlan
+    /// A process could not be started, or its numbers could not be read.
+    case processFault
 
-    package var codeText: String { code.rawValue }
     package var blame: Blame {
-        switch code {
+        switch self {
         case .relayNotReady, .malformedAnswer, .setUpRefused: .ourselves
         case .unreachable, .fileFault, .tooLittleSpace, .badPlan, .processFault: .operator
         }
     }
     package var retry: RetryAdvice { .never }
     package var sentence: String {
-        switch code {
+        switch self {
         case .relayNotReady: "The relay did not become ready. Look at its log."
         case .unreachable: "The address does not answer. Look at host and port."
         case .malformedAnswer: "The relay's answer is not HTTP/1.1 with a content-length."

@@ -1,19 +1,15 @@
 public import PushModel
 
 /// What can go wrong in setting a simulator up.
-public struct SimulatorError: PushError {
-    /// Frozen: what the codes are called.
-    public enum Code: String, Sendable, CaseIterable {
-        case portNotFree, keyNotUsable, certificateNotMade, knobNotKnown, alreadyStarted
-    }
+public typealias SimulatorError = CodedError<SimulatorErrorCode>
 
-    public let code: Code
-    public init(_ code: Code) { self.code = code }
-    public var codeText: String { code.rawValue }
-    public var retry: RetryAdvice { code == .portNotFree ? .later : .never }
+public enum SimulatorErrorCode: String, PushErrorCode {
+    case portNotFree, keyNotUsable, certificateNotMade, knobNotKnown, alreadyStarted
+
+    public var retry: RetryAdvice { self == .portNotFree ? .later : .never }
 
     public var blame: Blame {
-        switch code {
+        switch self {
         case .portNotFree, .keyNotUsable: .operator
         case .knobNotKnown: .peer
         case .certificateNotMade, .alreadyStarted: .ourselves
@@ -21,7 +17,7 @@ public struct SimulatorError: PushError {
     }
 
     public var sentence: String {
-        switch code {
+        switch self {
         case .portNotFree: "The port is taken or may not be used: choose another, or 0 for any."
         case .keyNotUsable: "The key is not in the form that the service wants."
         case .certificateNotMade: "The simulator could not make its certificate."

@@ -1,20 +1,18 @@
 package import PushModel
 
 /// Why a Firebase credential cannot be used.
-package struct FCMError: PushError {
-    package enum Code: String, Sendable, CaseIterable {
-        /// No JSON with the members of a service account.
-        case malformedServiceAccount
-        /// `private_key` is no PEM with an RSA key of at least 2048 bits.
-        case badSigningKey
-    }
-    package let code: Code
-    package init(_ code: Code) { self.code = code }
-    package var codeText: String { code.rawValue }
+package typealias FCMError = CodedError<FCMErrorCode>
+
+package enum FCMErrorCode: String, PushErrorCode {
+    /// No JSON with the members of a service account.
+    case malformedServiceAccount
+    /// `private_key` is no PEM with an RSA key of at least 2048 bits.
+    case badSigningKey
+
     package var blame: Blame { .operator }
     package var retry: RetryAdvice { .never }
     package var sentence: String {
-        switch code {
+        switch self {
         case .malformedServiceAccount:
             "Give the JSON key file of a service account, as Google's console hands it out."
         case .badSigningKey: "The service account's private key cannot be read. Make a new key file."

@@ -1,3 +1,5 @@
+import PushModel
+
 /// The life of one connection: when it may take requests, when it pings, when it is given up. Pure: moments
 /// come in, actions go out.
 struct ConnectionState: Sendable {

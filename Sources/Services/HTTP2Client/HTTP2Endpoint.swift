@@ -2,39 +2,35 @@ import NIOSSL
 package import PushModel
 
 /// Why a way to a push service cannot be built, or a connection did not come up.
-package struct HTTP2Error: PushError {
-    package enum Code: String, Sendable, CaseIterable {
-        /// The configured URL is no `https://host[:port]`.
-        case malformedURL
-        /// The configured CA file holds no PEM certificate.
-        case badCertificateFile
-        /// Name look-up, TCP or the proxy failed.
-        case unreachable
-        /// The TLS handshake failed: certificate, name or version.
-        case tlsFailed
-        /// The peer did not choose `h2`.
-        case notHTTP2
-        /// No SETTINGS within the connect deadline.
-        case noSettings
-        /// The peer broke RFC 9113.
-        case protocolViolation
-        /// Nothing came back to a PING.
-        case silent
-    }
+package typealias HTTP2Error = CodedError<HTTP2ErrorCode>
 
-    package let code: Code
-    package init(_ code: Code) { self.code = code }
+package enum HTTP2ErrorCode: String, PushErrorCode {
+    /// The configured URL is no `https://host[:port]`.
+    case malformedURL
+    /// The configured CA file holds no PEM certificate.
+    case badCertificateFile
+    /// Name look-up, TCP or the proxy failed.
+    case unreachable
+    /// The TLS handshake failed: certificate, name or version.
+    case tlsFailed
+    /// The peer did not choose `h2`.
+    case notHTTP2
+    /// No SETTINGS within the connect deadline.
+    case noSettings
+    /// The peer broke RFC 9113.
+    case protocolViolation
+    /// Nothing came back to a PING.
+    case silent
 
-    package var codeText: String { code.rawValue }
     package var blame: Blame {
-        switch code {
+        switch self {
         case .malformedURL, .badCertificateFile: .operator
         case .unreachable, .tlsFailed, .notHTTP2, .noSettings, .protocolViolation, .silent: .provider
         }
     }
     package var retry: RetryAdvice { blame == .operator ? .never : .later }
     package var sentence: String {
-        switch code {
+        switch self {
         case .malformedURL: "Give the push service's address as https://host or https://host:port."
         case .badCertificateFile: "Give a file with at least one PEM certificate."
         case .unreachable: "The push service cannot be reached. Look at name service, firewall and proxy."

@@ -1,5 +1,6 @@
 import NIOCore
 import NIOPosix
+import PushModel
 import PushTesting
 import Testing
 

@@ -1,3 +1,4 @@
+import PushModel
 import PushTesting
 import Testing
 import WireFormats

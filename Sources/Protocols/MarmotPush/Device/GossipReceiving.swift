@@ -1,5 +1,5 @@
 import Primitives
-import PushModel
+public import PushModel
 
 extension MarmotDevice {
     /// What became of an inner event.

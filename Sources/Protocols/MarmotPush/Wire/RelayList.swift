@@ -1,5 +1,5 @@
 public import Primitives
-import PushModel
+public import PushModel
 
 /// Where a key wants to be written to: an event of kind 10050 (NIP-17; docs/conformance/marmot.md).
 public struct RelayList: Sendable {

@@ -1,4 +1,5 @@
 import Foundation
+import PushModel
 import WireFormats
 
 /// Writes down what a chaos trial showed.

@@ -1,3 +1,5 @@
+import PushModel
+
 /// What several relays on one database have to live through.
 package enum ClusterScenario: String, Sendable, CaseIterable {
     /// Relays are killed at random moments and started again.

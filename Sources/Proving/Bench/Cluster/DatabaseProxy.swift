@@ -5,6 +5,7 @@ import Darwin
 #endif
 import NIOCore
 import NIOPosix
+import PushModel
 import Synchronization
 
 /// The network between a relay and a database server: it carries bytes, falls silent without ending any

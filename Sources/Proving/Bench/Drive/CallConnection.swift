@@ -1,5 +1,6 @@
 package import NIOCore
 import NIOPosix
+import PushModel
 
 /// One keep-alive connection for those who wait for each answer. For single calls, not for load.
 package final class CallConnection: @unchecked Sendable {

@@ -1,4 +1,5 @@
 package import NIOCore
+import PushModel
 
 /// An answer as the driver sees it.
 package struct HTTPReply: Sendable {

@@ -1,5 +1,6 @@
 package import NIOCore
 import NIOPosix
+import PushModel
 
 /// How requests are let go.
 package enum Pace: Sendable {

@@ -1,4 +1,5 @@
 package import Delivery
+import PushModel
 
 /// An outage of a push service, in simulated time.
 package struct OutagePlan: Sendable {

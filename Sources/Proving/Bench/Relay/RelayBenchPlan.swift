@@ -1,3 +1,5 @@
+import PushModel
+
 /// What the whole relay is made to do.
 package struct RelayBenchPlan: Sendable {
     /// Where the pushes go.

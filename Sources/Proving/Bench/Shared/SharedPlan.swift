@@ -1,3 +1,5 @@
+import PushModel
+
 /// One or several relays on one store, under load in windows, so that the cost of a push can be compared
 /// between one window and another.
 package struct SharedPlan: Sendable {

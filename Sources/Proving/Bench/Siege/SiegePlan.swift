@@ -1,3 +1,5 @@
+import PushModel
+
 /// What is done to a relay's doors, one after the other (decision 0052).
 package enum SiegeAttack: String, Sendable, CaseIterable {
     /// Nothing: what everything else is compared with.

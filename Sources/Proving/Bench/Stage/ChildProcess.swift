@@ -4,6 +4,7 @@ import Glibc
 import Darwin
 #endif
 import Foundation
+import PushModel
 import Synchronization
 
 /// A process of a trial: started, killed, waited for.

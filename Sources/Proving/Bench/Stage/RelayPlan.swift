@@ -1,4 +1,5 @@
 import Foundation
+import PushModel
 /// How a relay is set up for a trial: one app, one Zulip instance that anybody may sign up at.
 package struct RelayPlan: Sendable {
     package struct FCM: Sendable {

@@ -1,4 +1,5 @@
 import Crypto
+public import PushModel
 
 /// One of APNs' two worlds. A device token lives in one of them (docs/push-services.md §2.1).
 public enum APNsEnvironment: String, Sendable, Hashable, CaseIterable { case production, sandbox }

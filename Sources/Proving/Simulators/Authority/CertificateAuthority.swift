@@ -1,5 +1,5 @@
 import Crypto
-package import PushModel
+public import PushModel
 
 /// A certificate authority made on the spot, so that clients can check a simulator's TLS as they check
 /// Apple's.

@@ -1,3 +1,5 @@
+import PushModel
+
 // Knobs as the control endpoint takes them: one JSON object, members that are absent stay as they are,
 // unknown ones are refused. Spans are whole milliseconds and say so in their names; `null` takes a knob
 // back.

@@ -1,6 +1,6 @@
 package import NIOCore
 import NIOHTTP1
-import PushModel
+public import PushModel
 public import ServiceLifecycle
 
 /// A small HTTP/1.1 endpoint on loopback through which another process reads and turns the simulators: for

@@ -1,5 +1,6 @@
 import Crypto
 import CryptoExtras
+public import PushModel
 
 /// A Google service account as a developer downloads it: for tests and sandboxes (docs/push-services.md
 /// §4.1).

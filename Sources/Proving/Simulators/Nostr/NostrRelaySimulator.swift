@@ -1,7 +1,7 @@
 public import MarmotPush
 public import NIOCore
 import NIOSSL
-package import PushModel
+public import PushModel
 public import ServiceLifecycle
 import WebSocket
 

@@ -1,5 +1,5 @@
 public import NIOCore
-import PushModel
+public import PushModel
 import Synchronization
 
 /// A push service that answers 200 to everything and judges nothing: for benchmarks only.

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOPosix
 import NIOSSL
+import PushModel
 import Synchronization
 
 /// A listening socket of a simulator and what it serves.

@@ -1,5 +1,6 @@
 import NIOCore
 import NIOSSL
+public import PushModel
 public import ServiceLifecycle
 
 /// A push service on this machine: it has a port, and serves until it is told to stop.
