@@ -81,7 +81,7 @@ let foundations: [Target] = [
         ])
 ]
 
-// A heap and a stack that forget: C, for it takes the place of the C library's calls.
+// A heap and a stack that forget: C, because it takes the place of the C library's calls.
 let wiping: [Target] = [.target(name: "CWiping", path: "Sources/Foundations/CWiping")]
 
 // L2: neighbours that never import each other.

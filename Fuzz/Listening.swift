@@ -6,7 +6,7 @@ import PushModel
 import WebSocket
 
 /// The machines that decide, in any order of what can come: a parser that reads well is no help where an
-/// event traps whoever takes it.
+/// event traps anyone who takes it.
 let listeningTargets: [String: Body] = [
     // One relay's state. A byte tells what comes, those behind it what it says and how much later.
     "nostr-relay-state": { bytes in

@@ -24,7 +24,7 @@ package struct AppDirectory: Sendable {
         }
     }
 
-    enum Route: Sendable, Equatable {
+    enum LaneChoice: Sendable, Equatable {
         case lane(LaneName)
         /// What is known of the address decides, and else what is answered.
         case either(LanePair)
@@ -46,7 +46,7 @@ package struct AppDirectory: Sendable {
         desks = Dictionary(
             instances.map { ($0.name, Self.desks($0.apps)) }, uniquingKeysWith: { first, _ in first })
         var pairs: [LaneName: LanePair] = [:]
-        for case .either(let pair) in desks.values.flatMap({ $0 }).flatMap(\.routes) {
+        for case .either(let pair) in desks.values.flatMap({ $0 }).flatMap(\.choices) {
             (pairs[pair.first], pairs[pair.other]) = (pair, pair)
         }
         self.pairs = pairs
@@ -72,12 +72,12 @@ package struct AppDirectory: Sendable {
 
     /// `nil` when no app of the instance sends such a message, or not to the environment that it names: it is
     /// dropped and counted.
-    func route(_ message: ProviderMessage, of instance: ConfiguredName) -> Route? {
+    func choice(_ message: ProviderMessage, of instance: ConfiguredName) -> LaneChoice? {
         let service = message.service
         guard let desk = desks[instance]?.first(where: { $0.service == service }) else { return nil }
-        guard let route = desk.choose(message).map({ desk.routes[$0] }) else { return nil }
-        guard let environment = message.environment else { return route }
-        return route.lane(in: environment).map { .lane($0) }
+        guard let choice = desk.choose(message).map({ desk.choices[$0] }) else { return nil }
+        guard let environment = message.environment else { return choice }
+        return choice.lane(in: environment).map { .lane($0) }
     }
 
     /// The two lanes of which this is one, when an address may belong to either of them.
@@ -100,18 +100,18 @@ struct LanePair: Sendable, Hashable {
 private protocol Desk: Sendable {
     var service: PushService { get }
     /// Of each app, in order.
-    var routes: [AppDirectory.Route] { get }
-    /// An index of ``routes``.
+    var choices: [AppDirectory.LaneChoice] { get }
+    /// An index of ``choices``.
     func choose(_ message: ProviderMessage) -> Int?
 }
 
 private struct OutletDesk<Outlet: ServiceOutlet>: Desk {
-    let routes: [AppDirectory.Route]
+    let choices: [AppDirectory.LaneChoice]
     private let apps: [AppOutlet<Outlet>]
 
     init(apps: [AppOutlet<Outlet>]) {
         self.apps = apps
-        routes = apps.map { app in
+        choices = apps.map { app in
             func lane(_ environment: Environment) -> LaneName {
                 LaneName(app: app.app, service: Outlet.service, environment: environment)
             }

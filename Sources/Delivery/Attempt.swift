@@ -59,7 +59,7 @@ extension Attempt.Next {
 }
 
 /// What came of one push that an operator sent to see what comes of it.
-package struct Trial: Sendable {
+package struct TestPushResult: Sendable {
     package let id: PushID
     package let lane: LaneName
     /// `nil`: no connection to the push service within ``DeliveryLimits/trialWait``.

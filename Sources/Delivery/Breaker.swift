@@ -106,7 +106,7 @@ package struct Breaker: Sendable {
         return .reopened
     }
 
-    /// Whether the next target fault could halt the lane: then whoever asks should first say which origins
+    /// Whether the next target fault could halt the lane: then anyone who asks should first say which origins
     /// wait in it.
     package var isNearHalt: Bool { state == .open && recent.count + 1 >= addresses }
 
@@ -125,8 +125,8 @@ package struct Breaker: Sendable {
     private func hasEnoughWitnesses(_ now: ContinuousClock.Instant) -> Bool {
         let seen = Set(recent.compactMap { $0?.origin })
         guard seen.count >= min(witnesses, origins.count(at: now)) else { return false }
-        // Whoever makes up addresses makes up origins too, where anybody may sign up. Those that were lately
-        // accepted are somebody's, and it is they who would be halted.
+        // Anyone who makes up addresses makes up origins too, where anybody may sign up. Those that were
+        // lately accepted are somebody's, and it is they who would be halted.
         return accepted.areAmong(seen, atMost: witnesses, at: now)
     }
 

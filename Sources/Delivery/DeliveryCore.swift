@@ -6,11 +6,11 @@ final class DeliveryCore: Sendable {
     /// What can be exchanged while running.
     struct Table: Sendable {
         var apps: AppDirectory
-        var lanes: [LaneName: any LaneDoor]
+        var lanes: [LaneName: any LaneHandle]
         /// The lanes of direct providers, once more.
-        var volatileLanes: [LaneName: any VolatileLaneDoor] = [:]
+        var volatileLanes: [LaneName: any VolatileLane] = [:]
         /// Lanes that a reload replaced and that still send what is volatile.
-        var leaving: [any LaneDoor] = []
+        var leaving: [any LaneHandle] = []
         var stamps: [LaneName: Int] = [:]
         /// Lanes that are made now give back what is durable, as all others do (``Reclaim``).
         var handsBack = false
@@ -67,14 +67,14 @@ final class DeliveryCore: Sendable {
     /// Lanes that this process has.
     var laneNames: [LaneName] { table.withLock { Array($0.lanes.keys) } }
 
-    func lane(_ name: LaneName) -> (any LaneDoor)? { table.withLock { $0.lanes[name] } }
+    func lane(_ name: LaneName) -> (any LaneHandle)? { table.withLock { $0.lanes[name] } }
 
-    func volatileLane(_ name: LaneName) -> (any VolatileLaneDoor)? {
+    func volatileLane(_ name: LaneName) -> (any VolatileLane)? {
         table.withLock { $0.volatileLanes[name] }
     }
 
     /// Every lane that needs the tick.
-    var ticking: [any LaneDoor] { table.withLock { Array($0.lanes.values) + $0.leaving } }
+    var ticking: [any LaneHandle] { table.withLock { Array($0.lanes.values) + $0.leaving } }
 
     /// Every lane gives back what is durable, or none does any more, with those that are made from now on.
     func handBack(_ handsBack: Bool) {
@@ -86,7 +86,7 @@ final class DeliveryCore: Sendable {
     }
 
     /// A lane has ended.
-    func left(_ lane: any LaneDoor) { table.withLock { $0.leaving.removeAll { $0 === lane } } }
+    func left(_ lane: any LaneHandle) { table.withLock { $0.leaving.removeAll { $0 === lane } } }
 
     func override(_ answer: Answer, of instance: ConfiguredName) -> Outcome {
         table.withLock { $0.overrides[instance] }?(answer) ?? answer.outcome

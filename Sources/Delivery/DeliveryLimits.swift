@@ -24,7 +24,7 @@ package struct DeliveryLimits: Sendable {
     package var tick: Duration = .milliseconds(100)
     /// The lanes' counts of parked pushes are set right every so many ticks.
     package var recountTicks = 50
-    /// First step of the back-off of one push (docs/push-services.md §6), which stands in its row: whoever
+    /// First step of the back-off of one push (docs/push-services.md §6), which stands in its row: anyone who
     /// sends it next keeps to it.
     package var backoffBase: Duration = .seconds(1)
     /// Its cap while single pushes fail.
@@ -66,7 +66,7 @@ package struct DeliveryLimits: Sendable {
     package var silentCap: Duration = .seconds(5)
     /// With something to send and without a word of the service for so long, an operator is told.
     package var unansweredAfter: Duration = .seconds(60)
-    /// Destinations that a lane remembers, where pushes name them: ten kilobytes each at most. Whoever may
+    /// Destinations that a lane remembers, where pushes name them: ten kilobytes each at most. Anyone who may
     /// name hosts can make others forgotten, which costs these a few tries.
     package var destinations = 1_024
     /// Origins that a destination remembers as accepted, beside the last sixteen: a lane's 4,096 for each
@@ -85,7 +85,7 @@ package struct DeliveryLimits: Sendable {
     /// Volatile pushes of all lanes together, which have no store to wait in: as many as the deployed server
     /// queues (docs/conformance/marmot.md), some 10 MiB. What comes beyond is dropped and counted.
     package var volatilePushes = 10_000
-    /// How long a lane that stops goes on sending what is volatile, for nobody else will.
+    /// How long a lane that stops goes on sending what is volatile, because nobody else will.
     package var volatileDrain: Duration = .seconds(10)
     /// Addresses of volatile pushes whose environment is remembered, in memory only.
     package var volatileEnvironments = 10_000
@@ -106,7 +106,7 @@ package struct DeliveryLimits: Sendable {
     /// Between looks on behalf of those who are held when nothing has happened.
     package var holdPoll: Duration = .seconds(1)
     /// How far ahead of its pace an origin may be: what is put off arrives at most so much late. Less than
-    /// the longest back-off, for a push that waits longer was put off by a clock that has been set back.
+    /// the longest back-off, because a push that waits longer was put off by a clock that has been set back.
     package var paceAhead: Duration = .seconds(10 * 60)
     /// Pushes of one origin that its pace may put off: a twentieth of the outbox's bound by default, so that
     /// no single origin fills it.

@@ -8,8 +8,8 @@ import Synchronization
 /// way end, settles them, and leaves the rest to the store.
 package final class DeliveryService: Service {
     /// A lane and what stands behind it.
-    package struct Route: Sendable {
-        let make: @Sendable (DeliveryCore, _ handsBack: Bool) -> LaneDoors
+    package struct LaneSpec: Sendable {
+        let make: @Sendable (DeliveryCore, _ handsBack: Bool) -> LaneHandles
         let name: LaneName
         let credential: Credential
         let stamp: Int
@@ -23,7 +23,7 @@ package final class DeliveryService: Service {
             self.credential = credential
             self.stamp = stamp
             make = {
-                LaneDoors(Lane(provider: provider, credential: credential, core: $0, handsBack: $1))
+                LaneHandles(Lane(provider: provider, credential: credential, core: $0, handsBack: $1))
             }
         }
 
@@ -33,43 +33,43 @@ package final class DeliveryService: Service {
             self.credential = credential
             self.stamp = stamp
             make = {
-                LaneDoors(Lane(direct: provider, credential: credential, core: $0, handsBack: $1))
+                LaneHandles(Lane(direct: provider, credential: credential, core: $0, handsBack: $1))
             }
         }
     }
 
     /// What is exchanged as a whole at start and at a reload.
-    package struct Plan: Sendable {
+    package struct Setup: Sendable {
         package var apps: AppDirectory
-        package var routes: [Route]
+        package var lanes: [LaneSpec]
         package var overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?]
 
         package init(
-            apps: AppDirectory, routes: [Route],
+            apps: AppDirectory, lanes: [LaneSpec],
             overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?]
         ) {
             self.apps = apps
-            self.routes = routes
+            self.lanes = lanes
             self.overrides = overrides
         }
 
         /// Nothing is served until another one is adopted.
-        package static let none = Plan(apps: AppDirectory([]), routes: [], overrides: [:])
+        package static let none = Setup(apps: AppDirectory([]), lanes: [], overrides: [:])
     }
 
     private let core: DeliveryCore
     /// Rung when the lanes' counts are to be set right.
     private let recountDue = Bell()
     private let isClockDoubted = Atomic<Bool>(false)
-    private let starts: AsyncStream<any LaneDoor>
-    private let startLane: AsyncStream<any LaneDoor>.Continuation
+    private let starts: AsyncStream<any LaneHandle>
+    private let startLane: AsyncStream<any LaneHandle>.Continuation
     /// For roles whose pushes the store keeps.
     package let intake: Intake
     /// For roles that forbid keeping anything.
     package let volatileIntake: VolatileIntake
 
     package init(
-        outbox: any Outbox, registry: any Registry, plan: Plan = .none,
+        outbox: any Outbox, registry: any Registry, plan: Setup = .none,
         limits: DeliveryLimits = DeliveryLimits(), world: World, journal: Journal,
         observer: DeliveryObserver = .none
     ) {
@@ -85,14 +85,14 @@ package final class DeliveryService: Service {
 
     /// Puts a new plan in force: new lanes start, lanes no longer named stop and leave their pushes to the
     /// store, lanes named again with the same stamp keep running. After a stop it does nothing.
-    package func adopt(_ plan: Plan) {
-        typealias Fresh = (lane: any LaneDoor, credential: Credential)
-        let (fresh, gone) = core.table.withLock { table -> ([Fresh], [any LaneDoor]) in
+    package func adopt(_ plan: Setup) {
+        typealias Fresh = (lane: any LaneHandle, credential: Credential)
+        let (fresh, gone) = core.table.withLock { table -> ([Fresh], [any LaneHandle]) in
             guard !table.isStopping else { return ([], []) }
-            var lanes: [LaneName: any LaneDoor] = [:]
-            var volatileLanes: [LaneName: any VolatileLaneDoor] = [:]
+            var lanes: [LaneName: any LaneHandle] = [:]
+            var volatileLanes: [LaneName: any VolatileLane] = [:]
             var fresh: [Fresh] = []
-            for route in plan.routes {
+            for route in plan.lanes {
                 if let kept = table.lanes[route.name], table.stamps[route.name] == route.stamp {
                     lanes[route.name] = kept
                     volatileLanes[route.name] = table.volatileLanes[route.name]
@@ -106,7 +106,7 @@ package final class DeliveryService: Service {
             let gone = table.lanes.filter { lanes[$0.key] !== $0.value }.map(\.value)
             table = DeliveryCore.Table(
                 apps: plan.apps, lanes: lanes, volatileLanes: volatileLanes, leaving: table.leaving + gone,
-                stamps: Dictionary(plan.routes.map { ($0.name, $0.stamp) }, uniquingKeysWith: { $1 }),
+                stamps: Dictionary(plan.lanes.map { ($0.name, $0.stamp) }, uniquingKeysWith: { $1 }),
                 handsBack: table.handsBack, overrides: plan.overrides)
             return (fresh, gone)
         }
@@ -146,8 +146,8 @@ package final class DeliveryService: Service {
     /// Sends one message by a lane, beside what it owes, for an operator who wants to see the answer.
     ///
     /// - Returns: `nil` when there is no such lane.
-    package func trial(_ lane: LaneName, _ message: ProviderMessage) async -> Trial? {
-        await core.lane(lane)?.trial(message)
+    package func testPush(_ lane: LaneName, _ message: ProviderMessage) async -> TestPushResult? {
+        await core.lane(lane)?.testPush(message)
     }
 
     package func run() async throws {

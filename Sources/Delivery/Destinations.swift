@@ -101,8 +101,8 @@ struct Destination: Sendable {
     mutating func tick() { _ = throttle.tick() }
 }
 
-/// The destinations that a lane met last. Bounded: whoever names a new one may make another forgotten, which
-/// then begins anew.
+/// The destinations that a lane met last. Bounded: anyone who names a new one may make another forgotten,
+/// which then begins anew.
 struct Destinations: Sendable {
     private struct Known: Sendable {
         var destination: Destination

@@ -44,9 +44,9 @@ extension DeliveryCore {
         case nothing
         case change(Change)
         /// The same push goes on in that lane, as part of its first attempt.
-        case goesOn(any LaneDoor)
+        case goesOn(any LaneHandle)
         /// The same for a volatile push.
-        case goesOnInMemory(any VolatileLaneDoor)
+        case goesOnInMemory(any VolatileLane)
     }
 
     /// What an answer teaches about the environment of its address.

@@ -44,7 +44,7 @@ package struct Intake: Sendable {
         switch asked.accepted {
         case .committed(let admissions):
             let taken = Taken(
-                pushes: Array(zipped(asked.routes, admissions)), term: asked.term, isHeld: asked.isHeld)
+                pushes: Array(zipped(asked.places, admissions)), term: asked.term, isHeld: asked.isHeld)
             return await reply(verdict.reply, taken, until: stay.until)
         case .refused(let index):
             if asked.isHeld { core.reclaim.end() }
@@ -84,7 +84,7 @@ package struct Intake: Sendable {
         }
     }
 
-    private typealias Asked = (accepted: Accepted, routes: [Route], term: Int, isHeld: Bool)
+    private typealias Asked = (accepted: Accepted, places: [Place], term: Int, isHeld: Bool)
 
     private func askAgain<Reply, Failure>(
         _ verdict: Verdict<Reply, Failure>, of instance: ConfiguredName, _ slots: [UnixTime?], _ stay: Stay,
@@ -107,16 +107,16 @@ package struct Intake: Sendable {
         let held = core.reclaim.begin()
         let term = core.lease.term
         do throws(StoreError) {
-            let routes = try await route(verdict.pushes, slots, of: instance, inMemory: held)
-            let items = zip(verdict.pushes, routes).compactMap { push, route -> Acceptance.Item? in
-                route.lane.map {
+            let places = try await place(verdict.pushes, slots, of: instance, inMemory: held)
+            let items = zip(verdict.pushes, places).compactMap { push, place -> Acceptance.Item? in
+                place.lane.map {
                     Acceptance.Item(
-                        push: push, lane: $0.name, parked: route.parked, notBefore: route.notBefore)
+                        push: push, lane: $0.name, parked: place.parked, notBefore: place.notBefore)
                 }
             }
             let accepted = try await custody.accept(
                 Acceptance(instance: instance, items: items, changes: verdict.changes))
-            return (accepted, routes, term, held)
+            return (accepted, places, term, held)
         } catch {
             if held { core.reclaim.end() }
             core.reclaim.note(error)
@@ -145,8 +145,8 @@ package struct Intake: Sendable {
     }
 
     /// Where one push goes. No lane: no app serves its target.
-    private struct Route {
-        var lane: (any LaneDoor)?
+    private struct Place {
+        var lane: (any LaneHandle)?
         var parked = false
         var environmentKnown = true
         /// Its origin's pace puts it off until then.
@@ -155,7 +155,7 @@ package struct Intake: Sendable {
 
     /// What one commit brought.
     private struct Taken {
-        let pushes: [(route: Route, admission: Admission?)]
+        let pushes: [(place: Place, admission: Admission?)]
         /// The lease's term when the store was asked.
         let term: Int
         /// The store's rows stand as in memory, and ``Reclaim`` waits until they are.
@@ -163,37 +163,37 @@ package struct Intake: Sendable {
     }
 
     /// - Parameter inMemory: false: all are written as parked.
-    private func route(
+    private func place(
         _ pushes: [Push], _ slots: [UnixTime?], of instance: ConfiguredName, inMemory: Bool
-    ) async throws(StoreError) -> [Route] {
-        var routes: [Route] = []
-        routes.reserveCapacity(pushes.count)
+    ) async throws(StoreError) -> [Place] {
+        var places: [Place] = []
+        places.reserveCapacity(pushes.count)
         var learning: [(index: Int, pair: LanePair)] = []
         core.table.withLock { table in
             for push in pushes {
-                switch table.apps.route(push.message, of: instance) {
-                case nil: routes.append(Route())
-                case .lane(let name)?: routes.append(Route(lane: table.lanes[name]))
+                switch table.apps.choice(push.message, of: instance) {
+                case nil: places.append(Place())
+                case .lane(let name)?: places.append(Place(lane: table.lanes[name]))
                 case .either(let pair)?:
-                    learning.append((routes.count, pair))
-                    routes.append(Route())
+                    learning.append((places.count, pair))
+                    places.append(Place())
                 }
             }
         }
-        if !learning.isEmpty { try await learnRoutes(&routes, learning, pushes) }
-        for (index, slot) in slots.enumerated() { routes[index].notBefore = slot }
-        decidePlaces(&routes, pushes, instance, inMemory)
-        return routes
+        if !learning.isEmpty { try await learnPlaces(&places, learning, pushes) }
+        for (index, slot) in slots.enumerated() { places[index].notBefore = slot }
+        decidePlaces(&places, pushes, instance, inMemory)
+        return places
     }
 
     /// Which pushes the lanes' memory has room for; the others are written as parked.
     private func decidePlaces(
-        _ routes: inout [Route], _ pushes: [Push], _ instance: ConfiguredName, _ inMemory: Bool
+        _ places: inout [Place], _ pushes: [Push], _ instance: ConfiguredName, _ inMemory: Bool
     ) {
         // Nearly always all pushes of one call have one origin.
         var last: (name: Secret, digest: Digest16)?
-        for index in routes.indices {
-            guard let lane = routes[index].lane else {
+        for index in places.indices {
+            guard let lane = places[index].lane else {
                 core.observer.noApp(instance)
                 continue
             }
@@ -205,15 +205,15 @@ package struct Intake: Sendable {
                 origin = custody.digest(ofOrigin: push.origin, at: instance)
                 last = (push.origin, origin)
             }
-            routes[index].parked =
-                !inMemory || routes[index].notBefore != nil
+            places[index].parked =
+                !inMemory || places[index].notBefore != nil
                 || !lane.wouldHold(push.pushClass, origin: origin)
         }
     }
 
     /// Looks up what is known of the addresses; the first lane of the pair where nothing is.
-    private func learnRoutes(
-        _ routes: inout [Route], _ learning: [(index: Int, pair: LanePair)], _ pushes: [Push]
+    private func learnPlaces(
+        _ places: inout [Place], _ learning: [(index: Int, pair: LanePair)], _ pushes: [Push]
     ) async throws(StoreError) {
         let found = try await core.registry.find(
             learning.map {
@@ -223,19 +223,19 @@ package struct Intake: Sendable {
         for ((index, pair), record) in zip(learning, found) {
             let known = record.flatMap(Environments.read)
             let isKnown = record.map { known != nil && !Environments.isOld($0, now: now) } ?? false
-            routes[index] = Route(lane: core.lane(pair[known ?? .first]), environmentKnown: isKnown)
+            places[index] = Place(lane: core.lane(pair[known ?? .first]), environmentKnown: isKnown)
         }
     }
 
     /// Admissions stand for routed pushes only; the others have none.
-    private func zipped(_ routes: [Route], _ admissions: [Admission]) -> [(Route, Admission?)] {
+    private func zipped(_ places: [Place], _ admissions: [Admission]) -> [(Place, Admission?)] {
         var next = admissions.makeIterator()
-        return routes.map { ($0, $0.lane == nil ? nil : next.next()) }
+        return places.map { ($0, $0.lane == nil ? nil : next.next()) }
     }
 
     /// - Parameter until: when the call's stay ends; `nil`: it has waited for nothing.
     private func reply<Reply>(
-        _ plan: ReplyPlan<Reply>, _ taken: Taken, until: ContinuousClock.Instant?
+        _ plan: ReplyTiming<Reply>, _ taken: Taken, until: ContinuousClock.Instant?
     ) async -> Reply {
         switch plan {
         case .now(let reply):
@@ -253,8 +253,8 @@ package struct Intake: Sendable {
                 return compose(pushes.map { $0.admission == nil ? .dropped : .pending })
             }
             // Watched before the lane has the push, so that no answer can come too early.
-            for (index, (route, admission)) in pushes.enumerated() {
-                watch(admission, at: index, of: route, in: group, deadline: wait)
+            for (index, (place, admission)) in pushes.enumerated() {
+                watch(admission, at: index, of: place, in: group, deadline: wait)
             }
             handOver(taken)
             return compose(await group.wait())
@@ -263,10 +263,10 @@ package struct Intake: Sendable {
 
     /// Nobody waits for a push that is put off, nor for the repeat of one that would be.
     private func watch(
-        _ admission: Admission?, at index: Int, of route: Route, in group: FirstAttempts.Group,
+        _ admission: Admission?, at index: Int, of place: Place, in group: FirstAttempts.Group,
         deadline: Duration
     ) {
-        let wait = route.notBefore == nil ? route.lane?.expectedWait() : nil
+        let wait = place.notBefore == nil ? place.lane?.expectedWait() : nil
         switch admission {
         case nil: group.note(.dropped, at: index)
         case .repeated(_, let first?)?: group.note(.known(first), at: index)
@@ -277,7 +277,7 @@ package struct Intake: Sendable {
                 watch(id, in: wait, at: index, group, deadline)
             }
         case .owed(let push)?:
-            watch(push.id, in: route.parked ? nil : wait, at: index, group, deadline)
+            watch(push.id, in: place.parked ? nil : wait, at: index, group, deadline)
         }
     }
 
@@ -294,7 +294,7 @@ package struct Intake: Sendable {
 
     /// What one commit gives to one lane.
     private struct Handed {
-        let lane: any LaneDoor
+        let lane: any LaneHandle
         var held: [LaneQueue.Entry] = []
         var parked: [PushClass] = []
         var putOff: [(pushClass: PushClass, due: UnixTime)] = []
@@ -303,23 +303,23 @@ package struct Intake: Sendable {
     private func handOver(_ taken: Taken) {
         defer { if taken.isHeld { core.reclaim.end() } }
         var entries: [LaneName: Handed] = [:]
-        for (route, admission) in taken.pushes {
-            guard let routed = route.lane, let admission else { continue }
+        for (place, admission) in taken.pushes {
+            guard let routed = place.lane, let admission else { continue }
             // A reload may have replaced the lane while the commit was made.
             let lane = core.lane(routed.name) ?? routed
             switch admission {
             case .repeated: core.observer.repeated(lane.name)
             case .owed(let push):
                 var here = entries[lane.name] ?? Handed(lane: lane)
-                if let due = route.notBefore {
+                if let due = place.notBefore {
                     here.putOff.append((push.pushClass, due))
                     core.observer.paced(lane.name)
-                } else if route.parked {
+                } else if place.parked {
                     here.parked.append(push.pushClass)
                 } else {
                     here.held.append(
                         LaneQueue.Entry(
-                            push: push, isFirst: true, environmentKnown: route.environmentKnown,
+                            push: push, isFirst: true, environmentKnown: place.environmentKnown,
                             term: taken.term))
                 }
                 entries[lane.name] = here

@@ -59,8 +59,8 @@ struct Judgement: Sendable {
         _ push: OwedPush, _ answer: Answer, after: Duration?, now: UnixTime, _ doubt: Duration,
         _ limits: DeliveryLimits, _ random: UInt64, _ unreached: Int
     ) -> Judgement {
-        // A push that was never processed has not been attempted. Its wait grows all the same, for a peer may
-        // refuse this one alone, but not so far that it would leave memory.
+        // A push that was never processed has not been attempted. Its wait grows all the same, because a peer
+        // may refuse this one alone, but not so far that it would leave memory.
         let isAttempt = answer.fate != .unprocessed
         let attempt = isAttempt ? push.attempt + 1 : push.attempt
         let backoff = Backoff(

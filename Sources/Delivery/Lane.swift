@@ -4,7 +4,7 @@ import Synchronization
 /// One way out: queue, breaker, sender and refill loops over one provider.
 ///
 /// All decisions are made in ``LaneState`` under a lock that is held for no wait; the loops carry them out.
-final class Lane<P: Provider>: LaneDoor {
+final class Lane<P: Provider>: LaneHandle {
     let name: LaneName
     let provider: P
     let core: DeliveryCore

@@ -19,7 +19,7 @@ package struct LaneQueue: Sendable {
         package var term: Int
         /// It left while the lane was halted, to find out whether it still is.
         var isProbe = false
-        /// As such a probe it went before its turn, for its origin had lately been accepted.
+        /// As such a probe it went before its turn, because its origin had lately been accepted.
         var isKnown = false
         /// Answers in a row before which no service had looked at it.
         var unreached = 0

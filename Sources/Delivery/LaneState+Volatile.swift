@@ -60,7 +60,7 @@ extension LaneState {
     }
 
     /// An address that anybody can make up must not halt a lane that others send by: target faults of
-    /// volatile pushes do not count. They blame no registration either, for there is none.
+    /// volatile pushes do not count. They blame no registration either, because there is none.
     ///
     /// - Parameter isKnown: it was a probe to somebody who had lately been accepted.
     mutating func judge(

@@ -136,7 +136,7 @@ struct LaneState: Sendable {
         // Hardly ever: most machines' clocks are never set.
         let entries = wallClock.shift == .zero ? entries : entries.map(wallClock.stamped)
         guard !keepsNothing else {
-            // Nobody sends here any more, or not now; whoever does next finds them in the store.
+            // Nobody sends here any more, or not now; anyone who does next finds them in the store.
             for entry in entries { park(entry, &actions) }
             actions.wakesSender = !shelf.isEmpty
             return actions
@@ -321,7 +321,7 @@ struct LaneState: Sendable {
     /// The lease has run out: another process may own these rows by now. They go back to the store, which
     /// changes nothing where they are no longer ours. Volatile pushes have no row and stay.
     ///
-    /// - Parameter term: what came in this one stays too, for it is ours.
+    /// - Parameter term: what came in this one stays too, because it is ours.
     mutating func dropMemory(keeping term: Int? = nil) -> Actions {
         var actions = Actions()
         for entry in queue.remove(where: { $0.push.custody == .durable && $0.term != term }) {
@@ -422,7 +422,7 @@ struct LaneState: Sendable {
     }
 
     /// Back to its place at the front, or to the store when others have filled the room meanwhile. A probe
-    /// goes behind all that wait, be it here or in the store: the next one is another's turn.
+    /// goes behind all that wait, here and in the store: the next one is another's turn.
     mutating func putBack(_ entry: LaneQueue.Entry, now: UnixTime, _ actions: inout Actions) {
         let rest = rest(of: entry)
         let goesLast = isHalted && (entry.isProbe || rest > .zero)
@@ -435,7 +435,7 @@ struct LaneState: Sendable {
             queue.putBack(entry)
         } else if entry.push.custody == .durable && (isFull || parked > 0) {
             let push = last.push
-            // Counted, for it will not be known in memory how often it met the fault.
+            // Counted, because it will not be known in memory how often it met the fault.
             let step = Settlement.Step.retry(
                 notBefore: push.notBefore, attempt: push.attempt + 1, lane: push.lane, parked: true)
             actions.settle.append(

@@ -44,7 +44,7 @@ struct Schedule: Sendable {
 
 /// The schedules of all origins. In memory only: a restart forgets them, not what they have put off.
 final class Pacer: Sendable {
-    enum Verdict: Sendable, Equatable {
+    enum Decision: Sendable, Equatable {
         /// From now until each may leave, in order.
         case slots([Duration])
         /// Too much waits already; nothing was promised.
@@ -74,7 +74,7 @@ final class Pacer: Sendable {
     func take(
         _ pushes: [(pushClass: PushClass, custody: Duration)], of origin: Digest16, perMinute: Int,
         now: ContinuousClock.Instant
-    ) -> Verdict {
+    ) -> Decision {
         let time = nanoseconds(start.duration(to: now))
         let interval = max(1, Schedule.minute / Int64(perMinute))
         let longest = nanoseconds(limits.paceAhead)

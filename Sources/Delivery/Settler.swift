@@ -81,7 +81,7 @@ final class Settler: Sendable {
         return (unknown, ended)
     }
 
-    /// Takes out what the store was told, and keeps the ends that it would not hear, for the pushes were
+    /// Takes out what the store was told, and keeps the ends that it would not hear, because the pushes were
     /// another's, or it had been told before. In one step: at every moment an end stands in one of both.
     private func takeOut(_ batch: [Item], _ ours: [Bool]) {
         state.withLock { state in

@@ -12,16 +12,16 @@ struct VolatileEntry: Sendable {
 }
 
 /// The door for volatile pushes. Lanes of direct providers have it, and no others (decision 0018).
-protocol VolatileLaneDoor: AnyObject, Sendable {
+protocol VolatileLane: AnyObject, Sendable {
     var name: LaneName { get }
     func admit(_ entries: [VolatileEntry])
 }
 
-extension Lane: VolatileLaneDoor where P: DirectProvider {
+extension Lane: VolatileLane where P: DirectProvider {
     func admit(_ entries: [VolatileEntry]) { admit(entries.map(\.entry), parked: []) }
 }
 
-extension VolatileLaneDoor {
+extension VolatileLane {
     /// The push goes on in this lane, as part of the same attempt.
     func take(over entry: LaneQueue.Entry) {
         var moved = VolatileEntry(entry.push, environmentKnown: entry.environmentKnown)
@@ -31,10 +31,10 @@ extension VolatileLaneDoor {
 }
 
 /// A lane by its doors.
-struct LaneDoors {
-    let lane: any LaneDoor
+struct LaneHandles {
+    let lane: any LaneHandle
     /// `nil` unless its provider is direct.
-    let volatile: (any VolatileLaneDoor)?
+    let volatile: (any VolatileLane)?
 
     init(_ lane: Lane<some Provider>) {
         self.lane = lane
@@ -72,10 +72,10 @@ package struct VolatileIntake: Sendable {
         -> VolatileAdmission
     {
         var admission = VolatileAdmission()
-        var routed: [(push: VolatilePush, lane: any VolatileLaneDoor, environmentKnown: Bool)] = []
+        var routed: [(push: VolatilePush, lane: any VolatileLane, environmentKnown: Bool)] = []
         routed.reserveCapacity(verdict.pushes.count)
         for push in verdict.pushes {
-            if let (lane, isKnown) = route(push, of: instance) {
+            if let (lane, isKnown) = place(push, of: instance) {
                 routed.append((push, lane, isKnown))
             } else {
                 admission.withoutLane += 1
@@ -89,7 +89,7 @@ package struct VolatileIntake: Sendable {
         guard admission.owed > 0 else { return admission }
         let now = core.world.now()
         let origin = core.volatile.origin(of: instance)
-        var entries: [LaneName: (lane: any VolatileLaneDoor, entries: [VolatileEntry])] = [:]
+        var entries: [LaneName: (lane: any VolatileLane, entries: [VolatileEntry])] = [:]
         for (push, lane, isKnown) in routed[..<admission.owed] {
             let owed = OwedPush(
                 volatile: push, id: core.volatile.id(at: now), lane: lane.name, origin: origin,
@@ -101,11 +101,11 @@ package struct VolatileIntake: Sendable {
         return admission
     }
 
-    private func route(
+    private func place(
         _ push: VolatilePush, of instance: ConfiguredName
-    ) -> (lane: any VolatileLaneDoor, environmentKnown: Bool)? {
+    ) -> (lane: any VolatileLane, environmentKnown: Bool)? {
         core.table.withLock { table in
-            switch table.apps.route(push.message, of: instance) {
+            switch table.apps.choice(push.message, of: instance) {
             case nil: return nil
             case .lane(let name)?: return table.volatileLanes[name].map { ($0, true) }
             case .either(let pair)?:

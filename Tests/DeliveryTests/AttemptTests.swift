@@ -24,7 +24,7 @@ struct AttemptTests {
     func ways() async throws {
         let production = ScriptedProvider(Names.apns) { _ in .badDeviceToken }
         let sandbox = ScriptedProvider(Names.sandbox) { _ in .badCredential }
-        let plan = DeliveryService.Plan.of(production, sandbox, environment: .learn)
+        let plan = DeliveryService.Setup.of(production, sandbox, environment: .learn)
         try await Rig.run(Depot(), plan) { rig in
             try await rig.expect([.known(.misconfigured)], of: [push(1, bundle: "org.acme")])
             #expect(
@@ -44,14 +44,14 @@ struct AttemptTests {
             try await rig.expect([.known(.misconfigured)], of: [push(1)])
             #expect(try rig.lane().isHalted)
             let message = push(2, address: "trial").message
-            let trial = try #require(await rig.service.trial(Names.fcm, message))
+            let trial = try #require(await rig.service.testPush(Names.fcm, message))
             #expect(trial.answer?.reason == .unregisteredAPNs && trial.lane == Names.fcm)
             #expect(provider.sent.last?.id == trial.id)
             try await rig.expectRows(1)
             let lane = try rig.lane()
             #expect(lane.isHalted && lane.inMemory == 1)
             #expect(rig.answers.text.last == "acme/fcm/production 1 unregistered Unregistered ended")
-            #expect(await rig.service.trial(Names.otherAPNs, message) == nil, "no such lane")
+            #expect(await rig.service.testPush(Names.otherAPNs, message) == nil, "no such lane")
         }
     }
 
@@ -59,7 +59,7 @@ struct AttemptTests {
     func noConnection() async throws {
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
         try await Rig.run(Depot(), .of(provider)) { rig in
-            async let trial = rig.service.trial(Names.fcm, push(1).message)
+            async let trial = rig.service.testPush(Names.fcm, push(1).message)
             await provider.waitForReservation()
             await rig.clock.sleepers(atLeast: 4)
             await rig.pass(.seconds(5), step: .seconds(1))

@@ -20,7 +20,7 @@ struct CredentialTests {
         let bad = ScriptedProvider(Names.apns) { _ in .badCredential }
         let sibling = ScriptedProvider(Names.otherAPNs) { _ in .accepted }
         let stranger = ScriptedProvider(Names.fcm) { _ in .accepted }
-        let plan = DeliveryService.Plan.of([(bad, shared), (sibling, shared), (stranger, Credential())])
+        let plan = DeliveryService.Setup.of([(bad, shared), (sibling, shared), (stranger, Credential())])
         try await Rig.run(Depot(), plan) { rig in
             try await rig.expect([.known(.misconfigured)], of: [push(1, bundle: "org.acme")])
             try await rig.expect([.pending], of: [push(2, bundle: "org.other")])

@@ -19,7 +19,7 @@ struct HoldTests {
         try await Rig.run(Depot(kind, rows: 3), .of(provider), holds: true) { rig in
             try await rig.owe((1...3).map { push($0) })
             async let reply = rig.admit([push(4), push(5)])
-            // The lease, the tick, the sweep, and whoever lets those go who are held.
+            // The lease, the tick, the sweep, and anyone who lets those go who are held.
             await rig.clock.sleepers(atLeast: 4)
             await rig.pass(.seconds(3), sleepers: 4)
             try await rig.expectRows(3)

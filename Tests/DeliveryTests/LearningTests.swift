@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Learning an address's environment", .timeLimit(.minutes(30)))
 struct LearningTests {
-    private func plan(_ production: ScriptedProvider, _ sandbox: ScriptedProvider) -> DeliveryService.Plan {
+    private func plan(_ production: ScriptedProvider, _ sandbox: ScriptedProvider) -> DeliveryService.Setup {
         .of(production, sandbox, environment: .learn)
     }
 

@@ -18,14 +18,14 @@ struct PaceTests {
     private func take(
         _ pacer: Pacer, _ classes: [PushClass], _ perMinute: Int = 4, after seconds: Int = 0,
         of other: Digest16? = nil, custody: Duration = .seconds(86_400)
-    ) -> Pacer.Verdict {
+    ) -> Pacer.Decision {
         pacer.take(
             classes.map { ($0, custody) }, of: other ?? origin, perMinute: perMinute,
             now: start + .seconds(seconds))
     }
 
     private func normal(_ count: Int) -> [PushClass] { Array(repeating: .normal, count: count) }
-    private func seconds(_ seconds: Int...) -> Pacer.Verdict { .slots(seconds.map { .seconds($0) }) }
+    private func seconds(_ seconds: Int...) -> Pacer.Decision { .slots(seconds.map { .seconds($0) }) }
 
     @Test("A minute's worth leaves at once, what exceeds it in turn at the pace, and a quiet minute is room")
     func slots() {

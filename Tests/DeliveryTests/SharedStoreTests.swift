@@ -46,7 +46,7 @@ struct SharedStoreTests {
         let start = depot.clock.now
         let seen = Mutex<[[Duration]]>([[], [], [], []])
         let plans = (0..<4).map { _ in
-            DeliveryService.Plan.of(ScriptedProvider(Names.fcm) { _ in .accepted })
+            DeliveryService.Setup.of(ScriptedProvider(Names.fcm) { _ in .accepted })
         }
         try await Fleet.run(depot, plans) { rigs in
             for (number, rig) in rigs.enumerated() {

@@ -89,7 +89,7 @@ struct UnansweredTests {
     func answered() async throws {
         let busy = ScriptedProvider(Names.fcm) { _ in .busy() }
         let halted = ScriptedProvider(Names.apns) { _ in .badCredential }
-        let plan = DeliveryService.Plan.of([(busy, Credential()), (halted, Credential())])
+        let plan = DeliveryService.Setup.of([(busy, Credential()), (halted, Credential())])
         try await Rig.run(Depot(), plan) { rig in
             try await rig.owe([push(1), push(2, bundle: "org.acme"), push(3, bundle: "org.acme")])
             await rig.pass(.seconds(600), step: .milliseconds(500))

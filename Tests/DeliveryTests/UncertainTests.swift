@@ -104,7 +104,7 @@ struct UncertainTests {
         let sandbox = ScriptedProvider(Names.sandbox, slots: 0) { _ in .accepted }
         let before = ScriptedProvider(Names.sandbox, slots: 0) { _ in .accepted }
         let credential = Credential()
-        let plan = DeliveryService.Plan.of(
+        let plan = DeliveryService.Setup.of(
             [(production, credential), (before, credential)], environment: .learn)
         try await Rig.run(Depot(), plan) { rig in
             try await rig.owe([push(1, bundle: "org.acme")])

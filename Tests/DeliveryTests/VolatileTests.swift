@@ -78,10 +78,10 @@ struct VolatileTests {
     @Test("A provider that is not direct can lease none; a durable push goes through it")
     func forwarding() async throws {
         let inner = ScriptedProvider(Names.fcm) { _ in .accepted }
-        let sample = DeliveryService.Plan.of(inner)
-        let plan = DeliveryService.Plan(
+        let sample = DeliveryService.Setup.of(inner)
+        let plan = DeliveryService.Setup(
             apps: sample.apps,
-            routes: [DeliveryService.Route(ForwardingProvider(inner: inner), credential: Credential())],
+            lanes: [DeliveryService.LaneSpec(ForwardingProvider(inner: inner), credential: Credential())],
             overrides: [:])
         try await Rig.run(Depot(), plan) { rig in
             #expect(rig.admitVolatile(1...2) == VolatileAdmission(withoutLane: 2))

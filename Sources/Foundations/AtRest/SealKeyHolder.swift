@@ -38,7 +38,7 @@ struct SealKeyHolder: Hashable {
         newest > key.number || (newest == key.number && print == Self.fingerprint(of: key))
     }
 
-    /// Says nothing about the key to whoever does not have it: BLAKE2b is one-way, and the key is random.
+    /// Says nothing about the key to anyone who does not have it: BLAKE2b is one-way, and the key is random.
     private static func fingerprint(of key: AtRestKeys.SealKey) -> Digest16 {
         KeyedHash.digest16(key: key.key) { hash in
             hash.update("sealbell/held/")

@@ -151,8 +151,8 @@ package protocol StoredOutbox: Sendable {
         _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> [Bool]
     /// Takes pushes of this owner that do not open out of every claim, with their marks, so that a repeat is
-    /// a new push. They are owed under ``Aside`` of their lane, for whoever looks into the store, until their
-    /// custody ends. False where the push was no longer ours at that epoch; `step` does not matter.
+    /// a new push. They are owed under ``Aside`` of their lane, for anyone who looks into the store, until
+    /// their custody ends. False where the push was no longer ours at that epoch; `step` does not matter.
     func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool]
     /// Parked pushes of this owner, and perhaps of dead ones before they are taken over; a living owner keeps
     /// its own. By class, the most urgent first, and none but these.

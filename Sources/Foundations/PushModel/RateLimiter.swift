@@ -14,14 +14,14 @@ package struct ClientKey: Sendable, Hashable, CustomStringConvertible {
 /// Buckets of one rate limiter: about 40 bytes each, so 4 MiB.
 package let rateBuckets = 100_000
 
-package enum RateVerdict: Sendable, Hashable {
+package enum RateDecision: Sendable, Hashable {
     case allowed
     /// Nothing was counted; the same call would be allowed after that span.
     case refused(retryAfter: Duration)
 }
 
 /// How much is left in a bucket: everything, something, or less than a unit.
-package enum BucketStanding: Sendable, Hashable { case full, used, empty }
+package enum BucketLevel: Sendable, Hashable { case full, used, empty }
 
 /// A token bucket for each key, with a bound on the number of buckets.
 ///
@@ -55,7 +55,7 @@ package struct RateBuckets<Key: Hashable & Sendable>: Sendable {
     ///   the bucket stays as full as it was, in parts of a minute.
     package mutating func take(
         _ units: Int, of key: Key, now: ContinuousClock.Instant, quota: Int? = nil
-    ) -> RateVerdict {
+    ) -> RateDecision {
         let perMinute = max(0, quota ?? self.perMinute)
         guard perMinute > 0, units > 0 else { return .allowed }
         let minute: Int64 = 60_000_000_000
@@ -71,7 +71,7 @@ package struct RateBuckets<Key: Hashable & Sendable>: Sendable {
     }
 
     /// Whether a unit could be taken, and how full the key's bucket is; nothing is taken.
-    package func standing(of key: Key, now: ContinuousClock.Instant) -> BucketStanding {
+    package func level(of key: Key, now: ContinuousClock.Instant) -> BucketLevel {
         guard perMinute > 0, let held = fullAt[key] else { return .full }
         let (time, minute) = (nanoseconds(now), Int64(60_000_000_000))
         if held <= time { return .full }
@@ -119,7 +119,7 @@ package final class RateLimiter<Key: Hashable & Sendable>: Sendable {
     }
 
     /// - Parameter quota: units a minute of this key alone; `nil`: as all.
-    package func take(_ units: Int, of key: Key, quota: Int? = nil) -> RateVerdict {
+    package func take(_ units: Int, of key: Key, quota: Int? = nil) -> RateDecision {
         let now = world.instant()
         let among = max(1, relays())
         let part = (max(0, quota ?? perMinute) + among - 1) / among

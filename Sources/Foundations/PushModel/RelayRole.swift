@@ -16,7 +16,7 @@ package enum FirstOutcome: Sendable, Hashable {
 }
 
 /// When the peer hears back, and what.
-package enum ReplyPlan<Reply: Sendable>: Sendable {
+package enum ReplyTiming<Reply: Sendable>: Sendable {
     /// As soon as the commit stands.
     case now(Reply)
     /// After first attempts, or at the deadline; one outcome for each push, in order.
@@ -45,7 +45,7 @@ package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
     package var pages: [[Change]] = []
     /// Look-ups and records that the origin pays for like pushes of the least urgent kind; `nil`: none.
     package var charge: OriginCharge?
-    package var reply: ReplyPlan<Reply>
+    package var reply: ReplyTiming<Reply>
     /// What to say when the change at that index, of its page or of ``changes``, did not meet its condition.
     package var refusal: (@Sendable (Int) -> Failure)?
     package var notes: [NoteCode]
@@ -54,7 +54,7 @@ package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
     package var quota: Int?
 
     package init(
-        pushes: [Push] = [], changes: [Change] = [], reply: ReplyPlan<Reply>,
+        pushes: [Push] = [], changes: [Change] = [], reply: ReplyTiming<Reply>,
         refusal: (@Sendable (Int) -> Failure)? = nil, notes: [NoteCode] = [], quota: Int? = nil
     ) {
         self.pushes = pushes

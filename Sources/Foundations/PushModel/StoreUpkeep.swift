@@ -40,7 +40,7 @@ package struct OwedSum: Sendable, Hashable {
 /// Where a walk through a table stands: whatever its engine understands. Empty: at the beginning.
 package typealias StoredPlace = [UInt8]
 
-/// Every row of a store, whatever its state, in an order that stands: for whoever moves a store, looks
+/// Every row of a store, whatever its state, in an order that stands: for anyone who moves a store, looks
 /// through it or seals it anew (`StoreCopier`, `StoreLook`, `SealKeyRotation`). Rows stay sealed.
 package protocol StoredRows: Sendable {
     /// Records in order of key, expired ones and tombstones too.
@@ -96,9 +96,9 @@ package protocol StoreFilling: Sendable {
     /// Inserts rows, pushes as this owner's, and writes a named value, in one commit. A record or mark that
     /// stands under a row's key stays as it is; the same push must not come twice.
     func fill(_ page: StoredPage, noting name: String, _ value: [UInt8]) async throws(StoreError)
-    /// Refuses every lease, push and record from now on, whoever writes it: also a process that has slept
-    /// through the end of its lease, or of another version. False takes that back. What was being written is
-    /// committed or refused when this returns.
+    /// Refuses every lease, push and record from now on, no matter who writes it: also a process that has
+    /// slept through the end of its lease, or of another version. False takes that back. What was being
+    /// written is committed or refused when this returns.
     func bar(_ isBarred: Bool) async throws(StoreError)
 }
 

@@ -1,5 +1,5 @@
 /// How an event came: out of a relay's store, or as the relay heard it.
-package enum EventStanding: Sendable, Hashable {
+package enum EventSource: Sendable, Hashable {
     case stored, live
     /// Out of the store of a relay at which we had been listening until so long ago.
     case missed(Duration)

@@ -73,7 +73,7 @@ public enum MarmotLimits {
     /// Tokens said by tags are forgotten after so long.
     public static let tokenLife = Duration.seconds(35 * 86_400)
     /// A device renews its own token after so long; later texts than the seed say 25 to 35 days, at random,
-    /// of which the last day is left out, lest others forget the token first.
+    /// of which the last day is left out, so that no one forgets the token first.
     public static let refresh = Duration.seconds(30 * 86_400)
     public static let refreshLeast = Duration.seconds(25 * 86_400)
     public static let refreshSpread = Duration.seconds(9 * 86_400)

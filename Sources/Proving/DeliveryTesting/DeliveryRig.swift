@@ -24,15 +24,15 @@ package struct DeliveryRig: Sendable {
         services = StubServices(now: world.now)
         let apps = outlets.isEmpty ? [] : [AppDirectory.App(name: Self.app, outlets: outlets)]
         let services = services
-        let routes = outlets.map { outlet in
+        let specs = outlets.map { outlet in
             let service = type(of: outlet).service
             let lane = LaneName(app: Self.app, service: service, environment: .production)
-            return DeliveryService.Route(services.provider(lane), credential: Credential())
+            return DeliveryService.LaneSpec(services.provider(lane), credential: Credential())
         }
         delivery = DeliveryService(
             outbox: store, registry: store,
-            plan: DeliveryService.Plan(
-                apps: AppDirectory([AppDirectory.Instance(name: instance, apps: apps)]), routes: routes,
+            plan: DeliveryService.Setup(
+                apps: AppDirectory([AppDirectory.Instance(name: instance, apps: apps)]), lanes: specs,
                 overrides: override.map { [instance: $0] } ?? [:]),
             limits: limits, world: world, journal: .silent)
     }

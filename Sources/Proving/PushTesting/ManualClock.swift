@@ -58,7 +58,7 @@ package final class ManualClock: Sendable {
         for sleeper in woken { sleeper.continuation.resume() }
     }
 
-    /// Moves both clocks and wakes nobody, as when a process is stopped: whoever is due wakes at the next
+    /// Moves both clocks and wakes nobody, as when a process is stopped: anyone who is due wakes at the next
     /// ``advance(by:)``.
     package func suspend(for span: Duration) { state.withLock { $0.elapsed += span } }
 

@@ -8,7 +8,7 @@ package import Foundation
 /// A pipe that no program inherits but the one that it is given to.
 ///
 /// `Process` closes for a program what stands open when it looks, and a pipe that is made between that look
-/// and the start goes along. Whoever reads such a pipe to its end then waits for the end of a program that
+/// and the start goes along. Anyone who reads such a pipe to its end then waits for the end of a program that
 /// another test has started.
 package struct PrivatePipe {
     package let reading: FileHandle

@@ -65,7 +65,7 @@ package final class Noted<Value: Sendable>: Sendable {
     package var value: Value { state.withLock { $0 } }
     package func set(_ value: Value) { change { $0 = value } }
 
-    /// Changes the value in one step, whoever else does so at the same time.
+    /// Changes the value in one step, no matter who else does so at the same time.
     package func change<Result: Sendable>(_ body: (inout Value) -> Result) -> Result {
         defer { signal.changed() }
         return state.withLock { body(&$0) }

@@ -39,7 +39,7 @@ final class Book: Sendable {
         var underWay: Set<Answered> = []
         var accepted: [(id: PushID, at: UnixTime)] = []
         var ended = false
-        /// What happened to it, for whoever reads a failing seed.
+        /// What happened to it, for anyone who reads a failing seed.
         var story: [String] = []
     }
 
@@ -103,7 +103,7 @@ final class Book: Sendable {
     }
 
     var violations: [Violation] { state.withLock(\.violations) }
-    /// What happened to the relay, in order: for whoever reads a failing seed.
+    /// What happened to the relay, in order: for anyone who reads a failing seed.
     var chronicle: [String] { state.withLock(\.chronicle) }
 
     func happened(_ what: @autoclosure () -> String) {
@@ -242,7 +242,7 @@ final class Book: Sendable {
         }
     }
 
-    /// Something came back, be it no answer.
+    /// Something came back, if only that there was no answer.
     func returned(_ number: Int, _ id: PushID, to life: Life) {
         state.withLock { state in
             _ = state.pages[number]?.underWay.remove(Answered(life: life, id: id))
@@ -386,7 +386,7 @@ extension Book {
         }
     }
 
-    /// Whoever asks this store is not answered in time.
+    /// Anyone who asks this store is not answered in time.
     ///
     /// - Parameter end: when it will be; `nil`: now.
     func troubled(_ process: Int, until end: Duration? = nil) {

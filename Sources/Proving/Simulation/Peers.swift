@@ -97,7 +97,7 @@ final class Peers: Sendable {
                 let ends = process.now + custody
                 let pushes = targets.map { self.push(to: $0, ends) }
                 for number in numbers { self.book.promised(number, custodyEnds: ends) }
-                let plan: ReplyPlan<[FirstOutcome]> =
+                let plan: ReplyTiming<[FirstOutcome]> =
                     waits ? .afterFirstAttempt(deadline: Self.deadline) { $0 } : .now([])
                 let verdict = Verdict<[FirstOutcome], Fault>(
                     pushes: pushes, reply: plan, refusal: { _ in Fault() })

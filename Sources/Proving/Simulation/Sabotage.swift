@@ -12,7 +12,7 @@ final class Saboteur: Sendable {
         var halting: [LaneName: Answer] = [:]
     }
 
-    private let planted: Trial.Sabotage
+    private let planted: SeedRun.Sabotage
     private let scheduler: Scheduler
     private let tick: Duration
     private let lanePushes: Int
@@ -21,7 +21,7 @@ final class Saboteur: Sendable {
 
     /// - Parameter snapshot: the lanes as they stand.
     init(
-        _ planted: Trial.Sabotage, _ scheduler: Scheduler, _ limits: DeliveryLimits,
+        _ planted: SeedRun.Sabotage, _ scheduler: Scheduler, _ limits: DeliveryLimits,
         snapshot: @escaping @Sendable () -> [LaneSnapshot]
     ) {
         self.planted = planted
@@ -110,9 +110,9 @@ final class Saboteur: Sendable {
     }
 }
 
-extension Trial.Sabotage {
+extension SeedRun.Sabotage {
     /// All, by the words that the tool knows them by.
-    package static let byName: [String: Trial.Sabotage] = [
+    package static let byName: [String: SeedRun.Sabotage] = [
         "settles-first": .settlesFirst, "marks-apart": .marksApart, "long-lease": .longLease,
         "sync-off": .syncOff, "claims-others": .claimsOthers, "loses-claims": .losesClaims,
         "guesses-environment": .guessesEnvironment, "reclaims-beside-reload": .reclaimsBesideReload,

@@ -23,7 +23,7 @@ final class Scheduler: Sendable {
         case tooLong
     }
 
-    private enum Standing { case running, paused([UnownedJob]), dead }
+    private enum MachineState { case running, paused([UnownedJob]), dead }
 
     private struct Ready {
         let job: UnownedJob
@@ -43,7 +43,7 @@ final class Scheduler: Sendable {
         /// Sorted, the next one last.
         var sleepers: [Sleeper] = []
         var nextSleeper: UInt64 = 0
-        var machines: [Standing] = []
+        var machines: [MachineState] = []
         /// Calls into code that has a thread of its own; while one is under way nothing else happens.
         var outside = 0
         /// What came back from there.
@@ -127,7 +127,7 @@ final class Scheduler: Sendable {
     /// Sleeps for a random while; a cancelled task goes on at once.
     func pause(_ range: ClosedRange<Duration>) async {
         let span = random(in: range)
-        // Cancelled: whoever is, has somewhere to go.
+        // Cancelled: anyone who is, has somewhere to go.
         try? await sleep(until: instant + span)
     }
 
@@ -219,7 +219,7 @@ final class Scheduler: Sendable {
             case .job(let ready):
                 ready.job.runSynchronously(on: ready.machine.asUnownedTaskExecutor())
             case .wake(let sleeper): sleeper.wake()
-            // Bounded by whoever is outside: a database file answers.
+            // Bounded by the one that is outside: a database file answers.
             case .wait: back.wait()
             case .stuck: return .stuck
             case .tooLong: return .tooLong

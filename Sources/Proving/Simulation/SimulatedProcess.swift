@@ -20,7 +20,7 @@ final class SimulatedProcess: Sendable {
         let keys: AtRestKeys
         let store: StoreKind
         let traits: Traits
-        let sabotage: Trial.Sabotage
+        let sabotage: SeedRun.Sabotage
     }
 
     /// What a process opens.
@@ -46,7 +46,7 @@ final class SimulatedProcess: Sendable {
         /// Lanes that the configuration does not name now.
         var missing: Set<LaneName> = []
         /// The plan of this life, as the configuration stands.
-        var plan: (@Sendable () -> DeliveryService.Plan)?
+        var plan: (@Sendable () -> DeliveryService.Setup)?
     }
 
     let number: Int
@@ -282,15 +282,15 @@ final class SimulatedProcess: Sendable {
         let sabotage: SimulatedProvider.Sabotage
     }
 
-    private func plan(_ made: Lanes) -> DeliveryService.Plan {
-        let routes = lanes.compactMap { lane -> DeliveryService.Route? in
+    private func plan(_ made: Lanes) -> DeliveryService.Setup {
+        let specs = lanes.compactMap { lane -> DeliveryService.LaneSpec? in
             let (isMissing, stamp) = state.withLock { ($0.missing.contains(lane), $0.stamps[lane] ?? 0) }
             guard !isMissing else { return nil }
             let provider = SimulatedProvider(
                 lane, made.machine, life: made.life, owner: made.owner, world: made.world,
                 service: around.service, database: made.database, book: around.book,
                 hasToken: { self.state.withLock(\.hasToken) }, sabotage: made.sabotage)
-            return DeliveryService.Route(provider, credential: made.credential, stamp: stamp)
+            return DeliveryService.LaneSpec(provider, credential: made.credential, stamp: stamp)
         }
         let apps = AppDirectory([
             AppDirectory.Instance(
@@ -306,7 +306,7 @@ final class SimulatedProcess: Sendable {
                         ])
                 ])
         ])
-        return DeliveryService.Plan(apps: apps, routes: routes, overrides: [:])
+        return DeliveryService.Setup(apps: apps, lanes: specs, overrides: [:])
     }
 
     private func observer(of life: Book.Life) -> DeliveryObserver {

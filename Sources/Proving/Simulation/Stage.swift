@@ -14,7 +14,7 @@ struct Stage: Sendable {
     let database: SimulatedDatabase?
     let file: SimulatedFile?
     let traits: Traits
-    let sabotage: Trial.Sabotage
+    let sabotage: SeedRun.Sabotage
     let isOver = Flag()
 
     /// Raised once, and for all.
@@ -25,8 +25,8 @@ struct Stage: Sendable {
     }
 
     init(
-        _ scheduler: Scheduler, _ book: Book, _ kind: Trial.EngineKind, processes count: Int, devices: Int,
-        _ traits: Traits, _ sabotage: Trial.Sabotage
+        _ scheduler: Scheduler, _ book: Book, _ kind: SeedRun.EngineKind, processes count: Int, devices: Int,
+        _ traits: Traits, _ sabotage: SeedRun.Sabotage
     ) {
         self.scheduler = scheduler
         self.book = book

@@ -89,7 +89,7 @@ struct Traits: Sendable {
         return .seconds(mood.busy > 0 ? 900 : 240)
     }
 
-    /// In a few words, for whoever reads a failing seed.
+    /// In a few words, for anyone who reads a failing seed.
     var words: String {
         var words: [String] = []
         if learns { words.append("learns") }

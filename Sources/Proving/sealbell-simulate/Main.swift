@@ -34,20 +34,20 @@ struct Simulate: ParsableCommand {
 
     func run() throws {
         try fixHashing()
-        let planted = try sabotage.map { word -> Trial.Sabotage in
-            guard let planted = Trial.Sabotage.byName[word] else {
-                let words = Trial.Sabotage.byName.keys.sorted().joined(separator: ", ")
+        let planted = try sabotage.map { word -> SeedRun.Sabotage in
+            guard let planted = SeedRun.Sabotage.byName[word] else {
+                let words = SeedRun.Sabotage.byName.keys.sorted().joined(separator: ", ")
                 throw ValidationError("--sabotage is one of: \(words)")
             }
             return planted
         }
-        let kind = try engine.map { word -> Trial.EngineKind in
-            guard let kind = Trial.EngineKind(rawValue: word) else {
+        let kind = try engine.map { word -> SeedRun.EngineKind in
+            guard let kind = SeedRun.EngineKind(rawValue: word) else {
                 throw ValidationError("--engine is memory or sqlite")
             }
             return kind
         }
-        let (once, again) = (Trial(seed: first).run(), Trial(seed: first).run())
+        let (once, again) = (SeedRun(seed: first).run(), SeedRun(seed: first).run())
         guard once.digest == again.digest, once.jobs == again.jobs else {
             say("seed \(first) did not run the same way twice: something beside the seed decides")
             throw ExitCode.failure
@@ -55,7 +55,7 @@ struct Simulate: ParsableCommand {
         var (seeds, failed, owed, doubled, jobs) = (0, 0, 0, 0, 0)
         var simulated = Duration.zero
         for seed in first..<first + count {
-            let report = Trial(seed: seed, engine: kind, sabotage: planted ?? []).run()
+            let report = SeedRun(seed: seed, engine: kind, sabotage: planted ?? []).run()
             seeds += 1
             owed += report.owed
             doubled += report.doubled
@@ -82,7 +82,7 @@ struct Simulate: ParsableCommand {
     }
 
     /// One line for each law that was broken.
-    private func tell(_ report: Trial.Report) {
+    private func tell(_ report: SeedRun.Report) {
         let broken = Dictionary(grouping: Set(report.violations), by: \.law)
         for (law, violations) in broken.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
             let first = violations.map(\.number).min() ?? 0

@@ -57,7 +57,7 @@ struct Hosting: Sendable {
     }
 }
 
-// MARK: For whoever reads a configuration
+// MARK: For anyone who reads a configuration
 
 extension Hosting {
     var vocabulary: Vocabulary {

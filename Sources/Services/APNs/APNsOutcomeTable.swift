@@ -12,7 +12,7 @@ package enum APNsOutcomeTable {
         case renewToken
     }
 
-    package struct Verdict: Sendable, Hashable {
+    package struct Reading: Sendable, Hashable {
         package let outcome: Outcome
         package let reason: Reason
         package let cure: Cure
@@ -30,8 +30,8 @@ package enum APNsOutcomeTable {
     ///   - retryAfter: `retry-after`, empty when absent. Apple is not known to send one.
     package static func judge(
         status: Int, body: [UInt8], retryAfter: [UInt8], now: UnixTime
-    ) -> Verdict {
-        if (200..<300).contains(status) { return Verdict(.accepted, .ok) }
+    ) -> Reading {
+        if (200..<300).contains(status) { return Reading(.accepted, .ok) }
         // A body that is no JSON leaves the status to judge by.
         let json = try? JSONValue.parse(body)
         let reason = json?["reason"]?.string.flatMap { Reason.apns($0) } ?? .unknown
@@ -41,45 +41,45 @@ package enum APNsOutcomeTable {
     }
 
     /// A row of the table; `nil` when the pair of status and reason is not in it.
-    private static func known(_ status: Int, _ reason: Reason, since: UnixTime?, wait: Duration?) -> Verdict?
+    private static func known(_ status: Int, _ reason: Reason, since: UnixTime?, wait: Duration?) -> Reading?
     {
         switch (status, reason) {
         case (400, .badDeviceToken):
-            Verdict(.unregistered(since: nil), reason)
+            Reading(.unregistered(since: nil), reason)
         case (400, .deviceTokenNotForTopic), (400, .missingTopic), (400, .topicDisallowed):
-            Verdict(.misconfigured(.target), reason)
+            Reading(.misconfigured(.target), reason)
         case (400, .badCollapseId), (400, .badExpirationDate), (400, .badMessageId), (400, .badPriority),
             (400, .badTopic), (400, .duplicateHeaders), (400, .invalidPushType), (400, .missingDeviceToken),
             (400, .payloadEmpty), (404, .badPath), (405, .methodNotAllowed), (413, .payloadTooLarge):
-            Verdict(.rejected, reason)
+            Reading(.rejected, reason)
         case (400, .idleTimeout):
-            Verdict(.retry(after: wait), reason, .replaceConnection)
+            Reading(.retry(after: wait), reason, .replaceConnection)
         case (403, .expiredProviderToken):
-            Verdict(.retry(after: nil), reason, .renewToken)
+            Reading(.retry(after: nil), reason, .renewToken)
         case (403, .invalidProviderToken), (403, .missingProviderToken), (403, .forbidden),
             (403, .badCertificate),
             (403, .badCertificateEnvironment), (403, .badEnvironmentKeyInToken),
             (403, .badEnvironmentKeyIdInToken):
-            Verdict(.misconfigured(.credential), reason)
+            Reading(.misconfigured(.credential), reason)
         case (403, .unrelatedKeyIdInToken):
-            Verdict(.retry(after: nil), reason, .replaceConnection)
+            Reading(.retry(after: nil), reason, .replaceConnection)
         case (410, .unregisteredAPNs), (410, .expiredToken):
-            Verdict(.unregistered(since: since), reason)
+            Reading(.unregistered(since: since), reason)
         case (429, .tooManyRequests), (500, .internalServerError), (503, .serviceUnavailable):
-            Verdict(.retry(after: wait), reason)
+            Reading(.retry(after: wait), reason)
         case (429, .tooManyProviderTokenUpdates), (503, .shutdown):
-            Verdict(.retry(after: wait), reason, .replaceConnection)
+            Reading(.retry(after: wait), reason, .replaceConnection)
         default: nil
         }
     }
 
     /// Reasons that Apple has not told us, by status class.
-    private static func byClass(_ status: Int, wait: Duration?) -> Verdict {
+    private static func byClass(_ status: Int, wait: Duration?) -> Reading {
         switch status {
-        case 403: Verdict(.misconfigured(.credential), .unknown)
-        case 429: Verdict(.retry(after: wait), .unknown)
-        case 400..<500: Verdict(.rejected, .unknown)
-        default: Verdict(.retry(after: wait), .unknown)
+        case 403: Reading(.misconfigured(.credential), .unknown)
+        case 429: Reading(.retry(after: wait), .unknown)
+        case 400..<500: Reading(.rejected, .unknown)
+        default: Reading(.retry(after: wait), .unknown)
         }
     }
 }

@@ -70,7 +70,7 @@ package struct APNsProvider: DirectProvider {
         return await cure(verdict, answer, token)
     }
 
-    private func cure(_ verdict: APNsOutcomeTable.Verdict, _ answer: HTTP2Answer, _ token: APNsToken) async
+    private func cure(_ verdict: APNsOutcomeTable.Reading, _ answer: HTTP2Answer, _ token: APNsToken) async
         -> Answer
     {
         var outcome = verdict.outcome

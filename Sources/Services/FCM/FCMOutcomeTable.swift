@@ -3,7 +3,7 @@ import WireFormats
 
 /// What an answer of FCM means (docs/push-services.md §4.4). Pure.
 package enum FCMOutcomeTable {
-    package struct Verdict: Sendable, Hashable {
+    package struct Reading: Sendable, Hashable {
         package let outcome: Outcome
         package let reason: Reason
         /// The access token is refused: try once with a new one.
@@ -27,8 +27,8 @@ package enum FCMOutcomeTable {
     ///   - status: the HTTP status of a whole answer.
     ///   - body: `{"error":{…}}`; whatever else (the front end's HTML) is judged by the status alone.
     ///   - retryAfter: `retry-after`, empty when absent.
-    package static func judge(status: Int, body: [UInt8], retryAfter: [UInt8], now: UnixTime) -> Verdict {
-        if (200..<300).contains(status) { return Verdict(.accepted, .ok) }
+    package static func judge(status: Int, body: [UInt8], retryAfter: [UInt8], now: UnixTime) -> Reading {
+        if (200..<300).contains(status) { return Reading(.accepted, .ok) }
         // A body that is no JSON leaves the status to judge by.
         let error = (try? JSONValue.parse(body))?["error"]
         // An unspecified error names nothing: the status decides, as without an FcmError.
@@ -40,32 +40,32 @@ package enum FCMOutcomeTable {
             .compactMap { $0["retryDelay"]?.string.flatMap(retryDelay) }.first
         switch (status, code) {
         case (400, "INVALID_ARGUMENT") where error?["message"]?.string == invalidToken:
-            return Verdict(.unregistered(since: nil), .invalidRegistrationToken)
+            return Reading(.unregistered(since: nil), .invalidRegistrationToken)
         case (400, "INVALID_ARGUMENT"), (400, nil):
-            return Verdict(.rejected, .invalidArgument)
+            return Reading(.rejected, .invalidArgument)
         case (401, "THIRD_PARTY_AUTH_ERROR"):
             // It is about one kind of address that a client chose, not about our account.
-            return Verdict(.misconfigured(.target), .thirdPartyAuthError)
+            return Reading(.misconfigured(.target), .thirdPartyAuthError)
         case (401, _):
-            return Verdict(.retry(after: nil), .unauthenticated, renewToken: true)
+            return Reading(.retry(after: nil), .unauthenticated, renewToken: true)
         case (403, "SENDER_ID_MISMATCH"):
-            return Verdict(.unregistered(since: nil), .senderIdMismatch)
+            return Reading(.unregistered(since: nil), .senderIdMismatch)
         case (403, nil):
-            return Verdict(.misconfigured(.credential), .permissionDenied)
+            return Reading(.misconfigured(.credential), .permissionDenied)
         case (404, "UNREGISTERED"):
-            return Verdict(.unregistered(since: nil), .unregisteredFCM)
+            return Reading(.unregistered(since: nil), .unregisteredFCM)
         case (404, nil):
-            return Verdict(.misconfigured(.credential), .notFound)
+            return Reading(.misconfigured(.credential), .notFound)
         case (429, _):
-            return Verdict(.retry(after: wait ?? quotaWait), .quotaExceeded)
+            return Reading(.retry(after: wait ?? quotaWait), .quotaExceeded)
         case (500, _):
-            return Verdict(.retry(after: wait), .internalFCM)
+            return Reading(.retry(after: wait), .internalFCM)
         case (503, _):
-            return Verdict(.retry(after: wait), .unavailable)
+            return Reading(.retry(after: wait), .unavailable)
         case (400..<500, _):
-            return Verdict(.rejected, .unknown)
+            return Reading(.rejected, .unknown)
         default:
-            return Verdict(.retry(after: wait), .unknown)
+            return Reading(.retry(after: wait), .unknown)
         }
     }
 

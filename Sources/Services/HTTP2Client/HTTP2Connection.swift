@@ -99,7 +99,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     }
 
     /// Whether the leaf carries the host's name. NIOSSL also takes a certificate for the address connected
-    /// to, whatever name was asked for; public authorities issue such certificates, so whoever bends DNS
+    /// to, whatever name was asked for; public authorities issue such certificates, so anyone who bends DNS
     /// could answer for a push service. An address as host was checked by NIOSSL.
     private func hasRightName(_ context: ChannelHandlerContext) -> Bool {
         guard let serverName else { return true }

@@ -67,7 +67,7 @@ package struct HTTP2Answer: Sendable {
 }
 
 extension HTTP2Answer {
-    /// The outcome of a request that no answer ended: try again, whoever is at fault.
+    /// The outcome of a request that no answer ended: try again, no matter who is at fault.
     package var unanswered: Answer {
         let reason: Reason =
             switch cause {

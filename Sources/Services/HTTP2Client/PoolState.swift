@@ -45,7 +45,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
 
     struct Grant: Sendable { let waiter: Waiter, tag: Int, link: Link }
 
-    struct Plan: Sendable {
+    struct Due: Sendable {
         var open: [Int] = []
         var retire: [Link] = []
         var expire: [Waiter] = []
@@ -91,7 +91,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         return (entries[best].tag, link)
     }
 
-    /// Queues a caller. First come, first served; a resend goes before all, for its push is older.
+    /// Queues a caller. First come, first served; a resend goes before all, because its push is older.
     mutating func wait(
         _ waiter: Waiter, ahead: Bool, until: ContinuousClock.Instant?, now: ContinuousClock.Instant
     ) -> UInt64 {
@@ -176,8 +176,8 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
     }
 
     /// What is due now.
-    mutating func plan(now: ContinuousClock.Instant) -> Plan {
-        var plan = Plan()
+    mutating func plan(now: ContinuousClock.Instant) -> Due {
+        var plan = Due()
         guard running, !stopping else { return plan }
         expire(now: now, into: &plan)
         shrink(now: now, into: &plan)
@@ -225,7 +225,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         return fullSince + options.growAfter
     }
 
-    private mutating func expire(now: ContinuousClock.Instant, into plan: inout Plan) {
+    private mutating func expire(now: ContinuousClock.Instant, into plan: inout Due) {
         guard waiting.contains(where: { $0.until != nil }) else { return }
         for entry in waiting {
             guard let until = entry.until else { continue }
@@ -239,7 +239,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         if waiting.isEmpty { fullSince = nil }
     }
 
-    private mutating func shrink(now: ContinuousClock.Instant, into plan: inout Plan) {
+    private mutating func shrink(now: ContinuousClock.Instant, into plan: inout Due) {
         var standing = standing
         for index in entries.indices.reversed() where standing > 1 {
             let entry = entries[index]

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Resumes the one that waits once, whoever comes first: what was asked for, or a cancellation.
+/// Resumes the one that waits once, no matter who comes first: what was asked for, or a cancellation.
 final class FirstAnswer<Value: Sendable>: Sendable {
     private struct State {
         var waiter: CheckedContinuation<Value, Never>?

@@ -19,8 +19,8 @@ package protocol HostResolver: Sendable {
 /// The system's resolver, on threads of its own. A cancelled caller does not wait for it, and a look-up that
 /// has not begun when its caller leaves never does.
 ///
-/// The system gives no way to break a look-up off, so whoever chooses the name chooses how long a thread is
-/// gone. Hosts of peers' choice therefore have threads that nobody else waits for.
+/// The system gives no way to break a look-up off, so anyone who chooses the name chooses how long a thread
+/// is gone. Hosts of peers' choice therefore have threads that nobody else waits for.
 package final class SystemResolver: HostResolver {
     /// For hosts that the operator has named: token endpoints, webhooks.
     static let own = SystemResolver(threads: 2, waiting: WebLimits.fetches) { lookUp($0) }

@@ -107,7 +107,7 @@ extension MemoryState {
     private func isMet(_ condition: Condition, _ key: Digest16, _ now: UnixTime) -> Bool {
         condition.isMet(
             by: record(key, now).map {
-                Standing(revision: $0.revision, version: $0.version, touchedAt: $0.touchedAt)
+                ClearColumns(revision: $0.revision, version: $0.version, touchedAt: $0.touchedAt)
             })
     }
 

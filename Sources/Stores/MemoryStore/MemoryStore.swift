@@ -28,7 +28,7 @@ package final class MemoryStore: Sendable {
             set { state.withLock { $0 = newValue.state } }
         }
 
-        /// What is owed, a line for each push without anything that speaks: for whoever reads a simulated
+        /// What is owed, a line for each push without anything that speaks: for anyone who reads a simulated
         /// run.
         package var standing: [String] {
             state.withLock { state in

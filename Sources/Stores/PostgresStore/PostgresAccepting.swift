@@ -66,7 +66,7 @@ struct PostgresAccepting {
         }
     }
 
-    /// What was reserved and not written is given back by whoever reserved it.
+    /// What was reserved and not written is given back by the one that reserved it.
     private func note(_ pushes: [StoredPush], _ written: Set<Digest16>) {
         for push in pushes where push.parked && written.contains(push.id.value) {
             counts.park(push.lane, by: 1)

@@ -7,7 +7,7 @@ package struct PostgresLimits: Sendable {
     package var outboxRows = 2_000_000
     /// Bytes of sealed pushes, of all processes together.
     package var outboxBytes = 4 << 30
-    /// Of both, for one app. Divided among the processes on the database, for each counts its own.
+    /// Of both, for one app. Divided among the processes on the database, because each counts its own.
     package var share = AppShare()
     /// Connections, each with a thread of its own. Calls are joined, so more gain nothing; with
     /// fewer than four a sweep could hold up what comes in.
@@ -62,7 +62,7 @@ package struct PostgresLimits: Sendable {
     /// Bytes of a table that is written anew to forget what was deleted from it: nobody can use it meanwhile,
     /// some tenths of a second.
     package var rewriteBytes: Int64 = 64 << 20
-    /// How long forgetting waits for a table; whoever comes waits behind it.
+    /// How long forgetting waits for a table; anyone who comes waits behind it.
     package var forgetPatience: Duration = .milliseconds(50)
     /// Between two rounds of forgetting: each writes a segment of the log, 16 MiB.
     package var forgetRest: Duration = .seconds(60)

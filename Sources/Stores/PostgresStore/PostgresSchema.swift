@@ -188,7 +188,7 @@ enum PostgresSchema {
         return state
     }
 
-    /// How the schema stands, for whoever only looks.
+    /// How the schema stands, for anyone who only looks.
     ///
     /// - Throws: `.newerSchema`
     static func standing(_ session: PostgresSession) throws(PostgresFault) -> PostgresInspection.Schema {

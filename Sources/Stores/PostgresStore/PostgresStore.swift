@@ -6,7 +6,7 @@ import ServiceLifecycle
 ///
 /// A few connections, each owned by one thread. Calls wait in one queue, and whichever thread comes takes all
 /// of one kind that fit into a statement: what arrives while one commit waits for the disk, or for a standby,
-/// is the next commit. A caller that is cancelled waits on, for its write may be under way; every wait is
+/// is the next commit. A caller that is cancelled waits on, because its write may be under way; every wait is
 /// bounded by ``PostgresLimits``.
 ///
 /// What a lost connection leaves behind is said as it is: `uncertain` when a commit had been sent,
@@ -68,7 +68,7 @@ package final class PostgresStore: Sendable {
     /// Sweeps marks and dead owners, paces vacuums, and forgets what was deleted, until cancelled or stopped.
     package func run() async throws {
         await cancelWhenGracefulShutdown {
-            var plan = ForgettingPlan(now: self.core.world.instant(), limits: self.core.limits)
+            var plan = ForgettingSchedule(now: self.core.world.instant(), limits: self.core.limits)
             var pace = VacuumPace()
             while !Task.isCancelled {
                 let now = self.core.world.instant()
@@ -94,7 +94,7 @@ package final class PostgresStore: Sendable {
         }
     }
 
-    private func forget(by plan: inout ForgettingPlan) async {
+    private func forget(by plan: inout ForgettingSchedule) async {
         let (deletions, began) = (core.counts.deletions, core.world.instant())
         guard let scope = plan.due(deletions, now: began, limits: core.limits) else { return }
         var found: PostgresForgotten?

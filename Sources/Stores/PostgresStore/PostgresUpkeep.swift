@@ -135,7 +135,7 @@ extension PostgresStore: StoreResealing {
         try await core.single(.bulk) { [core] session throws(PostgresFault) in
             let results = try session.run(
                 [
-                    // As whoever changes records does, so that two never wait for each other.
+                    // As each caller that changes records does, so that two never wait for each other.
                     Query(RecordSQL.lockRecords), Self.resealingRecords(rows), Self.resealingPushes(rows)
                 ], commits: true)
             // What the older key had sealed is forgotten like everything that was deleted.

@@ -110,7 +110,7 @@ struct MarkIndex: Sendable {
     func oldest(now: UnixTime) -> UnixTime { now - span - span }
 
     private func isHeld(_ generation: Generation, now: UnixTime) -> Bool {
-        // One that is still open ends by time alone, for nobody closes it while nothing is accepted.
+        // One that is still open ends by time alone, because nobody closes it while nothing is accepted.
         let ended = generation.ended ?? generation.began + .milliseconds(span.wholeMilliseconds / 5)
         return ended + span > now
     }

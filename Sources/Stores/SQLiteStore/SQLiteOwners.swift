@@ -42,7 +42,7 @@ extension SQLiteWriter {
 
     static let inMemory = "SELECT seq, lane FROM outbox WHERE owner = ? AND parked = 0 LIMIT ?"
 
-    /// On SQLite all foreign owners are dead at start, for one process at a time opens the file
+    /// On SQLite all foreign owners are dead at start, because one process at a time opens the file
     /// (docs/architecture.md).
     func takeOver(limit: Int, _ db: Database) throws -> Int {
         guard let cursor = memory.takeOverCursor else { return 0 }

@@ -202,7 +202,7 @@ extension SQLiteWriter {
         let standing = try SQLiteRecords.find(key, now: now, db)
         return condition.isMet(
             by: standing.map {
-                Standing(revision: $0.revision, version: $0.version, touchedAt: $0.touchedAt)
+                ClearColumns(revision: $0.revision, version: $0.version, touchedAt: $0.touchedAt)
             })
     }
 

@@ -9,14 +9,14 @@ import Testing
 enum Fleet {
     /// Runs as many cores as there are plans until `body` ends.
     static func run(
-        _ depot: Depot, _ plans: [DeliveryService.Plan], limits: DeliveryLimits = DeliveryLimits(),
+        _ depot: Depot, _ plans: [DeliveryService.Setup], limits: DeliveryLimits = DeliveryLimits(),
         _ body: ([Rig]) async throws -> Void
     ) async throws {
         try await add([], depot, plans[...], limits, body)
     }
 
     private static func add(
-        _ rigs: [Rig], _ depot: Depot, _ plans: ArraySlice<DeliveryService.Plan>, _ limits: DeliveryLimits,
+        _ rigs: [Rig], _ depot: Depot, _ plans: ArraySlice<DeliveryService.Setup>, _ limits: DeliveryLimits,
         _ body: ([Rig]) async throws -> Void
     ) async throws {
         guard let plan = plans.first else { return try await body(rigs) }

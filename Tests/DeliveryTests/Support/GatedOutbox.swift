@@ -37,7 +37,7 @@ final class GatedOutbox: ForwardingOutbox {
     let refusals = Watch()
     /// How often the store was asked what it owes.
     let counts = Watch()
-    /// Whoever asks what the store owes waits for it, while there is one.
+    /// Anyone who asks what the store owes waits for it, while there is one.
     let countGate = Mutex<Watch?>(nil)
     /// Awaited before each look for what dead processes left; with how many there were.
     private let takingOver: (@Sendable (GatedOutbox, Int) async -> Void)?

@@ -33,7 +33,7 @@ struct Rig: Sendable {
     /// - Parameter takingOver: awaited before each look for what dead processes left: then the sweep may not
     ///   sleep, and `pass` is told so.
     static func run(
-        _ depot: Depot, _ plan: DeliveryService.Plan, limits: DeliveryLimits = DeliveryLimits(),
+        _ depot: Depot, _ plan: DeliveryService.Setup, limits: DeliveryLimits = DeliveryLimits(),
         holds: Bool = false, trace: Trace = Trace(), own: ManualClock? = nil,
         takingOver: (@Sendable (GatedOutbox, Int) async -> Void)? = nil,
         services: PushServices = .standard, _ body: (Rig) async throws -> Void
@@ -173,26 +173,26 @@ enum Names {
     static let otherAPNs = LaneName(app: other, service: .apns, environment: .production)
 }
 
-extension DeliveryService.Plan {
+extension DeliveryService.Setup {
     /// Two apps on one instance: `acme` (bundle org.acme, FCM) and `other` (bundle org.other).
     static func of(
         _ providers: [(ScriptedProvider, Credential)], environment: EnvironmentPolicy = .fixed(.production),
         stamp: Int = 0, hasFCM: Bool = true
-    ) -> DeliveryService.Plan {
+    ) -> DeliveryService.Setup {
         let apple = APNsOutlet(bundles: .listed(["org.acme"]), environment: environment)
         let apps = [
             AppDirectory.App(
                 name: Names.acme, outlets: hasFCM ? [apple, FCMOutlet(isDefault: true)] : [apple]),
             AppDirectory.App(name: Names.other, outlets: [APNsOutlet(bundles: .listed(["org.other"]))])
         ]
-        return DeliveryService.Plan(
+        return DeliveryService.Setup(
             apps: AppDirectory([AppDirectory.Instance(name: Names.instance, apps: apps)]),
-            routes: providers.map { DeliveryService.Route($0.0, credential: $0.1, stamp: stamp) },
+            lanes: providers.map { DeliveryService.LaneSpec($0.0, credential: $0.1, stamp: stamp) },
             overrides: [:])
     }
 
     static func of(_ providers: ScriptedProvider..., environment: EnvironmentPolicy = .fixed(.production))
-        -> DeliveryService.Plan
+        -> DeliveryService.Setup
     {
         let credential = Credential()
         return of(providers.map { ($0, credential) }, environment: environment)

@@ -21,12 +21,12 @@ struct DestinationTests {
             custodyEnds: UnixTime(seconds: custodyEnds), repeatIdentity: Secret("\(coast) \(number)".utf8))
     }
 
-    private static func plan(_ provider: ScriptedProvider) -> DeliveryService.Plan {
+    private static func plan(_ provider: ScriptedProvider) -> DeliveryService.Setup {
         let outlet = PigeonOutlet(environment: .fixed(.production))
         let app = AppDirectory.App(name: Names.acme, outlets: [outlet])
-        return DeliveryService.Plan(
+        return DeliveryService.Setup(
             apps: AppDirectory([AppDirectory.Instance(name: Names.instance, apps: [app])]),
-            routes: [DeliveryService.Route(provider, credential: Credential())], overrides: [:])
+            lanes: [DeliveryService.LaneSpec(provider, credential: Credential())], overrides: [:])
     }
 
     private func count(_ provider: ScriptedProvider, _ coast: String) -> Int {

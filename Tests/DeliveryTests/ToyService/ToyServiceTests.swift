@@ -21,14 +21,14 @@ struct ToyServiceTests {
     }
 
     /// Pigeons beside the services that every relay has.
-    private static func plan(_ providers: ScriptedProvider...) -> DeliveryService.Plan {
+    private static func plan(_ providers: ScriptedProvider...) -> DeliveryService.Setup {
         let app = AppDirectory.App(
             name: Names.acme,
             outlets: [APNsOutlet(bundles: .any), FCMOutlet(isDefault: true), PigeonOutlet()])
         let credential = Credential()
-        return DeliveryService.Plan(
+        return DeliveryService.Setup(
             apps: AppDirectory([AppDirectory.Instance(name: Names.instance, apps: [app])]),
-            routes: providers.map { DeliveryService.Route($0, credential: credential) }, overrides: [:])
+            lanes: providers.map { DeliveryService.LaneSpec($0, credential: credential) }, overrides: [:])
     }
 
     /// What arrived, in words.

@@ -71,7 +71,7 @@ struct RateTests {
             "the shared one is empty")
         #expect(buckets.take(30, of: 5, now: start) == .allowed, "a known key is not slowed")
         #expect(buckets.count == 100)
-        // After a minute all are full again and are dropped for whoever comes.
+        // After a minute all are full again and are dropped for anyone who comes.
         #expect(buckets.take(60, of: 1002, now: start + .seconds(61)) == .allowed)
         #expect(buckets.take(60, of: 1003, now: start + .seconds(61)) == .allowed)
         #expect(buckets.count == 2)

@@ -147,7 +147,7 @@ struct ShareTests {
     @Test("What strains a door is told when it begins, and when it has been over for a while")
     func strain() async throws {
         let (clock, load) = (ManualClock(), Signal())
-        let told = Noted<[Set<DoorStrain>]>([])
+        let told = Noted<[Set<ListenerStrain>]>([])
         var limits = patientLimits()
         limits.connections = 1
         limits.strainLasts = .seconds(60)

@@ -151,7 +151,7 @@ struct ListeningTests {
             let after = rig.wrap()
             relay.inject(after)
             // What was there before the first subscription comes too; the role knows its age.
-            var standings: [[UInt8]: EventStanding] = [:]
+            var standings: [[UInt8]: EventSource] = [:]
             for _ in 0..<3 {
                 let taken = try await rig.taken.next("an event taken in")
                 standings[taken.event.id] = taken.standing

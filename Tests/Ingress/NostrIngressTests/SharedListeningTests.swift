@@ -92,7 +92,7 @@ private final class SharedFleet: Sendable {
         let ingress: NostrIngress
         /// Enrolments with the listeners.
         let joined: Watch
-        /// Wraps heard, whoever they fell to.
+        /// Wraps heard, no matter who they fell to.
         let heard: Watch
         let isToDie = Watch()
         let isSilent = Watch()

@@ -16,7 +16,7 @@ struct WrapQueueTests {
         let event = NostrEvent.rumor(
             kind: NostrKind.giftWrap, createdAt: Int64(number),
             content: Secret([UInt8](repeating: 0x61, count: bytes)), author: author)
-        return WrapQueue.Item(event: event, standing: .live, relay: relay)
+        return WrapQueue.Item(event: event, source: .live, relay: relay)
     }
 
     @Test("Relays take turns, so a flood delays another's event by one of its own")

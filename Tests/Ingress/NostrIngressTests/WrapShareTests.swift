@@ -27,11 +27,11 @@ struct WrapShareTests {
         let other = copy(wrap, signature: [UInt8](repeating: 1, count: 64))
         // Nobody knows yet whose they are.
         for event in [unsigned, other, wrap, other, wrap] {
-            #expect(!share.falls(to: .init(event: event, standing: .live, relay: 1)))
+            #expect(!share.falls(to: .init(event: event, source: .live, relay: 1)))
         }
         #expect(share.held == 3, "each once, however many relays say it")
         let elsewhere = copy(wrap, signature: wrap.signature, createdAt: wrap.createdAt + 1)
-        #expect(share.falls(to: .init(event: elsewhere, standing: .live, relay: 1)))
+        #expect(share.falls(to: .init(event: elsewhere, source: .live, relay: 1)))
         share.listens(true)
         await membership.renew()
         #expect(share.takeUp().map(\.event.signature) == [nil, other.signature, wrap.signature])

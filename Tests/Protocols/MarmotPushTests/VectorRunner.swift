@@ -9,7 +9,7 @@ import WireFormats
 struct VectorRunner: Sendable {
     /// Members of the file that are no sections.
     static let frame: Set<String> = ["schema", "set", "about", "conventions"]
-    /// Sections of roles that are still to be built. Whoever builds one takes its name off this list and
+    /// Sections of roles that are still to be built. Anyone who builds one takes its name off this list and
     /// gives it a case below.
     static let notYet: Set<String> = []
     /// Where a section has its rows, if it is not itself their list.

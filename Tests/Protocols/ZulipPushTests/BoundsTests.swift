@@ -98,7 +98,7 @@ struct BoundsTests {
         for token in 1...3 { #expect(try await status(token, RealmRig.realm) == 200) }
         let refused = try await bench.ask(toRegister: "token 4")
         #expect(refused.status == 400 && refused.code == "BAD_REQUEST")
-        // Whoever is registered may go on saying so.
+        // Anyone who is registered may go on saying so.
         #expect(try await status(1, RealmRig.realm) == 200)
         for token in 5...6 { #expect(try await status(token, realm(1)) == 200) }
         #expect(try await status(7, realm(1)) == 400, "the server's own bound")

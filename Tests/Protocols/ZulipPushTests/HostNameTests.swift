@@ -41,7 +41,7 @@ struct HostNameTests {
         }
         #expect(answers.map(\.status) == [200, 400, 400, 400, 400])
         #expect(answers.dropFirst().allSatisfy { $0.code == "HOSTNAME_ALREADY_IN_USE_BOUNCER_ERROR" })
-        // Whoever has the name may move to another port of it, without asking anew, and come back.
+        // Anyone who has the name may move to another port of it, without asking anew, and come back.
         for host in ["chat.example.org:8443", "chat.example.org"] {
             #expect(await bench.signUp(Self.ids[0], host: host).json["created"]?.bool == false)
             #expect(await bench.signUp(Self.ids[1], host: "chat.example.org:9").status == 400)

@@ -19,7 +19,7 @@ struct RelayTests {
         #expect(await bench.reportRealm(Self.otherRealm, by: Self.other).status == 200)
         let known = try await bench.register("ab12", timestamp: bench.now.seconds)
         let unknown = TokenID(token: Secret("cd34".utf8))
-        // Whoever is known to own a realm needs one look-up; the first call made it known.
+        // Anyone who is known to own a realm needs one look-up; the first call made it known.
         _ = await bench.notify([unknown], realm: Self.otherRealm, by: Self.other)
         bench.relay.store.forget()
         let hit = await bench.notify([known], realm: Self.otherRealm, by: Self.other)

@@ -55,7 +55,7 @@ struct SealedForOthersTests {
         try Data(JSONValue.object(told).serialized()).write(to: URL(fileURLWithPath: file))
     }
 
-    /// What the origin is given, and the members that its content must have for whoever reads it.
+    /// What the origin is given, and the members that its content must have for anyone who reads it.
     private static let contents: [(ZulipNotification, JSONObject)] = {
         let text = "żółw 🔔 日本 \"quoted\" \\ \u{1} end"
         let message = ZulipMessage(

@@ -64,7 +64,7 @@ final class TestRelay: Sendable {
     /// What stands under a name now.
     func record(_ key: RecordKey) async throws -> Record? { try await store.find([key])[0] }
 
-    /// Under what a device of a realm stands, by whoever has the realm now.
+    /// Under what a device of a realm stands, by the one that has the realm now.
     func deviceKey(_ realm: UUIDText, _ token: TokenID) async throws -> RecordKey {
         let known = try #require(try await record(keys.realm(realm)).flatMap { ZulipRealm(body: $0.body) })
         return keys.device(known.tenancy, token)

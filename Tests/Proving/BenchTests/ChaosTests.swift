@@ -13,13 +13,13 @@ struct ChaosTests {
     /// A push `p`, asked for once, with its arrivals, and one kill from 1,000 ms to 1,200 ms.
     private func verdict(
         acknowledged: Bool = true, kind: PushService = .apns, _ arrivals: [(id: String, Int64)]
-    ) -> ChaosVerdict {
+    ) -> ChaosResult {
         var ledger = ChaosLedger()
         ledger.asked([("p", kind)])
         if acknowledged { ledger.acknowledged(["p"], hasDeadDevices: false) }
         for arrival in arrivals { ledger.delivered("p", id: arrival.id, at: at(arrival.1)) }
         ledger.killed(.init(began: at(1000), ended: at(1200)))
-        return ChaosVerdict(ledger)
+        return ChaosResult(ledger)
     }
 
     @Test("What was acknowledged and never came is lost; what came unacknowledged is not")
@@ -59,7 +59,7 @@ struct ChaosTests {
         for moment in [900, 1300, 2300] { ledger.delivered("p", id: "a", at: at(Int64(moment))) }
         ledger.killed(.init(began: at(2000), ended: at(2200)))
         ledger.killed(.init(began: at(1000), ended: at(1200)))
-        #expect(ChaosVerdict(ledger).hasPassed)
+        #expect(ChaosResult(ledger).hasPassed)
     }
 
     @Test("A trial passes only when nothing at all was wrong, and something was acknowledged")

@@ -20,7 +20,7 @@ struct ClusterTests {
     private func verdict(
         _ arrivals: [(relay: Int, id: String, Int64)], _ faults: ClusterLedger.Fault...,
         kind: PushService = .apns, acknowledged: Bool = true, silence: ClusterLedger.Silence? = nil
-    ) -> ClusterVerdict {
+    ) -> ClusterResult {
         var ledger = ClusterLedger()
         ledger.asked([("p", kind)])
         if acknowledged { ledger.acknowledged(["p"], by: 0, asked: at(0), at: at(1), areAlive: true) }
@@ -29,7 +29,7 @@ struct ClusterTests {
         }
         for fault in faults { ledger.happened(fault) }
         if let silence { ledger.mustBeSilent(silence) }
-        return ClusterVerdict(ledger)
+        return ClusterResult(ledger)
     }
 
     @Test("What was acknowledged and never came is lost; what came unacknowledged is not")

@@ -8,7 +8,7 @@ import Testing
 @Suite("The relay on simulated machines", .serialized, .timeLimit(.minutes(30)))
 struct SimulationTests {
     /// On a thread of its own: a run blocks its thread, and the others' tests share theirs.
-    private static func run(_ trial: Trial) async -> Trial.Report {
+    private static func run(_ trial: SeedRun) async -> SeedRun.Report {
         // Bound: a trial ends by itself, after so many steps.
         await withCheckedContinuation { continuation in
             Thread { continuation.resume(returning: trial.run()) }.start()
@@ -17,22 +17,22 @@ struct SimulationTests {
 
     @Test(
         "Whatever happens, no accepted push is lost and none is sent twice without need",
-        arguments: Trial.EngineKind.allCases)
-    func law(_ engine: Trial.EngineKind) async {
+        arguments: SeedRun.EngineKind.allCases)
+    func law(_ engine: SeedRun.EngineKind) async {
         var owed = 0
         for seed in UInt64(1)...8 {
-            let report = await Self.run(Trial(seed: seed, engine: engine))
+            let report = await Self.run(SeedRun(seed: seed, engine: engine))
             #expect(report.violations.isEmpty, "seed \(seed): \(report.stories)")
             owed += report.owed
         }
         #expect(owed > 50)
     }
 
-    @Test("A push that is settled before it is sent is found", arguments: Trial.EngineKind.allCases)
-    func settlesFirst(_ engine: Trial.EngineKind) async {
+    @Test("A push that is settled before it is sent is found", arguments: SeedRun.EngineKind.allCases)
+    func settlesFirst(_ engine: SeedRun.EngineKind) async {
         // Which seed kills a process in between, any change of what a relay does may change.
         for seed in UInt64(1)...8 {
-            let report = await Self.run(Trial(seed: seed, engine: engine, sabotage: .settlesFirst))
+            let report = await Self.run(SeedRun(seed: seed, engine: engine, sabotage: .settlesFirst))
             guard report.violations.contains(where: { $0.law == .sentAfterSettling }) else { continue }
             #expect(!report.stories.isEmpty)
             return

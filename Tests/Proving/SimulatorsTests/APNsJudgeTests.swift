@@ -156,7 +156,7 @@ struct APNsJudgeTests {
         )
     ]
 
-    static func reason(_ verdict: APNsJudge.Verdict) -> APNsReason? {
+    static func reason(_ verdict: APNsJudge.Ruling) -> APNsReason? {
         if case .refused(let refusal, _) = verdict { refusal.reason } else { nil }
     }
 

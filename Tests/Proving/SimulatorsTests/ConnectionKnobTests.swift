@@ -141,7 +141,7 @@ struct ConnectionKnobTests {
         "GOAWAY after n requests names the last judged stream; the rest is not judged and may be sent again")
     func goAway() async throws {
         let stage = try await wide {
-            $0.goAway = GoAwayPlan(afterRequests: 10, debugData: #"{"reason":"Shutdown"}"#)
+            $0.goAway = GoAwayKnob(afterRequests: 10, debugData: #"{"reason":"Shutdown"}"#)
         }
         let client = try await stage.client()
         var watch = Sightings(client)
@@ -158,7 +158,7 @@ struct ConnectionKnobTests {
 
     @Test("GOAWAY below: the last k requests before it are neither judged nor answered")
     func goAwayBelow() async throws {
-        let stage = try await wide { $0.goAway = GoAwayPlan(afterRequests: 10, lastStream: .below(count: 4)) }
+        let stage = try await wide { $0.goAway = GoAwayKnob(afterRequests: 10, lastStream: .below(count: 4)) }
         let client = try await stage.client()
         var watch = Sightings(client)
         let fields = try stage.fields()
@@ -174,7 +174,7 @@ struct ConnectionKnobTests {
     @Test("A graceful GOAWAY comes in two steps, and all that was sent between is answered")
     func goAwayGraceful() async throws {
         let stage = try await wide {
-            $0.goAway = GoAwayPlan(afterRequests: 2, lastStream: .graceful(after: .milliseconds(700)))
+            $0.goAway = GoAwayKnob(afterRequests: 2, lastStream: .graceful(after: .milliseconds(700)))
             $0.answerDelay = .fixed(.milliseconds(1400))
         }
         let client = try await stage.client()
@@ -192,7 +192,7 @@ struct ConnectionKnobTests {
     @Test("Closing at once behind GOAWAY loses the answers that were due")
     func goAwayAtOnce() async throws {
         let stage = try await wide {
-            $0.goAway = GoAwayPlan(afterRequests: 4, end: .atOnce)
+            $0.goAway = GoAwayKnob(afterRequests: 4, end: .atOnce)
             $0.answerDelay = .fixed(.seconds(60))
         }
         let client = try await stage.client()
@@ -207,7 +207,7 @@ struct ConnectionKnobTests {
 
     @Test("GOAWAY can come by time, and by command")
     func goAwayByTime() async throws {
-        let stage = try await wide { $0.goAway = GoAwayPlan(after: .milliseconds(20)) }
+        let stage = try await wide { $0.goAway = GoAwayKnob(after: .milliseconds(20)) }
         let first = try await stage.client()
         var watch = Sightings(first)
         try await watch.next { $0 == .goAway(last: 0, code: 0, debug: "") }
@@ -215,7 +215,7 @@ struct ConnectionKnobTests {
         let second = try await stage.client()
         var other = Sightings(second)
         try await other.next { if case .settings = $0 { true } else { false } }
-        stage.simulator.goAway(GoAwayPlan(errorCode: 2))
+        stage.simulator.goAway(GoAwayKnob(errorCode: 2))
         try await other.next { $0 == .goAway(last: 0, code: 2, debug: "") }
         // The plan that went by time was taken back before the second connection stood.
         #expect(other.all.count { if case .goAway = $0 { true } else { false } } == 1)

@@ -29,7 +29,7 @@ struct ControlTests {
         #expect(knobs.streams == 7)
         #expect(knobs.ignoresPing)
         #expect(knobs.answerDelay == .exponential(mean: .milliseconds(1)))
-        #expect(knobs.goAway == GoAwayPlan(afterRequests: 100, lastStream: .below(count: 3), end: .atOnce))
+        #expect(knobs.goAway == GoAwayKnob(afterRequests: 100, lastStream: .below(count: 3), end: .atOnce))
         #expect(knobs.faults == [RequestFault(.reset(code: 2), on: .every(50), isJudged: false)])
         #expect(stage.simulator.knobs.learnsDevices)
         #expect(stage.simulator.knobs.deviceLimit == 9)

@@ -168,7 +168,7 @@ struct CommandTests {
             "type": "service_account", "project_id": "p", "client_email": "a@p", "private_key_id": "k",
             "token_uri": "https://t/x", "private_key": key
         ]
-        #expect(try finding(members)?.verdict == .good)
+        #expect(try finding(members)?.severity == .good)
         members["private_key"] = "-----BEGIN PRIVATE KEY-----\nc4n4ry\n-----END PRIVATE KEY-----\n"
         let bad = try finding(members)
         #expect(bad?.sentence.contains("private key cannot be read") == true)

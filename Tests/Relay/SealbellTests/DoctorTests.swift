@@ -60,12 +60,12 @@ struct DoctorTests {
             #expect(findings.count == 1)
             return findings[0]
         }
-        #expect(try await check("ca.pem", port).verdict == .good)
+        #expect(try await check("ca.pem", port).severity == .good)
         let distrusted = try await check("other.pem", port)
-        #expect(distrusted.verdict == .fault && distrusted.sentence.contains("TLS fails"))
+        #expect(distrusted.severity == .fault && distrusted.sentence.contains("TLS fails"))
         try await server.close()
         let gone = try await check("ca.pem", port)
-        #expect(gone.verdict == .fault && gone.sentence.contains("port \(port)"))
+        #expect(gone.severity == .fault && gone.sentence.contains("port \(port)"))
     }
 
     @Test("The doors that are knocked at are those the apps use, each once")
@@ -104,15 +104,15 @@ struct DoctorTests {
             "listeners:\n  public: { bind: \"127.0.0.1:\(port)\", serves: [zulip-main] }\n"
                 + "  admin: { bind: \"127.0.0.1:0\" }"
         )
-        #expect(PortChecks(held).check().map(\.verdict) == [.good, .fault])
+        #expect(PortChecks(held).check().map(\.severity) == [.good, .fault])
         _ = try StateDirectory(claiming: held.state)
         try RunFile(urls: ["public": "x"], ca: nil, publicKeys: [:], apps: [:]).write(state: held.state)
-        #expect(PortChecks(held).check().map(\.verdict) == [.good, .good])
+        #expect(PortChecks(held).check().map(\.severity) == [.good, .good])
         try await server.close()
-        #expect(PortChecks(held).check().map(\.verdict) == [.good, .good])
+        #expect(PortChecks(held).check().map(\.severity) == [.good, .good])
         let foreign = try configuration(
             folder, "listeners: { public: { bind: \"192.0.2.1:80\", serves: [zulip-main] } }")
-        #expect(PortChecks(foreign).check().map(\.verdict) == [.fault])
+        #expect(PortChecks(foreign).check().map(\.severity) == [.fault])
     }
 
     @Test("Clock, state directory and storage keys are judged")
@@ -127,25 +127,25 @@ struct DoctorTests {
                     configuration, { UnixTime(seconds: seconds) }, isClockKept: { isKept }
                 ).check(), by: \.area)
         }
-        #expect(check(isKept: nil)[.clock]?.first?.verdict == .good)
+        #expect(check(isKept: nil)[.clock]?.first?.severity == .good)
         #expect(check(isKept: false)[.clock]?.first?.sentence.contains("no time service") == true)
         // Nothing there yet is as it should be before the first start.
-        #expect(check().values.joined().allSatisfy { $0.verdict == .good })
-        #expect(check(at: 1_000_000_000)[.clock]?.first?.verdict == .fault)
+        #expect(check().values.joined().allSatisfy { $0.severity == .good })
+        #expect(check(at: 1_000_000_000)[.clock]?.first?.severity == .fault)
         _ = try StateDirectory(claiming: configuration.state)
         #expect(check(at: 1_767_300_000)[.clock]?.first?.sentence.contains("gone back") == true)
-        #expect(check()[.state]?.first?.verdict == .good)
+        #expect(check()[.state]?.first?.severity == .good)
         chmod(configuration.state, 0o755)
-        #expect(check()[.state]?.first?.verdict == .warning)
+        #expect(check()[.state]?.first?.severity == .warning)
         try writeFile(configuration.state + "/relay.sqlite", [1], replacing: true)
         #expect(check()[.keys]?.first?.sentence.contains("keys do not") == true)
         try writeFile(configuration.store.keysFile, [1], replacing: true)
         #expect(check()[.keys]?.first?.sentence.contains("no key") == true)
         unlink(configuration.store.keysFile)
         _ = try KeyFile.create(configuration.store.keysFile, .live)
-        #expect(check()[.keys]?.first?.verdict == .good)
+        #expect(check()[.keys]?.first?.severity == .good)
         chmod(configuration.store.keysFile, 0o644)
-        #expect(check()[.keys]?.first?.verdict == .fault)
+        #expect(check()[.keys]?.first?.severity == .fault)
     }
 
     @Test(
@@ -156,7 +156,9 @@ struct DoctorTests {
         _ = try StateDirectory(claiming: configuration.state)
         func warned() -> Bool {
             MachineChecks(configuration, World.live.now, isClockKept: { true }).check()
-                .contains { $0.area == .keys && $0.verdict == .warning && $0.sentence.contains("one backup") }
+                .contains {
+                    $0.area == .keys && $0.severity == .warning && $0.sentence.contains("one backup")
+                }
         }
         #expect(!warned())
         try FileManager.default.createSymbolicLink(
@@ -182,10 +184,10 @@ struct DoctorTests {
         try writeFile(folder.path + "/k.pem", Array(one.privateKeyPEM.utf8), replacing: true)
         let configuration = try configuration(
             folder, "listeners: { public: { serves: [zulip-main], tls: { cert: c.pem, key: k.pem } } }")
-        func tls(inDays days: Int64) -> [Finding.Verdict] {
+        func tls(inDays days: Int64) -> [Finding.Severity] {
             let now = UnixTime(seconds: Int64(Date().timeIntervalSince1970) + days * 86_400)
             return FileChecks({ now }).check(configuration).filter { $0.subject.contains("tls") }.map(
-                \.verdict)
+                \.severity)
         }
         #expect(tls(inDays: 0) == [.good, .good, .good])
         #expect(tls(inDays: -365) == [.fault, .good, .good], "not good yet")

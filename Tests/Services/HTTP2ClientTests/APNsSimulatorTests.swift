@@ -89,7 +89,7 @@ struct APNsSimulatorTests {
     @Test("GOAWAY after every 1,000 requests over 20,000 sends, limits moving underneath: 0 lost, 0 doubled")
     func law() async throws {
         var knobs = ConnectionKnobs()
-        knobs.goAway = GoAwayPlan(afterRequests: 1000, lastStream: .below(count: 3))
+        knobs.goAway = GoAwayKnob(afterRequests: 1000, lastStream: .below(count: 3))
         knobs.excess = .refuse
         let stage = try await Stage(connection: knobs)
         let sum = try await stage.running { stage in

@@ -43,7 +43,7 @@ struct APNsOutcomeTests {
         (503, "Shutdown", .retry(after: nil), .replaceConnection)
     ]
 
-    private func judge(_ status: Int, _ body: String, retryAfter: String = "") -> APNsOutcomeTable.Verdict {
+    private func judge(_ status: Int, _ body: String, retryAfter: String = "") -> APNsOutcomeTable.Reading {
         APNsOutcomeTable.judge(
             status: status, body: Array(body.utf8), retryAfter: Array(retryAfter.utf8), now: now)
     }

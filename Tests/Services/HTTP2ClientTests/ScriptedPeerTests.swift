@@ -399,7 +399,7 @@ struct ScriptedPeerTests {
             connection.later(.milliseconds(20)) { $0.close() }
         }
         let peer = try await RawPeer(script)
-        // Whoever waits here waits for longer than the test lasts.
+        // Anyone who waits here waits for longer than the test lasts.
         let client = try Client(
             port: peer.port,
             options: options {

@@ -102,7 +102,7 @@ struct BrokenRowTests {
             #expect(try await store.claim(Self.lane, due: clock.now, limit: 10).isEmpty)
         }
         #expect((1...8).contains(comes))
-        // Whoever repeats what nobody sends has it sent.
+        // Anyone who repeats what nobody sends has it sent.
         try await Self.accept(1..<2, store, clock)
         clock.advance(by: .seconds(700))
         let ended = try await store.endCustody(before: clock.now, limit: 10)

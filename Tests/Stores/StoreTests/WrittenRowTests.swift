@@ -5,7 +5,7 @@ import Testing
 
 @testable import AtRest
 
-/// Whoever can write to the database cannot make a row say what the relay has not written.
+/// Anyone who can write to the database cannot make a row say what the relay has not written.
 @Suite("Rows that somebody else has written to", .timeLimit(.minutes(30)))
 struct WrittenRowTests {
     private static let space = Space(core: "written")

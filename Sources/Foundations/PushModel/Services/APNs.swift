@@ -216,7 +216,7 @@ package struct APNsOutlet: ServiceOutlet {
 /// Apple's words (docs/push-services.md §2.5).
 extension Reason {
     package static let badCollapseId = Reason("BadCollapseId")
-    /// It proves no credential, for the form of a token may be looked at first. Each of Apple's two
+    /// It proves no credential, because the form of a token may be looked at first. Each of Apple's two
     /// environments says it of the other's tokens.
     package static let badDeviceToken = Reason("BadDeviceToken", [.blamesTarget, .mayBeElsewhere])
     package static let badExpirationDate = Reason("BadExpirationDate")

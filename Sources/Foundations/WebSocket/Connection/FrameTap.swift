@@ -1,7 +1,7 @@
 import NIOCore
 import PushModel
 
-/// Stands before the decoder, as the first behind whoever read the bytes.
+/// Stands before the decoder, as the first behind the one that read the bytes.
 ///
 /// What a socket or TLS reads into lives as long as the connection, and relays are listened to for days. So
 /// the bytes go on in a buffer that ends with their message, and are wiped where they arrived.

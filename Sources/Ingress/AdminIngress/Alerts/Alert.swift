@@ -31,8 +31,8 @@ package enum Alert: Sendable, Hashable {
     case pushesSetAside(Int)
     /// Whole hours by which the wall clock is ahead of what the store knows of time.
     case clockDoubted(hours: Int)
-    /// The listener turns calls away, whoever makes them, for want of these; in the order of the list.
-    case doorStrained(ConfiguredName, [DoorStrain])
+    /// The listener turns calls away, no matter who makes them, for want of these; in the order of the list.
+    case doorStrained(ConfiguredName, [ListenerStrain])
 
     /// The last reload; the configuration of before is in force.
     case reloadRefused(ErrorCode)

@@ -66,8 +66,8 @@ struct AlertBook {
     }
 }
 
-/// How many notices an hour leave by webhook or mail: so many troubles at once are one trouble, and whoever
-/// is told of it looks at the dashboard.
+/// How many notices an hour leave by webhook or mail: so many troubles at once are one trouble, and anyone
+/// who is told of it looks at the dashboard.
 struct AlertBudget {
     enum Word: Sendable, Hashable {
         case tell

@@ -37,8 +37,8 @@ package final class AlertPort: Service, Sendable {
         var isStopped = false
     }
 
-    /// Notices on their way to the sinks. Beyond, new ones are in log and gauge alone: whoever has this many
-    /// untold troubles does not need one more mail.
+    /// Notices on their way to the sinks. Beyond, new ones are in log and gauge alone: anyone who has this
+    /// many untold troubles does not need one more mail.
     private static let queued = 64
     private static let attempts = 3
     private static let pause = Duration.seconds(5)

@@ -32,13 +32,13 @@ final class FailedCalls: Sendable {
     func admits(_ client: ClientKey, _ credential: @autoclosure () -> String?) -> Bool {
         state.withLock { state in
             guard state.buckets.count > 0,
-                state.buckets.standing(of: client, now: world.instant()) == .empty
+                state.buckets.level(of: client, now: world.instant()) == .empty
             else { return true }
             return credential().map { state.good.contains(digest($0, of: client)) } ?? false
         }
     }
 
-    /// - Parameter status: of the answer, whoever gave it.
+    /// - Parameter status: of the answer, no matter who gave it.
     func note(_ status: Int, of client: ClientKey, _ credential: @autoclosure () -> String?) {
         state.withLock { state in
             // Where nobody has failed there is nothing to remember either.
@@ -48,7 +48,7 @@ final class FailedCalls: Sendable {
                 _ = state.buckets.take(1, of: client, now: now)
                 return
             }
-            guard (200..<300).contains(status), state.buckets.standing(of: client, now: now) != .full,
+            guard (200..<300).contains(status), state.buckets.level(of: client, now: now) != .full,
                 let credential = credential()
             else { return }
             // Begun anew when full: who is still there shows its credential again.

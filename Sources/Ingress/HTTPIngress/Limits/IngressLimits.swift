@@ -13,8 +13,8 @@ package struct IngressLimits: Sendable {
     /// Of these, connections of one client; trusted proxies, who carry everybody, are not counted. A host of
     /// a thousand origins that each keep one; twenty such clients are needed to fill the door.
     package var clientConnections = 1_000
-    /// Bytes of request bodies in memory over all connections, so that memory stays flat whoever sends. Room
-    /// for sixteen of the largest calls that push (4 MiB). What follows are parts of it.
+    /// Bytes of request bodies in memory over all connections, so that memory stays flat no matter who sends.
+    /// Room for sixteen of the largest calls that push (4 MiB). What follows are parts of it.
     package var bufferedBytes = 64 * 1024 * 1024
     /// The beginning of a body up to here is small. What every call but an analytics or a notify of hundreds
     /// of devices stays within.
@@ -39,7 +39,7 @@ package struct IngressLimits: Sendable {
     /// What a sender must keep up behind the grace: a 4 MiB body ends within 75 seconds.
     package var bodyBytesPerSecond = 64 * 1024
     /// From the end of the head to the end of any body: the largest must come at 180 KiB a second. Otherwise
-    /// whoever sends as slowly as is allowed would hold 16 MiB for more than four minutes.
+    /// anyone who sends as slowly as is allowed would hold 16 MiB for more than four minutes.
     package var bodyTotal = Duration.seconds(90)
     /// From the end of a request to its answer. The longest wait of a protocol of ours is 3 seconds.
     package var answer = Duration.seconds(30)

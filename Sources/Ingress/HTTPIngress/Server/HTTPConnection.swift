@@ -350,7 +350,7 @@ final class ByteTap: ChannelInboundHandler {
         var bytes = context.channel.allocator.buffer(capacity: arrived.readableBytes)
         arrived.withUnsafeReadableBytes { source in
             bytes.writeBytes(source)
-            // Nobody else reads these bytes: this is the first handler behind whoever owns them.
+            // Nobody else reads these bytes: this is the first handler behind the one that owns them.
             wipe(UnsafeMutableRawBufferPointer(mutating: source))
         }
         context.fireChannelRead(wrapInboundOut(bytes))

@@ -54,7 +54,7 @@ package final class HTTPListener: Service, Sendable {
     private let context: Mutex<NIOSSLContext?>
     private let state = Mutex(State.closed)
     private let drainEnds = Mutex<ContinuousClock.Instant?>(nil)
-    private let strained: @Sendable (Set<DoorStrain>) -> Void
+    private let strained: @Sendable (Set<ListenerStrain>) -> Void
 
     /// - Parameter inherited: sockets that listen already, in place of the address.
     /// - Parameter strained: told what the listener turns calls away for want of, when that changes; nothing
@@ -66,7 +66,7 @@ package final class HTTPListener: Service, Sendable {
         proxies: TrustedProxies = TrustedProxies(),
         router: HTTPRouter, limits: IngressLimits = IngressLimits(), group: any EventLoopGroup, world: World,
         journal: Journal, metrics: any MetricsFactory,
-        strained: @escaping @Sendable (Set<DoorStrain>) -> Void = { _ in },
+        strained: @escaping @Sendable (Set<ListenerStrain>) -> Void = { _ in },
         loadChanged: (@Sendable () -> Void)? = nil
     ) throws(IngressError) {
         self.strained = strained

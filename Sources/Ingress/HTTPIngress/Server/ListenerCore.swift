@@ -112,7 +112,7 @@ final class ListenerCore: Sendable {
     }
 
     /// Somebody is turned away for want of what all share.
-    func strained(_ strain: DoorStrain) { strains.note(strain, at: world.instant()) }
+    func strained(_ strain: ListenerStrain) { strains.note(strain, at: world.instant()) }
 
     func beginDrain() {
         draining.store(true, ordering: .releasing)

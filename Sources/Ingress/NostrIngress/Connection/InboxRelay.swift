@@ -25,7 +25,7 @@ actor InboxRelay {
     nonisolated let relay: NostrRelay
     /// The relay's share of the queue.
     nonisolated let share: Int
-    private let plan: NostrPlan
+    private let plan: NostrSettings
     private let around: Surroundings
     private var lists: [NostrEvent]
     private var hasNewLists = false
@@ -36,7 +36,7 @@ actor InboxRelay {
 
     /// - Parameter lists: our relay lists, one for each key.
     init(
-        _ relay: NostrRelay, share: Int, plan: NostrPlan, lists: [NostrEvent], around: Surroundings
+        _ relay: NostrRelay, share: Int, plan: NostrSettings, lists: [NostrEvent], around: Surroundings
     ) {
         self.relay = relay
         self.share = share
@@ -164,9 +164,9 @@ actor InboxRelay {
             guard around.share.speaks else { return }
             _ = state.take(.publishing(lists.map(\.id)), at: around.world.instant())
             for list in lists { await say(.event(list)) }
-        case .deliver(let event, let standing):
+        case .deliver(let event, let source):
             guard !around.selfTest.takes(event, from: share) else { return }
-            let item = WrapQueue.Item(event: event, standing: standing, relay: share)
+            let item = WrapQueue.Item(event: event, source: source, relay: share)
             guard around.share.falls(to: item) else { return around.passedOver() }
             // Waits while this relay's share is full, and its socket with it.
             _ = await around.queue.put(item)

@@ -3,8 +3,8 @@ package import MarmotPush
 import PushModel
 package import WebSocket
 
-/// One inbox relay: events in, actions out. Whoever drives it carries the actions out and says what came of
-/// them; the machine itself touches neither socket nor clock.
+/// One inbox relay: events in, actions out. Anyone who drives it carries the actions out and says what came
+/// of them; the machine itself touches neither socket nor clock.
 package struct RelayState: Sendable {
     package enum Event: Sendable {
         case start
@@ -32,7 +32,7 @@ package struct RelayState: Sendable {
         case subscribePage(name: String, until: Int64)
         case unsubscribe(name: String)
         case publishList
-        case deliver(NostrEvent, EventStanding)
+        case deliver(NostrEvent, EventSource)
         case hangUp
         case note(RelayNote)
     }

@@ -16,7 +16,7 @@ package import WebSocket
 package final class NostrIngress: Service {
     /// Takes one event in: role, then delivery. It answers nobody, and keeps its faults to itself. The number
     /// tells relays apart.
-    package typealias Take = @Sendable (NostrEvent, EventStanding, Int) async -> Void
+    package typealias Take = @Sendable (NostrEvent, EventSource, Int) async -> Void
 
     package let name: ConfiguredName
     private let around: InboxRelay.Surroundings
@@ -29,10 +29,10 @@ package final class NostrIngress: Service {
     private let client: WebSocketClient
     private let note: @Sendable (NostrRelay, RelayNote) -> Void
     private let changed = Bell()
-    private let standing: Mutex<Standing>
+    private let current: Mutex<Current>
 
-    private struct Standing {
-        var plan: NostrPlan
+    private struct Current {
+        var plan: NostrSettings
         var take: Take
         var relays: [InboxRelay] = []
         /// Links that run, or are about to; the pool starts those that wait.
@@ -47,7 +47,7 @@ package final class NostrIngress: Service {
     ///   - document: fetches a relay's document; `nil`: documents are not asked for.
     ///   - membership: who else may listen for this instance; `nil`: nobody.
     package init(
-        name: ConfiguredName, plan: NostrPlan, client: WebSocketClient, document: DocumentFetch? = nil,
+        name: ConfiguredName, plan: NostrSettings, client: WebSocketClient, document: DocumentFetch? = nil,
         membership: Membership? = nil, limits: NostrLimits = NostrLimits(),
         world: World, journal: Journal,
         metrics factory: any MetricsFactory, take: @escaping Take
@@ -72,7 +72,7 @@ package final class NostrIngress: Service {
         around = InboxRelay.Surroundings(
             client: client, queue: queue, limits: limits, world: world, document: document, note: note,
             share: share, selfTest: selfTest, passedOver: { metrics.passedOver() })
-        standing = Mutex(Standing(plan: plan, take: take))
+        current = Mutex(Current(plan: plan, take: take))
         adopt(plan, take: take)
     }
 
@@ -80,27 +80,27 @@ package final class NostrIngress: Service {
 
     /// Puts another plan in force: connections to relays that stay go on, unless keys, backlog or proxy have
     /// changed.
-    package func adopt(_ plan: NostrPlan, take: @escaping Take) {
-        let gone = standing.withLock { standing -> [InboxRelay] in
-            let keeps = plan.keepsConnections(of: standing.plan)
+    package func adopt(_ plan: NostrSettings, take: @escaping Take) {
+        let gone = current.withLock { state -> [InboxRelay] in
+            let keeps = plan.keepsConnections(of: state.plan)
             let wanted = Array(plan.relays.prefix(NostrLimits.relays))
-            let kept = keeps ? standing.relays.filter { wanted.contains($0.relay) } : []
-            let gone = standing.relays.filter { relay in !kept.contains { $0 === relay } }
+            let kept = keeps ? state.relays.filter { wanted.contains($0.relay) } : []
+            let gone = state.relays.filter { relay in !kept.contains { $0 === relay } }
             let lists = self.lists(plan)
             for relay in wanted where !kept.contains(where: { $0.relay == relay }) {
-                standing.shares += 1
+                state.shares += 1
                 let link = InboxRelay(
-                    relay, share: standing.shares, plan: plan, lists: lists, around: around)
-                standing.relays.append(link)
-                standing.waiting.append(link)
+                    relay, share: state.shares, plan: plan, lists: lists, around: around)
+                state.relays.append(link)
+                state.waiting.append(link)
             }
-            standing.relays.removeAll { relay in gone.contains { $0 === relay } }
-            standing.waiting.removeAll { relay in gone.contains { $0 === relay } }
-            let changesLists = !kept.isEmpty && standing.plan.relays != plan.relays
-            standing.plan = plan
-            standing.take = take
-            standing.listsDue = changesLists
-            metrics.relays(standing.relays.count)
+            state.relays.removeAll { relay in gone.contains { $0 === relay } }
+            state.waiting.removeAll { relay in gone.contains { $0 === relay } }
+            let changesLists = !kept.isEmpty && state.plan.relays != plan.relays
+            state.plan = plan
+            state.take = take
+            state.listsDue = changesLists
+            metrics.relays(state.relays.count)
             queue.setShare(limits.share(among: wanted.count))
             return gone
         }
@@ -109,7 +109,7 @@ package final class NostrIngress: Service {
     }
 
     /// Our relay list, one event for each key (NIP-17; docs/conformance/marmot.md).
-    private func lists(_ plan: NostrPlan) -> [NostrEvent] {
+    private func lists(_ plan: NostrSettings) -> [NostrEvent] {
         let urls = plan.relays.prefix(NostrLimits.relays).map(\.url)
         return plan.keys.map { pair in
             RelayList.event(
@@ -119,7 +119,7 @@ package final class NostrIngress: Service {
 
     /// Relays whose subscription is in force, and those configured.
     package func presence() async -> (listening: Int, configured: Int) {
-        let relays = standing.withLock(\.relays)
+        let relays = current.withLock(\.relays)
         var count = 0
         for relay in relays where await relay.isListening { count += 1 }
         return (count, relays.count)
@@ -129,9 +129,9 @@ package final class NostrIngress: Service {
     package var speaks: Bool { share.speaks }
 
     package func stop() {
-        let relays = standing.withLock { standing in
-            standing.isStopping = true
-            return standing.relays
+        let relays = current.withLock { state in
+            state.isStopping = true
+            return state.relays
         }
         for relay in relays { relay.stop() }
         share.listens(false)
@@ -184,9 +184,9 @@ package final class NostrIngress: Service {
 
     /// Relays to start; `nil` when the pool stops.
     private func fresh() -> [InboxRelay]? {
-        standing.withLock { standing in
-            defer { standing.waiting = [] }
-            return standing.isStopping ? nil : standing.waiting
+        current.withLock { state in
+            defer { state.waiting = [] }
+            return state.isStopping ? nil : state.waiting
         }
     }
 
@@ -196,11 +196,11 @@ package final class NostrIngress: Service {
         while true {
             // The sleep ends early only by cancellation, which ends the pool.
             do { try await world.sleep(world.instant() + limits.tick) } catch { return }
-            let (relays, plan, isDue) = standing.withLock { standing in
-                defer { standing.listsDue = false }
-                return (standing.relays, standing.plan, standing.listsDue)
+            let (relays, plan, isDue) = current.withLock { state in
+                defer { state.listsDue = false }
+                return (state.relays, state.plan, state.listsDue)
             }
-            // Whoever comes to speak for all says at once what is true now.
+            // Anyone who comes to speak for all says at once what is true now.
             let begins = share.speaks && !spoke
             spoke = share.speaks
             // A list is signed anew before relays are given it again: some keep none that is old.
@@ -214,7 +214,7 @@ package final class NostrIngress: Service {
             metrics.isListening(listening)
             metrics.waiting(queue.count)
             metrics.held(share.held)
-            if !standing.withLock(\.isStopping) { share.listens(listening > 0) }
+            if !current.withLock(\.isStopping) { share.listens(listening > 0) }
         }
     }
 
@@ -225,7 +225,7 @@ package final class NostrIngress: Service {
             // The sleep ends early only by cancellation, which ends the pool.
             do { try await world.sleep(next) } catch { return }
             next = world.instant() + limits.selfTestEvery
-            let (relays, plan) = standing.withLock { ($0.relays, $0.plan) }
+            let (relays, plan) = current.withLock { ($0.relays, $0.plan) }
             // Of all processes that listen for this key one tests.
             guard plan.testsItself, share.speaks, let key = plan.keys.first?.publicKey else { continue }
             let publisher = NostrPublisher(client: client, proxy: plan.proxy, world: world)
@@ -242,7 +242,7 @@ package final class NostrIngress: Service {
         }
     }
 
-    /// Wraps of processes that have gone. Apart from the tick, for it waits while the queue is full.
+    /// Wraps of processes that have gone. Apart from the tick, because it waits while the queue is full.
     private func takeUp() async {
         while true {
             // The sleep ends early only by cancellation, which ends the pool.
@@ -256,9 +256,9 @@ package final class NostrIngress: Service {
 
     private func work() async {
         while let item = await queue.take() {
-            metrics.taken(item.standing)
-            let take = standing.withLock(\.take)
-            await take(item.event, item.standing, item.relay)
+            metrics.taken(item.source)
+            let take = current.withLock(\.take)
+            await take(item.event, item.source, item.relay)
         }
     }
 

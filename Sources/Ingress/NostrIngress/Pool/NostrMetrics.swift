@@ -40,9 +40,9 @@ final class NostrMetrics: Sendable {
         held = meter(.held)
         passed = Counter(label: NostrMetric.passedOver.rawValue, dimensions: [label], factory: factory)
         takenUp = Counter(label: NostrMetric.takenUp.rawValue, dimensions: [label], factory: factory)
-        func counter(_ standing: String) -> Counter {
+        func counter(_ source: String) -> Counter {
             Counter(
-                label: NostrMetric.events.rawValue, dimensions: [label, ("standing", standing)],
+                label: NostrMetric.events.rawValue, dimensions: [label, ("standing", source)],
                 factory: factory)
         }
         live = counter("live")
@@ -50,8 +50,8 @@ final class NostrMetrics: Sendable {
         missed = counter("missed")
     }
 
-    func taken(_ standing: EventStanding) {
-        switch standing {
+    func taken(_ source: EventSource) {
+        switch source {
         case .live: live.increment()
         case .stored: stored.increment()
         case .missed: missed.increment()

@@ -10,16 +10,16 @@ import Synchronization
 package final class WrapQueue: Sendable {
     package struct Item: Sendable {
         package let event: NostrEvent
-        package let standing: EventStanding
+        package let source: EventSource
         /// The relay's share.
         package let relay: Int
         /// Bytes of memory that it takes, or somewhat more: its texts, and what holds them. Asked at both
-        /// ends of the queue, and again by whoever waits for room.
+        /// ends of the queue, and again by the one that waits for room.
         package let size: Int
 
-        package init(event: NostrEvent, standing: EventStanding, relay: Int) {
+        package init(event: NostrEvent, source: EventSource, relay: Int) {
             self.event = event
-            self.standing = standing
+            self.source = source
             self.relay = relay
             size = Self.size(event)
         }

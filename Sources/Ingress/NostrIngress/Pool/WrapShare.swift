@@ -7,12 +7,12 @@ import Synchronization
 ///
 /// All of them hear everything; each opens what falls to it by the wrap's id. What falls to another is held
 /// in memory for half a minute, as it came, sealed: should that other turn out to have died, or to have left,
-/// before it can have opened it, whoever has its share then does. So a process that dies delays its share and
-/// loses none of it; what it opened in the seconds between its last renewal and its end is opened twice
-/// (decision 0039).
+/// before it can have opened it, the one that has its share then does. So a process that dies delays its
+/// share and loses none of it; what it opened in the seconds between its last renewal and its end is opened
+/// twice (decision 0039).
 final class WrapShare: Sendable {
-    /// Tells an event from all others whose id fits, for the id speaks for all but the signature. Not by the
-    /// id alone: nobody has looked at signatures yet, and a relay that repeats an event under a false one
+    /// Tells an event from all others whose id fits, because the id speaks for all but the signature. Not by
+    /// the id alone: nobody has looked at signatures yet, and a relay that repeats an event under a false one
     /// would hide what the other relays say.
     private struct Name: Hashable {
         let id: [UInt8]
@@ -71,7 +71,7 @@ final class WrapShare: Sendable {
         let now = membership.instant
         guard let key = Self.key(item.event) else { return true }
         let worker = membership.roster(of: group)?.worker(of: key, at: now)
-        // One whose id does not fit opens nowhere, so that whoever hears it may say so.
+        // One whose id does not fit opens nowhere, so that anyone who hears it may say so.
         if worker?.isUs == true || !item.event.hasRightID { return true }
         state.withLock { state in hold(Held(item: item, key: key, worker: worker?.owner, at: now), &state) }
         return false
@@ -112,7 +112,7 @@ final class WrapShare: Sendable {
             }
             if worker.isUs {
                 // A share of the queue of its own: the relay's belongs to who reads that relay.
-                ours.append(.init(event: held.item.event, standing: held.item.standing, relay: 0))
+                ours.append(.init(event: held.item.event, source: held.item.source, relay: 0))
                 state.names.remove(held.name)
                 state.bytes -= held.item.event.content.count
             } else {

@@ -19,7 +19,7 @@ package enum Publication: Sendable, Hashable {
 /// afterwards, so that two events have nothing in common.
 ///
 /// With a proxy every event has credentials of its own, names are looked up by the proxy, and no document is
-/// fetched, for that would go another way.
+/// fetched, because that would go another way.
 package struct NostrPublisher: Sendable {
     private let client: WebSocketClient
     private let proxy: SOCKS5Proxy?

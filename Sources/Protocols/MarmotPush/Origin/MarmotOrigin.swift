@@ -1,8 +1,8 @@
 public import Primitives
 public import PushModel
 
-/// The origin: whoever sends a message into a group wakes the others' devices. A value; it sends nothing, and
-/// what it returns is for the caller to publish.
+/// The origin: anyone who sends a message into a group wakes the others' devices. A value; it sends nothing,
+/// and what it returns is for the caller to publish.
 ///
 /// Best effort: the message comes first, and whatever becomes of a trigger never delays or fails it.
 public struct MarmotOrigin: Sendable {

@@ -128,7 +128,7 @@ package final class MarmotRelay: SilentRole {
         case (.live, _): return
         case (.stored, .liveOnly): throw MarmotError(.tooOld)
         case (.stored, .grace(let grace)): span = grace
-        // What a server that listens would have heard counts as if it had, be it a little late.
+        // What a server that listens would have heard counts as if it had, even if a little late.
         case (.missed(let away), _):
             guard isRemembered(trigger) else { throw MarmotError(.tooOld) }
             span = MarmotLimits.backlogGrace + min(away, MarmotLimits.absence)

@@ -155,7 +155,7 @@ public enum TokenBox {
         return try DeviceTarget(platform, token: Secret(copying: plain[3, count]))
     }
 
-    /// `apns` or `fcm` ‖ NUL ‖ token: split at the first NUL, for an APNs token may have others.
+    /// `apns` or `fcm` ‖ NUL ‖ token: split at the first NUL, because an APNs token may have others.
     private static func textual(_ plain: UnsafeRawBufferPointer) throws(MarmotError) -> DeviceTarget {
         guard let split = plain.firstIndex(of: 0) else { throw MarmotError(.malformedToken) }
         let name = plain[0, split]

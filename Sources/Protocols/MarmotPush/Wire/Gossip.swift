@@ -62,7 +62,7 @@ public enum Gossip: Sendable {
         let reference = GossipReference(id: event.id, nonce: nonce)
         if isHex == true { return .request(.seed, own: try readSet(tokens, .seed), reference) }
         if tokens.isEmpty {
-            // Whoever has no push of their own may still want to wake others: the nonce tells the profile.
+            // Anyone who has no push of their own may still want to wake others: the nonce tells the profile.
             guard nonce != nil else { throw MarmotError(.malformedGossip) }
             return .request(.seed, own: [], reference)
         }

@@ -1,6 +1,6 @@
 public import PushModel
 
-/// One HTTP request that an origin makes of the relay. A value: whoever has a network sends it.
+/// One HTTP request that an origin makes of the relay. A value: anyone who has a network sends it.
 public struct ZulipCall: Sendable {
     public let method: String
     /// Begins with `/api/v1/remotes/`; goes behind the relay's base URL.

@@ -38,12 +38,12 @@ extension ZulipRelay {
     }
 
     /// Realms that another server reported first. They are free as soon as that one has deactivated itself,
-    /// like its host name, or whoever runs this relay has suspended it; what it registered there stays its
+    /// like its host name, or the operator has suspended it; what it registered there stays its
     /// own until ``ZulipServers/sweep()`` removes it.
     private func freeForeign(_ realms: inout ReportedRealms) async throws(ZulipError) {
         if realms.foreign.isEmpty { return }
         let holders = Array(Set(realms.foreign.map(\.realm.server)))
-        // One that is not known at all was forgotten by whoever runs this relay.
+        // One that is not known at all was forgotten by the operator.
         let found = try await find(holders.map { keys.server($0) })
         let held = Set(zip(holders, found).filter { $1?.serverStanding == .active }.map(\.0))
         realms.free { !held.contains($0) }

@@ -4,8 +4,9 @@ import WireFormats
 // Who has a host name, and who may (decision 0055).
 //
 // A host, a name with its port, is one server's under every policy, as deployed. Under a policy that admits
-// by name (an allow-list, an invitation) the whole name is one server's: else whoever is admitted once could
-// come again at each port. And whatever the policy, a name of which one server is suspended admits no other.
+// by name (an allow-list, an invitation) the whole name is one server's: else anyone who is admitted once
+// could come again at each port. And whatever the policy, a name of which one server is suspended admits no
+// other.
 
 /// What stands under the host name of a sign-up.
 struct HostRoom {
@@ -49,7 +50,7 @@ extension ZulipRelay {
     /// - Returns: what makes the host its own, and what the admission uses up.
     /// - Throws: `.notAdmitted`, `.hostnameTaken`.
     func admit(_ form: SignUpForm, _ room: HostRoom, _ now: UnixTime) throws(ZulipError) -> [Change] {
-        // Whoever is suspended does not come back by another port.
+        // Anyone who is suspended does not come back by another port.
         guard !room.others.contains(.suspended) else {
             throw ZulipError(.notAdmitted)
         }

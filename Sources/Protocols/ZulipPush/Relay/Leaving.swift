@@ -89,7 +89,7 @@ extension ZulipServers {
         return gone > 0 ? gone : try await registry.forget(owner: owner, limit: Self.page)
     }
 
-    /// Each only as it was seen, for the realm may be another server's by now.
+    /// Each only as it was seen, because the realm may be another server's by now.
     private func delete(_ records: [Record]) async throws(StoreError) -> Int {
         let changes = records.map { PushModel.Change.delete($0.key, if: .revision($0.revision)) }
         if changes.isEmpty { return 0 }

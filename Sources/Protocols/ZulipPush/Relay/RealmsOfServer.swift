@@ -22,7 +22,7 @@ extension Registry {
                 guard let realm = ZulipRealm(body: record.body) else { continue }
                 found.append(KnownRealm(realm: realm, revision: record.revision))
             }
-            // A page may be short before the end, for a row that does not open is left out.
+            // A page may be short before the end, because a row that does not open is left out.
             guard let last = page.last else { return found }
             after = last.revision
         }

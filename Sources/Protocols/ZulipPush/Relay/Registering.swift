@@ -43,7 +43,7 @@ extension ZulipRelay {
         _ plain: RegistrationPlaintext, _ realm: AuthorisedRealm, _ name: RecordKey, _ known: Record?,
         _ form: RegisterForm, _ now: UnixTime
     ) -> ZulipVerdict {
-        let reply = ReplyPlan<ZulipReply>.now(.done(ignored: form.ignored))
+        let reply = ReplyTiming<ZulipReply>.now(.done(ignored: form.ignored))
         let endings = realm.caller.endings(keys, now: now)
         // A refused token comes back to life only by a registration that was made after the refusal: the
         // phone has been told a token again. An older one, or a replay, succeeds and changes nothing. The

@@ -69,7 +69,7 @@ extension ZulipRelay {
         let now = world.now()
         server.mail = form.mail.text
         server.hostname = form.hostname.text
-        // Whoever changes a record shows the key that is current, and with that the one of before ends.
+        // Anyone who changes a record shows the key that is current, and with that the one of before ends.
         var keyChanges: [Change] = []
         if known.oldKeyEnds != nil {
             keyChanges.append(.delete(keys.oldKey(of: known.id, before: known.keyHash), if: .any))

@@ -3,7 +3,7 @@ import WireFormats
 
 /// Taking over a host name whose key was lost (§5.2, "Transfer").
 extension ZulipRelay {
-    /// Gives out a secret that the host must show. It changes nothing for those given out before: whoever
+    /// Gives out a secret that the host must show. It changes nothing for those given out before: anyone who
     /// asks, and how often, no transfer that is under way ends by it.
     func transfer(_ form: TransferForm) async throws(ZulipError) -> ZulipVerdict {
         let now = world.now()

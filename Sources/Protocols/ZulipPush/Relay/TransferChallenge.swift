@@ -3,7 +3,7 @@ import PushModel
 import WireFormats
 
 /// The secret that a host must show for a transfer (§5.2): 64 hexadecimal digits that the relay need not
-/// keep, for it knows them again (decision 0056).
+/// keep, because it knows them again (decision 0056).
 ///
 ///     end (5 bytes, Unix seconds) ‖ random (11) ‖ first 16 bytes of HMAC-SHA256
 ///

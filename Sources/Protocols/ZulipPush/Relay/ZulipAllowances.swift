@@ -2,7 +2,7 @@ package import PushModel
 
 /// What callers without credentials may ask for.
 package struct ZulipAllowances: Sendable {
-    /// Sign-ups, transfers and challenges of one client: each is open to anybody. Whoever sets up several
+    /// Sign-ups, transfers and challenges of one client: each is open to anybody. Anyone who sets up several
     /// servers does so one after the other; a transfer takes three calls.
     package var signUps = Allowance("sign-ups", perMinute: 20)
     /// Fetches of the whole instance: each asks a host of a stranger's choice, or a name server about one.

@@ -11,7 +11,7 @@ package struct ZulipForgotten: Sendable, Hashable {
     package init() {}
 }
 
-/// Forgetting, in the hands of whoever runs the relay. No peer reaches it.
+/// Forgetting, in the hands of the operator. No peer reaches it.
 extension ZulipServers {
     /// Records that one commit deletes at most: it holds the writer for some tens of milliseconds.
     package static let forgottenPerCommit = 10_000
@@ -42,7 +42,7 @@ extension ZulipServers {
         throw StoreError(.unavailable)
     }
 
-    /// Forgets whose a realm is, and all its devices. Whoever reports it next has it.
+    /// Forgets whose a realm is, and all its devices. Anyone who reports it next has it.
     ///
     /// The realm goes first: nothing is registered in it any more, and whatever ends this in between, its
     /// devices can be reached by nobody.
@@ -149,7 +149,7 @@ extension ZulipServers {
         var records: [Record] = []
         var after: UInt64 = 0
         // Ends: the revisions rise, and the records of one owner are finite. A page may be short before the
-        // end, for what has expired is counted and left out.
+        // end, because what has expired is counted and left out.
         while true {
             let page = try await registry.page(index, after: after, limit: Self.pageRows)
             records += page

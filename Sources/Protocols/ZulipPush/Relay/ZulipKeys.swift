@@ -58,7 +58,7 @@ package struct ZulipKeys: Sendable {
     }
 
     /// The key of before, as long as it is good, by the key that took its place: server (16 bytes) ‖ hash of
-    /// the new key. So whoever shows the new one names exactly the key that ends with it.
+    /// the new key. So anyone who shows the new one names exactly the key that ends with it.
     package func oldKey(of server: UUIDText, before newKeyHash: Secret) -> RecordKey {
         RecordKey(oldKeys, newKeyHash.reveal { Secret(server.bytes + $0) })
     }

@@ -81,7 +81,7 @@ package struct ZulipRelay: AnsweringRole {
         }
     }
 
-    /// Whoever shows a server's key in a sign-up is that server, and pays by itself.
+    /// Anyone who shows a server's key in a sign-up is that server, and pays by itself.
     package func toll(
         of inbound: ZulipInbound, from client: ClientKey
     ) async throws(ZulipError) -> Toll? {

@@ -8,7 +8,7 @@ package struct ZulipServer: Sendable {
         case active = 1
         /// By its own call; for good. Enough is remembered to tell it so (``remains``).
         case deactivated = 2
-        /// By whoever runs this relay; until lifted. To the server it looks like `deactivated`.
+        /// By the operator; until lifted. To the server it looks like `deactivated`.
         case suspended = 3
     }
 
@@ -22,7 +22,7 @@ package struct ZulipServer: Sendable {
     package var lastRealmCount: Int64 = 0
     package var lastInstallationCount: Int64 = 0
     package var lastAuditLog: Int64 = 0
-    /// Pushes a minute, where whoever runs this relay gave this server a quota of its own; 0: no limit.
+    /// Pushes a minute, where the operator gave this server a quota of its own; 0: no limit.
     package var quota: Int?
     /// Until when the key of before is good, if the new one is not used earlier (§5.2); `nil`: there is none.
     package var oldKeyEnds: UnixTime?
@@ -36,7 +36,7 @@ package struct ZulipServer: Sendable {
     }
 
     /// What is left of a server that has deactivated itself: its id, that it has, and a digest of its key's
-    /// hash, by which it is told so while whoever shows another key is told of that.
+    /// hash, by which it is told so while anyone who shows another key is told of that.
     package var remains: ZulipServer {
         ZulipServer(
             id: id, keyHash: farewell(keyHash), standing: .deactivated, hostname: "", mail: Secret([]))

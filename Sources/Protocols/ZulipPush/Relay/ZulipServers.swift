@@ -1,7 +1,7 @@
 package import PushModel
 package import WireFormats
 
-/// The servers of one instance, in the hands of whoever runs the relay: who has signed up, who may, who is
+/// The servers of one instance, in the hands of the operator: who has signed up, who may, who is
 /// suspended (`sealbell origins`). No peer reaches it.
 package struct ZulipServers: Sendable {
     /// What came of a suspension, of its end, or of a quota.
@@ -64,7 +64,7 @@ package struct ZulipServers: Sendable {
     /// Whose a realm is.
     package struct RealmHolder: Sendable {
         package let realm: ZulipRealm
-        /// `nil`: it was forgotten, and the realm is free for whoever reports it.
+        /// `nil`: it was forgotten, and the realm is free for anyone who reports it.
         package let server: ZulipServer?
         /// When the server last reported it, or no longer did.
         package let since: UnixTime

@@ -112,8 +112,8 @@ package struct BacklogBench: Sendable {
         ])
         let core = DeliveryService(
             outbox: store, registry: store,
-            plan: DeliveryService.Plan(
-                apps: apps, routes: [DeliveryService.Route(provider, credential: Credential())],
+            plan: DeliveryService.Setup(
+                apps: apps, lanes: [DeliveryService.LaneSpec(provider, credential: Credential())],
                 overrides: [:]), world: world, journal: .silent)
         return Stage(engine: engine, store: store, provider: provider, core: core, instance: instance)
     }

@@ -69,7 +69,7 @@ struct ChaosLedger: Sendable {
 }
 
 /// What the ledger proves.
-struct ChaosVerdict: Sendable {
+struct ChaosResult: Sendable {
     var pushes = 0
     var acknowledged = 0
     /// Acknowledged by a 200, and never accepted by the push service.

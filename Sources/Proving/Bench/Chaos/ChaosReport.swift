@@ -7,7 +7,7 @@ enum ChaosReport {
     static func make(
         _ plan: ChaosPlan, _ ledger: ChaosLedger, _ marmot: ChaosMarmotLedger?, _ outcome: ChaosOutcome
     ) -> (report: BenchReport, hasPassed: Bool) {
-        let verdict = ChaosVerdict(ledger)
+        let verdict = ChaosResult(ledger)
         let hasPassed =
             verdict.hasPassed && outcome.drainedIn != nil && outcome.exitStatus == 0
             && ledger.unexpectedStatuses.isEmpty && ledger.answersWithDeadDevices == 0

@@ -116,7 +116,7 @@ struct ClusterLedger: Sendable {
 }
 
 /// What the ledger proves.
-struct ClusterVerdict: Sendable {
+struct ClusterResult: Sendable {
     var pushes = 0
     var acknowledged = 0
     /// Acknowledged by a 200, and never accepted by the push service.

@@ -6,7 +6,7 @@ enum ClusterReport {
         _ scenario: ClusterScenario, _ run: ClusterRun, _ outcome: ClusterOutcome
     ) -> (report: BenchReport, hasPassed: Bool) {
         let ledger = run.ledger { $0 }
-        let verdict = ClusterVerdict(ledger)
+        let verdict = ClusterResult(ledger)
         let peak = Double(run.peaks.max() ?? 0) / 1_048_576
         let back = ledger.serviceBackAfter
         let isBack = back.map { scenario != .failover || $0 < run.plan.failoverLimit } ?? false

@@ -1,7 +1,7 @@
 import PushModel
 import Synchronization
 
-/// One scenario under way: what callers, the collector and whoever does harm share.
+/// One scenario under way: what callers, the collector and anyone who does harm share.
 final class ClusterRun: Sendable {
     /// Where one relay is asked.
     struct Door: Sendable {

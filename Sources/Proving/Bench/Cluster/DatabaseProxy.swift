@@ -44,7 +44,7 @@ final class DatabaseProxy: Sendable {
     }
 
     /// - Parameter target: port of 127.0.0.1.
-    /// - Throws: `.unreachable` when no port is to be had.
+    /// - Throws: `.unreachable` when no port is free.
     static func start(to target: Int, group: any EventLoopGroup) async throws(BenchError) -> DatabaseProxy {
         let shared = Shared()
         do {

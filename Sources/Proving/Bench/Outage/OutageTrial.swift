@@ -90,8 +90,8 @@ package struct OutageTrial: Sendable {
         ])
         let core = DeliveryService(
             outbox: store, registry: store,
-            plan: DeliveryService.Plan(
-                apps: apps, routes: [DeliveryService.Route(service, credential: Credential())],
+            plan: DeliveryService.Setup(
+                apps: apps, lanes: [DeliveryService.LaneSpec(service, credential: Credential())],
                 overrides: [:]), limits: plan.limits, world: inner, journal: .silent)
         return Stage(
             clock: clock, engine: engine, store: store, service: service, core: core, instance: instance)

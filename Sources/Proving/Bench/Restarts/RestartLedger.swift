@@ -4,7 +4,7 @@ struct RestartLedger: Sendable {
     enum End: Sendable, Hashable {
         /// With the status 200.
         case taken
-        /// No connection was to be had.
+        /// There was no connection.
         case refused
         /// The connection was broken off before the answer.
         case reset

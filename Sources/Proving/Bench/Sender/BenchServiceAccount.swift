@@ -18,7 +18,7 @@ enum BenchServiceAccount {
         return Secret(JSONValue.object(account).serialized())
     }
 
-    /// Grants an hour to whoever asks, without a network.
+    /// Grants an hour to anyone who asks, without a network.
     struct Grants: WebFetch {
         func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
             let body = #"{"access_token":"ya29.bench","expires_in":3599,"token_type":"Bearer"}"#

@@ -45,8 +45,8 @@ package final class ChildProcess: @unchecked Sendable {
             close(descriptor)
             throw BenchError(.processFault)
         }
-        // Closed in whatever program is started here next, for it would keep the pipe open. A trial starts
-        // its programs one behind the other, so none is started between these lines.
+        // Closed in whatever program is started here next, because it would keep the pipe open. A trial
+        // starts its programs one behind the other, so none is started between these lines.
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         lifeline = FileHandle(fileDescriptor: ends[1], closeOnDealloc: true)
         let output = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)

@@ -17,7 +17,7 @@ struct APNsConnectionFacts {
 /// The order of its steps, first fault answers, is docs/push-services.md §3, 1–9.
 struct APNsJudge {
     /// What became of a request.
-    enum Verdict: Equatable {
+    enum Ruling: Equatable {
         case accepted(Accepted)
         /// `hasGoodToken`: the provider token had been found good before the fault.
         case refused(APNsRefusal, hasGoodToken: Bool)
@@ -49,9 +49,9 @@ struct APNsJudge {
     }
 
     mutating func judge(_ request: SimulatedRequest, on connection: inout APNsConnectionFacts, now: UnixTime)
-        -> Verdict
+        -> Ruling
     {
-        func refuse(_ reason: APNsReason, goodToken: Bool = false) -> Verdict {
+        func refuse(_ reason: APNsReason, goodToken: Bool = false) -> Ruling {
             .refused(APNsRefusal(reason), hasGoodToken: goodToken)
         }
         if request.hasDuplicate { return refuse(.duplicateHeaders) }

@@ -109,7 +109,7 @@ extension APNsSimulator {
     public var connectionKnobs: ConnectionKnobs { server.board.knobs }
 
     /// Ends every open connection with GOAWAY, now.
-    public func goAway(_ plan: GoAwayPlan = GoAwayPlan()) { server.board.end(.goAway(plan)) }
+    public func goAway(_ plan: GoAwayKnob = GoAwayKnob()) { server.board.end(.goAway(plan)) }
     /// Closes every open socket, now, without a word.
     public func killConnections() { server.board.end(.kill) }
 

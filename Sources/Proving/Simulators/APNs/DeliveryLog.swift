@@ -112,7 +112,7 @@ extension DeliveryKeeper {
         log { $0.deliveries(after: number, limit: limit) }
     }
 
-    /// Hands a delivery to who waits for it; outside the lock, for a reader may answer at once.
+    /// Hands a delivery to who waits for it; outside the lock, because a reader may answer at once.
     func tell(_ delivery: Delivery, _ listeners: [AsyncStream<Delivery>.Continuation]) {
         for listener in listeners {
             if case .dropped = listener.yield(delivery) { log { $0.countUnheard() } }

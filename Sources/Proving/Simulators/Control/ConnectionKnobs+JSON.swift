@@ -26,7 +26,7 @@ extension ConnectionKnobs {
         case "excess": excess = try value.known(value.text.flatMap { Excess(rawValue: $0) })
         case "roundTripMilliseconds": roundTrip = try value.milliseconds()
         case "answerDelayMilliseconds": answerDelay = try AnswerDelay(value)
-        case "goAway": goAway = value == .null ? nil : try GoAwayPlan(value)
+        case "goAway": goAway = value == .null ? nil : try GoAwayKnob(value)
         case "faults":
             var list: [RequestFault] = []
             for item in try value.known(value.items).prefix(16) { list.append(try RequestFault(item)) }
@@ -51,7 +51,7 @@ extension AnswerDelay {
     }
 }
 
-extension GoAwayPlan {
+extension GoAwayKnob {
     /// `{"afterRequests", "afterMilliseconds", "lastStream": "lastJudged" | {"below": n} |
     /// {"gracefulMilliseconds": n}, "end": "atOnce" | "whenDrained", "errorCode", "debugData"}`.
     init(_ tree: JSONTree) throws(SimulatorError) {

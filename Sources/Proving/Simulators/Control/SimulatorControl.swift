@@ -138,7 +138,7 @@ private final class ControlJudge: ConnectionJudge {
                 let turned = knobs
                 simulator.turnConnections { $0 = turned }
             case "service": try simulator.turn(SteeringOrder(tree: value))
-            case "goAway": simulator.goAway(try GoAwayPlan(value))
+            case "goAway": simulator.goAway(try GoAwayKnob(value))
             case "kill": simulator.killConnections()
             default: throw SimulatorError(.knobNotKnown)
             }
@@ -151,7 +151,7 @@ private final class ControlJudge: ConnectionJudge {
 }
 
 extension Delivery {
-    /// The body as base64, for it need not be text.
+    /// The body as base64, because it need not be text.
     fileprivate func tree(idsOnly: Bool) -> JSONTree {
         if idsOnly { return ["number": .number(number), "id": .string(id)] }
         return [

@@ -10,7 +10,7 @@ package protocol SteeredSimulator: PushSimulator {
     func deliveries(after number: Int, limit: Int) -> [Delivery]
     var connectionKnobs: ConnectionKnobs { get }
     func turnConnections(_ change: (inout ConnectionKnobs) -> Void)
-    func goAway(_ plan: GoAwayPlan)
+    func goAway(_ plan: GoAwayKnob)
     func killConnections()
     /// Turns the service's own knobs.
     ///

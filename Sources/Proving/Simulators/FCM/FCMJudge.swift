@@ -15,7 +15,7 @@ public struct FCMDevice: Sendable, Equatable {
 /// The judgement of the simulated send endpoint: request and state in, verdict out (docs/push-services.md
 /// §5).
 struct FCMJudge {
-    enum Verdict: Equatable {
+    enum Ruling: Equatable {
         /// HTML, as the real front end answers for paths it does not know.
         case page(Int)
         case refused(FCMError)
@@ -48,7 +48,7 @@ struct FCMJudge {
         }
     }
 
-    mutating func judge(_ request: SimulatedRequest, now: UnixTime) -> Verdict {
+    mutating func judge(_ request: SimulatedRequest, now: UnixTime) -> Ruling {
         guard let path = request[.path], let project = Self.project(path) else { return .page(404) }
         guard request[.method]?.elementsEqual("POST".utf8) ?? false else { return .page(405) }
         do throws(FCMError) {

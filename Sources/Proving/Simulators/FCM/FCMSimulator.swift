@@ -71,7 +71,7 @@ public final class FCMSimulator: PushSimulator {
 
     public var port: Int? { server.port }
     public var openConnections: Int { server.board.connections }
-    /// Where access tokens are to be had, and the audience that assertions must name; `nil` before
+    /// Where access tokens are issued, and the audience that assertions must name; `nil` before
     /// ``start()``.
     public var tokenURI: String? { port.map { "https://localhost:\($0)/token" } }
 }
@@ -101,7 +101,7 @@ extension FCMSimulator {
     public func turnConnections(_ change: (inout ConnectionKnobs) -> Void) { server.board.turn(change) }
     public var knobs: FCMKnobs { state.mutate { $0.knobs } }
     public var connectionKnobs: ConnectionKnobs { server.board.knobs }
-    public func goAway(_ plan: GoAwayPlan = GoAwayPlan()) { server.board.end(.goAway(plan)) }
+    public func goAway(_ plan: GoAwayKnob = GoAwayKnob()) { server.board.end(.goAway(plan)) }
     public func killConnections() { server.board.end(.kill) }
     public var counters: SimulatorCounters { state.counters }
 

@@ -33,7 +33,7 @@ public struct ServiceAccount: Sendable {
 
     /// The text of the JSON file.
     ///
-    /// - Parameter tokenURI: where access tokens are to be had: ``FCMSimulator/tokenURI``.
+    /// - Parameter tokenURI: where access tokens are issued: ``FCMSimulator/tokenURI``.
     public func json(tokenURI: String) -> String {
         let tree: JSONTree = [
             "type": "service_account", "project_id": .string(project), "private_key_id": .string(keyID),

@@ -1,6 +1,6 @@
 /// Base64 (RFC 4648 §4 and §5), and the textual form of keys and certificates (RFC 7468).
 ///
-/// The simulators have formats of their own, for they are to judge the sender by another reading than its
+/// The simulators have formats of their own, because they are to judge the sender by another reading than its
 /// own.
 enum Base64 {
     private static let standard = Array(

@@ -24,7 +24,7 @@ extension SimulatorConnection {
         announceGoAway(plan)
     }
 
-    func announceGoAway(_ plan: GoAwayPlan) {
+    func announceGoAway(_ plan: GoAwayKnob) {
         guard !ending.isAnnounced, let context else { return }
         ending.isAnnounced = true
         guard case .graceful(let after) = plan.lastStream else {
@@ -40,7 +40,7 @@ extension SimulatorConnection {
         }
     }
 
-    func sendGoAway(_ plan: GoAwayPlan) {
+    func sendGoAway(_ plan: GoAwayKnob) {
         guard !ending.isSent, let context else { return }
         ending.isAnnounced = true
         ending.isSent = true

@@ -32,7 +32,7 @@ public struct ConnectionKnobs: Sendable, Equatable {
     /// No WINDOW_UPDATE is sent. What is owed is sent when this is taken back.
     public var withholdsWindow = false
     public var ignoresPing = false
-    public var goAway: GoAwayPlan?
+    public var goAway: GoAwayKnob?
     /// At most 16; the first that fits is done.
     public var faults: [RequestFault] = []
     public var answerDelay = AnswerDelay.none
@@ -43,7 +43,7 @@ public struct ConnectionKnobs: Sendable, Equatable {
 }
 
 /// When and how connections are ended in order (RFC 9113 §6.8).
-public struct GoAwayPlan: Sendable, Equatable {
+public struct GoAwayKnob: Sendable, Equatable {
     public enum LastStream: Sendable, Equatable {
         /// The highest stream that was judged. Higher ones are not judged.
         case lastJudged

@@ -7,7 +7,7 @@ final class KnobBoard: Sendable {
     struct Turned: Sendable {}
     /// To every connection: end now, in this way.
     enum End: Sendable {
-        case goAway(GoAwayPlan)
+        case goAway(GoAwayKnob)
         case kill
     }
 

@@ -180,7 +180,7 @@ extension SimulatorConnection: HTTP2ServerSessionEvents {
             break
         case .goAway where open > limit.acknowledged ?? .max:
             ending.frozenAbove = ending.frozenAbove ?? highestJudged
-            sendGoAway(GoAwayPlan(errorCode: 11, debugData: "Maximum active streams violated"))
+            sendGoAway(GoAwayKnob(errorCode: 11, debugData: "Maximum active streams violated"))
         case .serve, .refuse, .goAway:
             refused.insert(stream)
             session.submitReset(stream, code: 7)

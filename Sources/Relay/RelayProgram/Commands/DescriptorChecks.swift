@@ -27,7 +27,7 @@ struct DescriptorChecks {
     func check() -> [Finding] {
         let subject = "limits.connections"
         guard let limit else { return [] }
-        guard let shortage = DescriptorPlan(configuration, limit: limit).shortage else {
+        guard let shortage = DescriptorBudget(configuration, limit: limit).shortage else {
             return [
                 .good(.ports, subject, "A relay may open \(limit) files, enough for its connections.")
             ]

@@ -7,29 +7,32 @@ struct Finding: Sendable, Hashable, Encodable {
         case configuration, files, certificates, clock, state, keys, store, ports, relay, reach
     }
 
-    enum Verdict: String, Sendable, Hashable, CaseIterable, Encodable {
+    enum Severity: String, Sendable, Hashable, CaseIterable, Encodable {
         case good, warning, fault
     }
 
     var area: Area
     /// A configuration path, a file, a host: what the sentence is about.
     var subject: String
-    var verdict: Verdict
+    var severity: Severity
     var sentence: String
 
+    // JSON keeps the member's first name.
+    private enum CodingKeys: String, CodingKey { case area, subject, severity = "verdict", sentence }
+
     static func good(_ area: Area, _ subject: String, _ sentence: String) -> Finding {
-        Finding(area: area, subject: subject, verdict: .good, sentence: sentence)
+        Finding(area: area, subject: subject, severity: .good, sentence: sentence)
     }
     static func warning(_ area: Area, _ subject: String, _ sentence: String) -> Finding {
-        Finding(area: area, subject: subject, verdict: .warning, sentence: sentence)
+        Finding(area: area, subject: subject, severity: .warning, sentence: sentence)
     }
     static func fault(_ area: Area, _ subject: String, _ sentence: String) -> Finding {
-        Finding(area: area, subject: subject, verdict: .fault, sentence: sentence)
+        Finding(area: area, subject: subject, severity: .fault, sentence: sentence)
     }
 
     /// `FAULT    files  listeners.public.tls.key: There is no such file.`
     var line: String {
-        let word = verdict == .fault ? "FAULT" : verdict.rawValue
+        let word = severity == .fault ? "FAULT" : severity.rawValue
         func padded(_ text: String, _ width: Int) -> String {
             text + String(repeating: " ", count: max(1, width - text.count))
         }
@@ -44,12 +47,12 @@ struct Findings: Sendable, Encodable {
 
     init(_ findings: [Finding]) {
         self.findings = findings
-        ok = !findings.contains { $0.verdict == .fault }
+        ok = !findings.contains { $0.severity == .fault }
     }
 
     /// The worst of it: configuration before what is broken here before what is out of reach.
     var status: Ending {
-        let areas = Set(findings.filter { $0.verdict == .fault }.map(\.area))
+        let areas = Set(findings.filter { $0.severity == .fault }.map(\.area))
         if areas.contains(.configuration) || areas.contains(.files) { return .configuration }
         if !areas.isDisjoint(with: [.certificates, .clock, .state, .keys, .store, .relay]) { return .failed }
         return areas.isEmpty ? .done : .unavailable

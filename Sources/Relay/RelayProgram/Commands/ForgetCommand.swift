@@ -32,7 +32,7 @@ struct ForgetOriginCommand: SealbellCommand {
     @Flag(help: "Yes, this origin and all its devices.")
     var yes = false
 
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     func validate() throws {
         guard yes else { throw ValidationError("This cannot be undone; confirm it with --yes.") }
@@ -63,7 +63,7 @@ struct ForgetAddressCommand: SealbellCommand {
     @Option(help: ArgumentHelp("One more bundle id, which no app has any more.", valueName: "id"))
     var appID: String?
 
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         let token = try readAddress(device, shell)

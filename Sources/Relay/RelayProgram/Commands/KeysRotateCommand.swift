@@ -30,7 +30,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
     var wait = 60
 
     @OptionGroup var options: ConfigurationOptions
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     func validate() throws {
         guard (0...10_080).contains(wait) else { throw ValidationError("--wait: 0 to 10080 minutes.") }
@@ -97,14 +97,14 @@ struct KeysRotateStorageCommand: SealbellCommand {
         }
     }
 
-    private func isServed(_ door: AdminDoorOptions, _ shell: Shell) -> Bool {
+    private func isServed(_ door: AdminListenerOptions, _ shell: Shell) -> Bool {
         // Why none is found is told when the door is asked; here it is enough that there is none.
         (try? door.server.find(shell)) != nil
     }
 
     /// Asks the relay until it is done, or time is over; the last answer.
     private func watch(
-        _ newest: UInt32, _ path: String, _ door: AdminDoorOptions,
+        _ newest: UInt32, _ path: String, _ door: AdminListenerOptions,
         until end: ContinuousClock.Instant, _ shell: Shell
     ) async throws -> JSONValue {
         var told = ""
@@ -153,7 +153,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
 
     /// First the store forgets that it needs the keys, then they leave the file: a crash in between leaves a
     /// file with too many keys, never one with too few.
-    private func drop(_ path: String, _ door: AdminDoorOptions, _ shell: Shell) async throws -> Ending {
+    private func drop(_ path: String, _ door: AdminListenerOptions, _ shell: Shell) async throws -> Ending {
         let answer = try await door.ask(SealKeyDesk.releasePath, shell) { _ in }
         // The relay has released all but the one that it seals with; which of them this file still has, it
         // alone knows: the relay may read a copy.

@@ -20,7 +20,7 @@ struct OriginsListCommand: SealbellCommand {
         commandName: "list", abstract: "Lists the origins that have signed up.")
 
     @OptionGroup var place: InstanceOption
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         var origins: [String: JSONValue] = [:]
@@ -73,7 +73,7 @@ struct OriginsInviteCommand: SealbellCommand {
     var host: String
 
     @OptionGroup var place: InstanceOption
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await door.ask(OriginsDesk.invitePath, shell) { json in
@@ -99,7 +99,7 @@ struct OriginsSuspendCommand: SealbellCommand {
             """)
 
     @OptionGroup var origin: OriginArgument
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         try await origin.set("suspended", OriginsDesk.suspendPath, door, shell)
@@ -110,7 +110,7 @@ struct OriginsSuspendCommand: SealbellCommand {
 extension OriginArgument {
     /// Asks for a standing, and says whose it is now.
     fileprivate func set(
-        _ standing: String, _ path: String, _ door: AdminDoorOptions, _ shell: Shell
+        _ standing: String, _ path: String, _ door: AdminListenerOptions, _ shell: Shell
     ) async throws {
         let answer = try await door.ask(path, shell, write)
         let ids = answer["ids"]?.array?.compactMap(\.string) ?? []
@@ -136,7 +136,7 @@ struct OriginsResumeCommand: SealbellCommand {
         commandName: "resume", abstract: "Lifts a suspension.")
 
     @OptionGroup var origin: OriginArgument
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         try await origin.set("active", OriginsDesk.resumePath, door, shell)
@@ -161,7 +161,7 @@ struct OriginsQuotaCommand: SealbellCommand {
             "Pushes a minute; 0 for no limit, default for the configuration's.", valueName: "pushes"))
     var quota: String
 
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     private var number: Int64? { Int64(quota).flatMap { OriginsDesk.quotas.contains($0) ? $0 : nil } }
 

@@ -53,7 +53,7 @@ struct PostgresChecks {
         let living = try outcome.get()
         let checks = StoreChecks(configuration, world)
         let isServed = living.first?.sentence != Self.alone
-        guard !living.contains(where: { $0.verdict == .fault }) else {
+        guard !living.contains(where: { $0.severity == .fault }) else {
             // Copied elsewhere, or half of a copy: what it owes is owed elsewhere, or not yet.
             return findings + living + checks.keys(seen.checks)
         }

@@ -38,7 +38,7 @@ struct SandboxCommand: SealbellCommand {
         shell.out("authority: \(sandbox.authorityFile)")
         let group = ServiceGroup(
             configuration: ServiceGroupConfiguration(
-                services: [.init(service: Standing())], gracefulShutdownSignals: [.sigterm, .sigint],
+                services: [.init(service: UntilStopped())], gracefulShutdownSignals: [.sigterm, .sigint],
                 logger: Logger(label: "sealbell")))
         // Ends by a signal; there is nothing that could fail.
         try? await group.run()
@@ -47,7 +47,7 @@ struct SandboxCommand: SealbellCommand {
     }
 
     /// Stands until it is told to stop; the simulators run on their event loops.
-    private struct Standing: Service {
+    private struct UntilStopped: Service {
         func run() async throws { try await gracefulShutdown() }
     }
 }

@@ -69,5 +69,5 @@ struct StartChecks {
 
 extension Finding {
     /// `serve` does not start with it.
-    var endsAStart: Bool { verdict == .fault && (area == .configuration || area == .files) }
+    var endsAStart: Bool { severity == .fault && (area == .configuration || area == .files) }
 }

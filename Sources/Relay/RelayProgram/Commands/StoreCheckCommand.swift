@@ -54,7 +54,7 @@ struct StoreCheckCommand: SealbellCommand {
         }
         let report = Findings(findings)
         try report.report(shell, json: json)
-        let isForeign = findings.contains { $0.area == .keys && $0.verdict == .fault }
+        let isForeign = findings.contains { $0.area == .keys && $0.severity == .fault }
         return isForeign ? .configuration : report.status
     }
 

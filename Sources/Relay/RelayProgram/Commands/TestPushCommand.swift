@@ -43,11 +43,11 @@ struct TestPushCommand: SealbellCommand {
     @Option(help: ArgumentHelp("The bundle id; else the app's first.", valueName: "id"))
     var bundle: String?
 
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         let token = try readAddress(device, shell)
-        let answer = try await door.ask(TrialDesk.path, shell) { json in
+        let answer = try await door.ask(TestPushDesk.path, shell) { json in
             json.key("app")
             json.string(app)
             for (name, value) in [("service", service), ("environment", environment), ("bundle", bundle)] {

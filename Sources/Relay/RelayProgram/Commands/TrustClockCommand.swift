@@ -21,7 +21,7 @@ struct StoreTrustClockCommand: SealbellCommand {
     var yes = false
 
     @OptionGroup var password: DatabasePasswordOption
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     func validate() throws {
         guard yes else {

@@ -27,7 +27,7 @@ struct WhyPushCommand: SealbellCommand {
     @Argument(help: ArgumentHelp("The UUID of the push.", valueName: "reference"))
     var reference: String
 
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     func validate() throws {
         // A mistyped reference must not end in a path of its own.

@@ -11,7 +11,7 @@ enum Overrides {
     /// Applies the environment, then each `--set` in order.
     ///
     /// - Returns: warnings about variables that name no key. They are no faults: a cluster puts
-    ///    `SEALBELL_SERVICE_HOST` and the like into the environment of whoever runs beside a service of
+    ///    `SEALBELL_SERVICE_HOST` and the like into the environment of anyone who runs beside a service of
     ///   that name.
     static func apply(
         to root: inout ConfigurationNode, environment: [String: String], settings: [String],

@@ -28,7 +28,7 @@ protocol HostedProtocol: Sendable {
         _ instance: InstanceConfiguration, _ settings: Settings, in configuration: RelayConfiguration,
         on ground: HostingGround, replacing old: (any HostedInstance)?
     ) throws(CommandFailure) -> any HostedInstance
-    /// What each family of metrics of its own says to whoever scrapes it: one line, without a backslash.
+    /// What each family of metrics of its own says to anyone who scrapes it: one line, without a backslash.
     static var metricHelp: [String: String] { get }
     /// Commands of its own, below those that all protocols share.
     static var commands: ProtocolCommands { get }

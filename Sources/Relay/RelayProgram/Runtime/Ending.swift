@@ -7,7 +7,7 @@ package enum Ending: Sendable, Hashable, CaseIterable {
     /// What was asked failed.
     case failed
     case usage
-    /// A peer or a port is not to be had.
+    /// A peer cannot be reached or a port is taken.
     case unavailable
     /// Our bug.
     case software

@@ -7,11 +7,11 @@ import NIOCore
 import NIOPosix
 import ServiceLifecycle
 
-/// Ends when standard input does: whoever holds the other end of that pipe is gone, or wants this to end.
+/// Ends when standard input does: anyone who holds the other end of that pipe is gone, or wants this to end.
 /// What comes through the pipe is thrown away.
 struct InputWatch: Service {
     func run() async throws {
-        // A descriptor of its own, for the channel closes what it is given.
+        // A descriptor of its own, because the channel closes what it is given.
         let input = dup(STDIN_FILENO)
         guard input >= 0 else { return }
         let channel = try await NIOPipeBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -74,7 +74,7 @@ final class LogSink: Sendable {
     ///
     /// - Returns: whether a relay may start with them.
     func tell(_ findings: [Finding]) -> Bool {
-        for finding in findings where finding.verdict != .good {
+        for finding in findings where finding.severity != .good {
             let line = "\(finding.subject): \(finding.sentence)"
             if finding.endsAStart {
                 tell("configuration fault", line, level: .error)

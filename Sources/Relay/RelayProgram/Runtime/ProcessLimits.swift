@@ -15,7 +15,8 @@ package enum ProcessLimits {
     private static let files = RLIMIT_NOFILE
     #endif
 
-    /// No core image is ever written, for it would hold keys and tokens (SECURITY.md). It cannot be undone.
+    /// No core image is ever written, because it would hold keys and tokens (SECURITY.md). It cannot be
+    /// undone.
     ///
     /// The limit alone would not do: a system that pipes core images to a program does not look at it.
     ///

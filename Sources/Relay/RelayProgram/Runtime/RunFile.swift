@@ -5,7 +5,7 @@ import Darwin
 #endif
 import Foundation
 
-/// `run.json`: where a running server is, for whoever may read its state directory
+/// `run.json`: where a running server is, for anyone who may read its state directory
 /// (docs/guides/operating.md).
 ///
 /// Written when the server is ready, removed when it ends. A file that a killed process left behind is
@@ -27,7 +27,7 @@ struct RunFile: Codable, Sendable, Equatable {
     var publicKeys: [String: [String]]
     /// App → bundle ids and Firebase projects.
     var apps: [String: [String]]
-    /// The file of the admin door's token, where it asks for one: for whoever may read that too.
+    /// The file of the admin door's token, where it asks for one: for anyone who may read that too.
     var tokenFile: String?
 
     /// The last reload; `nil`: there was none since the start.

@@ -15,21 +15,21 @@ protocol ServiceSettings: Sendable, Hashable {
     /// Its lanes, one for each of ``environments``.
     ///
     /// - Throws: `CommandFailure` that names the file or the app at fault.
-    func routes(
+    func laneSpecs(
         of app: ConfiguredName, on ground: LaneGround, _ shelf: inout CredentialShelf
-    ) throws(CommandFailure) -> [DeliveryService.Route]
+    ) throws(CommandFailure) -> [DeliveryService.LaneSpec]
     /// What it connects to, for the doctor.
     var places: [PeerAddress] { get }
     /// Whether it stands on this machine, so that no push reaches somebody's phone.
     var reachesNobody: Bool { get }
-    /// What the service calls the app, for whoever reads the run file.
+    /// What the service calls the app, for anyone who reads the run file.
     var appIDs: [String] { get }
     /// What a device may have called its app when it registered.
     var registeredAppIDs: [String] { get }
     /// How well an address has the form of the service's own.
     static func fit(_ address: Secret) -> AddressFit
     /// Visible alerts for one address, to be tried one behind the other.
-    func trials(_ order: TrialOrder) throws(DeskRefusal) -> [TrialPush]
+    func testPushes(_ order: TestPushOrder) throws(DeskRefusal) -> [TestPush]
 }
 
 extension ServiceSettings {
@@ -46,16 +46,16 @@ extension ServiceSettings {
     ///
     /// - Parameter target: what of a lane its provider is made with, beside credential and authorities.
     /// - Throws: `CommandFailure` that names the app.
-    func routes<Credential, Sending: DirectProvider>(
+    func laneSpecs<Credential, Sending: DirectProvider>(
         of app: ConfiguredName, _ entry: CredentialShelf.Entry<Credential>, _ certificates: [UInt8]?,
         on ground: LaneGround, target: (LaneName) -> String?,
         provider: (LaneName) throws(HTTP2Error) -> Sending
-    ) throws(CommandFailure) -> [DeliveryService.Route] {
-        var routes: [DeliveryService.Route] = []
+    ) throws(CommandFailure) -> [DeliveryService.LaneSpec] {
+        var laneSpecs: [DeliveryService.LaneSpec] = []
         for lane in lanes(of: app) {
             do throws(HTTP2Error) {
-                routes.append(
-                    DeliveryService.Route(
+                laneSpecs.append(
+                    DeliveryService.LaneSpec(
                         try provider(lane), credential: entry.shared,
                         stamp: ground.stamp(entry.stamp, target(lane), certificates)))
             } catch {
@@ -63,11 +63,11 @@ extension ServiceSettings {
                     .configuration, "apps.\(app.text).\(Self.service): \(error.sentence)")
             }
         }
-        return routes
+        return laneSpecs
     }
 
     /// The environments that an order asks for.
-    func environments(_ order: TrialOrder) throws(DeskRefusal) -> [Environment] {
+    func environments(_ order: TestPushOrder) throws(DeskRefusal) -> [Environment] {
         guard let asked = order.environment else { return environments }
         guard let environment = Environment(rawValue: asked), environments.contains(environment) else {
             throw .status(400, "This app's configuration has no such environment.")
@@ -84,7 +84,7 @@ enum AddressFit: Int, Comparable {
 }
 
 /// A test push, as an operator orders it.
-struct TrialOrder: Sendable {
+struct TestPushOrder: Sendable {
     var app = ""
     /// The word of a service.
     var service: String?
@@ -95,7 +95,7 @@ struct TrialOrder: Sendable {
 }
 
 /// A test push, as a service sends it.
-struct TrialPush: Sendable {
+struct TestPush: Sendable {
     /// What the device shows.
     static let title = "Test"
     static let text = "Sealbell reaches this device."

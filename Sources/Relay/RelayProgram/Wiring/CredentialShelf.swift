@@ -2,7 +2,7 @@ import Delivery
 import PushModel
 
 /// Credentials read from their files: one for each, whatever number of lanes it stands behind
-/// (docs/architecture.md). Push services say what makes one (``ServiceSettings/routes(of:on:_:)``).
+/// (docs/architecture.md). Push services say what makes one (``ServiceSettings/laneSpecs(of:on:_:)``).
 struct CredentialShelf {
     struct Entry<Value: Sendable>: Sendable {
         let credential: Value

@@ -145,7 +145,7 @@ struct OriginsDesk: Sendable {
         }
     }
 
-    /// `{"id":…,"ids":[…]}`, so that whoever named a host learns which origins it was; `id` is the first.
+    /// `{"id":…,"ids":[…]}`, so that anyone who named a host learns which origins it was; `id` is the first.
     private static func answer(_ ids: [String]) -> [UInt8] {
         var json = JSONWriter()
         json.beginObject()

@@ -7,7 +7,7 @@ import ServiceLifecycle
 import Synchronization
 import WebClient
 
-/// A relay: store, delivery, instances, doors. `open` takes the store, `listen` the addresses, and the
+/// A relay: store, delivery, instances, listeners. `open` takes the store, `listen` the addresses, and the
 /// services serve until a graceful stop.
 ///
 /// What a configuration decides is made by one function (``make(_:replacing:)``) and put in force by another
@@ -18,7 +18,7 @@ final class Relay: Sendable {
     private struct Wiring: Sendable {
         let configuration: RelayConfiguration
         let shelf: CredentialShelf
-        let lanes: DeliveryService.Plan
+        let lanes: DeliveryService.Setup
         let instances: [any HostedInstance]
         let web: any WebFetch
         let ways: AlertWays
@@ -36,7 +36,7 @@ final class Relay: Sendable {
     private let share: AppShare
     private let delivery: DeliveryService
     private let instances: HostedInstances
-    private let doors: Doors
+    private let listeners: Listeners
     /// Of listeners' faces and of what instances fetch.
     private let web: CurrentWeb
     private let alerts: AlertPort
@@ -91,12 +91,12 @@ final class Relay: Sendable {
         watch = RelayWatch(
             RelayWatch.Subjects(delivery: delivery, store: store, instances: instances, custody: custody),
             alerts, configuration, limits: around.spans.watch, world: around.world)
-        let admin = AdminDoor(
+        let admin = AdminListener(
             hosting: around.hosting, delivery: delivery, store: store, watch: watch, metrics: around.metrics,
             alerts: alerts,
             trail: trail, certificates: certificates, origins: OriginCount(around.world), reloads: reloads,
             process: ProcessFigures(around.world), startedAt: around.world.now(), world: around.world)
-        doors = try Doors(configuration, admin: admin, alerts: alerts, around)
+        listeners = try Listeners(configuration, admin: admin, alerts: alerts, around)
     }
 
     // MARK: From a configuration to what is in force
@@ -110,12 +110,12 @@ final class Relay: Sendable {
     ) throws(CommandFailure) -> Wiring {
         var shelf = Self.shelf(replacing: old?.shelf, for: configuration, around)
         let instances = try instances.make(configuration)
-        let lanes = try DeliveryPlanning(configuration: configuration, around).plan(&shelf, for: instances)
+        let lanes = try DeliverySetup(configuration: configuration, around).plan(&shelf, for: instances)
         let web = Self.web(configuration, around)
         return Wiring(
             configuration: configuration, shelf: shelf, lanes: lanes, instances: instances, web: web,
             ways: try AlertWiring(configuration, web).ways(around.world),
-            furnish: try doors.furnish(configuration, instances))
+            furnish: try listeners.furnish(configuration, instances))
     }
 
     /// Puts it in force. Requests under way end as they began.
@@ -197,14 +197,14 @@ final class Relay: Sendable {
     /// - Throws: `CommandFailure(.unavailable)` that names the listener.
     func listen() async throws(CommandFailure) -> [String: String] {
         guard let configuration = standing.withLock({ $0?.configuration }) else { return [:] }
-        return try await doors.listen(configuration)
+        return try await listeners.listen(configuration)
     }
 
     /// Of instances, by name.
     var publicKeys: [String: [String]] { standing.withLock { $0?.publicKeys ?? [:] } }
     func lanes() -> [LaneSnapshot] { delivery.snapshot() }
 
-    /// Store first, then delivery, then doors: a stop runs in the reverse order, so nothing is taken in that
+    /// Store first, then delivery, then listeners: a stop runs in the reverse order, so nothing is taken in that
     /// nobody would send.
     var services: [any Service] {
         var services: [any Service] = []
@@ -215,7 +215,7 @@ final class Relay: Sendable {
         services.append(delivery)
         services.append(watch)
         services.append(instances)
-        services += doors.listeners
+        services += listeners.listeners
         return services
     }
 

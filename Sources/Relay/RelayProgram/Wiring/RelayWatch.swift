@@ -7,7 +7,7 @@ import Synchronization
 
 /// Looks every few seconds at what an operator must know without asking: the store, what is owed and for how
 /// long, the lanes, custody that has ended, inbox relays. What it sees raises and clears alerts, and what it
-/// saw last answers whoever asks for metrics or health.
+/// saw last answers anyone who asks for metrics or health.
 ///
 /// So an alert hangs on nobody's asking, and an answer on no store: the store is asked by one loop, and
 /// judged by another, which also sees that the first one still waits (decision 0058).
@@ -79,7 +79,7 @@ final class RelayWatch: Service, Sendable {
         }
     }
 
-    /// What the store said last; `nil` while it does not say, for a figure that nobody knows is none.
+    /// What the store said last; `nil` while it does not say, because a figure that nobody knows is none.
     var look: Look? { storeFault == nil ? state.withLock(\.look) : nil }
 
     /// Whether the store is known to take commits.

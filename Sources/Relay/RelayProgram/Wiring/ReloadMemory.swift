@@ -3,7 +3,7 @@ import CoreMetrics
 import PushModel
 import Synchronization
 
-/// What became of the last reload: for whoever wonders which configuration is in force.
+/// What became of the last reload: for anyone who wonders which configuration is in force.
 final class ReloadMemory: Sendable {
     enum Outcome: Sendable {
         case done

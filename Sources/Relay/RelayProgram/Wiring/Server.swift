@@ -93,7 +93,7 @@ struct Server {
         for warning in configuration.warnings {
             log.tell("configuration warning", "\(warning.path): \(warning.sentence)", level: .warning)
         }
-        if let short = DescriptorPlan(configuration, limit: openFiles).shortage {
+        if let short = DescriptorBudget(configuration, limit: openFiles).shortage {
             log.tell("fewer connections than configured", "limits.connections: \(short)", level: .warning)
         }
     }

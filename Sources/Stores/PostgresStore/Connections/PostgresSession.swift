@@ -34,7 +34,7 @@ final class PostgresSession {
     private(set) var isBroken = false
     private(set) var facts = ServerFacts()
     private var prepared: Set<Int> = []
-    private var plans = PlanAge(now: .now)
+    private var plans = QueryPlanAge(now: .now)
     /// Between two looks at the clock and at what else the thread has to do.
     private static let sliceMilliseconds: Int64 = 500
 

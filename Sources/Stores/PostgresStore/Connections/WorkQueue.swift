@@ -3,7 +3,7 @@ import PushModel
 
 /// What waits for a connection, and which connection may take it.
 ///
-/// Calls of one kind are joined by whoever takes them. Of every kind some connections stay free for the
+/// Calls of one kind are joined by the one that takes them. Of every kind some connections stay free for the
 /// others, and turns go round the kinds, so that a sweep or a flood of one kind holds up no other.
 final class WorkQueue: @unchecked Sendable {
     // Safety: all state is touched under `guarded` alone.
@@ -12,7 +12,7 @@ final class WorkQueue: @unchecked Sendable {
         /// Renewing the lease: before everything else.
         case lease
         case find, accept
-        /// Changes of records: one transaction at a time, for each waits for the one before it anyhow.
+        /// Changes of records: one transaction at a time, because each waits for the one before it anyhow.
         case change
         /// Without feedback: rows of pushes alone.
         case settle

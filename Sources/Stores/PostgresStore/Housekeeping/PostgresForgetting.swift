@@ -1,6 +1,6 @@
 import PushModel
 
-/// Forgetting (decision 0035): what was deleted must not stand in the database's files for whoever has the
+/// Forgetting (decision 0035): what was deleted must not stand in the database's files for anyone who has the
 /// key file too.
 ///
 /// A deleted row stays in its page until a vacuum, and its bytes in the page's hole after it; and in the log
@@ -11,7 +11,7 @@ import PushModel
 package enum PostgresForgotten: Sendable, Hashable {
     /// Nothing that was deleted before is in tables or log, as far as our rights reach.
     case all
-    /// The tables were written anew; the log goes with the server's own checkpoints, for the role may not
+    /// The tables were written anew; the log goes with the server's own checkpoints, because the role may not
     /// switch it (`pg_switch_wal`) or make one (`pg_checkpoint`).
     case tables
     /// A table is too large to be written anew while a relay runs.
@@ -72,7 +72,7 @@ struct PostgresForgetting {
 }
 
 /// When to forget: once it is quiet, and under unbroken load after a while; asked at each sweep.
-struct ForgettingPlan {
+struct ForgettingSchedule {
     enum Scope { case pushes, everything }
 
     private var seen: OwedCounts.Deletions?
@@ -96,7 +96,7 @@ struct ForgettingPlan {
         return deletions.records != forgotten?.records ? .everything : .pushes
     }
 
-    /// The larger the tables, the rarer: nobody can use them for a hundredth of the time at most. Whoever
+    /// The larger the tables, the rarer: nobody can use them for a hundredth of the time at most. Anyone who
     /// stands in the way is asked less and less often.
     mutating func tried(
         _ found: PostgresForgotten?, deletions: OwedCounts.Deletions, began: ContinuousClock.Instant,

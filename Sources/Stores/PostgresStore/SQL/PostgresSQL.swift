@@ -2,7 +2,7 @@
 /// `PostgresSchema`. Here: transactions, sessions, and what the others are made of.
 ///
 /// Only what PostgreSQL's neighbours on the same wire have too: no `LISTEN`, no advisory lock, no function of
-/// our own. Every statement that a push passes finds its rows by an index (`PostgresPlanTests`).
+/// our own. Every statement that a push passes finds its rows by an index (`PostgresQueryPlanTests`).
 ///
 /// Locks are taken in one order: `heads`, then `outbox`, then `marks`, and rows of one table in the order of
 /// their keys where two processes can want the same ones. What a deadlock undoes all the same is run again.
@@ -41,7 +41,7 @@ enum PostgresSQL {
         FROM pg_stat_activity WHERE pid = pg_backend_pid()
         """)
 
-    /// Ends processes behind lost connections, for what they have not committed yet could stand a moment
+    /// Ends processes behind lost connections, because what they have not committed yet could stand a moment
     /// after we have looked; how many there still are. $1 pids, $2 their starts.
     static let endLostBackends = Statement(
         6,

@@ -58,7 +58,7 @@ func withListener<Result: Sendable>(
     _ faces: [any HTTPFace] = [ProbeFace()], limits: IngressLimits = patientLimits(), tls: TLSFiles? = nil,
     proxies: TrustedProxies = TrustedProxies(), metrics: any MetricsFactory = NOOPMetricsHandler.instance,
     world: World = .live, load: Signal = Signal(),
-    strained: @escaping @Sendable (Set<DoorStrain>) -> Void = { _ in },
+    strained: @escaping @Sendable (Set<ListenerStrain>) -> Void = { _ in },
     _ body: (HTTPListener, Int) async throws -> Result
 ) async throws -> Result {
     let listener = try HTTPListener(

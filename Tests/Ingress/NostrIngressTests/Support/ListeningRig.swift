@@ -15,7 +15,7 @@ import WebSocket
 /// What an ingress took in, in order.
 struct Taken: Sendable {
     let event: NostrEvent
-    let standing: EventStanding
+    let standing: EventSource
 }
 
 /// Simulated relays on sockets of their own, and what an ingress needs to listen at them.
@@ -60,9 +60,9 @@ final class ListeningRig: Sendable {
     func plan(
         _ relays: [Int]? = nil, keys: [Secp256k1KeyPair]? = nil, backlog: NostrBacklog = .live,
         testsItself: Bool = false
-    ) throws -> NostrPlan {
+    ) throws -> NostrSettings {
         let urls = (relays ?? Array(self.relays.indices)).compactMap { self.relays[$0].url }
-        return NostrPlan(
+        return NostrSettings(
             relays: try urls.map { try NostrRelay($0) }, keys: keys ?? [key], backlog: backlog,
             testsItself: testsItself)
     }
@@ -81,7 +81,7 @@ final class ListeningRig: Sendable {
     }
 
     func ingress(
-        _ plan: NostrPlan, limits: NostrLimits = ListeningRig.limits, membership: Membership? = nil,
+        _ plan: NostrSettings, limits: NostrLimits = ListeningRig.limits, membership: Membership? = nil,
         metrics: any MetricsFactory = NOOPMetricsHandler.instance, take: NostrIngress.Take? = nil
     ) throws -> NostrIngress {
         guard let name = ConfiguredName("marmot-main") else { preconditionFailure("a good name") }

@@ -56,10 +56,10 @@ struct DescriptorTests {
             try #require(configuration.listeners.first { !$0.isAdmin }),
             try #require(configuration.listeners.first { $0.isAdmin })
         )
-        func plan(_ limit: Int?) -> DescriptorPlan { DescriptorPlan(configuration, limit: limit) }
+        func plan(_ limit: Int?) -> DescriptorBudget { DescriptorBudget(configuration, limit: limit) }
         #expect(plan(nil).connections(of: door) == 20_000 && plan(nil).shortage == nil)
         #expect(plan(1 << 20).connections(of: door) == 20_000 && plan(1 << 20).shortage == nil)
-        #expect(plan(1 << 20).connections(of: admin) == DescriptorPlan.adminConnections)
+        #expect(plan(1 << 20).connections(of: admin) == DescriptorBudget.adminConnections)
         #expect(plan(20_000).connections(of: door) < 20_000 && plan(20_000).shortage == nil)
         #expect(plan(15_000).shortage != nil)
         // Three lanes of one app: Apple's two worlds, and Google.
@@ -71,8 +71,8 @@ struct DescriptorTests {
         #expect(plan(1_024).connections(of: door) == 50 && plan(1_024).shortage == nil)
         #expect(plan(1_024).connections(of: admin) == 50)
         let findings = DescriptorChecks(configuration, limit: 100).check()
-        #expect(findings.map(\.verdict) == [.warning])
-        #expect(DescriptorChecks(configuration, limit: 1_024).check().map(\.verdict) == [.good])
+        #expect(findings.map(\.severity) == [.warning])
+        #expect(DescriptorChecks(configuration, limit: 1_024).check().map(\.severity) == [.good])
         #expect(try #require(DescriptorChecks.limit(of: getpid())) > 16)
         #expect(DescriptorChecks.limit(of: -1) == nil)
     }

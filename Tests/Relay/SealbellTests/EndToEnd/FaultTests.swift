@@ -41,7 +41,7 @@ private let troubles = [
         }
     },
     Trouble("GOAWAY after every seventh request, two of them unprocessed") { apns in
-        apns.turnConnections { $0.goAway = GoAwayPlan(afterRequests: 7, lastStream: .below(count: 2)) }
+        apns.turnConnections { $0.goAway = GoAwayKnob(afterRequests: 7, lastStream: .below(count: 2)) }
     },
     Trouble("every fifth stream refused") { apns in
         apns.turnConnections { $0.faults = [RequestFault(.reset(code: 7), on: .every(5), isJudged: false)] }

@@ -82,7 +82,7 @@ struct HeapTests {
                 stranger.send(
                     "POST /api/v1/remotes/server/analytics HTTP/1.1\r\nHost: t\r\n"
                         + "X-Forwarded-For: 203.0.113.\(number)\r\n"
-                        + DoorTests.credentials(round * 3 + number)
+                        + ListenerTests.credentials(round * 3 + number)
                         + "Content-Length: \(ZulipLimits.analyticsBodyBytes)\r\n\r\n")
                 stranger.send(String(repeating: "a", count: 14 << 20))
                 strangers.append(stranger)

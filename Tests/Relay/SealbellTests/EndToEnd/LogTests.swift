@@ -77,7 +77,7 @@ struct LogTests {
 
     @Test("A start that fails says so in JSON too, whatever is at fault")
     func failures() async throws {
-        // A folder goes with whoever holds it.
+        // A folder goes with anyone who holds it.
         let spoilt = try folder("apps: [")
         let broken = try serve(spoilt)
         #expect(await broken.status() == 78)

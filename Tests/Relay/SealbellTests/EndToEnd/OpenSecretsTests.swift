@@ -30,7 +30,7 @@ struct OpenSecretsTests {
             for mode: mode_t in [0o604, 0o644, 0o666] {
                 #expect(chmod(token, mode) == 0)
                 let checked = try FileChecks(World.live.now).check(stage.configuration())
-                #expect(checked.contains { $0.verdict == .fault && $0.sentence.contains("chmod 600") })
+                #expect(checked.contains { $0.severity == .fault && $0.sentence.contains("chmod 600") })
                 let failure = await #expect(throws: CommandFailure.self) { try await stage.run { _ in } }
                 #expect(failure?.status == .configuration)
                 #expect(failure?.lines.count == 1)

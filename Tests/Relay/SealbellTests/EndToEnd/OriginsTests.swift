@@ -276,7 +276,7 @@ struct OriginsTests {
                 #expect(await operate(relay, "list", "--token-file", "admin.token").status == .done)
                 #expect(await operate(relay, "list", "--token-file", "missing").status == .configuration)
                 #expect(await operate(relay, "list").status == .failed)
-                // As the server itself writes it: whoever may read the token need not name it.
+                // As the server itself writes it: anyone who may read the token need not name it.
                 let named = stage.folder.path + "/admin.token"
                 try RunFile(
                     urls: relay.urls, ca: nil, publicKeys: relay.relay.publicKeys, apps: [:], tokenFile: named

@@ -362,7 +362,7 @@ struct PostgresCopyTests {
             await target.close()
             try again.close()
             try source.close()
-            // Whoever starts there takes over what is owed, and knows what has ended.
+            // Anyone who starts there takes over what is owed, and knows what has ended.
             let keeper = try await here.engine()
             try await keeper.put(setting: StoreSetting.copiedTo, to: nil)
             try await keeper.bar(false)

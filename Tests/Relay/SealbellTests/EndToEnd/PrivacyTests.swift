@@ -45,7 +45,7 @@ struct PrivacyTests {
         let work = watch.take()
         let json = (try? JSONValue.parse(answer.body)) ?? .null
         let dead = json["delete_token_ids"]?.array ?? []
-        // Whoever asked reads back what they sent, in their order.
+        // Anyone who asked reads back what they sent, in their order.
         if answer.status == 200 { #expect(dead.compactMap(\.string) == ids) }
         let text = dead.isEmpty ? answer.text : String(answer.text.prefix { $0 != "[" })
         return Seen(status: answer.status, text: text, dead: dead.count, work: work)

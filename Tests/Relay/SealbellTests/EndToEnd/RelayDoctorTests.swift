@@ -22,7 +22,7 @@ struct RelayDoctorTests {
             try await stage.run { relay in
                 _ = try Operator(relay)
                 let well = try await look(stage)
-                #expect(well.allSatisfy { $0.verdict == .good && $0.area == .relay } && well.count == 2)
+                #expect(well.allSatisfy { $0.severity == .good && $0.area == .relay } && well.count == 2)
                 #expect(well[0].sentence.contains("version \(Release.version)"))
                 #expect(well[1].sentence.hasPrefix("None of 3 is halted"))
                 let server = try await relay.server()
@@ -32,7 +32,7 @@ struct RelayDoctorTests {
                 let seen = try await look(stage)
                 for (lane, waiting) in [("acme/apns/production", 1), ("acme/apns/sandbox", 0)] {
                     let finding = seen.first { $0.subject == lane }
-                    #expect(finding?.verdict == .fault, "\(seen)")
+                    #expect(finding?.severity == .fault, "\(seen)")
                     #expect(finding?.sentence.contains("halted (") == true, "\(seen)")
                     #expect(finding?.sentence.contains("\(waiting) pushes wait") == true, "\(seen)")
                 }
@@ -44,7 +44,7 @@ struct RelayDoctorTests {
                     [.modificationDate: Date(timeIntervalSinceNow: 3_600)], ofItemAtPath: file)
                 #expect(
                     try await look(stage).contains {
-                        $0.subject == file && $0.verdict == .warning && $0.sentence.contains("SIGHUP")
+                        $0.subject == file && $0.severity == .warning && $0.sentence.contains("SIGHUP")
                     })
                 relay.relay.reloads.note(.refused(ErrorCode("configuration")), at: World.live.now())
                 #expect(
@@ -67,11 +67,11 @@ struct RelayDoctorTests {
             try await stage.run(engine: { FailingEngine($0, fault) }) { relay in
                 _ = try Operator(relay)
                 try await asked(for: "a relay that is well") {
-                    try await look(stage).allSatisfy { $0.verdict == .good }
+                    try await look(stage).allSatisfy { $0.severity == .good }
                 }
                 fault.set(.unavailable)
                 try await asked(for: "a relay with an alert") {
-                    try await look(stage).contains { $0.subject == "store_failing" && $0.verdict == .fault }
+                    try await look(stage).contains { $0.subject == "store_failing" && $0.severity == .fault }
                 }
                 fault.set(nil)
             }
@@ -88,7 +88,7 @@ struct RelayDoctorTests {
             try RunFile(urls: [:], ca: nil, publicKeys: [:], apps: [:], pid: gone.processIdentifier)
                 .write(state: stage.state)
             let seen = try await look(stage)
-            #expect(seen.map(\.verdict) == [.warning] && seen[0].sentence.contains("without a farewell"))
+            #expect(seen.map(\.severity) == [.warning] && seen[0].sentence.contains("without a farewell"))
         }
     }
 }

@@ -50,12 +50,12 @@ struct StoreDoctorTests {
                 let phone = try await relay.phone(.apns, of: server)
                 _ = try await server.notify(TestPhone.message(1, "owed"), [phone], relay)
                 let seen = findings(configuration)
-                #expect(seen.allSatisfy { $0.verdict == .good } && seen.count == 3)
+                #expect(seen.allSatisfy { $0.severity == .good } && seen.count == 3)
                 #expect(seen.contains { $0.area == .keys && $0.sentence.contains("open this store") })
                 #expect(seen.contains { $0.sentence.contains("1 pushes") && $0.sentence.contains("oldest") })
                 // Two hours later the same would mean that a lane does not drain.
                 let late = findings(configuration, after: .seconds(7200))
-                #expect(late.contains { $0.verdict == .warning && $0.sentence.contains("for 2 h") })
+                #expect(late.contains { $0.severity == .warning && $0.sentence.contains("for 2 h") })
                 configuration.limits.outboxRows = 1
                 #expect(Findings(findings(configuration)).status == .failed)
                 configuration.limits.outboxRows = 2_000_000
@@ -63,7 +63,7 @@ struct StoreDoctorTests {
             unlink(stage.state + "/" + RunFile.name)
             let before = try files(stage)
             let stopped = findings(configuration)
-            #expect(stopped.filter { $0.verdict != .good }.map(\.sentence).count == 1)
+            #expect(stopped.filter { $0.severity != .good }.map(\.sentence).count == 1)
             #expect(stopped.contains { $0.sentence.contains("no relay is running") })
             #expect(try files(stage) == before, "the doctor changes nothing")
             configuration.apps[0].apns = nil
@@ -89,11 +89,11 @@ struct StoreDoctorTests {
                 }
                 try await set([1])
                 let seen = findings(configuration)
-                let faults = seen.filter { $0.verdict == .fault }
+                let faults = seen.filter { $0.severity == .fault }
                 #expect(faults.map(\.sentence) == [StoreError(code).sentence])
                 #expect(!seen.contains { $0.subject == "outbox" } && Findings(seen).status == .failed)
                 try await set(nil)
-                #expect(findings(configuration).allSatisfy { $0.verdict == .good })
+                #expect(findings(configuration).allSatisfy { $0.severity == .good })
             }
         }
     }
@@ -130,25 +130,25 @@ struct StoreDoctorTests {
             }
             let configuration = try stage.configuration()
             let path = try database(stage)
-            #expect(findings(configuration).allSatisfy { $0.verdict == .good })
+            #expect(findings(configuration).allSatisfy { $0.severity == .good })
             unlink(configuration.store.keysFile)
             _ = try KeyFile.create(configuration.store.keysFile, .live)
             let foreign = findings(configuration)
-            #expect(foreign.filter { $0.verdict == .fault }.map(\.area) == [.keys])
+            #expect(foreign.filter { $0.severity == .fault }.map(\.area) == [.keys])
             #expect(Findings(foreign).status == .failed)
             var bytes = try #require(FileManager.default.contents(atPath: path))
             #expect(bytes.count > 32_768)
             // All of one page behind the first four, which hold the schema.
             bytes.replaceSubrange(20_480..<24_576, with: Data(repeating: 0x5A, count: 4096))
             try bytes.write(to: URL(filePath: path))
-            let damaged = findings(configuration).filter { $0.area == .store && $0.verdict == .fault }
+            let damaged = findings(configuration).filter { $0.area == .store && $0.severity == .fault }
             #expect(damaged.count == 1)
             try Data("this is no database, and it is long enough to be looked at".utf8)
                 .write(to: URL(filePath: path))
             let none = findings(configuration)
-            #expect(none.map(\.verdict) == [.fault] && Findings(none).status == .failed)
+            #expect(none.map(\.severity) == [.fault] && Findings(none).status == .failed)
             try Data().write(to: URL(filePath: path))
-            #expect(findings(configuration).allSatisfy { $0.verdict == .good }, "made, and never written")
+            #expect(findings(configuration).allSatisfy { $0.severity == .good }, "made, and never written")
         }
     }
 }

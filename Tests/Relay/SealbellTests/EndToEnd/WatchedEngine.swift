@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// A record that is found is opened above it, and one that is put is sealed, so that the list tells the
 /// at-rest ciphers' calls too. The process's own clockwork (leases, sweeps, settling) is not noted, whatever it
-/// asks for: it runs whoever asks, and at times of its own.
+/// asks for: it runs anyone who asks, and at times of its own.
 final class WatchedEngine: ForwardingEngine {
     let base: any Engine
     private let watch: Watch

@@ -22,8 +22,8 @@ struct WayOfOnePushTests {
                 #expect(sent.out.first?.hasPrefix("acme/apns/production: accepted (Ok)") == true)
                 let delivery = try await arrivals.next("a delivery")
                 let alert = try JSONValue.parse(delivery.body)["aps"]?["alert"]
-                #expect(alert?["title"]?.string == TrialPush.title)
-                #expect(alert?["body"]?.string == TrialPush.text)
+                #expect(alert?["title"]?.string == TestPush.title)
+                #expect(alert?["body"]?.string == TestPush.text)
                 #expect(delivery.topic == "org.acme.chat")
                 #expect(try await relay.owed() == 0)
                 let reference = try #require(sent.out.first?.split(separator: " ").last).description
@@ -106,7 +106,7 @@ struct WayOfOnePushTests {
                     "", "[]", "{\"app\":\"acme\"}", "{\"app\":1,\"token\":\"a\"}", "{\"token\":\"a\"}"
                 ] {
                     let answer = try await relay.door("admin").ask(
-                        "POST", TrialDesk.path, headers: [json], body: Secret(body.utf8))
+                        "POST", TestPushDesk.path, headers: [json], body: Secret(body.utf8))
                     #expect(answer.status == 400, "\(body)")
                 }
             }

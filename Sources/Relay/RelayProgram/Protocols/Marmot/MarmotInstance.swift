@@ -12,7 +12,7 @@ import WebSocket
 /// listens with and drops no connection that can go on.
 final class MarmotInstance: HostedInstance {
     let name: ConfiguredName
-    private let plan: NostrPlan
+    private let plan: NostrSettings
     private let post: MarmotPost
     /// PEM of the authority to trust.
     private let certificates: [UInt8]?
@@ -39,7 +39,7 @@ final class MarmotInstance: HostedInstance {
             var relays: [NostrRelay] = []
             for url in settings.relays { relays.append(try NostrRelay(url)) }
             let proxy = settings.proxy.map { SOCKS5Proxy(host: $0.host, port: $0.port) }
-            plan = NostrPlan(
+            plan = NostrSettings(
                 relays: relays, keys: keys, backlog: settings.backlog, proxy: proxy,
                 testsItself: settings.selfTest)
             if let old, old.certificates == certificates {

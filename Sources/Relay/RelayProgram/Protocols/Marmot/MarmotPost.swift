@@ -72,7 +72,7 @@ final class MarmotPost: Sendable {
         { event, standing, relay in await self.receive(event, standing, relay) }
     }
 
-    private func receive(_ event: NostrEvent, _ standing: EventStanding, _ index: Int) async {
+    private func receive(_ event: NostrEvent, _ standing: EventSource, _ index: Int) async {
         let inbound = MarmotInbound(event, relay: index, arrival: standing.arrival, members: members())
         switch await reception.receive(inbound) {
         case .taken: count("taken")
@@ -90,7 +90,7 @@ final class MarmotPost: Sendable {
     }
 }
 
-extension EventStanding {
+extension EventSource {
     fileprivate var arrival: MarmotInbound.Arrival {
         switch self {
         case .live: .live

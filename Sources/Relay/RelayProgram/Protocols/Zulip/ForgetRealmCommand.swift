@@ -19,7 +19,7 @@ struct ForgetRealmCommand: SealbellCommand {
     var yes = false
 
     @OptionGroup var place: InstanceOption
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     func validate() throws {
         guard yes else { throw ValidationError("This cannot be undone; confirm it with --yes.") }
@@ -48,7 +48,7 @@ struct ForgetDeviceCommand: SealbellCommand {
     var tokenID: String
 
     @OptionGroup var place: InstanceOption
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         let answer = try await door.ask(RealmDesk.forgetDevicePath, shell) { json in

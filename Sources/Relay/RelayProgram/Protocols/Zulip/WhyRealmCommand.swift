@@ -16,7 +16,7 @@ struct WhyRealmCommand: SealbellCommand {
     var realm: String
 
     @OptionGroup var place: InstanceOption
-    @OptionGroup var door: AdminDoorOptions
+    @OptionGroup var door: AdminListenerOptions
 
     func validate() throws {
         guard UUIDText(realm.lowercased()) != nil else {

@@ -8,7 +8,7 @@ import ZulipPush
 
 /// What the keys of a Zulip instance say.
 struct ZulipSettings: Sendable, Hashable {
-    /// Which app an FCM registration belongs to, for it names none; `nil` when no app has FCM.
+    /// Which app an FCM registration belongs to, because it names none; `nil` when no app has FCM.
     var fcmApp: ConfiguredName?
     /// The bouncer's key pairs (`BouncerKeysFile`).
     var keysFile: String

@@ -32,8 +32,8 @@ struct APNsSandboxPeer: ServicePeer {
         try await self.development.start()
     }
 
-    // Never the file that the configuration names: whoever rehearses with the configuration of a real relay
-    // keeps the key that Apple gave.
+    // Never the file that the configuration names: anyone who rehearses with the configuration of a real
+    // relay keeps the key that Apple gave.
     private static func keyFile(_ apns: APNsSettings, _ folder: String) -> String {
         joinPath(folder, "\(apns.team)-\(apns.keyID).p8")
     }

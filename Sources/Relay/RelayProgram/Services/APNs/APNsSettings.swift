@@ -63,12 +63,12 @@ extension APNsSettings: ServiceSettings {
         environment == .production ? url : sandboxURL
     }
 
-    func routes(
+    func laneSpecs(
         of app: ConfiguredName, on ground: LaneGround, _ shelf: inout CredentialShelf
-    ) throws(CommandFailure) -> [DeliveryService.Route] {
+    ) throws(CommandFailure) -> [DeliveryService.LaneSpec] {
         let entry = try shelf.entry(self)
         let certificates = try ground.authority(caFile)
-        return try routes(
+        return try laneSpecs(
             of: app, entry, certificates, on: ground, target: { url(of: $0.environment)?.text }
         ) { (lane) throws(HTTP2Error) in
             try APNsProvider(
@@ -106,12 +106,12 @@ extension APNsSettings: ServiceSettings {
         return isHex ? .surely : .no
     }
 
-    func trials(_ order: TrialOrder) throws(DeskRefusal) -> [TrialPush] {
+    func testPushes(_ order: TestPushOrder) throws(DeskRefusal) -> [TestPush] {
         let bundle = order.bundle ?? bundles[0]
         guard bundles.contains(bundle) else { throw .status(400, "This app has no such bundle id.") }
         let message = APNsMessage(
             token: order.token, bundle: bundle, pushType: .alert, priority: 10, payload: Self.alert)
-        return try environments(order).map { TrialPush(environment: $0, message: .apns(message)) }
+        return try environments(order).map { TestPush(environment: $0, message: .apns(message)) }
     }
 
     /// iOS shows it without the app's help.
@@ -123,9 +123,9 @@ extension APNsSettings: ServiceSettings {
         json.key("alert")
         json.beginObject()
         json.key("title")
-        json.string(TrialPush.title)
+        json.string(TestPush.title)
         json.key("body")
-        json.string(TrialPush.text)
+        json.string(TestPush.text)
         json.endObject()
         json.key("sound")
         json.string("default")

@@ -49,9 +49,9 @@ extension FCMSettings: ServiceSettings {
         FCMOutlet(isDefault: instance.settings.app(for: .fcm) == app)
     }
 
-    func routes(
+    func laneSpecs(
         of app: ConfiguredName, on ground: LaneGround, _ shelf: inout CredentialShelf
-    ) throws(CommandFailure) -> [DeliveryService.Route] {
+    ) throws(CommandFailure) -> [DeliveryService.LaneSpec] {
         let entry = try shelf.entry(self)
         let certificates = try ground.authority(caFile)
         let kind: FCMAddressKind =
@@ -60,7 +60,7 @@ extension FCMSettings: ServiceSettings {
             case .token: .token
             case .fid: .fid
             }
-        return try routes(
+        return try laneSpecs(
             of: app, entry, certificates, on: ground, target: { _ in "\(url?.text ?? "") \(kind.rawValue)" }
         ) { (lane) throws(HTTP2Error) in
             try FCMProvider(
@@ -89,9 +89,9 @@ extension FCMSettings: ServiceSettings {
 
     var reachesNobody: Bool { url?.isLoopback ?? false }
 
-    func trials(_ order: TrialOrder) throws(DeskRefusal) -> [TrialPush] {
+    func testPushes(_ order: TestPushOrder) throws(DeskRefusal) -> [TestPush] {
         let message = FCMMessage(address: order.token, priority: .high, data: Self.data)
-        return [TrialPush(environment: .production, message: .fcm(message))]
+        return [TestPush(environment: .production, message: .fcm(message))]
     }
 
     /// A data message, as all of ours are: what Android shows is the app's affair.
@@ -101,9 +101,9 @@ extension FCMSettings: ServiceSettings {
         json.key("test")
         json.string("1")
         json.key("title")
-        json.string(TrialPush.title)
+        json.string(TestPush.title)
         json.key("body")
-        json.string(TrialPush.text)
+        json.string(TestPush.text)
         json.endObject()
         return json.takeSecret()
     }

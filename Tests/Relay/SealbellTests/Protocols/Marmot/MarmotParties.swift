@@ -14,7 +14,7 @@ import WireFormats
 
 @testable import RelayProgram
 
-/// Whoever wakes phones through a running relay: it encrypts tokens, wraps triggers and publishes them.
+/// Anyone who wakes phones through a running relay: it encrypts tokens, wraps triggers and publishes them.
 struct MarmotSender {
     let server: XOnlyKey
     let stage: RelayStage

@@ -165,13 +165,13 @@ struct ToyTests {
         func finding() -> Finding? {
             FileChecks(World.live.now).check(configuration).first { $0.subject.contains("toy-main.key_file") }
         }
-        #expect(finding()?.verdict == .good)
+        #expect(finding()?.severity == .good)
         #expect(finding()?.sentence == "It exists and contains a toy's key.")
         try write("short")
         #expect(finding()?.sentence == "A toy's key has 16 digits.")
         #expect(ReachChecks(configuration).peers().map(\.port) == [1])
-        let without = try DescriptorPlan(read(""), limit: 500)
-        #expect(DescriptorPlan(configuration, limit: 500).shortage != without.shortage)
+        let without = try DescriptorBudget(read(""), limit: 500)
+        #expect(DescriptorBudget(configuration, limit: 500).shortage != without.shortage)
     }
 
     /// The service has connected.

@@ -186,7 +186,7 @@ struct ZulipFaceTests {
         let json = try Self.json(refused)
         #expect(json["code"]?.string == "RATE_LIMIT_HIT")
         #expect(json["retry-after"]?.int64 == 180)
-        // Calls without pushes are not counted, and whoever is refused has used nothing up.
+        // Calls without pushes are not counted, and anyone who is refused has used nothing up.
         #expect(await bench.status(by: [Self.basic(Self.server)]).status == 200)
         bench.clock.advance(by: .seconds(180))
         #expect(await bench.notify(id, from: 56).status == 200)

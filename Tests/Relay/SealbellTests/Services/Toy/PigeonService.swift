@@ -63,9 +63,9 @@ struct PigeonSettings: ServiceSettings {
         PigeonOutlet()
     }
 
-    func routes(
+    func laneSpecs(
         of app: ConfiguredName, on ground: LaneGround, _ shelf: inout CredentialShelf
-    ) throws(CommandFailure) -> [DeliveryService.Route] {
+    ) throws(CommandFailure) -> [DeliveryService.LaneSpec] {
         guard let coast else {
             throw CommandFailure(.configuration, "apps.\(app.text).pigeon: Nobody knows that coast.")
         }
@@ -77,7 +77,7 @@ struct PigeonSettings: ServiceSettings {
             let provider = PigeonProvider(
                 lane: lane, coast: coast, greeting: greeting, ring: entry.credential, group: ground.group,
                 world: ground.world)
-            return DeliveryService.Route(
+            return DeliveryService.LaneSpec(
                 provider, credential: entry.shared,
                 stamp: ground.stamp(entry.stamp, "\(coast) \(greeting)", nil))
         }
@@ -91,10 +91,10 @@ struct PigeonSettings: ServiceSettings {
         address.reveal { $0.starts(with: "loft-".utf8) } ? .surely : .no
     }
 
-    func trials(_ order: TrialOrder) throws(DeskRefusal) -> [TrialPush] {
-        let message = PigeonMessage(loft: order.token, note: Secret(TrialPush.text.utf8))
+    func testPushes(_ order: TestPushOrder) throws(DeskRefusal) -> [TestPush] {
+        let message = PigeonMessage(loft: order.token, note: Secret(TestPush.text.utf8))
         return try environments(order).map {
-            TrialPush(environment: $0, message: ProviderMessage(message))
+            TestPush(environment: $0, message: ProviderMessage(message))
         }
     }
 }

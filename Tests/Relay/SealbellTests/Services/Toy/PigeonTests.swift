@@ -204,7 +204,7 @@ struct PigeonTests {
         #expect(try finding("thing")?.sentence == "A ring begins with ring-.")
         #expect(ReachChecks(configuration).services().map(\.port).contains(1))
         #expect(configuration.lanes.map(\.description).contains("acme/pigeon/production"))
-        let without = DescriptorPlan(try read(RelayStage.text), limit: 500)
-        #expect(DescriptorPlan(configuration, limit: 500).shortage != without.shortage)
+        let without = DescriptorBudget(try read(RelayStage.text), limit: 500)
+        #expect(DescriptorBudget(configuration, limit: 500).shortage != without.shortage)
     }
 }

@@ -9,7 +9,7 @@ import WireFormats
 ///
 /// Body: a JSON object of `app` and `token`, perhaps `service`, `environment` and `bundle`. The push goes
 /// beside the queue, and through a halted lane too; it is not owed, and blames no registration.
-struct TrialDesk: Sendable {
+struct TestPushDesk: Sendable {
     static let path = "/test-push"
 
     let hosting: Hosting
@@ -28,32 +28,32 @@ struct TrialDesk: Sendable {
         json.beginObject()
         json.key("answers")
         json.beginArray()
-        for push in try settings.trials(order) {
+        for push in try settings.testPushes(order) {
             let began = world.instant()
             let lane = LaneName(
                 app: app.name, service: type(of: settings).service, environment: push.environment)
-            guard let trial = await delivery.trial(lane, push.message) else {
+            guard let result = await delivery.testPush(lane, push.message) else {
                 throw .status(409, "The lane of this app is being replaced; ask again.")
             }
-            Self.write(trial, took: began.duration(to: world.instant()), &json)
+            Self.write(result, took: began.duration(to: world.instant()), &json)
             // An app that learns has another environment to ask, as a real push's first attempt does.
-            guard trial.answer?.reason.meaning.contains(.mayBeElsewhere) ?? false else { break }
+            guard result.answer?.reason.meaning.contains(.mayBeElsewhere) ?? false else { break }
         }
         json.endArray()
         json.endObject()
         return json.bytes
     }
 
-    private static func write(_ trial: Trial, took span: Duration, _ json: inout JSONWriter) {
+    private static func write(_ result: TestPushResult, took span: Duration, _ json: inout JSONWriter) {
         json.beginObject()
         json.key("push")
-        json.string(trial.id.text)
+        json.string(result.id.text)
         json.key("lane")
-        json.string(trial.lane.description)
+        json.string(result.lane.description)
         json.key("outcome")
-        if let answer = trial.answer { json.string(OutcomeKind(answer.outcome).label) } else { json.null() }
+        if let answer = result.answer { json.string(OutcomeKind(answer.outcome).label) } else { json.null() }
         json.key("reason")
-        if let answer = trial.answer { json.string(answer.reason.rawValue) } else { json.null() }
+        if let answer = result.answer { json.string(answer.reason.rawValue) } else { json.null() }
         json.key("milliseconds")
         json.int(span.wholeMilliseconds)
         json.endObject()
@@ -61,8 +61,8 @@ struct TrialDesk: Sendable {
 
     // MARK: Reading
 
-    private func order(_ inbound: HTTPInbound) throws(DeskRefusal) -> TrialOrder {
-        let read = inbound.withBody { bytes -> TrialOrder? in
+    private func order(_ inbound: HTTPInbound) throws(DeskRefusal) -> TestPushOrder {
+        let read = inbound.withBody { bytes -> TestPushOrder? in
             // Whatever cannot be read gets the same answer.
             try? Self.read(bytes)
         }
@@ -72,9 +72,9 @@ struct TrialDesk: Sendable {
         return read
     }
 
-    private static func read(_ bytes: UnsafeRawBufferPointer) throws(FormatError) -> TrialOrder {
+    private static func read(_ bytes: UnsafeRawBufferPointer) throws(FormatError) -> TestPushOrder {
         var reader = JSONReader(bytes, depthLimit: 2)
-        var order = TrialOrder()
+        var order = TestPushOrder()
         try reader.beginObject()
         while let name = try reader.nextMember() {
             let value = try reader.readString()
@@ -90,7 +90,7 @@ struct TrialDesk: Sendable {
 
     /// The app, and its push service: the one asked for, else the one whose addresses look most like this.
     private func target(
-        _ order: TrialOrder
+        _ order: TestPushOrder
     ) throws(DeskRefusal) -> (app: AppConfiguration, settings: any ServiceSettings) {
         guard let app = ConfiguredName(order.app).flatMap(configuration.app) else {
             throw .status(404, "The configuration has no app of that name.")

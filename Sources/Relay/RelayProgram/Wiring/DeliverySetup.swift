@@ -3,7 +3,7 @@ import PushModel
 
 /// From a configuration to what the delivery core runs: lanes, the directory of apps, each protocol's
 /// overrides.
-struct DeliveryPlanning {
+struct DeliverySetup {
     let configuration: RelayConfiguration
     private let ground: LaneGround
 
@@ -17,16 +17,16 @@ struct DeliveryPlanning {
     /// - Throws: `CommandFailure` that names the file or the app at fault.
     func plan(
         _ shelf: inout CredentialShelf, for instances: [any HostedInstance]
-    ) throws(CommandFailure) -> DeliveryService.Plan {
-        var routes: [DeliveryService.Route] = []
+    ) throws(CommandFailure) -> DeliveryService.Setup {
+        var specs: [DeliveryService.LaneSpec] = []
         for app in configuration.apps {
             for settings in app.services {
-                routes += try settings.routes(of: app.name, on: ground, &shelf)
+                specs += try settings.laneSpecs(of: app.name, on: ground, &shelf)
             }
         }
         var overrides: [ConfiguredName: @Sendable (Answer) -> Outcome?] = [:]
         for instance in instances { overrides[instance.name] = instance.override }
-        return DeliveryService.Plan(apps: directory, routes: routes, overrides: overrides)
+        return DeliveryService.Setup(apps: directory, lanes: specs, overrides: overrides)
     }
 
     private var directory: AppDirectory {

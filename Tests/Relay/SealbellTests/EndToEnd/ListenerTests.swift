@@ -9,7 +9,7 @@ import ZulipPush
 
 /// What strangers at the public door can take from everybody else.
 @Suite("The public door under attack", .timeLimit(.minutes(30)))
-struct DoorTests {
+struct ListenerTests {
     /// Strangers who begin a body of the largest kind and do not end it.
     private func begin(
         _ count: Int, at relay: RunningRelay, sending bytes: Int, _ fields: (Int) -> String

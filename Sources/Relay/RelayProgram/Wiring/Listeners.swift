@@ -3,16 +3,16 @@ import HTTPIngress
 import PushModel
 
 /// The listeners of a relay. They are made with it and stay; what stands behind them is exchanged.
-struct Doors: Sendable {
+struct Listeners: Sendable {
     let listeners: [HTTPListener]
-    private let admin: AdminDoor
+    private let admin: AdminListener
 
     /// - Throws: `CommandFailure` that names the listener.
     init(
-        _ configuration: RelayConfiguration, admin: AdminDoor, alerts: AlertPort, _ around: Surroundings
+        _ configuration: RelayConfiguration, admin: AdminListener, alerts: AlertPort, _ around: Surroundings
     ) throws(CommandFailure) {
         self.admin = admin
-        let descriptors = DescriptorPlan(configuration, limit: around.openFiles)
+        let descriptors = DescriptorBudget(configuration, limit: around.openFiles)
         var listeners: [HTTPListener] = []
         for facts in configuration.listeners {
             let name = facts.name
@@ -24,7 +24,7 @@ struct Doors: Sendable {
                         limits: Self.limits(facts, around.spans.ingress, descriptors), group: around.group,
                         world: around.world, journal: around.journal, metrics: around.metrics,
                         strained: { strains in
-                            let words = DoorStrain.allCases.filter(strains.contains)
+                            let words = ListenerStrain.allCases.filter(strains.contains)
                             let alert = Alert.doorStrained(name, words)
                             if words.isEmpty { alerts.clear(alert.subject) } else { alerts.raise(alert) }
                         }))
@@ -38,7 +38,7 @@ struct Doors: Sendable {
     /// A listener's bounds: what the system lets this process open is divided, and no client has more than a
     /// quarter of a door, unless that is the operator's own machine at the operator's own door.
     private static func limits(
-        _ listener: ListenerConfiguration, _ standard: IngressLimits, _ descriptors: DescriptorPlan
+        _ listener: ListenerConfiguration, _ standard: IngressLimits, _ descriptors: DescriptorBudget
     ) -> IngressLimits {
         var limits = standard
         limits.connections = descriptors.connections(of: listener)

@@ -1,7 +1,7 @@
 /// How the files and sockets that a process may open are divided: what the relay needs to go on is kept, and
 /// connections at the public doors share the rest. Who takes every place at a public door then has taken no
 /// descriptor from the store, the push services or the operator.
-struct DescriptorPlan: Sendable {
+struct DescriptorBudget: Sendable {
     /// Connections at the admin door: an operator, a monitor, probes, each with some to spare.
     static let adminConnections = 64
     /// Event loops, log, listening sockets, the libraries' own, and connections that are just being turned

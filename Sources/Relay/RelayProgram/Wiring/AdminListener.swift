@@ -6,7 +6,7 @@ import PushModel
 import Synchronization
 
 /// The admin listener's face: metrics, health, the state of the lanes.
-struct AdminDoor: Sendable {
+struct AdminListener: Sendable {
     let hosting: Hosting
     let delivery: DeliveryService
     let store: OpenStore
@@ -31,7 +31,7 @@ struct AdminDoor: Sendable {
         let calls =
             OriginsDesk(instances).calls
             + WhyDesk(trail: trail, store: store, startedAt: startedAt).calls
-            + TrialDesk(hosting: hosting, configuration: configuration, delivery: delivery, world: world)
+            + TestPushDesk(hosting: hosting, configuration: configuration, delivery: delivery, world: world)
             .calls
             + (store.seals.map { SealKeyDesk($0).calls } ?? [])
             + ClockDesk(delivery.clock).calls
@@ -114,7 +114,8 @@ struct AdminDoor: Sendable {
         }
     }
 
-    /// Asked of the store itself, for whoever looks wants to see what is now; `nil` when it does not say.
+    /// Asked of the store itself, because anyone who looks wants to see what is now; `nil` when it does not
+    /// say.
     private func load() async -> OutboxLoad? {
         // Why it does not has its alert.
         try? await store.sealed.load()

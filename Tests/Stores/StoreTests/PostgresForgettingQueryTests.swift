@@ -4,7 +4,7 @@ import Testing
 @testable import PostgresStore
 
 @Suite("When PostgreSQL's tables are written anew")
-struct PostgresForgettingPlanTests {
+struct PostgresForgettingQueryTests {
     private typealias Deletions = OwedCounts.Deletions
     private let limits = PostgresLimits()
     private let start = ContinuousClock.now
@@ -13,7 +13,7 @@ struct PostgresForgettingPlanTests {
 
     @Test("First in any case, then when deletions have come to rest, for records only if theirs have changed")
     func quiet() {
-        var plan = ForgettingPlan(now: start, limits: limits)
+        var plan = ForgettingSchedule(now: start, limits: limits)
         let none = Deletions()
         #expect(plan.due(none, now: at(10), limits: limits) == nil, "not known to be quiet")
         #expect(plan.due(none, now: at(20), limits: limits) == .everything)
@@ -32,7 +32,7 @@ struct PostgresForgettingPlanTests {
 
     @Test("Under unbroken load after ten minutes, and less and less often while somebody is in the way")
     func load() {
-        var plan = ForgettingPlan(now: start, limits: limits)
+        var plan = ForgettingSchedule(now: start, limits: limits)
         for count in 0..<59 {
             let now = Deletions(pushes: count, records: 0)
             #expect(plan.due(now, now: at(Int64(count) * 10), limits: limits) == nil)

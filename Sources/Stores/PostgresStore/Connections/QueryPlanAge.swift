@@ -3,12 +3,12 @@
 /// A plan that was made for an empty table reads all of an index, and goes on doing so when the table has
 /// grown. So plans are made anew after so many exchanges, four times as many, and so on, and at the latest
 /// after that span; it costs some milliseconds.
-struct PlanAge: Sendable {
+struct QueryPlanAge: Sendable {
     static let firstExchanges = 16
     static let span = Duration.seconds(10)
 
     private var exchanges = 0
-    private var nextAt = PlanAge.firstExchanges
+    private var nextAt = QueryPlanAge.firstExchanges
     private var plannedAt: ContinuousClock.Instant
 
     init(now: ContinuousClock.Instant) { plannedAt = now }

@@ -6,7 +6,7 @@ import Testing
 
 /// No statement that a push passes may read a whole table, whatever the planner thinks of its size.
 @Suite("PostgreSQL's plans", .timeLimit(.minutes(30)))
-struct PostgresPlanTests {
+struct PostgresQueryPlanTests {
     private static let hot: [(Statement, parameters: Int, index: String)] = [
         (OutboxSQL.accept, 15, "outbox_pkey"), (OutboxSQL.holders, 1, "marks_pkey"),
         (OutboxSQL.settle, 7, "outbox_pkey"), (OutboxSQL.putOff, 9, "outbox_pkey"),

@@ -1,7 +1,7 @@
 package import PushModel
 
 /// A lane as the rest of the core sees it, whatever its provider.
-typealias LaneDoor = LaneAdmission & LaneCounting & LaneRunning
+typealias LaneHandle = LaneAdmission & LaneCounting & LaneRunning
 
 /// Where pushes come into a lane. Asked by the intake.
 protocol LaneAdmission: AnyObject, Sendable {
@@ -42,7 +42,7 @@ protocol LaneRunning: AnyObject, Sendable {
     func giveWay()
     /// Sends one message beside the queue, whatever halts the lane. It is not owed, nothing is settled, and
     /// no registration is blamed.
-    func trial(_ message: ProviderMessage) async -> Trial
+    func testPush(_ message: ProviderMessage) async -> TestPushResult
 }
 
 /// What an operator may see of a lane.

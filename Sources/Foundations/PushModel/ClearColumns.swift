@@ -1,5 +1,5 @@
-/// What a condition looks at: the clear columns of the record that stands.
-package struct Standing: Sendable {
+/// What a condition looks at: those of the record that stands.
+package struct ClearColumns: Sendable {
     package var revision: UInt64
     package var version: UInt64
     package var touchedAt: UnixTime
@@ -13,13 +13,13 @@ package struct Standing: Sendable {
 
 extension Condition {
     /// One reading of the conditions for every engine. `nil`: no record, or one past its `expiresAt`.
-    package func isMet(by standing: Standing?) -> Bool {
+    package func isMet(by columns: ClearColumns?) -> Bool {
         switch self {
         case .any: true
-        case .absent: standing == nil
-        case .revision(let revision): standing?.revision == revision
-        case .versionBelow(let version): standing.map { $0.version < version } ?? true
-        case .touchedNotAfter(let time), .besideLive(let time): standing.map { $0.touchedAt <= time } ?? true
+        case .absent: columns == nil
+        case .revision(let revision): columns?.revision == revision
+        case .versionBelow(let version): columns.map { $0.version < version } ?? true
+        case .touchedNotAfter(let time), .besideLive(let time): columns.map { $0.touchedAt <= time } ?? true
         }
     }
 }

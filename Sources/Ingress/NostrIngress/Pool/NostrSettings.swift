@@ -19,7 +19,7 @@ package struct NostrRelay: Sendable, Hashable {
 }
 
 /// What one instance listens to. A reload replaces it whole.
-package struct NostrPlan: Sendable {
+package struct NostrSettings: Sendable {
     /// At most ``NostrLimits/relays``.
     package var relays: [NostrRelay]
     /// Our keys, the newest first: during a rotation the old ones are listened for too.
@@ -42,7 +42,7 @@ package struct NostrPlan: Sendable {
     }
 
     /// Whether connections of the other plan can go on under this one.
-    func keepsConnections(of other: NostrPlan) -> Bool {
+    func keepsConnections(of other: NostrSettings) -> Bool {
         keys.map(\.publicKey) == other.keys.map(\.publicKey) && backlog == other.backlog
             && proxy?.host == other.proxy?.host && proxy?.port == other.proxy?.port
     }

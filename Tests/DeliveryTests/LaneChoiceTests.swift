@@ -5,18 +5,18 @@ import Testing
 
 /// Which app sends a push, by what its topic is.
 @Suite("Routes to apps")
-struct RouteTests {
+struct LaneChoiceTests {
     private static let instance = ConfiguredName("main")!
     private static let app = ConfiguredName("acme")!
 
-    private func route(_ bundle: String, _ form: APNsMessage.TopicForm) -> AppDirectory.Route? {
+    private func route(_ bundle: String, _ form: APNsMessage.TopicForm) -> AppDirectory.LaneChoice? {
         let app = AppDirectory.App(
             name: Self.app, outlets: [APNsOutlet(bundles: .listed(["org.acme.chat", "org.acme.talk"]))])
         let directory = AppDirectory([AppDirectory.Instance(name: Self.instance, apps: [app])])
         let message = APNsMessage(
             token: Secret("ab".utf8), bundle: bundle, topicForm: form, pushType: .voip, priority: 10,
             payload: Secret("{}".utf8))
-        return directory.route(.apns(message), of: Self.instance)
+        return directory.choice(.apns(message), of: Self.instance)
     }
 
     @Test(
@@ -35,7 +35,7 @@ struct RouteTests {
                 let message = APNsMessage(
                     token: Secret("ab".utf8), bundle: bundle, topicForm: form, pushType: type, priority: 10,
                     payload: Secret("{}".utf8))
-                return directory.route(.apns(message), of: Self.instance) != nil
+                return directory.choice(.apns(message), of: Self.instance) != nil
             }
             #expect(hasRoute("org.acme.chat", .suffixedByType, .voip) == takes)
             #expect(hasRoute("org.acme.chat", .asNamed, .voip) == takes)
@@ -44,7 +44,7 @@ struct RouteTests {
             #expect(hasRoute("org.acme.chat", .asNamed, .alert))
             #expect(hasRoute("org.acme.chat.voip-ptt", .asNamed, .pushtotalk))
             let google = FCMMessage(address: Secret("t".utf8), priority: .high, data: Secret("{}".utf8))
-            #expect(directory.route(.fcm(google), of: Self.instance) != nil)
+            #expect(directory.choice(.fcm(google), of: Self.instance) != nil)
         }
     }
 
@@ -62,13 +62,13 @@ struct RouteTests {
             ("files", [FCMOutlet(isDefault: true)]), ("talk", [FCMOutlet(isDefault: false)]),
             ("phone", [APNsOutlet(bundles: .any)])
         ])
-        func lane(_ app: String?) -> AppDirectory.Route? {
+        func lane(_ app: String?) -> AppDirectory.LaneChoice? {
             let message = FCMMessage(
                 address: Secret("t".utf8), app: app.map { ConfiguredName($0)! }, priority: .high,
                 data: Secret("{}".utf8))
-            return directory.route(.fcm(message), of: Self.instance)
+            return directory.choice(.fcm(message), of: Self.instance)
         }
-        func sent(by app: String) -> AppDirectory.Route? {
+        func sent(by app: String) -> AppDirectory.LaneChoice? {
             LaneName("\(app)/fcm/production").map { .lane($0) }
         }
         #expect(lane(nil) == sent(by: "files"))
@@ -78,16 +78,16 @@ struct RouteTests {
         #expect(lane("other") == nil, "an app of another instance, or of none")
         let talkAlone = Self.directory([("talk", [FCMOutlet(isDefault: false)])])
         let plain = FCMMessage(address: Secret("t".utf8), priority: .high, data: Secret("{}".utf8))
-        #expect(talkAlone.route(.fcm(plain), of: Self.instance) == nil, "no app for those that name none")
+        #expect(talkAlone.choice(.fcm(plain), of: Self.instance) == nil, "no app for those that name none")
     }
 
     @Test("A message for APNs may name its environment, if its app is served there")
     func namedEnvironments() throws {
-        func route(_ policy: EnvironmentPolicy, _ environment: Environment?) -> AppDirectory.Route? {
+        func route(_ policy: EnvironmentPolicy, _ environment: Environment?) -> AppDirectory.LaneChoice? {
             let message = APNsMessage(
                 token: Secret("ab".utf8), bundle: "b", environment: environment, pushType: .alert,
                 priority: 10, payload: Secret("{}".utf8))
-            return Self.directory([("acme", [APNsOutlet(bundles: .any, environment: policy)])]).route(
+            return Self.directory([("acme", [APNsOutlet(bundles: .any, environment: policy)])]).choice(
                 .apns(message), of: Self.instance)
         }
         let production = try #require(LaneName("acme/apns/production"))
@@ -97,7 +97,7 @@ struct RouteTests {
         #expect(route(.learn, .sandbox) == .lane(sandbox))
         for (policy, lane) in [(Environment.production, production), (.sandbox, sandbox)] {
             for environment in Environment.allCases {
-                let expected = environment == policy ? AppDirectory.Route.lane(lane) : nil
+                let expected = environment == policy ? AppDirectory.LaneChoice.lane(lane) : nil
                 #expect(route(.fixed(policy), environment) == expected)
             }
         }
@@ -105,7 +105,7 @@ struct RouteTests {
 
     @Test("A topic that was named whole finds its app with and without a push type's suffix")
     func namedTopics() {
-        let lane = AppDirectory.Route.lane(
+        let lane = AppDirectory.LaneChoice.lane(
             LaneName(app: Self.app, service: .apns, environment: .production))
         #expect(route("org.acme.chat", .asNamed) == lane)
         for type in APNsPushType.allCases {

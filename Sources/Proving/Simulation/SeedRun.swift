@@ -1,7 +1,7 @@
 import Synchronization
 
 /// One seed: a relay of some processes, peers, and misfortune; then calm, and the judgement.
-package struct Trial: Sendable {
+package struct SeedRun: Sendable {
     /// What is broken on purpose, to see that the law finds it.
     package struct Sabotage: OptionSet, Sendable {
         package let rawValue: Int

@@ -1,7 +1,7 @@
 import PushModel
 
 extension Lane {
-    func trial(_ message: ProviderMessage) async -> Trial {
+    func testPush(_ message: ProviderMessage) async -> TestPushResult {
         let (world, limits) = (core.world, core.limits)
         let now = world.now()
         let nobody = Digest16(high: 0, low: 0)
@@ -34,6 +34,6 @@ extension Lane {
         if let answer {
             core.observer.attempted?(Attempt(push, answer, answer.outcome, .ended, at: world.now()))
         }
-        return Trial(id: push.id, lane: name, answer: answer)
+        return TestPushResult(id: push.id, lane: name, answer: answer)
     }
 }

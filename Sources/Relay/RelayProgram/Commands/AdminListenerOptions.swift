@@ -3,7 +3,7 @@ import PushModel
 import WireFormats
 
 /// Which relay, and with what right.
-struct AdminDoorOptions: ParsableArguments {
+struct AdminListenerOptions: ParsableArguments {
     @OptionGroup var server: RunningServerOptions
 
     @Option(

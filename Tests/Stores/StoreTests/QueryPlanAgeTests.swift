@@ -3,19 +3,19 @@ import Testing
 @testable import PostgresStore
 
 @Suite("When a connection makes its plans anew")
-struct PlanAgeTests {
+struct QueryPlanAgeTests {
     private let start = ContinuousClock.now
 
     @Test("By count: after sixteen exchanges, then after four times as many as there were")
     func count() {
-        var age = PlanAge(now: start)
+        var age = QueryPlanAge(now: start)
         let renewals = (1...1100).filter { _ in age.exchanged(at: start) }
         #expect(renewals == [16, 64, 256, 1024])
     }
 
     @Test("By the clock: every ten seconds, for as long as a connection lives")
     func clock() {
-        var age = PlanAge(now: start)
+        var age = QueryPlanAge(now: start)
         var now = start
         // Twelve days of nothing but that; within minutes it once grew too large for an integer.
         for _ in 1...100_000 {

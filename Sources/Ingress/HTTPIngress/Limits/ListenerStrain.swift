@@ -1,8 +1,8 @@
 import PushModel
 import Synchronization
 
-/// What a listener has turned somebody away for want of, whoever had it.
-package enum DoorStrain: String, LogSafe, Hashable, CaseIterable {
+/// What a listener has turned somebody away for want of, no matter who had it.
+package enum ListenerStrain: String, LogSafe, Hashable, CaseIterable {
     /// Memory for bodies.
     case bodies
     /// Requests on their way to their answer.
@@ -27,8 +27,8 @@ package enum DoorStrain: String, LogSafe, Hashable, CaseIterable {
 /// When a listener was last strained, and by what. Noted where a call is turned away, looked at once a sweep.
 final class StrainBook: Sendable {
     private struct State {
-        var last: [DoorStrain: ContinuousClock.Instant] = [:]
-        var told: Set<DoorStrain> = []
+        var last: [ListenerStrain: ContinuousClock.Instant] = [:]
+        var told: Set<ListenerStrain> = []
     }
 
     private let state = Mutex(State())
@@ -36,12 +36,12 @@ final class StrainBook: Sendable {
 
     init(lasts: Duration) { self.lasts = lasts }
 
-    func note(_ strain: DoorStrain, at now: ContinuousClock.Instant) {
+    func note(_ strain: ListenerStrain, at now: ContinuousClock.Instant) {
         state.withLock { $0.last[strain] = now }
     }
 
     /// What strains the listener now, if that is another word than the last one.
-    func change(at now: ContinuousClock.Instant) -> Set<DoorStrain>? {
+    func change(at now: ContinuousClock.Instant) -> Set<ListenerStrain>? {
         state.withLock { state in
             let lasts = lasts
             state.last = state.last.filter { now < $0.value + lasts }
