@@ -68,7 +68,8 @@ let foundations: [Target] = [
     system("CResolver"),
     system("CPostgres", pkgConfig: "libpq", package: "libpq-dev"),
     library("Foundations/PushModel"),
-    library("Foundations/Primitives", ["PushModel", "CSodium", "CSecp256k1", crypto]),
+    library("Foundations/Primitives", ["PushModel", "CSodium", crypto]),
+    library("Foundations/SchnorrKeys", ["PushModel", "Primitives", "CSecp256k1"]),
     library("Foundations/WireFormats", ["PushModel"]),
     library("Foundations/AtRest", ["PushModel", "Primitives"]),
     library("Foundations/EventLoops", [nioCore]),
@@ -87,7 +88,7 @@ let wiping: [Target] = [.target(name: "CWiping", path: "Sources/Foundations/CWip
 // L2: neighbours that never import each other.
 let rooms: [Target] = [
     library("Protocols/ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
-    library("Protocols/MarmotPush", ["PushModel", "Primitives", "WireFormats"]),
+    library("Protocols/MarmotPush", ["PushModel", "Primitives", "SchnorrKeys", "WireFormats"]),
     library("Delivery", ["PushModel", lifecycle, metrics]),
     library(
         "Services/HTTP2Client",
@@ -118,7 +119,7 @@ let doors: [Target] = [
     library(
         "Ingress/NostrIngress",
         [
-            "PushModel", "WireFormats", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Delivery",
+            "PushModel", "WireFormats", "SchnorrKeys", "EventLoops", "WebSocket", "MarmotPush", "Delivery",
             nioCore, metrics, lifecycle
         ]),
     library(
@@ -127,7 +128,7 @@ let doors: [Target] = [
     library(
         "Proving/Simulators",
         [
-            "PushModel", "Primitives", "WireFormats", "CNghttp2", "WebSocket", "MarmotPush",
+            "PushModel", "SchnorrKeys", "WireFormats", "CNghttp2", "WebSocket", "MarmotPush",
             nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, crypto, cryptoExtras, lifecycle
         ]),
     library(
@@ -139,8 +140,8 @@ let doors: [Target] = [
         "Proving/Bench",
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "MarmotPush",
-            "CSecp256k1", "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore, nioPosix, crypto,
-            cryptoExtras
+            "SchnorrKeys", "CSecp256k1", "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore,
+            nioPosix, crypto, cryptoExtras
         ]),
     library("Proving/PushTesting", ["PushModel", "WireFormats", logging]),
     // What tests of protocols need besides: apart, so that a store's tests are not built anew with delivery.
@@ -151,8 +152,9 @@ let application: [Target] = [
     library(
         "Relay/RelayProgram",
         [
-            "PushModel", "Primitives", "WireFormats", "AtRest", "ZulipPush", "Delivery", "HTTP2Client",
-            "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore", "PostgresStore", "HTTPIngress",
+            "PushModel", "Primitives", "SchnorrKeys", "WireFormats", "AtRest", "ZulipPush", "Delivery",
+            "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore", "PostgresStore",
+            "HTTPIngress",
             "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL
         ]),
@@ -188,7 +190,7 @@ let suites: [Target] = [
     tests(
         "Proving/SimulatorsTests",
         [
-            "PushModel", "PushTesting", "Primitives", "EventLoops", "WebSocket", "MarmotPush", "Simulators",
+            "PushModel", "PushTesting", "SchnorrKeys", "EventLoops", "WebSocket", "MarmotPush", "Simulators",
             "CNghttp2",
             nioCore,
             nioPosix, nioSSL, nioHTTP1
@@ -209,8 +211,8 @@ let suites: [Target] = [
     tests(
         "Relay/SealbellTests",
         [
-            "RelayProgram", "sealbell", "sealbell-bench", "PushModel", "Primitives", "PushTesting",
-            "DeliveryTesting", "EventLoops", "Simulators", "WireFormats", "ZulipPush",
+            "RelayProgram", "sealbell", "sealbell-bench", "PushModel", "Primitives", "SchnorrKeys",
+            "PushTesting", "DeliveryTesting", "EventLoops", "Simulators", "WireFormats", "ZulipPush",
             "SQLiteStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
             "MarmotPush", "HTTPIngress", "HTTP2Client",
             "NostrIngress", "WebSocket", lifecycle,
@@ -219,9 +221,8 @@ let suites: [Target] = [
     tests(
         "Protocols/MarmotPushTests",
         [
-            "PushModel", "PushTesting", "DeliveryTesting", "MarmotPush", "Primitives", "WireFormats",
-            "Delivery",
-            "AtRest", "HTTP2Client", "APNs", "FCM"
+            "PushModel", "PushTesting", "DeliveryTesting", "MarmotPush", "Primitives", "SchnorrKeys",
+            "WireFormats", "Delivery", "AtRest", "HTTP2Client", "APNs", "FCM"
         ]),
     tests(
         "Foundations/WebSocketTests",
@@ -233,7 +234,7 @@ let suites: [Target] = [
         "Ingress/NostrIngressTests",
         [
             "PushModel", "PushTesting", "EventLoops", "NostrIngress", "MarmotPush", "WebSocket", "Simulators",
-            "Primitives", "WireFormats", "Delivery", "MemoryStore", "PostgresStore", "AtRest", nioCore,
+            "SchnorrKeys", "WireFormats", "Delivery", "MemoryStore", "PostgresStore", "AtRest", nioCore,
             nioPosix, metrics
         ]),
     tests("Proving/SimulationTests", ["Simulation"]),
@@ -250,13 +251,25 @@ let fuzzing: [Target] =
         .executableTarget(
             name: "Fuzz",
             dependencies: [
-                "PushModel", "Primitives", "WireFormats", "ZulipPush", "MarmotPush", "WebSocket", "Delivery",
-                "NostrIngress", nioCore, nioEmbedded
+                "PushModel", "Primitives", "SchnorrKeys", "WireFormats", "ZulipPush", "MarmotPush",
+                "WebSocket",
+                "Delivery", "NostrIngress", nioCore, nioEmbedded
             ],
             path: "Fuzz", exclude: ["Inputs"],
             swiftSettings: strict + [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
             linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address"])])
     ]
+
+// Exact versions where this package is the one that is built; ranges where an app depends on it
+// (docs/decisions/0067-pins-at-home.md). SwiftPM reads a dependency's manifest first out of its repository, where
+// the directory is the root, and then from its checkout.
+let isDependency =
+    Context.packageDirectory == "/" || Context.packageDirectory.contains("/checkouts/")
+    || Context.environment["SEALBELL_RANGES"] != nil
+
+func dependency(_ url: String, _ version: Version) -> Package.Dependency {
+    isDependency ? .package(url: url, from: version) : .package(url: url, exact: version)
+}
 
 let package = Package(
     name: "Sealbell",
@@ -268,18 +281,18 @@ let package = Package(
         .library(name: "Simulators", targets: ["Simulators"])
     ],
     dependencies: [
-        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
-        .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
-        .package(url: "https://github.com/apple/swift-nio-extras", exact: "1.35.2"),
-        .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
-        .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
-        .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
-        .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
-        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
-        .package(url: "https://github.com/apple/swift-metrics", exact: "2.13.0"),
-        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
-        .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
-        .package(url: "https://github.com/swiftlang/swift-docc-plugin", exact: "1.5.0")
+        dependency("https://github.com/apple/swift-nio", "2.101.2"),
+        dependency("https://github.com/apple/swift-nio-ssl", "2.37.6"),
+        dependency("https://github.com/apple/swift-nio-extras", "1.35.2"),
+        dependency("https://github.com/swift-server/async-http-client", "1.37.0"),
+        dependency("https://github.com/apple/swift-crypto", "4.5.2"),
+        dependency("https://github.com/groue/GRDB.swift", "7.10.0"),
+        dependency("https://github.com/swift-server/swift-service-lifecycle", "2.13.0"),
+        dependency("https://github.com/apple/swift-argument-parser", "1.8.2"),
+        dependency("https://github.com/apple/swift-metrics", "2.13.0"),
+        dependency("https://github.com/apple/swift-log", "1.16.2"),
+        dependency("https://github.com/jpsim/Yams", "6.2.2"),
+        dependency("https://github.com/swiftlang/swift-docc-plugin", "1.5.0")
     ],
     targets: foundations + wiping + rooms + doors + application + suites + fuzzing,
     swiftLanguageModes: [.v6]

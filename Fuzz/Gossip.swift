@@ -1,6 +1,6 @@
 import MarmotPush
-import Primitives
 import PushModel
+import SchnorrKeys
 import WireFormats
 
 /// What members of a group tell each other, and what a device keeps of it.

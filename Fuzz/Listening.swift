@@ -1,8 +1,8 @@
 import Delivery
 import MarmotPush
 import NostrIngress
-import Primitives
 import PushModel
+import SchnorrKeys
 import WebSocket
 
 /// The machines that decide, in any order of what can come: a parser that reads well is no help where an

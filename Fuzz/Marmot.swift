@@ -1,6 +1,7 @@
 import MarmotPush
 import Primitives
 import PushModel
+import SchnorrKeys
 import WireFormats
 
 /// The parsers and boxes of Marmot and of Nostr below it.

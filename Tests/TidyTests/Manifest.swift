@@ -105,6 +105,19 @@ struct Manifest: Decodable {
         return products
     }
 
+    /// Targets of ours that `target` stands on, directly or not.
+    func closure(of target: String) -> Set<String> {
+        var seen: Set<String> = []
+        var next = [target]
+        while let name = next.popLast() {
+            for dependency in self[name]?.dependencies ?? []
+            where !dependency.isProduct && seen.insert(dependency.name).inserted {
+                next.append(dependency.name)
+            }
+        }
+        return seen
+    }
+
     /// What a protocol stands on and no phone has, as `protocol ⇢ product`.
     func serverProducts() -> [String] {
         targets.filter { !$0.isTest && $0.folder == Layers.protocols }.flatMap { target in

@@ -167,6 +167,8 @@ struct TidyTests {
         #expect(manifest.serverProducts().isEmpty, "\(manifest.serverProducts())")
         let named = Layers.foundation.union(Layers.shared).union(Layers.inProduct).union([Layers.bottom])
         #expect(named.filter { manifest[$0] == nil }.isEmpty, "a rule names a target that is gone")
+        #expect(manifest.closure(of: "MarmotPush").contains("CSecp256k1"))
+        #expect(!manifest.closure(of: "ZulipPush").contains("CSecp256k1"), "Zulip does without secp256k1")
     }
 
     @Test("A target imports what it declares, and declares what it imports")
@@ -177,6 +179,19 @@ struct TidyTests {
         let found = files.flatMap(manifest.undeclared)
         #expect(found.isEmpty, "\(list(found))")
         #expect(manifest.unused(files).isEmpty, "\(manifest.unused(files).joined(separator: "\n"))")
+    }
+
+    @Test(
+        "What a guide tells an app to write is what the example is built from",
+        arguments: [
+            ("zulip", "ZulipApp/AccountNotifications"), ("marmot", "MarmotApp/GroupNotifications")
+        ])
+    func snippets(_ guide: String, _ example: String) throws {
+        let source = try Tree.text("Examples/Sources/\(example).swift")
+        let marked = try #require(source.firstMatch(of: #/// guide: begin\n((?s:.*))// guide: end\n/#))
+        let page = try Tree.text("docs/guides/\(guide).md")
+        let fences = page.matches(of: #/```swift\n((?s:.*?))```\n/#).map { String($0.1) }
+        #expect(fences == [String(marked.1)])
     }
 
     private func list(_ found: [Violation]) -> String {

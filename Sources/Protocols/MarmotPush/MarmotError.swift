@@ -19,10 +19,12 @@ public enum MarmotErrorCode: String, PushErrorCode {
     case malformedGossip, senderMismatch
     // Of what we are asked to make
     case tooMuchContent, malformedKey, foreignPushService
+    // Of what a device kept
+    case malformedRow
 
     public var blame: Blame {
         switch self {
-        case .tooMuchContent, .malformedKey, .foreignPushService: .ourselves
+        case .tooMuchContent, .malformedKey, .foreignPushService, .malformedRow: .ourselves
         default: .peer
         }
     }
@@ -58,6 +60,7 @@ public enum MarmotErrorCode: String, PushErrorCode {
         case .foreignPushService: "A device registers tokens of its own platform's push service alone."
         case .tooMuchContent: "The content is larger than the format takes."
         case .malformedKey: "The key or nonce has a wrong form."
+        case .malformedRow: "A row of the token store was not written by this library."
         }
     }
 }

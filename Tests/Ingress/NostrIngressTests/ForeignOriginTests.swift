@@ -3,8 +3,8 @@ import Foundation
 import MarmotPush
 import NIOPosix
 import NostrIngress
-import Primitives
 import PushModel
+import SchnorrKeys
 import Testing
 import WebSocket
 import WireFormats

@@ -3,9 +3,9 @@ import MarmotPush
 import NIOCore
 import NIOPosix
 import NostrIngress
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Simulators
 import Synchronization
 import Testing

@@ -1,9 +1,9 @@
 import Delivery
 import MarmotPush
 import NostrIngress
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Synchronization
 import Testing
 import WebSocket

@@ -1,8 +1,8 @@
 import MarmotPush
 import NostrIngress
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Simulators
 import Testing
 

@@ -1,7 +1,7 @@
 import MarmotPush
 import NostrIngress
-import Primitives
 import PushModel
+import SchnorrKeys
 import Testing
 
 @Suite("The queue of wraps", .timeLimit(.minutes(30)))

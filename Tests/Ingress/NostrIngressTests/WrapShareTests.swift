@@ -1,9 +1,9 @@
 import AtRest
 import Delivery
 import MemoryStore
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Testing
 
 @testable import MarmotPush

@@ -1,5 +1,6 @@
 import Primitives
 import PushModel
+import SchnorrKeys
 import Testing
 import WireFormats
 

@@ -1,7 +1,7 @@
 @testable import MarmotPush
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Testing
 
 @Suite("Marmot device")

@@ -1,6 +1,6 @@
 import MarmotPush
-import Primitives
 import PushModel
+import SchnorrKeys
 import Testing
 import WireFormats
 

@@ -1,7 +1,7 @@
 import MarmotPush
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Testing
 import WireFormats
 

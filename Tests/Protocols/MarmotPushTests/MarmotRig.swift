@@ -1,9 +1,9 @@
 import Delivery
 import DeliveryTesting
 import MarmotPush
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Synchronization
 import WireFormats
 

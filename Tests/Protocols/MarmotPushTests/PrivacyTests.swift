@@ -1,7 +1,7 @@
 import MarmotPush
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Testing
 
 /// What each party cannot learn, as the specification says it ("Privacy Properties"): looked for in every byte

@@ -1,7 +1,7 @@
 import MarmotPush
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Testing
 
 @Suite("The relays' shares of the budget", .timeLimit(.minutes(30)))

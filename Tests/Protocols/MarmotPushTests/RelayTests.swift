@@ -1,8 +1,8 @@
 import Delivery
 import MarmotPush
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Testing
 
 /// A server with one key that serves both push services, and somebody who sends to it.

@@ -3,9 +3,9 @@ import Delivery
 import FCM
 @testable import HTTP2Client
 import MarmotPush
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Testing
 import WireFormats
 

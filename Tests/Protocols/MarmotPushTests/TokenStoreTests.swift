@@ -1,9 +1,9 @@
 import AtRest
 import DeliveryTesting
 @testable import MarmotPush
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Testing
 
 @Suite("Marmot token store", .timeLimit(.minutes(30)))
@@ -18,7 +18,8 @@ struct TokenStoreTests {
             let world = clock.world(seed: 3)
             self.clock = clock
             registry = try await SealedMemory(world).store
-            store = TokenStore(registry, instance: try #require(ConfiguredName("marmot-device")))
+            store = TokenStore(
+                RegistryLeaves(registry, instance: try #require(ConfiguredName("marmot-device"))))
         }
     }
 
@@ -127,7 +128,7 @@ struct TokenStoreTests {
         for body in ["", "{}", "[]", #"{"member":"00"}"#] {
             let record = Record(key: key, owner: owner, touchedAt: bench.clock.now, body: Secret(body.utf8))
             _ = try await bench.registry.apply([.put(record, if: .any)])
-            await #expect(throws: StoreError(.corrupt), "\(body)") { try await bench.store.load([7]) }
+            await #expect(throws: MarmotError(.malformedRow), "\(body)") { try await bench.store.load([7]) }
         }
     }
 

@@ -1,6 +1,7 @@
 import MarmotPush
 import Primitives
 import PushModel
+import SchnorrKeys
 import Testing
 import WireFormats
 

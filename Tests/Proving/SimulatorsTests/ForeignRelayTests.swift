@@ -3,8 +3,8 @@ import Foundation
 import MarmotPush
 import NIOCore
 import NIOPosix
-import Primitives
 import PushModel
+import SchnorrKeys
 import Testing
 import WebSocket
 

@@ -1,8 +1,8 @@
 import MarmotPush
 import NIOCore
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Testing
 import WebSocket
 

@@ -2,9 +2,9 @@ import EventLoops
 import MarmotPush
 import NIOCore
 import NIOPosix
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Testing
 import WebSocket
 

@@ -1,9 +1,9 @@
 import Crypto
 import Foundation
 import MarmotPush
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Simulators
 import Testing
 import WireFormats

@@ -1,6 +1,6 @@
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Testing
 
 @testable import RelayProgram

@@ -1,8 +1,8 @@
 import Delivery
 import MarmotPush
 import NIOCore
-import Primitives
 import PushModel
+import SchnorrKeys
 import WebSocket
 import WireFormats
 

@@ -3,8 +3,8 @@ package import Delivery
 import EventLoops
 package import MarmotPush
 import NIOCore
-import Primitives
 package import PushModel
+import SchnorrKeys
 import ServiceLifecycle
 import Synchronization
 package import WebSocket

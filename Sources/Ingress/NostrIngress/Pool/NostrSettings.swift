@@ -1,5 +1,5 @@
-package import Primitives
 package import PushModel
+package import SchnorrKeys
 package import WebSocket
 
 /// One inbox relay of a configuration.

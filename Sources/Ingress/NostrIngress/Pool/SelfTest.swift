@@ -1,7 +1,7 @@
 import Delivery
 import MarmotPush
-import Primitives
 import PushModel
+import SchnorrKeys
 import Synchronization
 import WebSocket
 

@@ -1,5 +1,5 @@
-import Primitives
 public import PushModel
+import SchnorrKeys
 
 extension MarmotDevice {
     /// What became of an inner event.

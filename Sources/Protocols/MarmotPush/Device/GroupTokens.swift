@@ -1,5 +1,5 @@
-public import Primitives
 public import PushModel
+public import SchnorrKeys
 import WireFormats
 
 /// The token store of one group, by leaf (spec, "Token Storage"; docs/conformance/marmot.md). A value: what

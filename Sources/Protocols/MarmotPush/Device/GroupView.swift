@@ -1,5 +1,5 @@
-public import Primitives
 public import PushModel
+public import SchnorrKeys
 
 /// What the caller's MLS library knows of a group. MLS itself is the caller's; this is all of it that
 /// notifications need.

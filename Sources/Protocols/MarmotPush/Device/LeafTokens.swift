@@ -1,5 +1,5 @@
-public import Primitives
 public import PushModel
+public import SchnorrKeys
 import WireFormats
 
 /// What is known of one leaf's tokens.

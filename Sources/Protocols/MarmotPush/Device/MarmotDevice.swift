@@ -1,5 +1,5 @@
-public import Primitives
 public import PushModel
+public import SchnorrKeys
 import WireFormats
 
 /// The device: one leaf of one group, what it knows of everybody's tokens, and what it owes the group. A

@@ -1,94 +1,78 @@
-import Primitives
-package import PushModel
+public import PushModel
 
-/// Where a device keeps its groups' tokens between runs: one record for each leaf, over the registry port,
-/// paged by group (decision 0020). One device writes it, as one device advances the group's MLS state.
-package struct TokenStore: Sendable {
-    private let registry: any Registry
-    private let leafSpace: Space
-    private let groupSpace: Space
+/// What an app's database keeps of its groups: one row for each leaf. One device writes it, as one device
+/// advances the group's MLS state.
+///
+/// Errors are the database's own and come back from ``TokenStore`` as they are.
+public protocol LeafStorage: Sendable {
+    /// All rows of a group, but for those past their end.
+    func rows(of group: [UInt8]) async throws -> [LeafRow]
+    /// Writes rows over those of the same leaves. In order; a crash may lose the last of them.
+    func put(_ rows: [LeafRow], in group: [UInt8], now: UnixTime) async throws
+    func delete(_ leaves: [UInt32], in group: [UInt8]) async throws
+    /// Deletes rows of all groups whose end has come.
+    ///
+    /// - Returns: how many.
+    func purge(now: UnixTime) async throws -> Int
+}
 
-    package init(_ registry: any Registry, instance: ConfiguredName) {
-        self.registry = registry
-        leafSpace = Space(instance, "token")
-        groupSpace = Space(instance, "group")
+/// What is kept of one leaf.
+public struct LeafRow: Sendable {
+    public let leaf: UInt32
+    /// ``LeafTokens/encoded()``: device tokens are encrypted in it, but who is whose is not.
+    public let body: Secret
+    /// When the row may be deleted; ``UnixTime/distantFuture`` where it has no end.
+    public let expiresAt: UnixTime
+
+    public init(leaf: UInt32, body: Secret, expiresAt: UnixTime) {
+        self.leaf = leaf
+        self.body = body
+        self.expiresAt = expiresAt
     }
+}
 
-    /// What was kept of a group. Records past their end are none.
-    package func load(_ group: [UInt8]) async throws(StoreError) -> GroupTokens {
+/// Where a device keeps its groups' tokens between runs: one row for each leaf, so that a call writes what it
+/// changed and no more (decision 0020).
+public struct TokenStore: Sendable {
+    private let storage: any LeafStorage
+
+    public init(_ storage: any LeafStorage) { self.storage = storage }
+
+    /// What was kept of a group.
+    ///
+    /// - Throws: `.malformedRow` for a row that was not written by ``save(_:of:in:now:)``; what the storage
+    ///   throws.
+    public func load(_ group: [UInt8]) async throws -> GroupTokens {
         var leaves: [UInt32: LeafTokens] = [:]
-        try await eachRecord(of: group) { record throws(StoreError) in
-            guard let leaf = Self.leaf(of: record.key.name), let entry = LeafTokens(decoding: record.body)
-            else { throw StoreError(.corrupt) }
-            leaves[leaf] = entry
+        for row in try await storage.rows(of: group) {
+            guard let entry = LeafTokens(decoding: row.body) else { throw MarmotError(.malformedRow) }
+            leaves[row.leaf] = entry
         }
         return GroupTokens(leaves)
     }
 
     /// Writes the leaves that a call said to have changed.
-    package func save(
+    public func save(
         _ changed: Set<UInt32>, of tokens: GroupTokens, in group: [UInt8], now: UnixTime
-    ) async throws(StoreError) {
-        let changes = changed.sorted().map { leaf -> Change in
-            let key = key(group, leaf)
-            guard let entry = tokens.leaves[leaf], !entry.isEmpty else { return .delete(key, if: .any) }
-            return .put(
-                Record(
-                    key: key, owner: owner(group), touchedAt: now, expiresAt: entry.expiresAt,
-                    body: entry.encoded()), if: .any)
+    ) async throws {
+        var rows: [LeafRow] = []
+        var gone: [UInt32] = []
+        for leaf in changed.sorted() {
+            if let entry = tokens.leaves[leaf], !entry.isEmpty {
+                rows.append(LeafRow(leaf: leaf, body: entry.encoded(), expiresAt: entry.expiresAt))
+            } else {
+                gone.append(leaf)
+            }
         }
-        try await apply(changes)
+        if !rows.isEmpty { try await storage.put(rows, in: group, now: now) }
+        if !gone.isEmpty { try await storage.delete(gone, in: group) }
     }
 
     /// The group is left: nothing of it stays.
-    package func forget(_ group: [UInt8]) async throws(StoreError) {
-        var changes: [Change] = []
-        try await eachRecord(of: group) { changes.append(.delete($0.key, if: .any)) }
-        try await apply(changes)
+    public func forget(_ group: [UInt8]) async throws {
+        try await storage.delete(try await storage.rows(of: group).map(\.leaf), in: group)
     }
 
     /// Removes what is past its end in every group, 35 days after it was learned.
-    package func purge(now: UnixTime) async throws(StoreError) -> Int {
-        try await registry.purge(before: now, limit: MarmotLimits.storePage)
-    }
-
-    private func apply(_ changes: [Change]) async throws(StoreError) {
-        var rest = changes[...]
-        while !rest.isEmpty {
-            _ = try await registry.apply(Array(rest.prefix(MarmotLimits.storePage)))
-            rest = rest.dropFirst(MarmotLimits.storePage)
-        }
-    }
-
-    private func eachRecord(
-        of group: [UInt8], _ body: (Record) throws(StoreError) -> Void
-    ) async throws(StoreError) {
-        var revision: UInt64 = 0
-        for _ in 0..<MarmotLimits.storePages {
-            let page = try await registry.page(
-                .owner(owner(group)), after: revision, limit: MarmotLimits.storePage)
-            for record in page { try body(record) }
-            guard page.count == MarmotLimits.storePage, let last = page.last else { return }
-            revision = last.revision
-        }
-    }
-
-    // MARK: names
-
-    /// Two bytes of length ‖ group id.
-    private func owner(_ group: [UInt8]) -> RecordKey { RecordKey(groupSpace, Secret(Self.name(group))) }
-
-    /// The same ‖ leaf, four bytes.
-    private func key(_ group: [UInt8], _ leaf: UInt32) -> RecordKey {
-        RecordKey(leafSpace, Secret(Self.name(group) + withUnsafeBytes(of: leaf.bigEndian) { Array($0) }))
-    }
-
-    private static func name(_ group: [UInt8]) -> [UInt8] {
-        [UInt8(truncatingIfNeeded: group.count >> 8), UInt8(truncatingIfNeeded: group.count)] + group
-    }
-
-    private static func leaf(of name: Secret) -> UInt32? {
-        guard name.count >= 6 else { return nil }
-        return name.reveal { $0.suffix(4).reduce(0) { $0 << 8 | UInt32($1) } }
-    }
+    public func purge(now: UnixTime) async throws -> Int { try await storage.purge(now: now) }
 }

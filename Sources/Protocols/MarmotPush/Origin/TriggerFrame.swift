@@ -1,4 +1,3 @@
-import Primitives
 import PushModel
 
 /// How large a trigger becomes on its way into a frame, told before anything is encrypted

@@ -3,8 +3,8 @@ import Glibc
 #elseif canImport(Darwin)
 import Darwin
 #endif
-import Primitives
 package import PushModel
+import SchnorrKeys
 
 /// What one attempt at an encrypted token costs on this machine.
 package enum AttemptCost {

@@ -1,5 +1,5 @@
-package import Primitives
 import PushModel
+package import SchnorrKeys
 
 /// What becomes of wraps that waited on a relay while this server was away (docs/conformance/marmot.md).
 package enum MarmotBacklog: Sendable, Hashable {

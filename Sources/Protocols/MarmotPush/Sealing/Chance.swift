@@ -1,5 +1,5 @@
-import Primitives
 import PushModel
+import SchnorrKeys
 
 /// What the device and the origin draw from the generator that the caller hands in.
 extension RandomNumberGenerator {

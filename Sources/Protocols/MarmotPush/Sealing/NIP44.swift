@@ -1,5 +1,6 @@
-public import Primitives
+import Primitives
 public import PushModel
+public import SchnorrKeys
 import WireFormats
 
 /// NIP-44 version 2: base64 of 0x02 ‖ nonce (32 bytes) ‖ ciphertext ‖ authenticator (32 bytes).

@@ -1,5 +1,6 @@
-public import Primitives
+import Primitives
 import PushModel
+public import SchnorrKeys
 import WireFormats
 
 /// Proof that a member of a group said a record (docs/conformance/marmot.md): a signature over the id of an

@@ -1,5 +1,6 @@
-public import Primitives
+import Primitives
 public import PushModel
+public import SchnorrKeys
 import WireFormats
 
 /// Where a push is to go: what an encrypted token holds.

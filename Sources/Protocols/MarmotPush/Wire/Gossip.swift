@@ -1,5 +1,5 @@
-import Primitives
 public import PushModel
+import SchnorrKeys
 import WireFormats
 
 /// What an inner event of kind 447 to 450 says (docs/conformance/marmot.md): parsed and bounded, not yet

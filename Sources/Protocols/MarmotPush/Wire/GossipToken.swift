@@ -1,5 +1,5 @@
-public import Primitives
 public import PushModel
+public import SchnorrKeys
 import WireFormats
 
 /// An encrypted token as gossip carries it and the store keeps it (docs/conformance/marmot.md).

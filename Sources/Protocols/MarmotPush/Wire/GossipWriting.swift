@@ -1,5 +1,5 @@
-public import Primitives
 import PushModel
+public import SchnorrKeys
 import WireFormats
 
 /// Inner events as ours are written: rumors for the caller to put into MLS messages

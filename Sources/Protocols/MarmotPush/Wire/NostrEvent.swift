@@ -1,5 +1,6 @@
+import Primitives
 public import PushModel
-public import Primitives
+public import SchnorrKeys
 import WireFormats
 
 /// Kinds of events that this protocol has to do with.

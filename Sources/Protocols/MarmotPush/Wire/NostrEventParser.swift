@@ -1,5 +1,5 @@
 public import PushModel
-import Primitives
+import SchnorrKeys
 package import WireFormats
 
 extension NostrEvent {

@@ -1,5 +1,5 @@
-public import Primitives
 import PushModel
+public import SchnorrKeys
 package import WireFormats
 
 /// What a subscription asks for (NIP-01). All that is given must fit; a list that is not given fits anything.

@@ -1,5 +1,5 @@
-public import Primitives
 import PushModel
+public import SchnorrKeys
 import WireFormats
 
 /// What an owner states in `push-v1` about one token: that it holds, or that it no longer does

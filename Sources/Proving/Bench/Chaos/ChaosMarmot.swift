@@ -1,8 +1,8 @@
 import Foundation
 import MarmotPush
 import NIOCore
-import Primitives
 import PushModel
+import SchnorrKeys
 import Simulators
 import Synchronization
 import WireFormats

@@ -1,6 +1,6 @@
 import MarmotPush
-import Primitives
 import PushModel
+import SchnorrKeys
 
 /// What the measurement opens: made before the clock runs, each thing with keys of its own.
 struct MarmotMaterial {

@@ -1,6 +1,6 @@
 import NIOCore
-import Primitives
 import PushModel
+import SchnorrKeys
 import WireFormats
 
 /// The attackers.

@@ -1,7 +1,7 @@
 import MarmotPush
 import NIOCore
-import Primitives
 import PushModel
+import SchnorrKeys
 
 /// The events of a simulated relay, within bounds: NIP-01's rules of what replaces what.
 struct NostrEventStore {

@@ -1,5 +1,5 @@
 public import MarmotPush
-public import Primitives
+public import SchnorrKeys
 
 /// How a simulated Nostr relay is set up.
 public struct NostrRelayConfiguration: Sendable {

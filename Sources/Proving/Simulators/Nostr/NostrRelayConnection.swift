@@ -1,8 +1,8 @@
 import MarmotPush
 import NIOCore
 import NIOHTTP1
-import Primitives
 import PushModel
+import SchnorrKeys
 import WebSocket
 import WireFormats
 

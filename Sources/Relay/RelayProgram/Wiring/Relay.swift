@@ -204,8 +204,8 @@ final class Relay: Sendable {
     var publicKeys: [String: [String]] { standing.withLock { $0?.publicKeys ?? [:] } }
     func lanes() -> [LaneSnapshot] { delivery.snapshot() }
 
-    /// Store first, then delivery, then listeners: a stop runs in the reverse order, so nothing is taken in that
-    /// nobody would send.
+    /// Store first, then delivery, then listeners: a stop runs in the reverse order, so nothing is taken in
+    /// that nobody would send.
     var services: [any Service] {
         var services: [any Service] = []
         services += store.housekeeping

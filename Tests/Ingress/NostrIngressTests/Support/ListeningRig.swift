@@ -4,9 +4,9 @@ import EventLoops
 import MarmotPush
 import NIOPosix
 import NostrIngress
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Simulators
 import Synchronization
 import Testing

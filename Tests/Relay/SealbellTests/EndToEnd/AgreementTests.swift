@@ -6,6 +6,7 @@ import Darwin
 import AtRest
 import Crypto
 import Foundation
+import SchnorrKeys
 import Primitives
 import PushModel
 import PushTesting

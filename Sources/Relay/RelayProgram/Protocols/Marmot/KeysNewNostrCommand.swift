@@ -1,6 +1,6 @@
 import ArgumentParser
-import Primitives
 import PushModel
+import SchnorrKeys
 
 /// `sealbell keys new nostr`: makes the key of a notification server, and says the public half.
 struct KeysNewNostrCommand: SealbellCommand {

@@ -2,8 +2,8 @@ import EventLoops
 import MarmotPush
 import NIOCore
 import NostrIngress
-import Primitives
 import PushModel
+import SchnorrKeys
 import Simulators
 import WebSocket
 import WireFormats

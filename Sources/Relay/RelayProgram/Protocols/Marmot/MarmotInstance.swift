@@ -4,8 +4,8 @@ import EventLoops
 import MarmotPush
 import NIOCore
 import NostrIngress
-import Primitives
 import PushModel
+import SchnorrKeys
 import WebSocket
 
 /// One Marmot instance: it listens at its inbox relays, and hands on what it hears. A reload changes what it

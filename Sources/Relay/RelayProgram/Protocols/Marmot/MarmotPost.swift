@@ -2,8 +2,8 @@ import CoreMetrics
 import Delivery
 import MarmotPush
 import NostrIngress
-import Primitives
 import PushModel
+import SchnorrKeys
 
 /// One Marmot instance between its relays and the lanes. Nobody hears back, so what is wrong is counted and
 /// no more.

@@ -1,7 +1,7 @@
 import MarmotPush
 import NostrIngress
-import Primitives
 import PushModel
+import SchnorrKeys
 import WebSocket
 
 /// A notification server on Nostr relays. It serves one app, since a trigger names none.

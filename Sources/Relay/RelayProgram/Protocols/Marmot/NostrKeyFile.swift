@@ -1,5 +1,5 @@
-import Primitives
 import PushModel
+import SchnorrKeys
 import WireFormats
 
 /// The private key of a notification server: 64 hex digits, and a line break if need be.

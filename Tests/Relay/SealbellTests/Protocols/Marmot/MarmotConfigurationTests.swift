@@ -1,7 +1,7 @@
 import MarmotPush
 import NostrIngress
-import Primitives
 import PushModel
+import SchnorrKeys
 import Testing
 
 @testable import RelayProgram

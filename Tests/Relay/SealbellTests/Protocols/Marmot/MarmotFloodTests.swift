@@ -1,9 +1,9 @@
 import MarmotPush
 import NIOPosix
 import NostrIngress
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Simulators
 import Testing
 import WireFormats

@@ -3,9 +3,9 @@ import Foundation
 import MarmotPush
 import NIOPosix
 import NostrIngress
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Simulators
 import Synchronization
 import Testing

@@ -1,8 +1,8 @@
 import Foundation
 import MarmotPush
-import Primitives
 import PushModel
 import PushTesting
+import SchnorrKeys
 import Simulators
 import Testing
 import WireFormats

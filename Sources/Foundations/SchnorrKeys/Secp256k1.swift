@@ -1,5 +1,5 @@
 import CSecp256k1
-import CSodium
+import PushModel
 
 /// libsecp256k1, made ready once for the process.
 enum Secp256k1 {
@@ -7,14 +7,16 @@ enum Secp256k1 {
     // Safety: the context is blinded once, before anybody else can see it, and only read from then on, which
     // the library allows from any thread.
     nonisolated(unsafe) private static let shared: OpaquePointer = {
-        Sodium.prepare()
         guard let context = secp256k1_context_create(UInt32(SECP256K1_CONTEXT_NONE)) else {
             preconditionFailure("no memory for the curve's context")
         }
         withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { seed in
-            randombytes_buf(seed.baseAddress!, seed.count)
+            var generator = SystemRandomNumberGenerator()
+            for at in 0..<4 {
+                seed.storeBytes(of: generator.next(), toByteOffset: 8 * at, as: UInt64.self)
+            }
             _ = secp256k1_context_randomize(context, seed.octets)
-            sodium_memzero(seed.baseAddress!, seed.count)
+            wipe(seed)
         }
         return context
     }()
@@ -112,4 +114,15 @@ public struct XOnlyKey: Sendable {
 extension XOnlyKey: Hashable {
     public static func == (left: Self, right: Self) -> Bool { left.bytes == right.bytes }
     public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
+}
+
+extension UnsafeRawBufferPointer {
+    /// libsecp256k1 takes `unsigned char *`. Nothing empty comes here.
+    @inline(__always)
+    var octets: UnsafePointer<UInt8> { baseAddress!.assumingMemoryBound(to: UInt8.self) }
+}
+
+extension UnsafeMutableRawBufferPointer {
+    @inline(__always)
+    var octets: UnsafeMutablePointer<UInt8> { baseAddress!.assumingMemoryBound(to: UInt8.self) }
 }

@@ -1,4 +1,5 @@
 import CSecp256k1
+public import Primitives
 public import PushModel
 
 /// A key pair of secp256k1: a scalar of 1 to n − 1 and the X of its public point.

@@ -1,0 +1,92 @@
+import Foundation
+import MarmotPush
+
+/// Two members of a group and the notification server in one process: one registers a phone, the other writes,
+/// and the server finds out which phone to wake.
+@main
+struct MarmotApp {
+    static func main() async throws {
+        let now = Moment(wall: UnixTime(seconds: Int64(Date().timeIntervalSince1970)), instant: .now)
+        let server = try newPair()
+        let alice = try newPair()
+        let bob = try newPair()
+        let seenByAlice = Group(ownLeaf: 0, members: [0: alice.publicKey, 1: bob.publicKey])
+        let seenByBob = Group(ownLeaf: 1, members: seenByAlice.members)
+        let storeOfBob = TokenStore(Rows())
+
+        // Alice's phone tells the group; Bob's keeps what it hears.
+        var phone = try await GroupNotifications(
+            seenByAlice, server: server.publicKey, identity: alice, store: TokenStore(Rows()), now: now)
+        let token = [UInt8](repeating: 0xA1, count: 32)
+        let rumors = try await phone.register(apnsToken: token, hasJoined: true, in: seenByAlice, now: now)
+        var other = try await GroupNotifications(
+            seenByBob, server: server.publicKey, identity: bob, store: storeOfBob, now: now)
+        for (index, rumor) in rumors.enumerated() {
+            let arrived = try NostrEvent.parse(rumor.serialized(), .rumor)
+            try await other.receive(
+                GroupMessage(
+                    arrived, senderLeaf: 0, order: MessageOrder(epoch: 1, index: UInt64(index))),
+                in: seenByBob, now: now)
+        }
+
+        // Bob's phone is restarted, and Bob writes.
+        other = try await GroupNotifications(
+            seenByBob, server: server.publicKey, identity: bob, store: storeOfBob, now: now)
+        let triggers = try other.wakeOthers(in: seenByBob, now: now)
+        guard let trigger = triggers.first, triggers.count == 1 else { throw Failure("there is one trigger") }
+        print("Bob publishes an event of kind \(trigger.wrap.kind) at \(trigger.relays)")
+
+        // The server opens it. Decoys open for nobody.
+        let opened = try GiftWrap.unwrap(trigger.wrap, with: server)
+        let content = try TriggerContent(reading: opened.event)
+        let woken = content.chunks.compactMap { try? TokenBox.decrypt($0, content.format, with: server) }
+        print("the server finds \(content.count) tokens, of which \(woken.count) open")
+        guard woken.count == 1, woken[0].platform == .apns, woken[0].token == Secret(token) else {
+            throw Failure("Alice's phone is to be woken, and nobody else's")
+        }
+        print("Alice's phone wakes and fetches what is new")
+    }
+
+    private static func newPair() throws -> Secp256k1KeyPair {
+        var random = SystemRandomNumberGenerator()
+        return try Secp256k1KeyPair(
+            secret: Secret((0..<32).map { _ in UInt8.random(in: 0...255, using: &random) }))
+    }
+}
+
+/// Stands for the MLS library.
+struct Group: GroupView {
+    let groupID = Array("a group".utf8)
+    let ownLeaf: UInt32
+    let members: [UInt32: XOnlyKey]
+
+    var activeLeaves: [UInt32] { members.keys.sorted() }
+    func member(ofLeaf leaf: UInt32) -> XOnlyKey? { members[leaf] }
+}
+
+/// Stands for the app's database.
+actor Rows: LeafStorage {
+    private var rows: [[UInt8]: [UInt32: LeafRow]] = [:]
+
+    func rows(of group: [UInt8]) -> [LeafRow] { Array(rows[group, default: [:]].values) }
+
+    func put(_ new: [LeafRow], in group: [UInt8], now: UnixTime) {
+        for row in new { rows[group, default: [:]][row.leaf] = row }
+    }
+
+    func delete(_ leaves: [UInt32], in group: [UInt8]) {
+        for leaf in leaves { rows[group]?[leaf] = nil }
+    }
+
+    func purge(now: UnixTime) -> Int {
+        let before = rows.values.reduce(0) { $0 + $1.count }
+        rows = rows.mapValues { $0.filter { $0.value.expiresAt > now } }
+        return before - rows.values.reduce(0) { $0 + $1.count }
+    }
+}
+
+/// What should have been so and was not; ends the program with a status other than 0.
+struct Failure: Error {
+    let text: String
+    init(_ text: String) { self.text = text }
+}

@@ -1,0 +1,2 @@
+// What is public there is what an app hands in and gets back: secrets, moments, what an error says.
+@_exported public import PushModel
