@@ -176,12 +176,24 @@ private struct QueueRig {
             revision: 0, body: [1, 2, 3])
     }
 
+    /// Holds the writer until the gate is signalled. A drain that was about to end has ended: it would have
+    /// taken what is handed in next.
+    private func hold() async -> DispatchSemaphore {
+        let gate = DispatchSemaphore(value: 0)
+        let isHeld = Noted(false)
+        pool.asyncWriteWithoutTransaction { _ in
+            isHeld.set(true)
+            gate.wait()
+        }
+        await isHeld.until { $0 }
+        return gate
+    }
+
     /// Asks for keys while the writer is held, with a job behind.
     ///
     /// - Returns: what was found, and whether the job ran while some of it was still to be read.
     func find(_ keys: [Digest16]) async throws -> (found: [StoredRecord?], left: Bool) {
-        let gate = DispatchSemaphore(value: 0)
-        pool.asyncWriteWithoutTransaction { _ in gate.wait() }
+        let gate = await hold()
         defer { gate.signal() }
         async let found = finds.find(keys, now: UnixTime(milliseconds: 1))
         try await asked(for: "a find in the queue") { !finds.isEmpty }
@@ -203,8 +215,7 @@ private struct QueueRig {
         _ work: @escaping @Sendable (Int, SQLiteWriter, Database) throws -> Void
     ) async throws -> [Int: StoreError.Code?] {
         // The writer is held until all of them wait.
-        let gate = DispatchSemaphore(value: 0)
-        pool.asyncWriteWithoutTransaction { _ in gate.wait() }
+        let gate = await hold()
         defer { gate.signal() }
         return try await withThrowingTaskGroup(of: (Int, StoreError.Code?).self) { group in
             for number in 0..<count {
