@@ -102,45 +102,93 @@ struct Destination: Sendable {
 }
 
 /// The destinations that a lane met last. Bounded: anyone who names a new one may make another forgotten,
-/// which then begins anew.
+/// which then begins anew. So each change costs the same however many are known.
 struct Destinations: Sendable {
     private struct Known: Sendable {
+        var number: Int
         var destination: Destination
-        var used: UInt64 = 0
-
-        init(_ limits: DeliveryLimits) { destination = Destination(limits: limits) }
+        /// Neighbours in the order of use; `nil` at its ends.
+        var older: Int?
+        var newer: Int?
     }
 
-    private var known: [Int: Known] = [:]
-    private var uses: UInt64 = 0
+    /// An order of use: the one that nobody has asked for longest comes first.
+    private struct Order: Sendable {
+        var oldest: Int?
+        var newest: Int?
+
+        mutating func leave(_ place: Int, _ older: Int?, _ newer: Int?) {
+            if oldest == place { oldest = newer }
+            if newest == place { newest = older }
+        }
+    }
+
+    private var known: [Known] = []
+    /// Number → index of ``known``.
+    private var places: [Int: Int] = [:]
+    /// Those with nothing under way.
+    private var idle = Order()
+    private var busy = Order()
     private let limits: DeliveryLimits
 
     init(limits: DeliveryLimits) { self.limits = limits }
 
-    var numbers: Set<Int> { Set(known.keys) }
-    var held: Int { known.values.count { $0.destination.isHeld } }
+    var numbers: Set<Int> { Set(places.keys) }
+    var held: Int { known.count { $0.destination.isHeld } }
 
     /// Changes the destination of that number, as it is known or as a new one.
     mutating func change<Value>(_ number: Int, _ body: (inout Destination) -> Value) -> Value {
-        uses += 1
-        if known[number] == nil, known.count >= limits.destinations { forget() }
-        known[number, default: Known(limits)].used = uses
-        return body(&known[number, default: Known(limits)].destination)
-    }
-
-    /// The one that nobody has asked for longest: of those with nothing under way, if there is one.
-    private mutating func forget() {
-        let idle = known.lazy.filter { $0.value.destination.inFlight == 0 }
-        let oldest = idle.min { $0.value.used < $1.value.used } ?? known.min { $0.value.used < $1.value.used }
-        if let oldest { known[oldest.key] = nil }
+        let place: Int
+        if let found = places[number] {
+            place = found
+            unlink(place)
+        } else {
+            place = room(for: number)
+            places[number] = place
+        }
+        defer { link(place) }
+        return body(&known[place].destination)
     }
 
     /// In place: no copy of what is known.
     mutating func tick() {
-        var index = known.startIndex
-        while index != known.endIndex {
-            known.values[index].destination.tick()
-            known.formIndex(after: &index)
+        for place in known.indices { known[place].destination.tick() }
+    }
+
+    // MARK: parts
+
+    /// A new one's index, in neither order. Where there are as many as may be it takes the place of the one
+    /// that nobody has asked for longest: of those with nothing under way, if there is one.
+    private mutating func room(for number: Int) -> Int {
+        let fresh = Known(number: number, destination: Destination(limits: limits))
+        guard known.count >= limits.destinations, let oldest = idle.oldest ?? busy.oldest else {
+            known.append(fresh)
+            return known.count - 1
+        }
+        unlink(oldest)
+        places[known[oldest].number] = nil
+        known[oldest] = fresh
+        return oldest
+    }
+
+    private mutating func unlink(_ place: Int) {
+        let (older, newer) = (known[place].older, known[place].newer)
+        if let older { known[older].newer = newer }
+        if let newer { known[newer].older = older }
+        idle.leave(place, older, newer)
+        busy.leave(place, older, newer)
+    }
+
+    /// As the one that was used last.
+    private mutating func link(_ place: Int) {
+        let isIdle = known[place].destination.inFlight == 0
+        let last = isIdle ? idle.newest : busy.newest
+        (known[place].older, known[place].newer) = (last, nil)
+        if let last { known[last].newer = place }
+        if isIdle {
+            idle = Order(oldest: idle.oldest ?? place, newest: place)
+        } else {
+            busy = Order(oldest: busy.oldest ?? place, newest: place)
         }
     }
 }

@@ -43,10 +43,9 @@ struct TidyTests {
 
     @Test("A push service is named in its own folders and targets, and in protocols, alone")
     func serviceNames() throws {
-        // A protocol knows what its devices may name. A simulation has both, as benches do. The alert of a
-        // lane without an answer says where else to look, in words that operators know.
+        // A protocol knows what its devices may name. A simulation has both, as benches do.
         let homes =
-            #/Sources\/(Proving|Protocols|Services\/(APNs|FCM))|PushModel|Program\/(Serv|Prot|Standard)|Alert\.swift/#
+            #/Sources\/(Proving|Protocols|Services\/(APNs|FCM))|PushModel|Program\/(Serv|Prot|Standard)/#
         // The id of a push is that of a header, wherever it goes.
         try expectUnnamed(#/(?i)(apns|fcm)(?!-id)/#, outside: homes)
     }

@@ -201,3 +201,72 @@ struct DestinationTests {
         #expect(fill() == 1)
     }
 }
+
+/// What a lane keeps of destinations, without the lane.
+@Suite("Known destinations", .timeLimit(.minutes(30)))
+struct KnownDestinationTests {
+    private static let now = ContinuousClock.now
+
+    private static func three() -> Destinations {
+        var limits = DeliveryLimits()
+        limits.destinations = 3
+        var known = Destinations(limits: limits)
+        for number in 1...3 { known.change(number) { _ in } }
+        return known
+    }
+
+    @Test("A new one takes the place of the one that nobody has asked for longest")
+    func oldest() {
+        var known = Self.three()
+        known.change(1) { _ in }
+        known.change(4) { _ in }
+        #expect(known.numbers == [1, 3, 4])
+        known.change(3) { _ in }
+        known.change(5) { _ in }
+        #expect(known.numbers == [3, 4, 5])
+        known.change(6) { _ in }
+        #expect(known.numbers == [3, 5, 6])
+    }
+
+    @Test("One with requests under way stays while another has none, and its count with it")
+    func busy() {
+        var known = Self.three()
+        for number in [1, 2] { known.change(number) { $0.sent(at: Self.now) } }
+        known.change(4) { _ in }
+        known.change(5) { _ in }
+        #expect(known.numbers == [1, 2, 5])
+        #expect(known.change(1) { $0.inFlight } == 1)
+        // Asked for just now, and idle again: 5 is the one that waits longest.
+        known.change(2) { $0.ended() }
+        known.change(6) { _ in }
+        #expect(known.numbers == [1, 2, 6])
+        known.change(7) { _ in }
+        #expect(known.numbers == [1, 6, 7])
+    }
+
+    @Test("Where all have requests the one that nobody has asked for longest goes, and begins anew")
+    func allBusy() {
+        var known = Self.three()
+        for number in [2, 3, 1] { known.change(number) { $0.sent(at: Self.now) } }
+        known.change(4) { $0.sent(at: Self.now) }
+        #expect(known.numbers == [1, 3, 4])
+        #expect(known.change(2) { $0.inFlight } == 0)
+        #expect(known.numbers == [1, 2, 4])
+    }
+
+    @Test("As many as may be are known after any order of uses, and the last of them stay")
+    func many() {
+        var limits = DeliveryLimits()
+        limits.destinations = 16
+        var known = Destinations(limits: limits)
+        var random = SeededRandom(seed: 7)
+        var uses: [Int] = []
+        for _ in 0..<5_000 {
+            let number = Int.random(in: 0..<40, using: &random)
+            known.change(number) { _ in }
+            uses.removeAll { $0 == number }
+            uses.append(number)
+            #expect(known.numbers == Set(uses.suffix(16)))
+        }
+    }
+}

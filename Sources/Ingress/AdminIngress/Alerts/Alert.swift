@@ -113,7 +113,7 @@ package enum Alert: Sendable, Hashable {
                 + "environment."
         case .laneUnanswered(let lane, let reason):
             "The push service of the lane \(lane) does not answer (\(reason.rawValue)): check the network, "
-                + "the proxy and, for FCM, the way to Google's token service."
+                + "the proxy and, where the push service has one, the way to its token service."
         case .laneUnreachable(let lane):
             "No connection to the push service of the lane \(lane) can be made: check DNS, firewall, "
                 + "proxy and the trusted certificate authority."
