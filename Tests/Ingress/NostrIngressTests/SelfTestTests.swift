@@ -22,15 +22,19 @@ struct SelfTestTests {
         let ingress = try rig.ingress(try rig.plan(testsItself: true), limits: Self.limits)
         try await rig.run(ingress) {
             try await rig.listening(2)
-            for _ in 0..<2 {
-                _ = try await rig.journal.next("a test that passed") { $0 == "self-test-passed" }
+            func wraps(_ relay: NostrRelaySimulator) -> [NostrEvent] {
+                relay.events.filter { $0.kind == NostrKind.giftWrap }
             }
-            let wraps = rig.relays[0].events.filter { $0.kind == NostrKind.giftWrap }
-            let wrap = try #require(wraps.first)
+            // One may pass again before the other has passed for the first time.
+            repeat {
+                _ = try await rig.journal.next("a test that passed") { $0 == "self-test-passed" }
+            } while rig.relays.contains { wraps($0).isEmpty }
+            let published = wraps(rig.relays[0])
+            let wrap = try #require(published.first)
             #expect(wrap.tags == [["p", rig.key.publicKey.hex]] && wrap.isSigned)
             let opened = try GiftWrap.unwrap(wrap, with: rig.key)
             #expect(try TriggerContent(reading: opened.event).format == .pushV1)
-            #expect(Set(wraps.map(\.pubkey)).count == wraps.count)
+            #expect(Set(published.map(\.pubkey)).count == published.count)
             let good = rig.wrap()
             rig.relays[1].inject(good)
             // The only thing that is taken in.
