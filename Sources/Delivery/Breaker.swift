@@ -106,7 +106,7 @@ package struct Breaker: Sendable {
         return .reopened
     }
 
-    /// Whether the next target fault could halt the lane: then anyone who asks should first say which origins
+    /// Whether the next target fault could halt the lane: then the caller should first say which origins
     /// wait in it.
     package var isNearHalt: Bool { state == .open && recent.count + 1 >= addresses }
 

@@ -69,7 +69,7 @@ package final class DeliveryService: Service {
     package let volatileIntake: VolatileIntake
 
     package init(
-        outbox: any Outbox, registry: any Registry, plan: Setup = .none,
+        outbox: any Outbox, registry: any Registry, setup: Setup = .none,
         limits: DeliveryLimits = DeliveryLimits(), world: World, journal: Journal,
         observer: DeliveryObserver = .none
     ) {
@@ -80,37 +80,37 @@ package final class DeliveryService: Service {
         volatileIntake = VolatileIntake(core: core)
         // Bounded by the number of lanes that configurations name; a reload is a person's doing.
         (starts, startLane) = AsyncStream.makeStream(bufferingPolicy: .unbounded)
-        adopt(plan)
+        adopt(setup)
     }
 
-    /// Puts a new plan in force: new lanes start, lanes no longer named stop and leave their pushes to the
+    /// Puts a new set-up in force: new lanes start, lanes no longer named stop and leave their pushes to the
     /// store, lanes named again with the same stamp keep running. After a stop it does nothing.
-    package func adopt(_ plan: Setup) {
+    package func adopt(_ setup: Setup) {
         typealias Fresh = (lane: any LaneHandle, credential: Credential)
         let (fresh, gone) = core.table.withLock { table -> ([Fresh], [any LaneHandle]) in
             guard !table.isStopping else { return ([], []) }
             var lanes: [LaneName: any LaneHandle] = [:]
             var volatileLanes: [LaneName: any VolatileLane] = [:]
             var fresh: [Fresh] = []
-            for route in plan.lanes {
-                if let kept = table.lanes[route.name], table.stamps[route.name] == route.stamp {
-                    lanes[route.name] = kept
-                    volatileLanes[route.name] = table.volatileLanes[route.name]
+            for spec in setup.lanes {
+                if let kept = table.lanes[spec.name], table.stamps[spec.name] == spec.stamp {
+                    lanes[spec.name] = kept
+                    volatileLanes[spec.name] = table.volatileLanes[spec.name]
                     continue
                 }
-                let doors = route.make(core, table.handsBack)
-                lanes[route.name] = doors.lane
-                volatileLanes[route.name] = doors.volatile
-                fresh.append((doors.lane, route.credential))
+                let handles = spec.make(core, table.handsBack)
+                lanes[spec.name] = handles.lane
+                volatileLanes[spec.name] = handles.volatile
+                fresh.append((handles.lane, spec.credential))
             }
             let gone = table.lanes.filter { lanes[$0.key] !== $0.value }.map(\.value)
             table = DeliveryCore.Table(
-                apps: plan.apps, lanes: lanes, volatileLanes: volatileLanes, leaving: table.leaving + gone,
-                stamps: Dictionary(plan.lanes.map { ($0.name, $0.stamp) }, uniquingKeysWith: { $1 }),
-                handsBack: table.handsBack, overrides: plan.overrides)
+                apps: setup.apps, lanes: lanes, volatileLanes: volatileLanes, leaving: table.leaving + gone,
+                stamps: Dictionary(setup.lanes.map { ($0.name, $0.stamp) }, uniquingKeysWith: { $1 }),
+                handsBack: table.handsBack, overrides: setup.overrides)
             return (fresh, gone)
         }
-        core.tolls.keep(plan.apps.names)
+        core.tolls.keep(setup.apps.names)
         for lane in gone { lane.giveWay() }
         for (lane, credential) in fresh { credential.join(lane) }
         core.table.withLock { table in

@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// Deployed origins drop a message whose call was refused (docs/conformance/zulip.md), so an intake that is
 /// full for a moment, or a store that is out for a moment, keeps the caller waiting in place of refusing it.
-/// Bounded in number, in bytes and in time. Anyone who waits is let go when room has been made or the store
+/// Bounded in number, in bytes and in time. A call that waits is let go when room has been made or the store
 /// has answered again, at most once a tick, and once in ``DeliveryLimits/holdPoll`` whatever happens; then it
 /// asks again.
 final class Hold: Sendable {
@@ -124,7 +124,7 @@ extension Intake {
     /// Asks again while the answer is that of an intake that is busy, as long as the stay lasts and there is
     /// room to wait.
     ///
-    /// Anyone who calls has asked once himself: nearly always that is all, and one asking through this
+    /// The caller has asked once itself: nearly always that is all, and one asking through this
     /// function costs a push two more frames of a task.
     ///
     /// - Parameters:

@@ -235,9 +235,9 @@ package struct Intake: Sendable {
 
     /// - Parameter until: when the call's stay ends; `nil`: it has waited for nothing.
     private func reply<Reply>(
-        _ plan: ReplyTiming<Reply>, _ taken: Taken, until: ContinuousClock.Instant?
+        _ timing: ReplyTiming<Reply>, _ taken: Taken, until: ContinuousClock.Instant?
     ) async -> Reply {
-        switch plan {
+        switch timing {
         case .now(let reply):
             handOver(taken)
             return reply

@@ -30,7 +30,7 @@ protocol LaneCounting: AnyObject, Sendable {
     var isSending: Bool { get }
 }
 
-/// A lane's life, from a plan to its end. Asked by the service, by the lane's ``Credential``, and by the
+/// A lane's life, from a set-up to its end. Asked by the service, by the lane's ``Credential``, and by the
 /// operator.
 protocol LaneRunning: AnyObject, Sendable {
     /// The fault that halted the lane's credential; `nil` when it works again.

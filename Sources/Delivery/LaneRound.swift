@@ -143,7 +143,7 @@ struct LaneRound: Sendable {
         relink(place, from: count + number, to: count)
     }
 
-    /// Gives an empty row's place to anyone who comes next.
+    /// Gives an empty row's place to the origin that comes next.
     private mutating func release(_ place: Int) {
         places[rows[place].origin] = nil
         rows[place].entries = Fifo()

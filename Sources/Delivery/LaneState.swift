@@ -136,7 +136,7 @@ struct LaneState: Sendable {
         // Hardly ever: most machines' clocks are never set.
         let entries = wallClock.shift == .zero ? entries : entries.map(wallClock.stamped)
         guard !keepsNothing else {
-            // Nobody sends here any more, or not now; anyone who does next finds them in the store.
+            // Nobody sends here any more, or not now; the next one that does finds them in the store.
             for entry in entries { park(entry, &actions) }
             actions.wakesSender = !shelf.isEmpty
             return actions

@@ -2,9 +2,9 @@ package import PushModel
 
 /// How many origins an app has, as far as it matters: up to as many as must witness a halt.
 ///
-/// The last few origins that this lane has heard of, each with the moment. Anyone who has not been heard of
-/// for a while does not count: an app whose other origins are silent could not be halted for their sake, and
-/// its registrations would go one by one.
+/// The last few origins that this lane has heard of, each with the moment. An origin that has not been heard
+/// of for a while does not count: an app whose other origins are silent could not be halted for their sake,
+/// and its registrations would go one by one.
 package struct RecentOrigins: Sendable {
     /// The last heard of first.
     private var heard: [(origin: Digest16, at: ContinuousClock.Instant)] = []

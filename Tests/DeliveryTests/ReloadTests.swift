@@ -121,7 +121,7 @@ struct ReloadTests {
         let store = try await depot.open(world)
         let service = DeliveryService(
             outbox: store, registry: store,
-            plan: .of([(ScriptedProvider(Names.fcm) { _ in .accepted }, credential)]), world: world,
+            setup: .of([(ScriptedProvider(Names.fcm) { _ in .accepted }, credential)]), world: world,
             journal: LogSpy().journal)
         let group = ServiceGroup(
             services: [service], gracefulShutdownSignals: [], logger: silentLogger)

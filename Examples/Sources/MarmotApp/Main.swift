@@ -1,8 +1,8 @@
 import Foundation
 import MarmotPush
 
-/// Two members of a group and the notification server in one process: one registers a phone, the other writes,
-/// and the server finds out which phone to wake.
+/// Two members of a group and the notification server in one process: one registers a phone, the other
+/// writes, and the server finds out which phone to wake.
 @main
 struct MarmotApp {
     static func main() async throws {
@@ -70,13 +70,12 @@ actor Rows: LeafStorage {
 
     func rows(of group: [UInt8]) -> [LeafRow] { Array(rows[group, default: [:]].values) }
 
-    func put(_ new: [LeafRow], in group: [UInt8], now: UnixTime) {
+    func write(_ new: [LeafRow], deleting leaves: [UInt32], in group: [UInt8], now: UnixTime) {
         for row in new { rows[group, default: [:]][row.leaf] = row }
-    }
-
-    func delete(_ leaves: [UInt32], in group: [UInt8]) {
         for leaf in leaves { rows[group]?[leaf] = nil }
     }
+
+    func forget(_ group: [UInt8]) { rows[group] = nil }
 
     func purge(now: UnixTime) -> Int {
         let before = rows.values.reduce(0) { $0 + $1.count }

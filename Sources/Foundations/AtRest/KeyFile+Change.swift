@@ -36,7 +36,7 @@ extension KeyFile {
         var facts = stat()
         guard stat(path, &facts) == 0 else { throw KeyFileError(.unreadable) }
         let fresh = path + ".new"
-        // Left by one who was killed; anyone who holds the lock is alone with it.
+        // Left by one who was killed; the holder of the lock is alone with it.
         unlink(fresh)
         try write(keys, to: fresh)
         // Root changes it for a relay that is not root.

@@ -57,7 +57,7 @@ extension SealedStore: Registry {
 
     package var clock: DoubtedClock? { doubted }
 
-    /// With the changes that follow from them: anyone who is forgotten, or has expired, takes along what was
+    /// With the changes that follow from them: one that is forgotten, or has expired, takes along what was
     /// learned of it. Those come last, so that the index of a refused one is its own.
     func stored(_ changes: [Change]) -> [StoredChange] {
         let stored = changes.map(stored)

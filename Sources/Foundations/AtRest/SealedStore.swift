@@ -50,7 +50,7 @@ package final class SealedStore: Sendable {
             try await engine.lastTime(step)
         }
         if let upkeep {
-            // Told before anything is read: anyone who begins to use a newer key, or to copy the store,
+            // Told before anything is read: a process that begins to use a newer key, or to copy the store,
             // writes that down and then looks who is there. So one of the two sees the other.
             try await engine.renew(for: Self.startSpan)
             try await announce(upkeep, isStarting: true)

@@ -14,17 +14,17 @@ enum Sodium {
 }
 
 extension UnsafeRawBufferPointer {
-    /// libsodium takes `unsigned char *`. An empty buffer may have no address; it is never read, so any
+    /// The C libraries take `unsigned char *`. An empty buffer may have no address; it is never read, so any
     /// other than null will do.
     @inline(__always)
-    var octets: UnsafePointer<UInt8> {
+    package var octets: UnsafePointer<UInt8> {
         baseAddress?.assumingMemoryBound(to: UInt8.self) ?? UnsafePointer(bitPattern: 64)!
     }
 }
 
 extension UnsafeMutableRawBufferPointer {
     @inline(__always)
-    var octets: UnsafeMutablePointer<UInt8> {
+    package var octets: UnsafeMutablePointer<UInt8> {
         baseAddress?.assumingMemoryBound(to: UInt8.self) ?? UnsafeMutablePointer(bitPattern: 64)!
     }
 }

@@ -89,7 +89,7 @@ package struct OutboxLoad: Sendable, Hashable {
 
 /// Custody: what is accepted is owed until it is settled. Above the engines; below `Delivery`.
 ///
-/// Anyone who wires a relay has all of it. Every part of delivery is given the port that it works by.
+/// The wiring has all of it. Every part of delivery is given the port that it works by.
 package typealias Outbox = CustodyTaking & LaneClaims & Settling & LeaseRenewal & Enrolment & Ownership
 
 /// Where pushes come into custody. Asked by the intake.
@@ -143,7 +143,7 @@ package protocol Enrolment: Sendable {
 /// Which owed pushes are this process's: those that the dead have left become ours, and those of lanes that
 /// we do not have become nobody's. Asked by the looks and sweeps of `DeliveryService`, and by `Reclaim`.
 ///
-/// Each call is bounded; anyone who has more to do asks again.
+/// Each call is bounded; a caller with more to do asks again.
 package protocol Ownership: Sendable {
     /// Takes over at most `limit` pushes that dead owners left in these lanes: ours now, epoch raised,
     /// parked. How many.

@@ -1,4 +1,5 @@
 import CSecp256k1
+import Primitives
 import PushModel
 
 /// libsecp256k1, made ready once for the process.
@@ -114,15 +115,4 @@ public struct XOnlyKey: Sendable {
 extension XOnlyKey: Hashable {
     public static func == (left: Self, right: Self) -> Bool { left.bytes == right.bytes }
     public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
-}
-
-extension UnsafeRawBufferPointer {
-    /// libsecp256k1 takes `unsigned char *`. Nothing empty comes here.
-    @inline(__always)
-    var octets: UnsafePointer<UInt8> { baseAddress!.assumingMemoryBound(to: UInt8.self) }
-}
-
-extension UnsafeMutableRawBufferPointer {
-    @inline(__always)
-    var octets: UnsafeMutablePointer<UInt8> { baseAddress!.assumingMemoryBound(to: UInt8.self) }
 }

@@ -87,9 +87,6 @@ public enum MarmotLimits {
     static let pendingAnswers = 10
     /// An owner's clock may be ahead so much.
     public static let ownerClockAhead = Duration.seconds(3_600)
-    /// Records read or written in one call of the store, and calls for one group: 16,384 leaves.
-    static let storePage = 256
-    static let storePages = 64
 
     // MARK: the origin (§4.5 to §4.7, §7)
 

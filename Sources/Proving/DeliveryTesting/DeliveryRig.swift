@@ -31,7 +31,7 @@ package struct DeliveryRig: Sendable {
         }
         delivery = DeliveryService(
             outbox: store, registry: store,
-            plan: DeliveryService.Setup(
+            setup: DeliveryService.Setup(
                 apps: AppDirectory([AppDirectory.Instance(name: instance, apps: apps)]), lanes: specs,
                 overrides: override.map { [instance: $0] } ?? [:]),
             limits: limits, world: world, journal: .silent)

@@ -58,8 +58,8 @@ package final class ManualClock: Sendable {
         for sleeper in woken { sleeper.continuation.resume() }
     }
 
-    /// Moves both clocks and wakes nobody, as when a process is stopped: anyone who is due wakes at the next
-    /// ``advance(by:)``.
+    /// Moves both clocks and wakes nobody, as when a process is stopped: a sleeper that is due wakes at the
+    /// next ``advance(by:)``.
     package func suspend(for span: Duration) { state.withLock { $0.elapsed += span } }
 
     /// Moves the wall clock alone, as an operator or NTP would. Nobody wakes.

@@ -62,7 +62,7 @@ package enum EngineConformance {
         try expect(try await engine.load().rows == 0, "and writes no push")
     }
 
-    /// Digests share nothing but by a chance of one in billions of billions; anyone who is met by it must not
+    /// Digests share nothing but by a chance of one in billions of billions; a test that meets it must not
     /// lose a registration.
     private static func sharedHalves(_ rig: EngineRig) async throws {
         let engine = try await rig.first(Samples.ours)

@@ -127,7 +127,7 @@ final class Scheduler: Sendable {
     /// Sleeps for a random while; a cancelled task goes on at once.
     func pause(_ range: ClosedRange<Duration>) async {
         let span = random(in: range)
-        // Cancelled: anyone who is, has somewhere to go.
+        // Cancelled: a task that is has somewhere to go.
         try? await sleep(until: instant + span)
     }
 

@@ -239,7 +239,7 @@ final class SimulatedProcess: Sendable {
             credential: Credential(), sabotage: saboteur.ofProvider(store))
         let plan = { @Sendable in self.plan(make) }
         let service = DeliveryService(
-            outbox: watched, registry: watched, plan: plan(), limits: around.traits.limits, world: world,
+            outbox: watched, registry: watched, setup: plan(), limits: around.traits.limits, world: world,
             journal: .silent, observer: observer(of: life))
         let group = ServiceGroup(
             services: [service], gracefulShutdownSignals: [], logger: silentLogger)

@@ -57,7 +57,7 @@ struct Hosting: Sendable {
     }
 }
 
-// MARK: For anyone who reads a configuration
+// MARK: For the reader of a configuration
 
 extension Hosting {
     var vocabulary: Vocabulary {

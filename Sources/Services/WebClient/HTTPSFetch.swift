@@ -66,7 +66,7 @@ package final class HTTPSFetch: WebFetch {
         guard enter(request) else { throw WebError(.unreachable) }
         defer { leave(request) }
         let end = world.instant() + max(request.deadline, options.leastDeadline)
-        // The clock and the fetch race; anyone who loses is cancelled and awaited.
+        // The clock and the fetch race; the loser is cancelled and awaited.
         let result = await withTaskGroup(of: Result<WebAnswer, WebError>.self) { group in
             group.addTask { await self.attempt(request, address) }
             group.addTask {

@@ -1,7 +1,7 @@
 import PushModel
 
 /// A heap of rows by a moment, the earliest first. Rows that have changed since stay in it until they come
-/// up; anyone who asks says which still count.
+/// up; the caller says which still count.
 struct MomentHeap: Sendable {
     struct Item: Sendable {
         var at: UnixTime

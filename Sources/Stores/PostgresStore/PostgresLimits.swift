@@ -62,7 +62,7 @@ package struct PostgresLimits: Sendable {
     /// Bytes of a table that is written anew to forget what was deleted from it: nobody can use it meanwhile,
     /// some tenths of a second.
     package var rewriteBytes: Int64 = 64 << 20
-    /// How long forgetting waits for a table; anyone who comes waits behind it.
+    /// How long forgetting waits for a table; later statements wait behind it.
     package var forgetPatience: Duration = .milliseconds(50)
     /// Between two rounds of forgetting: each writes a segment of the log, 16 MiB.
     package var forgetRest: Duration = .seconds(60)

@@ -186,7 +186,8 @@ final class CommitQueue: Sendable {
                 return
             } catch {
                 fault = SQLFault.translate(error)
-                // Some faults end the whole transaction, as a full disk does: anyone who met it stands aside.
+                // Some faults end the whole transaction, as a full disk does: the job that met it stands
+                // aside.
                 guard let torn else { break }
                 left.remove(at: torn).fail(fault)
             }

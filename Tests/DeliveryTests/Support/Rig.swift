@@ -33,7 +33,7 @@ struct Rig: Sendable {
     /// - Parameter takingOver: awaited before each look for what dead processes left: then the sweep may not
     ///   sleep, and `pass` is told so.
     static func run(
-        _ depot: Depot, _ plan: DeliveryService.Setup, limits: DeliveryLimits = DeliveryLimits(),
+        _ depot: Depot, _ setup: DeliveryService.Setup, limits: DeliveryLimits = DeliveryLimits(),
         holds: Bool = false, trace: Trace = Trace(), own: ManualClock? = nil,
         takingOver: (@Sendable (GatedOutbox, Int) async -> Void)? = nil,
         services: PushServices = .standard, _ body: (Rig) async throws -> Void
@@ -50,7 +50,7 @@ struct Rig: Sendable {
         let custodyEnded = Watch()
         let attempts = Attempts()
         let service = DeliveryService(
-            outbox: outbox, registry: registry, plan: plan, limits: limits, world: world,
+            outbox: outbox, registry: registry, setup: setup, limits: limits, world: world,
             journal: journal.journal,
             observer: DeliveryObserver(
                 laneHalted: { lane, cause, _ in events.add("\(lane) halted \(cause)") },

@@ -1,4 +1,4 @@
-/// The push services that a relay knows. Anyone who reads a store is given a list; one is the standard.
+/// The push services that a relay knows. A reader of a store is given a list; one is the standard.
 package struct PushServices: Sendable {
     /// All services. A further one is a file in this folder and an element here.
     package static let standard = PushServices([APNsMessage.self, FCMMessage.self])

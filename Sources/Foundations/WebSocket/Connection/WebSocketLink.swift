@@ -2,7 +2,7 @@ package import NIOCore
 package import NIOWebSocket
 package import PushModel
 
-/// Anyone who stands behind a link. Every call comes on the link's event loop.
+/// The user of a link. Every call comes on the link's event loop.
 package protocol WebSocketUser: AnyObject {
     func opened(_ link: WebSocketLink)
     func received(_ message: WebSocketMessage)

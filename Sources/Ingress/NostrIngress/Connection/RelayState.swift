@@ -3,7 +3,7 @@ package import MarmotPush
 import PushModel
 package import WebSocket
 
-/// One inbox relay: events in, actions out. Anyone who drives it carries the actions out and says what came
+/// One inbox relay: events in, actions out. Its driver carries the actions out and says what came
 /// of them; the machine itself touches neither socket nor clock.
 package struct RelayState: Sendable {
     package enum Event: Sendable {

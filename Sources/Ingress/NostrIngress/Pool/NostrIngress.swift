@@ -200,7 +200,7 @@ package final class NostrIngress: Service {
                 defer { state.listsDue = false }
                 return (state.relays, state.plan, state.listsDue)
             }
-            // Anyone who comes to speak for all says at once what is true now.
+            // A process that comes to speak for all says at once what is true now.
             let begins = share.speaks && !spoke
             spoke = share.speaks
             // A list is signed anew before relays are given it again: some keep none that is old.

@@ -71,7 +71,7 @@ final class WrapShare: Sendable {
         let now = membership.instant
         guard let key = Self.key(item.event) else { return true }
         let worker = membership.roster(of: group)?.worker(of: key, at: now)
-        // One whose id does not fit opens nowhere, so that anyone who hears it may say so.
+        // One whose id does not fit opens nowhere, so that any process that hears it may say so.
         if worker?.isUs == true || !item.event.hasRightID { return true }
         state.withLock { state in hold(Held(item: item, key: key, worker: worker?.owner, at: now), &state) }
         return false

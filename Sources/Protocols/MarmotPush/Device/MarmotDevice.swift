@@ -10,7 +10,7 @@ public struct MarmotDevice: Sendable {
     /// What an app is built with.
     public struct Settings: Sendable {
         public let platform: DevicePlatform
-        /// The notification server's key, which belongs to anyone who holds the app's credentials.
+        /// The notification server's key, which belongs to the holder of the app's credentials.
         public let server: XOnlyKey
         /// The format that this server takes; it also says how the group is talked to.
         public let format: TokenFormat

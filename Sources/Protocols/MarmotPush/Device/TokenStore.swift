@@ -7,9 +7,11 @@ public import PushModel
 public protocol LeafStorage: Sendable {
     /// All rows of a group, but for those past their end.
     func rows(of group: [UInt8]) async throws -> [LeafRow]
-    /// Writes rows over those of the same leaves. In order; a crash may lose the last of them.
-    func put(_ rows: [LeafRow], in group: [UInt8], now: UnixTime) async throws
-    func delete(_ leaves: [UInt32], in group: [UInt8]) async throws
+    /// Writes rows over those of the same leaves and deletes the rows of others, in one transaction where
+    /// there are such.
+    func write(_ rows: [LeafRow], deleting leaves: [UInt32], in group: [UInt8], now: UnixTime) async throws
+    /// Deletes all rows of a group, those past their end too.
+    func forget(_ group: [UInt8]) async throws
     /// Deletes rows of all groups whose end has come.
     ///
     /// - Returns: how many.
@@ -64,14 +66,11 @@ public struct TokenStore: Sendable {
                 gone.append(leaf)
             }
         }
-        if !rows.isEmpty { try await storage.put(rows, in: group, now: now) }
-        if !gone.isEmpty { try await storage.delete(gone, in: group) }
+        if !changed.isEmpty { try await storage.write(rows, deleting: gone, in: group, now: now) }
     }
 
     /// The group is left: nothing of it stays.
-    public func forget(_ group: [UInt8]) async throws {
-        try await storage.delete(try await storage.rows(of: group).map(\.leaf), in: group)
-    }
+    public func forget(_ group: [UInt8]) async throws { try await storage.forget(group) }
 
     /// Removes what is past its end in every group, 35 days after it was learned.
     public func purge(now: UnixTime) async throws -> Int { try await storage.purge(now: now) }

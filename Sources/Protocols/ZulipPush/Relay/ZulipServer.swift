@@ -36,7 +36,7 @@ package struct ZulipServer: Sendable {
     }
 
     /// What is left of a server that has deactivated itself: its id, that it has, and a digest of its key's
-    /// hash, by which it is told so while anyone who shows another key is told of that.
+    /// hash, by which it is told so, while a caller with another key is told of that.
     package var remains: ZulipServer {
         ZulipServer(
             id: id, keyHash: farewell(keyHash), standing: .deactivated, hostname: "", mail: Secret([]))

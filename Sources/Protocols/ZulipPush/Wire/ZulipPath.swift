@@ -29,7 +29,7 @@ package enum ZulipPath: String, Sendable, Hashable, CaseIterable {
     /// All but one are POST.
     package var method: String { self == .analyticsStatus ? "GET" : "POST" }
 
-    /// The methods that are answered, as the deployed relay lists them: anyone who has GET has HEAD.
+    /// The methods that are answered, as the deployed relay lists them: a path with GET has HEAD.
     package var methods: [String] { self == .analyticsStatus ? ["GET", "HEAD"] : ["POST"] }
 
     /// Whether the caller must be a server that has signed up.

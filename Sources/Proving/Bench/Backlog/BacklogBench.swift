@@ -112,7 +112,7 @@ package struct BacklogBench: Sendable {
         ])
         let core = DeliveryService(
             outbox: store, registry: store,
-            plan: DeliveryService.Setup(
+            setup: DeliveryService.Setup(
                 apps: apps, lanes: [DeliveryService.LaneSpec(provider, credential: Credential())],
                 overrides: [:]), world: world, journal: .silent)
         return Stage(engine: engine, store: store, provider: provider, core: core, instance: instance)

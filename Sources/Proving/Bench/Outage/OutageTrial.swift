@@ -90,7 +90,7 @@ package struct OutageTrial: Sendable {
         ])
         let core = DeliveryService(
             outbox: store, registry: store,
-            plan: DeliveryService.Setup(
+            setup: DeliveryService.Setup(
                 apps: apps, lanes: [DeliveryService.LaneSpec(service, credential: Credential())],
                 overrides: [:]), limits: plan.limits, world: inner, journal: .silent)
         return Stage(

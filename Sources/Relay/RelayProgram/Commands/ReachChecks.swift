@@ -66,7 +66,7 @@ struct ReachChecks {
             do {
                 channel = try await bootstrap.connect(host: place.host, port: place.port).get()
             } catch {
-                // Anyone who waits for the handshake must not wait for ever.
+                // The wait for the handshake must not last for ever.
                 opened.fail(error)
                 return .fault(.reach, subject, sentence(error, place.port, isPlain))
             }

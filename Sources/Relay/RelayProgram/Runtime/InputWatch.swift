@@ -7,7 +7,7 @@ import NIOCore
 import NIOPosix
 import ServiceLifecycle
 
-/// Ends when standard input does: anyone who holds the other end of that pipe is gone, or wants this to end.
+/// Ends when standard input does: the holder of the other end of that pipe is gone, or wants this to end.
 /// What comes through the pipe is thrown away.
 struct InputWatch: Service {
     func run() async throws {

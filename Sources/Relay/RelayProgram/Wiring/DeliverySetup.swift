@@ -15,7 +15,7 @@ struct DeliverySetup {
     }
 
     /// - Throws: `CommandFailure` that names the file or the app at fault.
-    func plan(
+    func make(
         _ shelf: inout CredentialShelf, for instances: [any HostedInstance]
     ) throws(CommandFailure) -> DeliveryService.Setup {
         var specs: [DeliveryService.LaneSpec] = []

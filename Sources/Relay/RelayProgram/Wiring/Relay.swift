@@ -110,7 +110,7 @@ final class Relay: Sendable {
     ) throws(CommandFailure) -> Wiring {
         var shelf = Self.shelf(replacing: old?.shelf, for: configuration, around)
         let instances = try instances.make(configuration)
-        let lanes = try DeliverySetup(configuration: configuration, around).plan(&shelf, for: instances)
+        let lanes = try DeliverySetup(configuration: configuration, around).make(&shelf, for: instances)
         let web = Self.web(configuration, around)
         return Wiring(
             configuration: configuration, shelf: shelf, lanes: lanes, instances: instances, web: web,

@@ -59,7 +59,7 @@ struct PostgresConnector: Sendable {
             guard wants != PGRES_POLLING_FAILED, ContinuousClock.now < end, !tick() else { break }
             let events = wants == PGRES_POLLING_WRITING ? Int16(POLLOUT) : Int16(POLLIN)
             var entry = pollfd(fd: PQsocket(connection), events: events, revents: 0)
-            // A tenth of a second: anyone who closes the store waits for us.
+            // A tenth of a second: closing the store waits for this thread.
             if poll(&entry, 1, 100) != 0 { wants = PQconnectPoll(connection) }
         }
         let fault = Self.fault(of: connection)

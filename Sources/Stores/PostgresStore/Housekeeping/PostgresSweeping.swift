@@ -7,7 +7,7 @@ struct PostgresSweeping {
     let floors: RowFloors
     let deaths: DeathClock
 
-    /// How many marks went; anyone who sweeps goes on while it is as many as it may be.
+    /// How many marks went; the sweep goes on while it is as many as it may be.
     func dropMarks(_ session: PostgresSession) throws(PostgresFault) -> Int {
         let query = Query(HousekeepingSQL.dropMarks) { query in
             query.add(limits.aheadMilliseconds)

@@ -30,9 +30,9 @@ enum RecordSQL {
             AS bytes FROM records r WHERE r.owner = o.owner) t ORDER BY o.place
         """)
 
-    /// Anyone who changes records holds this row until the commit. So revisions are committed in the order in
-    /// which they are given, and a reader that has seen one will not find a lower one later; and a condition
-    /// that was judged still holds when the change is made.
+    /// A transaction that changes records holds this row until the commit. So revisions are committed in the
+    /// order in which they are given, and a reader that has seen one will not find a lower one later; and a
+    /// condition that was judged still holds when the change is made.
     static let lockRecords = Statement(34, "SELECT revision FROM heads WHERE name = 'records' FOR UPDATE")
 
     /// Judges a run of changes with distinct keys, and makes them: all or none, or each for itself ($2).
