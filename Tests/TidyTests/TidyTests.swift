@@ -36,8 +36,8 @@ struct TidyTests {
 
     @Test("A protocol is named in its own folders and targets alone")
     func protocolNames() throws {
-        // Nostr is one protocol's transport. Benches have files of each protocol, and some of all.
-        let homes = #/(?i)zulip|marmot|NostrIngress|Simulators\/Nostr|\/Bench|sealbell-bench|StandardHosting/#
+        // Nostr is one protocol's transport.
+        let homes = #/(?i)zulip|marmot|NostrIngress|Simulators\/Nostr|\/Standard(Hosting|Protocols|Commands)/#
         try expectUnnamed(#/(?i)zulip|marmot|nextcloud/#, outside: homes)
     }
 

@@ -12,9 +12,7 @@ struct BenchChaosCommand: SealbellCommand {
             This process plays origin and push service; the relay is this program in a process of its own, \
             on SQLite, or on a PostgreSQL server that is made for the trial. Passed means: everything that \
             was acknowledged arrived, nothing was doubled but what was in flight at a kill, and no push was \
-            given a second name. Marmot triggers flow beside it, through a Nostr relay of this process: what \
-            a kill loses is counted, nobody is woken twice, each relay that is waited for listens again, the \
-            last one delivers all, and no file holds a trace.
+            given a second name. \(ChaosPlan.companions)
             """)
 
     @Option(help: "How many kills.")

@@ -14,7 +14,8 @@ struct SealbellBench: AsyncParsableCommand {
             """,
         subcommands: [
             BenchSenderCommand.self, BenchRelayCommand.self, BenchBacklogCommand.self,
-            BenchOutageCommand.self, BenchStrangersCommand.self, BenchMarmotCommand.self,
+            BenchOutageCommand.self
+        ] + StandardCommands.all + [
             BenchSharedCommand.self, BenchChaosCommand.self, BenchRestartsCommand.self,
             BenchSiegeCommand.self, BenchClusterCommand.self, ServeInDangerCommand.self
         ])

@@ -74,7 +74,7 @@ struct ChaosTests {
             ledger.delivered("p", id: "a", at: at(1))
             change(&ledger)
             let plan = ChaosPlan(executable: "/bin/true", directory: "/nowhere", seed: 7)
-            let (report, hasPassed) = ChaosReport.make(plan, ledger, nil, outcome)
+            let (report, hasPassed) = ChaosReport.make(plan, ledger, [], outcome)
             let json = try JSONValue.parse(Array(report.json().utf8))
             #expect(json["passed"] == .bool(hasPassed))
             #expect(json["seed"]?.string == "7")

@@ -53,12 +53,13 @@ struct PlanTests {
         var relay = RelayPlan(
             executable: "/bin/true", directory: "/trial", apnsURL: "https://127.0.0.1:7", authority: "",
             apnsKey: "")
-        let without = relay.configuration
+        let instances = relay.loads.map { $0.makeInstance(.live) }
+        let without = relay.configuration(instances)
         #expect(without.contains("state: /trial/state\n") && without.contains("url: \"https://127.0.0.1:7\""))
         #expect(without.contains("bind: \"127.0.0.1:0\"") && without.contains("pushes_per_minute: 0"))
         #expect(!without.contains("fcm"))
         relay.fcm = .init(url: "https://f", tokenURL: "https://t", serviceAccount: "{}")
-        let lines = relay.configuration.split(separator: "\n").map(String.init)
+        let lines = relay.configuration(instances).split(separator: "\n").map(String.init)
         let fcm = lines.firstIndex { $0.hasPrefix("    fcm:") } ?? 0
         #expect(lines[fcm + 1] == "      service_account: /trial/fcm.json")
         #expect(

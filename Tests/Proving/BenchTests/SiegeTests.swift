@@ -39,11 +39,11 @@ struct SiegeTests {
                 "relay 0.25 cores, the admin door did not answer, attackers heard nothing (1), 401 (2)")
         )
         let plan = SiegePlan(executable: "/bin/true", directory: "/nowhere")
-        let (report, hasPassed) = SiegeLedger.report([(.quiet, ledger()), (.bodies, told)], plan)
+        let (report, hasPassed) = SiegeLedger.report([(.quiet, ledger()), (.connections, told)], plan)
         #expect(!hasPassed)
         #expect(
             report.rows.map(\.name)
-                == ["seconds_each", "quiet", "bodies_with_made_up_credentials", "passed"])
+                == ["seconds_each", "quiet", "connections_of_one_client", "passed"])
         #expect(!SiegeLedger.report([], plan).hasPassed)
     }
 

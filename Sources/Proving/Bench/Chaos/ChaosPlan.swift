@@ -60,6 +60,11 @@ package struct ChaosPlan: Sendable {
         self.seed = seed
     }
 
+    /// What goes beside the load, for the help.
+    package static var companions: String {
+        BenchProtocols.standard.companions.map { $0.discussion }.joined(separator: " ")
+    }
+
     /// A push that is seen twice was in flight at a kill only if it was sent at most so long before: an
     /// answer and its settlement take milliseconds, and this leaves room for a machine that is busy with
     /// other things.

@@ -5,14 +5,13 @@ import WireFormats
 /// Writes down what a chaos trial showed.
 enum ChaosReport {
     static func make(
-        _ plan: ChaosPlan, _ ledger: ChaosLedger, _ marmot: ChaosMarmotLedger?, _ outcome: ChaosOutcome
+        _ plan: ChaosPlan, _ ledger: ChaosLedger, _ companions: [any ChaosCompanion], _ outcome: ChaosOutcome
     ) -> (report: BenchReport, hasPassed: Bool) {
-        let verdict = ChaosResult(ledger)
-        let hasPassed =
-            verdict.hasPassed && outcome.drainedIn != nil && outcome.exitStatus == 0
+        let result = ChaosResult(ledger)
+        var hasPassed =
+            result.hasPassed && outcome.drainedIn != nil && outcome.exitStatus == 0
             && ledger.unexpectedStatuses.isEmpty && ledger.answersWithDeadDevices == 0
-            && ledger.neverAcknowledged == 0 && ledger.foreignDeliveries == 0 && verdict.acknowledged > 0
-            && marmot?.hasPassed != false
+            && ledger.neverAcknowledged == 0 && ledger.foreignDeliveries == 0 && result.acknowledged > 0
         var report = BenchReport()
         report.add("store", .text(plan.store.rawValue))
         report.add("kills", ledger.kills.count)
@@ -24,37 +23,25 @@ enum ChaosReport {
         report.add("requests_repeated_for_want_of_an_answer", ledger.unanswered)
         report.add("refused_for_now", ledger.refusedForNow)
         report.add("never_acknowledged", ledger.neverAcknowledged)
-        report.add("pushes", verdict.pushes)
-        report.add("pushes_acknowledged", verdict.acknowledged)
-        report.add("lost", verdict.lost)
-        report.add("doubled", verdict.doubled)
-        report.add("doubled_under_two_names", verdict.doubledUnderTwoNames)
-        report.add("doubled_without_cause", verdict.doubledWithoutCause)
-        if let example = verdict.example { report.add("example", .text(example)) }
-        report.add("oldest_double_milliseconds", Int(verdict.oldestDouble.inMilliseconds))
-        report.add("arrived_unpromised", verdict.unpromised)
+        report.add("pushes", result.pushes)
+        report.add("pushes_acknowledged", result.acknowledged)
+        report.add("lost", result.lost)
+        report.add("doubled", result.doubled)
+        report.add("doubled_under_two_names", result.doubledUnderTwoNames)
+        report.add("doubled_without_cause", result.doubledWithoutCause)
+        if let example = result.example { report.add("example", .text(example)) }
+        report.add("oldest_double_milliseconds", Int(result.oldestDouble.inMilliseconds))
+        report.add("arrived_unpromised", result.unpromised)
         report.add("registrations_lost_in_answers", ledger.answersWithDeadDevices)
         report.add("unexpected_answers", ledger.unexpectedStatuses.count)
         if let status = ledger.unexpectedStatuses.first { report.add("first_unexpected_status", status) }
-        if let marmot { add(marmot, to: &report) }
+        for companion in companions where !companion.report(to: &report, directory: plan.directory) {
+            hasPassed = false
+        }
         report.add("drain_seconds", outcome.drainedIn?.inSeconds ?? -1, digits: 1)
         report.add("exit_status", Int(outcome.exitStatus ?? -1))
         report.add("passed", .flag(hasPassed))
         return (report, hasPassed)
-    }
-
-    private static func add(_ marmot: ChaosMarmotLedger, to report: inout BenchReport) {
-        report.add("marmot_triggers", marmot.wakes.count)
-        report.add("marmot_woken", marmot.woken)
-        report.add("marmot_doubled", marmot.doubled)
-        report.add("marmot_lost_at_kills", marmot.lostAtKills)
-        report.add("marmot_told_to_the_last", marmot.told)
-        report.add("marmot_lost_by_the_last", marmot.missing)
-        report.add("marmot_starts_awaited", marmot.awaited)
-        report.add("marmot_starts_listening", marmot.listening)
-        report.add("marmot_starts_with_list", marmot.listed)
-        report.add("marmot_files_searched", marmot.searchedFiles)
-        report.add("marmot_found_in_files", marmot.onDisk)
     }
 
     /// One JSON object a line for each answered request, as `scripts/powercut/trace.py` reads them.

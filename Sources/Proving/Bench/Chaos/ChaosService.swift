@@ -99,7 +99,14 @@ final class ChaosService: Sendable {
     var openConnections: Int { apns.openConnections + google.openConnections }
 
     /// Moves deliveries into the ledgers until cancelled.
-    func collect(into shared: ChaosTrial.Shared, _ marmot: ChaosMarmot?, world: World) async throws {
+    ///
+    /// - Parameters:
+    ///   - loads: the protocols whose pushes are counted.
+    ///   - companions: those that count for themselves.
+    func collect(
+        into shared: ChaosTrial.Shared, _ loads: [any LoadProtocol], _ companions: [any ChaosCompanion],
+        world: World
+    ) async throws {
         var place = Place()
         while true {
             let (apple, google) = deliveries(behind: &place)
@@ -107,18 +114,18 @@ final class ChaosService: Sendable {
                 try await world.sleep(world.instant() + .milliseconds(10))
                 continue
             }
-            // A wake of Marmot carries nothing: it is known by its device.
-            func isZulips(_ delivery: Delivery) -> Bool {
-                marmot?.delivered(delivery.token, at: delivery.receivedAt) != true
+            // A wake may carry nothing: it is known by its device.
+            func isLoads(_ delivery: Delivery) -> Bool {
+                !companions.contains { $0.delivered(delivery.token, at: delivery.receivedAt) }
             }
-            let (ours, theirs) = (apple.filter(isZulips), google.filter(isZulips))
+            let (ours, theirs) = (apple.filter(isLoads), google.filter(isLoads))
             shared.ledger { ledger in
                 for delivery in ours {
-                    ledger.delivered(Self.mark(delivery.body), id: delivery.id, at: delivery.receivedAt)
+                    ledger.delivered(loads.mark(in: delivery.body), id: delivery.id, at: delivery.receivedAt)
                 }
                 // FCM names messages itself: its names say nothing about ours.
                 for delivery in theirs {
-                    ledger.delivered(Self.mark(delivery.body), id: "", at: delivery.receivedAt)
+                    ledger.delivered(loads.mark(in: delivery.body), id: "", at: delivery.receivedAt)
                 }
             }
         }
@@ -144,20 +151,5 @@ final class ChaosService: Sendable {
         while trial.shared.ledger({ $0.acknowledgedRequests }) < wanted {
             try await trial.pause(milliseconds: 20)
         }
-    }
-
-    /// What names a push: the first 15 characters of its ciphertext, 90 random bits. Short enough to need no
-    /// memory of its own.
-    static func mark(ofCiphertext text: String) -> String { String(text.prefix(15)) }
-
-    /// The same, found in what was delivered.
-    static func mark(_ body: [UInt8]) -> String {
-        let label = Array("\"encrypted_data\":\"".utf8)
-        guard body.count > label.count + 15 else { return "" }
-        for start in 0..<(body.count - label.count - 15)
-        where body[start] == label[0] && body[start..<start + label.count].elementsEqual(label) {
-            return String(decoding: body[(start + label.count)..<(start + label.count + 15)], as: UTF8.self)
-        }
-        return ""
     }
 }

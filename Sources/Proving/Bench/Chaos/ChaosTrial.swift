@@ -9,13 +9,15 @@ import Synchronization
 ///
 /// This process is the push service (a judging simulator over real TLS and HTTP/2) and the origin; the
 /// relay is the real program in a process of its own. Each push carries a ciphertext that exists once, by
-/// which its arrivals are counted. A request that got no answer is asked again with the same bytes. Beside
-/// Zulip, Marmot triggers flow through a Nostr relay of this process, by other rules (``ChaosMarmotLedger``).
+/// which its arrivals are counted. A request that got no answer is asked again with the same bytes. Protocols
+/// with other rules go beside the load (``ChaosCompanion``).
 package final class ChaosTrial: Sendable {
     let plan: ChaosPlan
     let random: ChaosRandom
     let world: World
     let shared: Shared
+    let loads: [any LoadProtocol]
+    private let companionKinds: [any ChaosCompanion.Type]
     private let say: @Sendable (String) -> Void
 
     /// What callers, the collector and the killer share.
@@ -42,6 +44,10 @@ package final class ChaosTrial: Sendable {
     /// - Parameter say: takes a line of progress now and then.
     package init(_ plan: ChaosPlan, say: @escaping @Sendable (String) -> Void) {
         self.plan = plan
+        let protocols = BenchProtocols.standard
+        loads = protocols.loads
+        // Power cuts and traces are about what is written; what goes beside the load writes nothing.
+        companionKinds = plan.powerCuts == nil && plan.trace == nil ? protocols.companions : []
         self.say = say
         random = ChaosRandom(seed: plan.seed)
         world = random.world()
@@ -54,38 +60,36 @@ package final class ChaosTrial: Sendable {
         let group = MultiThreadedEventLoopGroup.singleton
         let authority = try CertificateAuthority()
         let service = try await ChaosService(authority: authority, group: group)
-        // Power cuts and traces are about what is written; Marmot writes nothing.
-        let marmot =
-            plan.powerCuts == nil && plan.trace == nil
-            ? try await ChaosMarmot(
-                service, authority: authority, bundle: RelayPlan.bundle, world: world, group: group) : nil
+        let setting = ChaosSetting(
+            service: service, authority: authority, bundle: RelayPlan.bundle, world: world, group: group)
+        var companions: [any ChaosCompanion] = []
+        for kind in companionKinds { companions.append(try await kind.init(setting)) }
         let database = plan.store == .postgres ? try await makeDatabase() : nil
-        let stage = try makeStage(service, marmot, database)
+        let stage = try makeStage(service, companions, database)
         let outcome: ChaosOutcome
         do {
             outcome = try await trial(
-                Parts(stage: stage, service: service, marmot: marmot, database: database), group)
+                Parts(stage: stage, service: service, companions: companions, database: database), group)
         } catch {
             await stage.kill()
             await service.stop()
-            await marmot?.stop()
+            for companion in companions { await companion.stop() }
             await database?.end()
             throw error
         }
         await database?.end()
         await service.stop()
-        await marmot?.stop()
-        marmot?.search(plan.directory)
+        for companion in companions { await companion.stop() }
         let ledger = shared.ledger { $0 }
         if let trace = plan.trace { try ChaosReport.write(ledger, to: trace.ledger) }
-        return ChaosReport.make(plan, ledger, marmot?.ledger, outcome)
+        return ChaosReport.make(plan, ledger, companions, outcome)
     }
 
     /// What the trial is made of.
     private struct Parts: Sendable {
         let stage: RelayStage
         let service: ChaosService
-        let marmot: ChaosMarmot?
+        let companions: [any ChaosCompanion]
         let database: PostgresCluster?
     }
 
@@ -95,7 +99,7 @@ package final class ChaosTrial: Sendable {
     }
 
     private func makeStage(
-        _ service: ChaosService, _ marmot: ChaosMarmot?, _ database: PostgresCluster?
+        _ service: ChaosService, _ companions: [any ChaosCompanion], _ database: PostgresCluster?
     ) throws -> RelayStage {
         var relay = RelayPlan(
             executable: plan.executable, directory: plan.directory, apnsURL: service.apnsURL,
@@ -104,7 +108,8 @@ package final class ChaosTrial: Sendable {
         relay.keyID = service.apnsKey.keyID
         // FCM knows no id of ours, so a traced run, which joins pushes by it, does without.
         relay.fcm = plan.trace == nil ? service.fcm : nil
-        if let marmot { relay.marmot = RelayPlan.Marmot(relay: marmot.url, key: marmot.keyText) }
+        relay.loads = loads
+        relay.others = companions.map(\.instance)
         relay.store =
             switch (database, plan.withoutSync) {
             case (nil, false): .sqlite
@@ -129,24 +134,26 @@ package final class ChaosTrial: Sendable {
     }
 
     private func trial(_ parts: Parts, _ group: any EventLoopGroup) async throws -> ChaosOutcome {
-        let (stage, service, marmot) = (parts.stage, parts.service, parts.marmot)
+        let (stage, service, companions) = (parts.stage, parts.service, parts.companions)
         try stage.launch()
         shared.address = try await stage.ready(within: ChaosPlan.startSpan)
-        let origin = try await makeOrigin(stage, service, group)
+        let origins = try await makeOrigins(stage, service, group)
         if let cuts = plan.powerCuts { try await restart(parts, cuts) }
         if plan.trace != nil { shared.ledger { $0.keepsAnswers = true } }
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { await marmot?.watch() }
-            tasks.addTask { try await service.collect(into: self.shared, marmot, world: self.world) }
+            for companion in companions { tasks.addTask { await companion.watch() } }
+            tasks.addTask {
+                try await service.collect(into: self.shared, self.loads, companions, world: self.world)
+            }
             try await withThrowingTaskGroup(of: Void.self) { workers in
-                for _ in 0..<plan.workers {
-                    let eventLoop = group.next()
+                for number in 0..<plan.workers {
+                    let (origin, eventLoop) = (origins[number % origins.count], group.next())
                     workers.addTask {
                         var caller = ChaosCaller(self, origin, eventLoop)
                         try await caller.run()
                     }
                 }
-                if let marmot { workers.addTask { try await marmot.publish(self) } }
+                for companion in companions { workers.addTask { try await companion.publish(self) } }
                 if plan.trace != nil {
                     try await service.untilEnough(self)
                 } else {
@@ -157,8 +164,7 @@ package final class ChaosTrial: Sendable {
                 try await workers.waitForAll()
             }
             let drained = try await drain()
-            try await marmot?.untilListening(self)
-            try await marmot?.finish(self)
+            for companion in companions { try await companion.finish(self) }
             let status = await stage.stop(within: .seconds(30))
             tasks.cancelAll()
             // The collector ends by being cancelled, and in no other way.
@@ -190,26 +196,26 @@ package final class ChaosTrial: Sendable {
         shared.address = try await stage.ready(within: ChaosPlan.startSpan)
     }
 
-    /// Signs up and registers the devices, at the relay and at the push service.
-    private func makeOrigin(
+    /// Signs up a server of each protocol and registers its devices, at the relay and at the push service.
+    private func makeOrigins(
         _ stage: RelayStage, _ service: ChaosService, _ group: any EventLoopGroup
-    ) async throws -> LoadOrigin {
+    ) async throws -> [any LoadOrigin] {
         guard let address = shared.address else { throw BenchError(.relayNotReady) }
-        var origin = LoadOrigin(
-            host: "\(address.host):\(address.port)", bouncerKey: stage.bouncerKey, bundle: stage.plan.bundle,
-            world: world)
-        var books = try origin.signUp() + [origin.addDevices(plan.devices, .apns)]
-        if stage.plan.fcm != nil { books.append(try origin.addDevices(plan.devices / 2, .fcm)) }
-        for book in books {
-            try await LoadOrigin.drive(book, host: address.host, port: address.port, group.next())
+        var origins: [any LoadOrigin] = []
+        for place in loads.indices {
+            var origin = stage.makeOrigin(place, at: address)
+            var books = try origin.signUp() + [origin.addDevices(plan.devices, .apns)]
+            if stage.plan.fcm != nil { books.append(try origin.addDevices(plan.devices / 2, .fcm)) }
+            for book in books { try await book.setUp(at: address, group.next()) }
+            for device in origin.devices { service.register(device, bundle: stage.plan.bundle) }
+            origins.append(origin)
         }
-        for device in origin.devices { service.register(device, bundle: stage.plan.bundle) }
-        return origin
+        return origins
     }
 
     /// Kills at random moments, most of them under load, some while the relay is still starting.
     private func killAgainAndAgain(_ parts: Parts) async throws {
-        let (stage, service, marmot) = (parts.stage, parts.service, parts.marmot)
+        let (stage, service, companions) = (parts.stage, parts.service, parts.companions)
         for number in 1...max(1, plan.kills) {
             if random.below(6) > 0 {
                 if shared.address == nil {
@@ -217,7 +223,9 @@ package final class ChaosTrial: Sendable {
                 }
                 try await misbehave(service)
                 // Every other one is killed before it listens, or while it is about to.
-                if random.below(2) == 0 { try await marmot?.untilListening(self) }
+                if random.below(2) == 0 {
+                    for companion in companions { try await companion.untilListening(self) }
+                }
                 try await pause(milliseconds: 20 + random.below(280))
             } else {
                 try await pause(milliseconds: random.below(120))
@@ -227,8 +235,7 @@ package final class ChaosTrial: Sendable {
             if plan.powerCuts != nil { try await parts.database?.kill() }
             shared.address = nil
             try await service.untilQuiet(self)
-            try await marmot?.killed(self)
-            if number.isMultiple(of: 7) { marmot?.search(plan.directory) }
+            for companion in companions { try await companion.killed(self) }
             shared.ledger { $0.killed(.init(began: began, ended: world.now())) }
             if let cuts = plan.powerCuts {
                 try await cut(cuts, parts)

@@ -5,12 +5,12 @@ import PushModel
 /// it is answered. So a repeat comes to a relay that has never seen the first.
 struct ClusterCaller {
     private let run: ClusterRun
-    private let origin: LoadOrigin
+    private let origin: any LoadOrigin
     private let eventLoop: any EventLoop
     /// One connection at most to each relay.
     private var connections: [Int: CallConnection] = [:]
 
-    init(_ run: ClusterRun, _ origin: LoadOrigin, _ eventLoop: any EventLoop) {
+    init(_ run: ClusterRun, _ origin: any LoadOrigin, _ eventLoop: any EventLoop) {
         self.run = run
         self.origin = origin
         self.eventLoop = eventLoop
@@ -24,11 +24,10 @@ struct ClusterCaller {
                 origin.devices[run.random.below(origin.devices.count)]
             }
             let request = try origin.notify(devices, contentBytes: 64 + run.random.below(300))
-            let marks = request.marks.map(ChaosService.mark(ofCiphertext:))
-            run.ledger { $0.asked(Array(zip(marks, devices.map(\.kind)))) }
+            run.ledger { $0.asked(Array(zip(request.marks, devices.map(\.kind)))) }
             var bytes = ByteBuffer(bytes: request.head)
             bytes.writeBytes(request.body)
-            try await carry(bytes, marks)
+            try await carry(bytes, request.marks)
         }
         for connection in connections.values { connection.close() }
     }
@@ -56,7 +55,7 @@ struct ClusterCaller {
             if reply.closes { connections[relay.number] = nil }
             switch reply.status {
             case 200:
-                let areAlive = String(buffer: reply.body).contains(#""delete_token_ids":[]"#)
+                let areAlive = RelayPlan.load.areAlive(String(buffer: reply.body))
                 let now = run.world.now()
                 return run.ledger {
                     $0.acknowledged(marks, by: relay.number, asked: asked, at: now, areAlive: areAlive)

@@ -103,18 +103,14 @@ final class ClusterStage: Sendable {
     }
 
     /// Signs up and registers the devices, at the first relay and at all push services.
-    func makeOrigin(_ run: ClusterRun) async throws -> LoadOrigin {
+    func makeOrigin(_ run: ClusterRun) async throws -> any LoadOrigin {
         guard let address = run.address(of: 0) else { throw BenchError(.relayNotReady) }
-        var origin = LoadOrigin(
-            host: "\(address.host):\(address.port)", bouncerKey: relays[0].bouncerKey,
-            bundle: RelayPlan.bundle, world: run.world)
+        var origin = relays[0].makeOrigin(at: address)
         let books =
             try origin.signUp() + [
                 origin.addDevices(run.plan.devices, .apns), origin.addDevices(run.plan.devices / 2, .fcm)
             ]
-        for book in books {
-            try await LoadOrigin.drive(book, host: address.host, port: address.port, group.next())
-        }
+        for book in books { try await book.setUp(at: address, group.next()) }
         for device in origin.devices {
             for service in services { service.register(device, bundle: RelayPlan.bundle) }
         }
@@ -134,7 +130,7 @@ final class ClusterStage: Sendable {
                     for (deliveries, isNamed) in [(apple, true), (google, false)] {
                         for delivery in deliveries {
                             ledger.arrived(
-                                ChaosService.mark(delivery.body),
+                                relays[0].plan.loads.mark(in: delivery.body),
                                 .init(
                                     relay: number, id: isNamed ? delivery.id : "", at: delivery.receivedAt))
                         }

@@ -20,11 +20,16 @@ package struct RelayBench: Sendable {
     /// What stands around the measurement.
     private struct Scene: Sendable {
         var address: RelayStage.Address
-        var bouncerKey: [UInt8]
+        var publicKey: [UInt8]
         var bundle: String
         var sinkPID: Int32?
         var simulator: APNsSimulator?
         var roundTrip: Duration?
+
+        func makeOrigin(_ world: World) -> any LoadOrigin {
+            RelayPlan.load.makeOrigin(
+                host: "\(address.host):\(address.port)", publicKey: publicKey, bundle: bundle, world: world)
+        }
     }
 
     /// - Returns: the report, and whether every request was answered by a 200 that counts all its pushes.
@@ -39,7 +44,7 @@ package struct RelayBench: Sendable {
                 let key = RelayStage.publicKeys(state: state).first
             else { throw BenchError(.relayNotReady) }
             let bundle = RelayStage.bundles(state: state).first ?? "org.example.load"
-            return try await measure(Scene(address: address, bouncerKey: key, bundle: bundle), group.next())
+            return try await measure(Scene(address: address, publicKey: key, bundle: bundle), group.next())
         case .own(let sink, let store):
             return try await withOwnRelay(sink, store, group)
         }
@@ -78,7 +83,7 @@ package struct RelayBench: Sendable {
             try stage.launch()
             let address = try await stage.ready(within: .seconds(60))
             let scene = Scene(
-                address: address, bouncerKey: stage.bouncerKey, bundle: relay.bundle, sinkPID: sinkPID,
+                address: address, publicKey: stage.publicKey, bundle: relay.bundle, sinkPID: sinkPID,
                 simulator: simulator, roundTrip: roundTrip)
             let result = try await measure(scene, group.next())
             _ = await stage.stop(within: .seconds(30))
@@ -95,25 +100,23 @@ package struct RelayBench: Sendable {
         _ scene: Scene, _ eventLoop: any EventLoop
     ) async throws -> (report: BenchReport, hasPassed: Bool) {
         var report = BenchReport()
-        let host = scene.address.host, port = scene.address.port
-        var origin = LoadOrigin(
-            host: "\(host):\(port)", bouncerKey: scene.bouncerKey, bundle: scene.bundle, world: world)
-        for book in origin.signUp() { try await LoadOrigin.drive(book, host: host, port: port, eventLoop) }
-        let devices = try origin.addDevices(plan.devices, .apns)
-        try await LoadOrigin.drive(devices, host: host, port: port, eventLoop)
+        var origin = scene.makeOrigin(world)
+        for book in try origin.signUp() + [origin.addDevices(plan.devices, .apns)] {
+            try await book.setUp(at: scene.address, eventLoop)
+        }
         say("\(plan.devices) devices registered")
         if plan.extraRegistrations > 0 { try await register(scene, eventLoop, &report) }
 
         let (book, items) = try makeBook(origin)
         let warmUp = try makeWarmUp(origin)
-        try await LoadOrigin.drive(warmUp, host: host, port: port, eventLoop)
+        try await warmUp.setUp(at: scene.address, eventLoop)
         try await world.sleep(world.instant() + .milliseconds(200))
         say("\(items) pushes made ready")
 
         let drive = RequestDrive(
-            host: host, port: port, book: book,
+            host: scene.address.host, port: scene.address.port, book: book,
             pace: plan.rate.map { .rate($0 / Double(plan.devicesPerRequest)) } ?? .max,
-            watch: "\"apple_successfully_sent_count\":\(plan.devicesPerRequest),", eventLoop: eventLoop)
+            watch: RelayPlan.load.taken(plan.devicesPerRequest), eventLoop: eventLoop)
         let before = usage(scene)
         let patience: Duration = plan.rate == nil ? .seconds(plan.seconds) : .seconds(20)
         let (result, peak) = try await watching(scene.address.pid) {
@@ -142,16 +145,12 @@ package struct RelayBench: Sendable {
     {
         let before = ProcessUsage.of(scene.address.pid)?.residentBytes ?? 0
         var left = plan.extraRegistrations
-        var origin = LoadOrigin(
-            host: "\(scene.address.host):\(scene.address.port)", bouncerKey: scene.bouncerKey,
-            bundle: scene.bundle, world: world)
-        for book in origin.signUp() {
-            try await LoadOrigin.drive(book, host: scene.address.host, port: scene.address.port, eventLoop)
-        }
+        var origin = scene.makeOrigin(world)
+        for book in origin.signUp() { try await book.setUp(at: scene.address, eventLoop) }
         while left > 0 {
             let count = min(left, RelayBenchPlan.registrationChunk)
             let book = try origin.addDevices(count, .apns)
-            try await LoadOrigin.drive(book, host: scene.address.host, port: scene.address.port, eventLoop)
+            try await book.setUp(at: scene.address, eventLoop)
             origin.forgetDevices()
             left -= count
             say("\(plan.extraRegistrations - left) more registrations")
@@ -162,17 +161,17 @@ package struct RelayBench: Sendable {
         report.add("resident_mib_after_them", mib(after), digits: 1)
     }
 
-    private func makeBook(_ origin: LoadOrigin) throws -> (book: RequestBook, items: Int) {
+    private func makeBook(_ origin: any LoadOrigin) throws -> (book: RequestBook, items: Int) {
         let wanted =
             (plan.rate ?? RelayBenchPlan.mostPerSecond) * plan.seconds / Double(plan.devicesPerRequest)
         return try makeBook(origin, requests: max(1, Int(wanted)))
     }
 
-    private func makeWarmUp(_ origin: LoadOrigin) throws -> RequestBook {
+    private func makeWarmUp(_ origin: any LoadOrigin) throws -> RequestBook {
         try makeBook(origin, requests: max(1, RelayBenchPlan.warmUpPushes / plan.devicesPerRequest)).book
     }
 
-    private func makeBook(_ origin: LoadOrigin, requests: Int) throws -> (book: RequestBook, items: Int) {
+    private func makeBook(_ origin: any LoadOrigin, requests: Int) throws -> (book: RequestBook, items: Int) {
         var book = RequestBook()
         var next = 0
         for _ in 0..<requests {

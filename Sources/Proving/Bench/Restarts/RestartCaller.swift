@@ -1,17 +1,18 @@
 import NIOCore
 import PushModel
 
-/// One of the origin's callers. As a Zulip server with a message, it asks once: what is not answered is gone.
+/// One of the origin's callers. As a server with a message, it asks once: what is not answered is gone.
 struct RestartCaller {
     let trial: RestartTrial
-    let origin: LoadOrigin
+    let origin: any LoadOrigin
     let eventLoop: any EventLoop
     let keeps: Bool
     /// The longest span between two calls, in milliseconds.
     let pause: Int
     private var connection: CallConnection?
 
-    init(_ trial: RestartTrial, _ origin: LoadOrigin, _ eventLoop: any EventLoop, keeps: Bool, pause: Int) {
+    init(_ trial: RestartTrial, _ origin: any LoadOrigin, _ eventLoop: any EventLoop, keeps: Bool, pause: Int)
+    {
         self.trial = trial
         self.origin = origin
         self.eventLoop = eventLoop
@@ -25,13 +26,12 @@ struct RestartCaller {
                 origin.devices[trial.random.below(origin.devices.count)]
             }
             let request = try origin.notify(devices, contentBytes: 64 + trial.random.below(200))
-            let marks = request.marks.map(ChaosService.mark(ofCiphertext:))
-            trial.shared.ledger { $0.asked(Array(zip(marks, devices.map(\.kind)))) }
+            trial.shared.ledger { $0.asked(Array(zip(request.marks, devices.map(\.kind)))) }
             var bytes = ByteBuffer(bytes: request.head)
             bytes.writeBytes(request.body)
             let (began, turn) = (trial.world.instant(), trial.turn)
             let end = await call(bytes)
-            if end == .taken { trial.shared.ledger { $0.acknowledged(marks, hasDeadDevices: false) } }
+            if end == .taken { trial.shared.ledger { $0.acknowledged(request.marks, hasDeadDevices: false) } }
             trial.note(end, in: trial.world.instant() - began, across: trial.turn != turn)
             try await trial.world.sleep(
                 trial.world.instant() + .milliseconds(trial.random.below(max(1, pause))))

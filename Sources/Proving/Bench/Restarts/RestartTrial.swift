@@ -87,16 +87,20 @@ package final class RestartTrial: Sendable {
         _ stage: RelayStage, _ service: ChaosService, _ group: any EventLoopGroup
     ) async throws {
         try stage.launch()
-        _ = try await stage.ready(within: RestartPlan.startSpan)
-        var origin = LoadOrigin(
-            host: "127.0.0.1:\(port)", bouncerKey: stage.bouncerKey, bundle: stage.plan.bundle, world: world)
+        var address = try await stage.ready(within: RestartPlan.startSpan)
+        // A socket that was handed over is known here alone.
+        (address.host, address.port) = ("127.0.0.1", port)
+        var origin = stage.makeOrigin(at: address)
         for book in try origin.signUp() + [origin.addDevices(plan.devices, .apns)] {
-            try await LoadOrigin.drive(book, host: "127.0.0.1", port: port, group.next())
+            try await book.setUp(at: address, group.next())
         }
         for device in origin.devices { service.register(device, bundle: stage.plan.bundle) }
         let known = origin
         try await withThrowingTaskGroup(of: Void.self) { tasks in
-            tasks.addTask { try await service.collect(into: self.shared, nil, world: self.world) }
+            tasks.addTask {
+                try await service.collect(
+                    into: self.shared, stage.plan.loads, [], world: self.world)
+            }
             try await withThrowingTaskGroup(of: Void.self) { callers in
                 for index in 0..<(plan.kept + plan.fresh) {
                     let (loop, keeps) = (group.next(), index < plan.kept)

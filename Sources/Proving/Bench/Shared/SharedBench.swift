@@ -27,7 +27,7 @@ package struct SharedBench: Sendable {
         let stages: [RelayStage]
         let addresses: [RelayStage.Address]
         let eventLoop: any EventLoop
-        var origin: LoadOrigin
+        var origin: any LoadOrigin
         var targets: [LoadDevice] = []
         var registered = 0
         var report = BenchReport()
@@ -88,12 +88,10 @@ package struct SharedBench: Sendable {
             try stage.launch()
             addresses.append(try await stage.ready(within: .seconds(60)))
         }
-        let origin = LoadOrigin(
-            host: "\(addresses[0].host):\(addresses[0].port)", bouncerKey: stages[0].bouncerKey,
-            bundle: RelayPlan.bundle, world: world)
+        let origin = stages[0].makeOrigin(at: addresses[0])
         var scene = Scene(stages: stages, addresses: addresses, eventLoop: eventLoop, origin: origin)
         for book in origin.signUp() {
-            try await LoadOrigin.drive(book, host: addresses[0].host, port: addresses[0].port, eventLoop)
+            try await book.setUp(at: addresses[0], eventLoop)
         }
         scene.report.add("relays", plan.relays)
         scene.report.add("asked_rate", plan.rate.map { .number($0, digits: 0) } ?? .text("max"))
@@ -114,8 +112,7 @@ package struct SharedBench: Sendable {
         while scene.registered < count {
             let number = min(SharedPlan.chunk, count - scene.registered)
             let book = try scene.origin.addDevices(number, .apns)
-            let address = scene.addresses[0]
-            try await LoadOrigin.drive(book, host: address.host, port: address.port, scene.eventLoop)
+            try await book.setUp(at: scene.addresses[0], scene.eventLoop)
             for (place, device) in scene.origin.devices.enumerated()
             where (scene.registered + place) % step == 0 { scene.targets.append(device) }
             scene.origin.forgetDevices()

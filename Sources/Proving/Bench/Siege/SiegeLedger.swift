@@ -54,7 +54,7 @@ struct SiegeLedger: Sendable {
     ) -> (report: BenchReport, hasPassed: Bool) {
         var report = BenchReport()
         report.add("seconds_each", plan.seconds, digits: 1)
-        for (attack, ledger) in ledgers { report.add(attack.rawValue, .text(ledger.row)) }
+        for (attack, ledger) in ledgers { report.add(attack.name, .text(ledger.row)) }
         let hasPassed = !ledgers.isEmpty && ledgers.allSatisfy(\.ledger.hasPassed)
         report.add("passed", .flag(hasPassed))
         return (report, hasPassed)

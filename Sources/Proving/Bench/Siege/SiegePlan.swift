@@ -1,36 +1,5 @@
 import PushModel
 
-/// What is done to a relay's doors, one after the other (decision 0052).
-package enum SiegeAttack: String, Sendable, CaseIterable {
-    /// Nothing: what everything else is compared with.
-    case quiet
-    /// Bodies of the largest kind without credentials, begun and not ended.
-    case bareBodies = "bodies_without_credentials"
-    /// The same of one client, with credentials of the right form that nobody has.
-    case bodies = "bodies_with_made_up_credentials"
-    /// One client that takes connections.
-    case connections = "connections_of_one_client"
-    /// Clients that together take more connections than the process may have descriptors.
-    case descriptors = "connections_of_a_crowd"
-    /// One client that tries credentials.
-    case failures = "failed_calls"
-    /// One client that asks for transfers without end.
-    case signUps = "sign_ups_and_transfers"
-    /// A server that has the relay ask hosts that are not there.
-    case challenges
-    /// Clients that send whole bodies of several mebibytes with credentials that nobody has.
-    case wholeBodies = "large_bodies_of_strangers"
-    /// Servers that were let in, and upload realms that nobody knows.
-    case realms = "realms_of_the_admitted"
-    /// The same, and ask for pushes to ids that nobody has.
-    case unknownIDs = "ids_that_nobody_has"
-    /// The same, and register tokens that the push service refuses, and have them pushed to.
-    case madeUpTokens = "tokens_that_are_none"
-
-    /// For tables.
-    var words: String { String(rawValue.map { $0 == "_" ? " " : $0 }) }
-}
-
 /// What a siege is made of.
 package struct SiegePlan: Sendable {
     /// How long each attack lasts.
@@ -46,7 +15,7 @@ package struct SiegePlan: Sendable {
         self.directory = directory
     }
 
-    /// After which a Zulip server gives a call up (zulip.md §5).
+    /// After which a server gives a call up (docs/conformance/zulip.md).
     static let patience = Duration.seconds(15)
     static let startSpan = Duration.seconds(60)
     static let stopSpan = Duration.seconds(40)

@@ -6,13 +6,13 @@ import WireFormats
 /// A relay under siege, and everybody at its doors.
 struct SiegeScene: Sendable {
     let trial: SiegeTrial
-    let pid: Int32
-    let port: Int
+    let address: RelayStage.Address
     let admin: Int
-    let origin: LoadOrigin
+    let origin: any LoadOrigin
     let stage: RelayStage
 
     private var world: World { trial.world }
+    var port: Int { address.port }
 
     /// One attack: its makers, the origin and those who come by, until the span is over.
     func endure(_ attack: SiegeAttack) async throws {
@@ -23,7 +23,7 @@ struct SiegeScene: Sendable {
         let end = began + .nanoseconds(Int64(trial.plan.seconds * 1e9))
         let before = usage()
         try await withThrowingTaskGroup(of: Void.self) { parties in
-            parties.addTask { try await SiegeForce(scene: self, end: end).make(attack) }
+            parties.addTask { try await attack.make(SiegeForce(scene: self, end: end)) }
             for connection in kept { parties.addTask { try await self.ask(on: connection, until: end) } }
             parties.addTask { try await self.comeBy(attack, until: end) }
             try await parties.waitForAll()
@@ -34,7 +34,7 @@ struct SiegeScene: Sendable {
     }
 
     /// CPU time of the relay so far.
-    private func usage() -> Duration? { ProcessUsage.of(pid)?.cpu }
+    private func usage() -> Duration? { ProcessUsage.of(address.pid)?.cpu }
 
     // MARK: Those who behave well
 
@@ -60,21 +60,17 @@ struct SiegeScene: Sendable {
     private func comeBy(_ attack: SiegeAttack, until end: ContinuousClock.Instant) async throws {
         let half = (end - world.instant()) / 2
         try await world.sleep(world.instant() + half)
-        let number = SiegeAttack.allCases.firstIndex(of: attack) ?? 0
-        let signUp = await once(newcomer().signUp()[0][0], from: "127.0.9.\(number + 1)", to: port)
+        let number = RelayPlan.load.attacks.firstIndex { $0.name == attack.name } ?? 0
+        let newcomer = stage.makeOrigin(at: address)
+        let signUp = await once(newcomer.signUp()[0][0], from: "127.0.9.\(number + 1)", to: port)
         let health = ByteBuffer(string: "GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         let live = await once(health, from: nil, to: admin)
         trial.note { ledger in
             // A crowd large enough takes every place at the public door; what stands there is served.
-            ledger.isCrowded = attack == .descriptors
+            ledger.isCrowded = attack.takesEveryPlace
             ledger.hasSignedUp = signUp == 200
             ledger.hasAdmin = live == 200
         }
-    }
-
-    /// A server that nobody has heard of.
-    func newcomer() -> LoadOrigin {
-        LoadOrigin(host: origin.host, bouncerKey: stage.bouncerKey, bundle: stage.plan.bundle, world: world)
     }
 
     // MARK: Connections

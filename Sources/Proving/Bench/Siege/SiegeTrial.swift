@@ -60,17 +60,15 @@ package final class SiegeTrial: Sendable {
         guard let admin = RelayStage.port(of: "admin", state: stage.plan.stateDirectory) else {
             throw BenchError(.relayNotReady)
         }
-        var origin = LoadOrigin(
-            host: "127.0.0.1:\(address.port)", bouncerKey: stage.bouncerKey, bundle: stage.plan.bundle,
-            world: world)
+        var origin = stage.makeOrigin(at: address)
         for book in try origin.signUp() + [origin.addDevices(SiegePlan.devices, .apns)] {
-            try await LoadOrigin.drive(book, host: "127.0.0.1", port: address.port, group.next())
+            try await book.setUp(at: address, group.next())
         }
         for device in origin.devices { service.register(device, bundle: stage.plan.bundle) }
         let scene = SiegeScene(
-            trial: self, pid: address.pid, port: address.port, admin: admin, origin: origin, stage: stage)
+            trial: self, address: address, admin: admin, origin: origin, stage: stage)
         var ledgers: [(SiegeAttack, SiegeLedger)] = []
-        for attack in SiegeAttack.allCases {
+        for attack in RelayPlan.load.attacks {
             state.withLock { $0 = SiegeLedger() }
             try await scene.endure(attack)
             let ledger = note { $0 }

@@ -1,6 +1,6 @@
 import Foundation
 import PushModel
-/// How a relay is set up for a trial: one app, one Zulip instance that anybody may sign up at.
+/// How a relay is set up for a trial: one app, and an instance of each protocol that it is asked in.
 package struct RelayPlan: Sendable {
     package struct FCM: Sendable {
         package var url: String
@@ -12,18 +12,6 @@ package struct RelayPlan: Sendable {
             self.url = url
             self.tokenURL = tokenURL
             self.serviceAccount = serviceAccount
-        }
-    }
-
-    /// An instance that listens at one Nostr relay.
-    package struct Marmot: Sendable {
-        package var relay: String
-        /// The key file's text.
-        package var key: String
-
-        package init(relay: String, key: String) {
-            self.relay = relay
-            self.key = key
         }
     }
 
@@ -53,7 +41,10 @@ package struct RelayPlan: Sendable {
     package var apnsKey: String
     package var bundle = RelayPlan.bundle
     package var fcm: FCM?
-    package var marmot: Marmot?
+    /// The protocols of the load.
+    var loads = [RelayPlan.load]
+    /// Instances beside those of the load.
+    var others: [StagedInstance] = []
     package var store = Store.sqlite
     /// Put before the program: `strace …`.
     package var wrapper: [String] = []
@@ -91,11 +82,12 @@ package struct RelayPlan: Sendable {
     package var stateDirectory: String { "\(directory)/state" }
     package var logFile: String { "\(directory)/relay.log" }
     var configurationFile: String { "\(directory)/sealbell.yaml" }
-    static let instance = "zulip-load"
+    /// The protocol of trials that ask in one alone.
+    static let load = BenchProtocols.standard.loads[0]
     static let bundle = "org.example.load"
 
     /// The configuration file's text (docs/configuration.md).
-    var configuration: String {
+    func configuration(_ instances: [StagedInstance]) -> String {
         let fcmLines =
             fcm.map { fcm in
                 """
@@ -107,24 +99,16 @@ package struct RelayPlan: Sendable {
                       ca: \(directory)/ca.pem
                 """
             } ?? ""
-        let marmotLines =
-            marmot.map { marmot in
-                """
-
-                  marmot-load:
-                    protocol: marmot
-                    apps: [load]
-                    key_file: \(directory)/nostr.key
-                    relays: ["\(marmot.relay)"]
-                    ca: \(directory)/ca.pem
-                """
-            } ?? ""
+        let served = instances.filter(\.isServed).map(\.name).joined(separator: ", ")
+        let instanceLines = instances.flatMap { instance in
+            ["  \(instance.name):"] + instance.lines(self).map { "    \($0)" }
+        }.joined(separator: "\n")
         let adminLine = hasAdmin ? "\n  admin: { bind: \"127.0.0.1:0\" }" : ""
         return """
             state: \(stateDirectory)
             store: { url: "\(storeURL)", keys: \(keys)/storage.keys }
             listeners:
-              public: { bind: "127.0.0.1:\(port)", serves: [\(Self.instance)] }\(adminLine)
+              public: { bind: "127.0.0.1:\(port)", serves: [\(served)] }\(adminLine)
             log: { level: warning, format: json }
             limits: { pushes_per_minute: \(pushesPerMinute) }
             apps:
@@ -138,11 +122,7 @@ package struct RelayPlan: Sendable {
                   url: "\(apnsURL)"
                   ca: \(directory)/ca.pem\(fcmLines)
             instances:
-              \(Self.instance):
-                protocol: zulip
-                apps: [load]
-                keys: \(keys)/bouncer.keys
-                sign_up: open\(fcm == nil ? "" : "\n    fcm_app: load")\(marmotLines)
+            \(instanceLines)
 
             """
     }

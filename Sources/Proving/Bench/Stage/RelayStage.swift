@@ -21,8 +21,8 @@ package final class RelayStage: Sendable {
     }
 
     package let plan: RelayPlan
-    /// The bouncer's public key, 32 bytes.
-    package let bouncerKey: [UInt8]
+    /// Those of the load, in the order of the plan.
+    private let instances: [StagedInstance]
     private let world: World
     private let child = Mutex<ChildProcess?>(nil)
 
@@ -35,28 +35,21 @@ package final class RelayStage: Sendable {
         var plan = plan
         if let first {
             plan.keysDirectory = first.plan.keys
-            bouncerKey = first.bouncerKey
+            instances = first.instances
         } else {
-            bouncerKey = try Self.makeBouncerKeys(in: plan.directory, world)
+            instances = plan.loads.map { $0.makeInstance(world) }
             try Self.makeStorageKeys(for: plan, world)
         }
         self.plan = plan
         self.world = world
         try Self.write(plan.apnsKey, "\(plan.directory)/apns.p8")
         try Self.write(plan.authority, "\(plan.directory)/ca.pem")
-        if let marmot = plan.marmot { try Self.write(marmot.key, "\(plan.directory)/nostr.key") }
+        for instance in instances + plan.others {
+            try Self.write(instance.keyFile.text, "\(plan.directory)/\(instance.keyFile.name)")
+        }
         if let fcm = plan.fcm { try Self.write(fcm.serviceAccount, "\(plan.directory)/fcm.json") }
-        try Self.write(plan.configuration, plan.configurationFile)
+        try Self.write(plan.configuration(instances + plan.others), plan.configurationFile)
         guard mkdir(plan.stateDirectory, 0o700) == 0 || errno == EEXIST else { throw BenchError(.fileFault) }
-    }
-
-    /// - Returns: the public key, 32 bytes.
-    private static func makeBouncerKeys(in directory: String, _ world: World) throws(BenchError) -> [UInt8] {
-        let pair = X25519KeyPair.generate(world)
-        let privateText = pair.privateKey.reveal { Base64.text($0) }
-        try write(
-            "{\"\(Base64.text(pair.publicKey))\": \"\(privateText)\"}\n", "\(directory)/bouncer.keys")
-        return pair.publicKey
     }
 
     /// A relay makes storage keys beside a file, and never beside a database that it may share.
@@ -71,6 +64,18 @@ package final class RelayStage: Sendable {
             throw BenchError(.fileFault)
         }
     }
+
+    /// A server that this relay does not know yet.
+    ///
+    /// - Parameter place: of its protocol in the plan.
+    func makeOrigin(_ place: Int = 0, at address: Address) -> any LoadOrigin {
+        plan.loads[place].makeOrigin(
+            host: "\(address.host):\(address.port)", publicKey: instances[place].publicKey,
+            bundle: plan.bundle, world: world)
+    }
+
+    /// Of the first protocol's instance.
+    var publicKey: [UInt8] { instances[0].publicKey }
 
     /// Starts the program; does not wait until it is ready.
     ///

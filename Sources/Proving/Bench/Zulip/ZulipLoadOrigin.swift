@@ -1,49 +1,26 @@
-package import NIOCore
 import Primitives
-package import PushModel
+import PushModel
 import WireFormats
 
-/// A device as the load's origin knows it.
-package struct LoadDevice: Sendable {
-    package var kind: PushService
-    /// Hex digits at APNs; letters and digits at FCM.
-    package var token: String
-    /// First 8 bytes of the token's SHA-256, in base64 (docs/conformance/zulip.md).
-    package var tokenID: String
-    package var pushKeyID: UInt32
-
-    /// A device with a random token.
-    package static func make(_ kind: PushService, _ world: World) -> LoadDevice {
-        let random = Hex.encode(world.randomBytes(32))
-        // A registration token at FCM has a colon in it, an installation id has none (docs/push-services.md
-        // §4.2).
-        let token = kind == .apns ? random : "c\(random.prefix(21)):APA91b\(random)"
-        let digest = SHA256.hash(Array(token.utf8))
-        return LoadDevice(
-            kind: kind, token: token, tokenID: Base64.text(digest.prefix(8)),
-            pushKeyID: UInt32(truncatingIfNeeded: world.random()))
-    }
-}
-
 /// A Zulip server that exists to make load: credentials of its own, one realm, devices, and the requests.
-package struct LoadOrigin: Sendable {
-    package let host: String
-    package private(set) var realm: String
-    package private(set) var devices: [LoadDevice] = []
+struct ZulipLoadOrigin: LoadOrigin {
+    let host: String
+    private(set) var realm: String
+    private(set) var devices: [LoadDevice] = []
     private let serverID: String
     private let serverKey: String
-    private let bouncerKey: [UInt8]
+    private let publicKey: [UInt8]
     private let bundle: String
     private let world: World
     private let contentKey: Secret
 
     /// - Parameters:
     ///   - host: value of the requests' `Host` field.
-    ///   - bouncerKey: 32 bytes, to which registrations are sealed.
+    ///   - publicKey: of the bouncer, 32 bytes, to which registrations are sealed.
     ///   - bundle: the app's bundle id, `ios_app_id` of APNs registrations.
-    package init(host: String, bouncerKey: [UInt8], bundle: String, world: World) {
+    init(host: String, publicKey: [UInt8], bundle: String, world: World) {
         self.host = host
-        self.bouncerKey = bouncerKey
+        self.publicKey = publicKey
         self.bundle = bundle
         self.world = world
         serverID = UUIDText(version4From: world.random(), world.random()).text
@@ -54,19 +31,25 @@ package struct LoadOrigin: Sendable {
 
     /// The same server, naming a realm that is another's: its credentials are good and the realm is not its
     /// own.
-    package func naming(realmOf other: LoadOrigin) -> LoadOrigin {
+    func naming(realmOf other: ZulipLoadOrigin) -> ZulipLoadOrigin {
         var claiming = self
         claiming.realm = other.realm
         return claiming
+    }
+
+    /// A device with a random token, named by the first 8 bytes of the token's SHA-256, in base64
+    /// (docs/conformance/zulip.md).
+    static func makeDevice(_ kind: PushService, _ world: World) -> LoadDevice {
+        .make(kind, world) { Base64.text(SHA256.hash(Array($0.utf8)).prefix(8)) }
     }
 
     private var authorization: String { "Basic " + Base64.text(Array("\(serverID):\(serverKey)".utf8)) }
 
     /// `server/register`, then `server/analytics`: after them the relay knows server and realm (zulip.md
     /// §5.2, §5.3).
-    package func signUp() -> [RequestBook] {
+    func signUp() -> [RequestBook] {
         let name = "load-\(serverID.prefix(8)).example.org"
-        let server = LoadRequests.form(
+        let server = ZulipRequests.form(
             path: "/api/v1/remotes/server/register", host: host, authorization: nil,
             fields: [
                 ("zulip_org_id", serverID), ("zulip_org_key", serverKey), ("hostname", name),
@@ -93,7 +76,7 @@ package struct LoadOrigin: Sendable {
                 "uuid_owner_secret": .string("zuliprealm_\(Hex.encode(world.randomBytes(16)))")
             ])
         }
-        return LoadRequests.form(
+        return ZulipRequests.form(
             path: "/api/v1/remotes/server/analytics", host: host, authorization: authorization,
             fields: [
                 ("realm_counts", "[]"), ("installation_counts", "[]"), ("realmauditlog_rows", "[]"),
@@ -105,22 +88,22 @@ package struct LoadOrigin: Sendable {
     /// Makes devices and the requests that register them (docs/conformance/zulip.md).
     ///
     /// - Throws: `CryptoError` when the bouncer's key is none.
-    package mutating func addDevices(_ count: Int, _ kind: PushService) throws -> RequestBook {
+    mutating func addDevices(_ count: Int, _ kind: PushService) throws -> RequestBook {
         var book = RequestBook()
-        let publicKey = Base64.text(bouncerKey)
+        let keyText = Base64.text(publicKey)
         for _ in 0..<count {
-            let device = LoadDevice.make(kind, world)
+            let device = Self.makeDevice(kind, world)
             var plain: JSONObject = [
                 "token_kind": .string(kind.name), "token": .string(device.token),
                 "timestamp": .number(JSONNumber(world.now().seconds))
             ]
             if kind == .apns { plain["ios_app_id"] = .string(bundle) }
             let sealed = try SealedBox.seal(
-                Secret(JSONValue.object(plain).serialized()), to: bouncerKey, world: world)
-            let request = LoadRequests.form(
-                path: LoadRequests.registerPath, host: host, authorization: authorization,
+                Secret(JSONValue.object(plain).serialized()), to: publicKey, world: world)
+            let request = ZulipRequests.form(
+                path: ZulipRequests.registerPath, host: host, authorization: authorization,
                 fields: [
-                    ("realm_uuid", realm), ("token_id", device.tokenID), ("bouncer_public_key", publicKey),
+                    ("realm_uuid", realm), ("token_id", device.name), ("bouncer_public_key", keyText),
                     ("encrypted_push_registration", Base64.text(sealed))
                 ])
             book.add(head: request.head, body: request.body)
@@ -130,16 +113,13 @@ package struct LoadOrigin: Sendable {
     }
 
     /// Lets go of the devices' tokens; the relay keeps them.
-    package mutating func forgetDevices() { devices = [] }
+    mutating func forgetDevices() { devices = [] }
 
     /// One `push/e2ee/notify` for these devices, each with a ciphertext that exists once
     /// (docs/conformance/zulip.md).
     ///
     /// - Parameter contentBytes: size of the plaintext before it is sealed.
-    /// - Returns: the request, and the `encrypted_data` of each item in order.
-    package func notify(
-        _ targets: some Collection<LoadDevice>, contentBytes: Int
-    ) throws -> (head: [UInt8], body: [UInt8], marks: [String]) {
+    func notify(_ targets: some Collection<LoadDevice>, contentBytes: Int) throws -> LoadCall {
         var marks: [String] = []
         var writer = JSONWriter(reserving: 256 + targets.count * (contentBytes * 2 + 256))
         writer.beginObject()
@@ -148,14 +128,14 @@ package struct LoadOrigin: Sendable {
         writer.key("push_requests")
         writer.beginArray()
         for device in targets {
-            let mark = Base64.text(try seal(contentBytes))
-            marks.append(mark)
-            write(device, mark, to: &writer)
+            let ciphertext = Base64.text(try seal(contentBytes))
+            marks.append(ZulipLoad.mark(ofCiphertext: ciphertext))
+            write(device, ciphertext, to: &writer)
         }
         writer.endArray()
         writer.endObject()
-        let request = LoadRequests.json(
-            path: LoadRequests.notifyPath, host: host, authorization: authorization, body: writer.bytes)
+        let request = ZulipRequests.json(
+            path: ZulipRequests.notifyPath, host: host, authorization: authorization, body: writer.bytes)
         return (request.head, request.body, marks)
     }
 
@@ -166,10 +146,10 @@ package struct LoadOrigin: Sendable {
             + (try SecretBox.seal(Secret(world.randomBytes(contentBytes)), key: contentKey, nonce: nonce))
     }
 
-    private func write(_ device: LoadDevice, _ mark: String, to writer: inout JSONWriter) {
+    private func write(_ device: LoadDevice, _ ciphertext: String, to writer: inout JSONWriter) {
         writer.beginObject()
         writer.key("token_id")
-        writer.string(device.tokenID)
+        writer.string(device.name)
         if device.kind == .apns {
             writer.key("http_headers")
             writer.raw(Array(#"{"apns_priority":10,"apns_push_type":"alert"}"#.utf8))
@@ -180,27 +160,14 @@ package struct LoadOrigin: Sendable {
         writer.key("payload")
         writer.beginObject()
         writer.key("push_key_id")
-        writer.int(Int64(device.pushKeyID))
+        writer.int(Int64(device.number))
         writer.key("encrypted_data")
-        writer.string(mark)
+        writer.string(ciphertext)
         if device.kind == .apns {
             writer.key("aps")
             writer.raw(Array(#"{"mutable-content":1,"alert":{"title":"New notification"}}"#.utf8))
         }
         writer.endObject()
         writer.endObject()
-    }
-}
-
-extension LoadOrigin {
-    /// Sends requests of the set-up; each must be answered by a 200.
-    ///
-    /// - Throws: `.setUpRefused`, `.unreachable`.
-    package static func drive(
-        _ book: RequestBook, host: String, port: Int, _ eventLoop: any EventLoop
-    ) async throws {
-        let drive = RequestDrive(host: host, port: port, book: book, pace: .max, eventLoop: eventLoop)
-        let report = try await drive.run(connections: 8, patience: .seconds(600))
-        guard report.answered(200) == book.count else { throw BenchError(.setUpRefused) }
     }
 }

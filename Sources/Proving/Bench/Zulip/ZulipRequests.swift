@@ -1,7 +1,7 @@
 import WireFormats
 
 /// The bytes of HTTP/1.1 requests as a Zulip server sends them to its bouncer (docs/conformance/zulip.md).
-enum LoadRequests {
+enum ZulipRequests {
     static let notifyPath = "/api/v1/remotes/push/e2ee/notify"
     static let registerPath = "/api/v1/remotes/push/e2ee/register"
 

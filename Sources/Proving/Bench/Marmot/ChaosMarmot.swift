@@ -9,7 +9,13 @@ import WireFormats
 
 /// Marmot's part of a chaos trial: a Nostr relay, and somebody who publishes triggers to it while the
 /// notification server behind it is killed.
-final class ChaosMarmot: Sendable {
+final class ChaosMarmot: ChaosCompanion {
+    static let discussion = """
+        Marmot triggers flow beside it, through a Nostr relay of this process: what a kill loses is counted, \
+        nobody is woken twice, each relay that is waited for listens again, the last one delivers all, and \
+        no file holds a trace.
+        """
+
     private struct State {
         var ledger = ChaosMarmotLedger()
         /// Of the life under way: the subscription is in force, the list was published.
@@ -40,20 +46,18 @@ final class ChaosMarmot: Sendable {
     private let world: World
     private let state = Mutex(State())
 
-    init(
-        _ service: ChaosService, authority: CertificateAuthority, bundle: String, world: World,
-        group: any EventLoopGroup
-    ) async throws {
-        self.service = service
-        self.bundle = bundle
-        self.world = world
+    init(_ setting: ChaosSetting) async throws {
+        service = setting.service
+        bundle = setting.bundle
+        world = setting.world
         pair = .generate(world)
         var configuration = NostrRelayConfiguration()
         // The wraps of a trial bear dates of two days: what was missed is not the newest among them.
         configuration.eventsOfRequest = configuration.storedEvents
         // What a relay says before it was asked must not end anybody.
         configuration.knobs.speaksFirst = true
-        nostr = NostrRelaySimulator(configuration, authority: authority, eventLoopGroup: group)
+        nostr = NostrRelaySimulator(
+            configuration, authority: setting.authority, eventLoopGroup: setting.group)
         notes = nostr.notes()
         try await nostr.start()
         url = nostr.url ?? ""
@@ -63,8 +67,26 @@ final class ChaosMarmot: Sendable {
 
     var ledger: ChaosMarmotLedger { state.withLock(\.ledger) }
 
-    /// The key file's text.
-    var keyText: String { pair.secret.reveal { Hex.encode(Array($0)) } + "\n" }
+    /// Listens at the one Nostr relay.
+    var instance: StagedInstance {
+        let url = url
+        return StagedInstance(
+            name: "marmot-load", publicKey: pair.publicKey.bytes,
+            keyFile: ("nostr.key", pair.secret.reveal { Hex.encode(Array($0)) } + "\n"), isServed: false
+        ) { plan in
+            [
+                "protocol: marmot", "apps: [load]", "key_file: \(plan.directory)/nostr.key",
+                "relays: [\"\(url)\"]", "ca: \(plan.directory)/ca.pem"
+            ]
+        }
+    }
+
+    func report(to report: inout BenchReport, directory: String) -> Bool {
+        search(directory)
+        let ledger = ledger
+        ledger.write(to: &report)
+        return ledger.hasPassed
+    }
 
     // MARK: What happens
 
@@ -91,6 +113,7 @@ final class ChaosMarmot: Sendable {
             (state.isListening, state.hasList) = (false, false)
             state.ledger.killed()
         }
+        if ledger.life.isMultiple(of: 7) { search(trial.plan.directory) }
     }
 
     /// False when the delivery belongs to no trigger.
@@ -119,6 +142,7 @@ final class ChaosMarmot: Sendable {
 
     /// Publishes what must arrive, and waits until it has.
     func finish(_ trial: ChaosTrial) async throws {
+        try await untilListening(trial)
         let life = ledger.life
         for _ in 0..<Self.lastTriggers { try publishOne(in: life) }
         guard try await haveArrived(trial) else { return }
@@ -183,7 +207,7 @@ final class ChaosMarmot: Sendable {
     // MARK: The disk
 
     /// Looks for what was published in every file below a directory: as bytes, as hex, as base64.
-    func search(_ directory: String) {
+    private func search(_ directory: String) {
         let values = state.withLock { $0.first + $0.last }
         let forms = values.flatMap { value in
             [

@@ -43,7 +43,7 @@ package struct StrangersBench: Sendable {
             executable: executable, directory: directory,
             apnsURL: "https://127.0.0.1:\(try await apns.start())", authority: authority.certificatePEM,
             apnsKey: key.privateKeyPEM)
-        (plan.team, plan.keyID) = (key.team, key.keyID)
+        (plan.team, plan.keyID, plan.loads) = (key.team, key.keyID, [ZulipLoad()])
         let stage = try RelayStage(plan, world: world)
         do {
             try stage.launch()
@@ -63,13 +63,16 @@ package struct StrangersBench: Sendable {
         _ address: RelayStage.Address, _ stage: RelayStage, _ bundle: String, _ eventLoop: any EventLoop
     ) async throws -> (report: BenchReport, hasPassed: Bool) {
         let name = "\(address.host):\(address.port)"
-        var owner = LoadOrigin(host: name, bouncerKey: stage.bouncerKey, bundle: bundle, world: world)
-        let stranger = LoadOrigin(host: name, bouncerKey: stage.bouncerKey, bundle: bundle, world: world)
+        func origin() -> ZulipLoadOrigin {
+            ZulipLoadOrigin(host: name, publicKey: stage.publicKey, bundle: bundle, world: world)
+        }
+        var owner = origin()
+        let stranger = origin()
         for book in owner.signUp() + stranger.signUp() + [try owner.addDevices(Self.devices, .apns)] {
-            try await LoadOrigin.drive(book, host: address.host, port: address.port, eventLoop)
+            try await book.setUp(at: address, eventLoop)
         }
         let asking = stranger.naming(realmOf: owner)
-        let nobodys = (0..<Self.devices).map { _ in LoadDevice.make(.apns, world) }
+        let nobodys = (0..<Self.devices).map { _ in ZulipLoadOrigin.makeDevice(.apns, world) }
         let connection = try await CallConnection.connect(
             host: address.host, port: address.port, eventLoop: eventLoop)
         defer { connection.close() }

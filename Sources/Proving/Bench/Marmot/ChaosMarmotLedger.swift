@@ -61,4 +61,18 @@ struct ChaosMarmotLedger: Sendable {
         doubled == 0 && missing == 0 && told > 0 && woken > 0 && onDisk == 0 && searchedFiles > 0
             && awaited > 0 && listening == awaited && listed == awaited
     }
+
+    func write(to report: inout BenchReport) {
+        report.add("marmot_triggers", wakes.count)
+        report.add("marmot_woken", woken)
+        report.add("marmot_doubled", doubled)
+        report.add("marmot_lost_at_kills", lostAtKills)
+        report.add("marmot_told_to_the_last", told)
+        report.add("marmot_lost_by_the_last", missing)
+        report.add("marmot_starts_awaited", awaited)
+        report.add("marmot_starts_listening", listening)
+        report.add("marmot_starts_with_list", listed)
+        report.add("marmot_files_searched", searchedFiles)
+        report.add("marmot_found_in_files", onDisk)
+    }
 }

@@ -1,0 +1,6 @@
+import ArgumentParser
+
+/// The commands that belong to one protocol each.
+enum StandardCommands {
+    static let all: [any ParsableCommand.Type] = [BenchStrangersCommand.self, BenchMarmotCommand.self]
+}
