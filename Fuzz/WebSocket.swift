@@ -3,7 +3,7 @@ import NIOEmbedded
 import PushModel
 import WebSocket
 
-/// What comes from the socket below Nostr: frames both ways, the answer to the upgrade, a SOCKS5 proxy's.
+/// What comes from a WebSocket: frames both ways, the answer to the upgrade, a SOCKS5 proxy's.
 ///
 /// The first byte of an input says in what pieces the rest arrives; 0 is all at once.
 let webSocketTargets: [String: Body] = [

@@ -41,6 +41,18 @@ struct TidyTests {
         try expectUnnamed(#/(?i)zulip|marmot|nextcloud/#, outside: homes)
     }
 
+    @Test("Fuzzing, foreign peers, canaries and measurements name a protocol in its folder alone")
+    func protocolNamesBesides() throws {
+        let homes = #/(?i)zulip|marmot|StandardTargets/#
+        let folders = ["interop", "canaries.d", "bench", "chaos"].map { "scripts/\($0)/" }
+        let scripts = try Tree.texts(below: "scripts", endings: ["", "py"]).filter { file in
+            file.path == "scripts/canaries" || folders.contains { file.path.hasPrefix($0) }
+        }
+        let files = try Tree.texts(below: "Fuzz", endings: ["swift"]) + scripts
+        #expect(files.count > 20, "the files were not found")
+        try expectUnnamed(#/(?i)zulip|marmot|nextcloud/#, outside: homes, in: files)
+    }
+
     @Test("A push service is named in its own folders and targets, and in protocols, alone")
     func serviceNames() throws {
         // A protocol knows what its devices may name. A simulation has both, as benches do.
@@ -53,10 +65,15 @@ struct TidyTests {
     private func expectUnnamed<Names: RegexComponent, Homes: RegexComponent>(
         _ names: Names, outside homes: Homes
     ) throws {
-        let files = try Tree.texts(below: "Sources", endings: ["swift"]).filter {
-            $0.path.firstMatch(of: homes) == nil
-        }
+        let files = try Tree.texts(below: "Sources", endings: ["swift"])
         #expect(files.count > 200, "the sources were not found")
+        try expectUnnamed(names, outside: homes, in: files)
+    }
+
+    private func expectUnnamed<Names: RegexComponent, Homes: RegexComponent>(
+        _ names: Names, outside homes: Homes, in all: [(path: String, text: String)]
+    ) throws {
+        let files = all.filter { $0.path.firstMatch(of: homes) == nil }
         let found = files.flatMap { file in
             file.text.split(separator: "\n", omittingEmptySubsequences: false).enumerated().compactMap {
                 number, line -> String? in

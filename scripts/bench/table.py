@@ -4,6 +4,7 @@ Every figure is one run; the machine is shared by sink, relay and driver, so rat
 that fails is a row that says so, and the status is 1 then.
 """
 import datetime
+import importlib.util
 import itertools
 import json
 import os
@@ -217,24 +218,16 @@ def strangers():
             f"{told['different_answers']} answer", abs(distance) < 3.3 and told["different_answers"] == 1)
 
 
-def marmot():
-    """Marmot's arithmetic beside the bare library's, on one core."""
-    told = run("marmot", "marmot")
-    if told:
-        for title, name in [("seed", "seed"), ("mip05-280", "mip05_280"), ("mip05-1084", "mip05_1084"),
-                            ("push-v1", "push_v1")]:
-            ratio = told[f"open_{name}_to_bare"]
-            row(">= 0.7", f"tokens opened / bare ECDH, {title}", f"{ratio:.2f}",
-                f"{told[f'open_{name}_per_second']}/s of {told['bare_ecdh_per_second']}/s; beside ECDH with the lift "
-                f"{told[f'open_{name}_to_bare_with_lift']:.2f}", ratio >= 0.7)
-        for tokens, name in [(19, "push_v1_19"), (25, "mip05_280_25")]:
-            ratio = told[f"relay_{name}_step_9_to_bare"]
-            row(">= 0.7", f"the same, step 9 of a trigger of {tokens}", f"{ratio:.2f}",
-                f"{told[f'relay_{name}_step_9_tokens_per_second']}/s; with unwrap and reading "
-                f"{told[f'relay_{name}_tokens_per_second']}/s, {told[f'relay_{name}_to_bare']:.2f}", ratio >= 0.7)
-        for tokens in [1, 19]:
-            row("", f"unwrap of {tokens} / sum of its primitives", f"{told[f'unwrap_{tokens}_to_primitives']:.2f}",
-                f"{told[f'unwrap_{tokens}_microseconds']} us, {told[f'unwrap_{tokens}_primitives_microseconds']} us")
+def of_protocols():
+    """The parts that belong to one protocol each: `part(run, row)` in scripts/bench/<protocol>/part.py."""
+    parts = {}
+    for file in sorted(HERE.glob("*/part.py")):
+        name = file.parent.name
+        spec = importlib.util.spec_from_file_location(f"part_{name}", file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        parts[name] = lambda _, module=module: module.part(run, row)
+    return parts
 
 
 def memory(folder):
@@ -415,7 +408,7 @@ def machine():
 
 def main():
     parts = {"growth": growth, "relays": relays, "ageing": ageing, "sender": sender, "relay": relay, "far": lambda _: round_trip(), "strangers": lambda _: strangers(),
-             "marmot": lambda _: marmot(),
+             **of_protocols(),
              "memory": memory, "backlog": backlog,
              "outage": lambda _: outage()}
     with tempfile.TemporaryDirectory(prefix="bench-") as name:

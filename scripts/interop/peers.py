@@ -2,40 +2,20 @@
 
 Usage: peers.py [NAME …]     only the rows whose name contains one of the words
 """
+import importlib
 import pathlib
 import sys
 import tempfile
 import time
 import traceback
 
-import marmot
-import nostr
-import operators
-import rough
-import sealing
 import sinks
-from tools import Failed, NotRunnable
-
-ROWS = sealing.ROWS + sinks.ROWS
+from tools import HERE, Failed, NotRunnable
 
 
-def later(module_name, titles):
-    """Rows of a module that needs a package from PyPI to be read at all."""
-    try:
-        return __import__(module_name).ROWS
-    except ModuleNotFoundError as absent:
-        def row(_):
-            raise NotRunnable(f"PyPI's {absent.name} is not installed in .venv")
-        return [(title, row) for title in titles]
-
-
-ROWS += later("conversation", ["Python as device and origin", "nginx as the guide's proxy",
-                               "Caddy as the guide's proxy"])
-ROWS += later("zulip_habits", [
-    "12.x: " + habit for habit in ("a sound in aps", "a leftover legacy row", "--rotate-key", "a slash too many",
-                                   "set up anew", "a wrong method", "dead and back in one second")])
-ROWS += later("curls", ["curl as client"])
-ROWS += operators.ROWS + nostr.ROWS + marmot.ROWS + rough.ROWS
+# A protocol is a folder with its rows; what is shared names none.
+PROTOCOLS = sorted(file.parent.name for file in HERE.glob("*/rows.py"))
+ROWS = sinks.ROWS + [row for name in PROTOCOLS for row in importlib.import_module(name + ".rows").ROWS]
 
 
 def run(title, peer):

@@ -7,7 +7,7 @@ import WireFormats
 struct VectorTests {
     /// `nil` when a directory was named that has no such file.
     static let main = Result { try VectorFile.load("zulip.json").map(VectorRunner.init) }
-    /// `scripts/interop/vectors_odd.py` makes it, and others like it.
+    /// `scripts/interop/zulip/vectors_odd.py` makes it, and others like it.
     static let odd = Result { try VectorRunner(VectorFile.read(VectorFile.own("Vectors/odd/zulip.json"))) }
 
     @Test("A case of the vectors holds", arguments: try VectorTests.main.get()?.set.cases ?? [])

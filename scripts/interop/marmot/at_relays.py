@@ -11,10 +11,9 @@ import subprocess
 import time
 
 import socks
-from marmot_stage import WAIT_SECONDS, each_format, nostr_sdk, serving, trigger
-from nostr import NOSTR_RELAY_PROGRAM, nostr_relay_at, passed, sdk_relay_at
-from sealing import swift_test
-from tools import ROOT, Failed, NotRunnable, certificates, expect, free_port, need, need_modules
+from .marmot_stage import WAIT_SECONDS, each_format, nostr_sdk, serving, trigger
+from .nostr import NOSTR_RELAY_PROGRAM, nostr_relay_at, passed, sdk_relay_at
+from tools import ROOT, Failed, NotRunnable, certificates, expect, free_port, need, need_modules, swift_test
 
 # Of one relay in the row that counts.
 MANY = 400
@@ -121,7 +120,7 @@ def many(folder):
 
 def received(told, rows, url, secret):
     """What nostr-sdk unwrapped of one relay, held against what our origin says it sent."""
-    import marmot_peer
+    from . import marmot_peer
     found = {each["id"]: each for each in told}
     expect(sorted(found), sorted(row["id"] for row in rows), f"wraps at {url}")
     authors = set()

@@ -5,6 +5,7 @@ import base64
 import collections
 import contextlib
 import json
+import pathlib
 import re
 import secrets
 import subprocess
@@ -13,8 +14,9 @@ import time
 import urllib.error
 import urllib.request
 
-from tools import HERE, SEALBELL, Failed, expect, guide_block, need_modules, running
+from tools import SEALBELL, Failed, expect, guide_block, need_modules, running
 
+HERE = pathlib.Path(__file__).resolve().parent
 WAIT_SECONDS = 60
 APNS_KEY = "A1B2C3D4E5-F6G7H8I9J0.p8"  # the guide's team and key
 
@@ -132,7 +134,7 @@ def nostr_sdk(verb, job):
 
 def trigger(form, server, sealed=True, devices=("apns", "fcm")):
     """A trigger for fresh devices, one of each kind, and their tokens as the push services name them."""
-    import marmot_peer
+    from . import marmot_peer
     boxes, tokens = [], []
     for platform in devices:
         raw = secrets.token_bytes(32) if platform == "apns" else \
@@ -143,7 +145,7 @@ def trigger(form, server, sealed=True, devices=("apns", "fcm")):
 
 
 def each_format(server):
-    import marmot_peer
+    from . import marmot_peer
     return [trigger(form, server) for form in marmot_peer.FORMATS] + [trigger("seed", server, sealed=False)]
 
 

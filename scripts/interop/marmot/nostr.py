@@ -7,9 +7,9 @@ import sys
 import threading
 import urllib.request
 
-from sealing import swift_test
-from tools import HERE, Failed, answers, expect, free_port, need_modules, relay, running
+from tools import Failed, answers, expect, free_port, need_modules, relay, running, swift_test
 
+HERE = pathlib.Path(__file__).resolve().parent
 MESSAGE_BYTES = 256 << 10
 WAIT_SECONDS = 20
 NOSTR_RELAY_PROGRAM = pathlib.Path(sys.executable).with_name("nostr-relay")
@@ -87,7 +87,7 @@ def client(folder):
     from websockets.exceptions import ConnectionClosed
     from websockets.sync.client import connect
     keys = Keys.generate()
-    with relay(folder) as run:
+    with relay(folder, serves="zulip-main") as run:
         url = run["urls"]["sandbox-nostr"]
         trust = ssl.create_default_context(cafile=folder / "state" / "sandbox" / "ca.pem")
         asked = urllib.request.Request(url.replace("wss:", "https:"), headers={"Accept": "application/nostr+json"})

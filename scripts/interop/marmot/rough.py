@@ -9,8 +9,8 @@ import threading
 import time
 
 import socks
-from marmot import nostr_relay, sdk_relay, url_of
-from marmot_stage import each_format, serving, trigger
+from .at_relays import nostr_relay, sdk_relay, url_of
+from .marmot_stage import each_format, serving, trigger
 from tools import free_port, need_modules
 
 # How long the server is kept from its relay, and how many triggers are published meanwhile.

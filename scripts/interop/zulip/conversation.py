@@ -6,7 +6,7 @@ import time
 
 from tools import Failed, answers, certificates, expect, free_port, guide_block, need, need_modules, relay, running, \
     version
-from zulip_peer import BUNDLE, Door, Phone, Server, Services, answered, must_not_open, stranger_key
+from .zulip_peer import BUNDLE, Door, Phone, Server, Services, answered, must_not_open, stranger_key
 
 ITEMS = 1000
 NAME = "push.acme.example"  # the guide's
@@ -202,7 +202,7 @@ class Talk:
 
 def direct(folder):
     need_modules("nacl", "requests")
-    with relay(folder) as run:
+    with relay(folder, serves="zulip-main") as run:
         note = Talk(Door(run["urls"]["public"]), run).whole()
         return None, note
 
@@ -215,13 +215,13 @@ def nginx(folder):
     need("nginx", "openssl")
     need_modules("nacl", "requests")
     certificates(folder, NAME)
-    with relay(folder, "listeners.public.trusted_proxies=127.0.0.1") as run:
+    with relay(folder, "listeners.public.trusted_proxies=127.0.0.1", serves="zulip-main") as run:
         port = free_port()
         live = f"/etc/letsencrypt/live/{NAME}"
         block = guide_block(
             "nginx", ("listen 443 ", f"listen 127.0.0.1:{port} "), ("127.0.0.1:8480", "127.0.0.1:" + port_of(
                 run["urls"]["public"])), (f"{live}/fullchain.pem", "leaf.pem"), (f"{live}/privkey.pem", "leaf.key"),
-            ("/var/log/nginx/error.log", "error.log"))
+            ("/var/log/nginx/error.log", "error.log"), guide="zulip")
         kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         temporary = "".join(f"{kind}_temp_path {kind};\n" for kind in kinds)
         # The worker must be able to write beside the configuration, as Debian's can below /var/lib/nginx.
@@ -239,11 +239,11 @@ def caddy(folder):
     need("caddy", "openssl")
     need_modules("nacl", "requests")
     certificates(folder, NAME)
-    with relay(folder, "listeners.public.trusted_proxies=127.0.0.1") as run:
+    with relay(folder, "listeners.public.trusted_proxies=127.0.0.1", serves="zulip-main") as run:
         port = free_port()
         block = guide_block(
             "caddy", (f"{NAME} {{\n", f"{NAME}:{port} {{\n    tls leaf.pem leaf.key\n    bind 127.0.0.1\n"),
-            ("127.0.0.1:8480", "127.0.0.1:" + port_of(run["urls"]["public"])))
+            ("127.0.0.1:8480", "127.0.0.1:" + port_of(run["urls"]["public"])), guide="zulip")
         # No port 80, no certificates of its own, no administration: three things that the test machine lacks.
         (folder / "Caddyfile").write_text("{\n    admin off\n    auto_https disable_redirects\n}\n" + block)
         command = ["caddy", "run", "--config", "Caddyfile", "--adapter", "caddyfile"]

@@ -16,9 +16,10 @@ def systemd(folder):
     program = folder / "sealbell"
     os.symlink(shutil.which(SEALBELL) or SEALBELL, program)
     unit.write_text(guide_block(
-        "ini", *((f"{key}=/usr/local/bin/sealbell", f"{key}={program}") for key in ("ExecStart", "ExecReload"))))
+        "ini", *((f"{key}=/usr/local/bin/sealbell", f"{key}={program}") for key in ("ExecStart", "ExecReload")),
+        guide="zulip"))
     socket = folder / "sealbell.socket"
-    socket.write_text(guide_block("ini", place=1))
+    socket.write_text(guide_block("ini", guide="zulip", place=1))
     told = subprocess.run(
         ["systemd-analyze", "verify", str(unit), str(socket)], capture_output=True, text=True)
     if told.returncode or told.stderr.strip():

@@ -1,30 +1,16 @@
 """Rows in which PyNaCl seals what we open, and opens what we seal."""
 import base64
 import json
-import os
+import pathlib
 import re
 import secrets
 import shutil
 import subprocess
 import sys
 
-from tools import HERE, ROOT, Failed, NotRunnable, expect, need_modules
+from tools import ROOT, Failed, NotRunnable, expect, need_modules, swift_test
 
-DEADLINE_SECONDS = 600
-
-
-def swift_test(suite, environment):
-    """One suite of ours; what it printed."""
-    try:
-        told = subprocess.run(["swift", "test", "--skip-build", "--filter", suite], cwd=ROOT, capture_output=True,
-                              text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE_SECONDS,
-                              env={**os.environ, **environment})
-    except subprocess.TimeoutExpired as late:
-        raise Failed(f"{suite} had not ended after {DEADLINE_SECONDS} s") from late
-    text = told.stdout + told.stderr
-    if not re.search(r"Test run with [1-9]\d* tests?", text):
-        raise Failed(f"no test of {suite} ran: " + text.strip()[-200:])
-    return told.returncode, text
+HERE = pathlib.Path(__file__).resolve().parent
 
 
 def vectors(folder, generator="vectors_zulip.py"):

@@ -83,7 +83,7 @@ class Odd:
         self.r = random.Random("zulip-odd|" + seed)
         self.now = self.r.randint(1767225600, 1798675200)
         self.doc = {"format": "zulip-push-vectors/1", "set": name, "seed": seed,
-                    "generator": "scripts/interop/vectors_odd.py", "now": self.now,
+                    "generator": "scripts/interop/zulip/vectors_odd.py", "now": self.now,
                     "conventions": ["as Tests/Vectors/zulip.json"]}
 
     def bytes(self, count):

@@ -5,9 +5,9 @@ import json
 import secrets
 import time
 
-from conversation import Talk, message, removal
+from .conversation import Talk, message, removal
 from tools import Failed, expect, need_modules, relay
-from zulip_peer import Door, Phone, Server
+from .zulip_peer import Door, Phone, Server
 
 # As zerver/lib/push_notifications.py of 12.x fills it.
 SOUND = {"mutable-content": 1, "alert": {"title": "New notification"}, "sound": "default"}
@@ -136,7 +136,7 @@ def same_second(talk):
 def row(habit):
     def run(folder):
         need_modules("nacl", "requests")
-        with relay(folder) as served:
+        with relay(folder, serves="zulip-main") as served:
             return None, habit(joined(Door(served["urls"]["public"]), served))
     return run
 

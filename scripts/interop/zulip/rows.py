@@ -1,0 +1,11 @@
+"""Zulip's rows: foreign code as device, origin and proxy, and operators' tools on the guide."""
+from tools import later
+
+from . import operators, sealing
+
+ROWS = sealing.ROWS + later("zulip.conversation", [
+    "Python as device and origin", "nginx as the guide's proxy", "Caddy as the guide's proxy"])
+ROWS += later("zulip.zulip_habits", [
+    "12.x: " + habit for habit in ("a sound in aps", "a leftover legacy row", "--rotate-key", "a slash too many",
+                                   "set up anew", "a wrong method", "dead and back in one second")])
+ROWS += later("zulip.curls", ["curl as client"]) + operators.ROWS
