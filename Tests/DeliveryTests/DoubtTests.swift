@@ -71,10 +71,9 @@ struct DoubtTests {
     func running(_ jump: Duration) async throws {
         let depot = Depot()
         let record = registration(depot)
-        let tries = Watch()
+        let first = Once()
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in
-            tries.add()
-            return tries.count == 1 ? .busy(.seconds(2)) : .accepted
+            first.take() ? .busy(.seconds(2)) : .accepted
         }
         try await Rig.run(depot, .of(provider)) { rig in
             _ = try await rig.store.apply([.put(record, if: .absent)])

@@ -182,11 +182,8 @@ struct UncertainTests {
         arguments: [Duration.seconds(2), .seconds(60)])
     func setBack(_ wait: Duration) async throws {
         let depot = Depot()
-        let tries = Watch()
-        let provider = ScriptedProvider(Names.fcm) { _ in
-            tries.add()
-            return tries.count == 1 ? .busy(wait) : .accepted
-        }
+        let first = Once()
+        let provider = ScriptedProvider(Names.fcm) { _ in first.take() ? .busy(wait) : .accepted }
         try await Rig.run(depot, .of(provider)) { rig in
             try await rig.owe([push(1)])
             await provider.waitForSent(1)

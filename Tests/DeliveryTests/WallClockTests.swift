@@ -1,7 +1,6 @@
 @testable import Delivery
 import PushModel
 import PushTesting
-import Synchronization
 import Testing
 
 @Suite("A wall clock that is set", .timeLimit(.minutes(30)))
@@ -27,14 +26,8 @@ struct WallClockTests {
     func retries(_ jump: Duration) async throws {
         for asked in [Duration.seconds(5), .seconds(120)] {
             let depot = Depot()
-            let tries = Mutex(0)
-            let provider = ScriptedProvider(Names.fcm) { _ in
-                let isFirst = tries.withLock { count in
-                    count += 1
-                    return count == 1
-                }
-                return isFirst ? .busy(asked) : .accepted
-            }
+            let first = Once()
+            let provider = ScriptedProvider(Names.fcm) { _ in first.take() ? .busy(asked) : .accepted }
             try await Rig.run(depot, .of(provider)) { rig in
                 rig.admitVolatile([1])
                 await provider.waitForSent(1)
@@ -70,13 +63,9 @@ struct WallClockTests {
     func underWay(_ jump: Duration) async throws {
         let depot = Depot()
         let clock = depot.clock
-        let tries = Mutex(0)
+        let first = Once()
         let provider = ScriptedProvider(Names.fcm) { _ in
-            let isFirst = tries.withLock { count in
-                count += 1
-                return count == 1
-            }
-            guard isFirst else { return .accepted }
+            guard first.take() else { return .accepted }
             clock.skewWall(by: jump)
             return .busy(.seconds(2))
         }
