@@ -86,9 +86,9 @@ package final class SealKeyRotation: Sendable {
     /// - Throws: `.wrongKey` when the file lacks a key that the store or this relay needs, or has another one
     ///   in its place; then nothing has changed.
     package func adopt(_ keys: AtRestKeys) async throws(StoreError) {
-        let standing = store.sealer.keys
-        guard keys.lookup == standing.lookup else { throw StoreError(.wrongKey) }
-        for old in standing.seal {
+        let current = store.sealer.keys
+        guard keys.lookup == current.lookup else { throw StoreError(.wrongKey) }
+        for old in current.seal {
             let new = keys.sealKey(old.number)
             guard new.map({ $0 == old.key }) ?? (old.number != store.sealer.sealing) else {
                 throw StoreError(.wrongKey)

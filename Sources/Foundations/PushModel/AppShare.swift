@@ -64,17 +64,17 @@ package struct OwedByApp: Sendable {
         // As nearly every call has it: no table is made for one app.
         if pushes.allSatisfy({ $0.lane == lane }) {
             let more = Owed(rows: pushes.count, bytes: pushes.reduce(0) { $0 + $1.sealed.count })
-            let owed = lanes[lane].map { self.owed[$0] } ?? standing(Self.app(lane))
+            let owed = lanes[lane].map { self.owed[$0] } ?? current(Self.app(lane))
             return owed.fits(more, rows: rows, bytes: bytes)
         }
         var after: [String: Owed] = [:]
         for push in pushes {
             after[Self.app(push.lane), default: Owed()].add(rows: 1, bytes: push.sealed.count)
         }
-        return after.allSatisfy { standing($0).fits($1, rows: rows, bytes: bytes) }
+        return after.allSatisfy { current($0).fits($1, rows: rows, bytes: bytes) }
     }
 
-    private func standing(_ app: String) -> Owed { apps[app].map { owed[$0] } ?? Owed() }
+    private func current(_ app: String) -> Owed { apps[app].map { owed[$0] } ?? Owed() }
 
     private mutating func place(of lane: String) -> Int {
         if let known = lanes[lane] { return known }

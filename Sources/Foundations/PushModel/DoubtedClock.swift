@@ -108,11 +108,11 @@ package final class DoubtedClock: Sendable {
     /// Writes the time that is believed into the store, and hears what others on it believe: an operator's
     /// word to one relay is word to all.
     package func keep() async throws(StoreError) {
-        guard let standing = try await step(.raise(now.judged)) else { return }
+        guard let raised = try await step(.raise(now.judged)) else { return }
         state.withLock { state in
             let now = world.instant()
             let witness = state.last + max(.zero, state.at.duration(to: now))
-            if standing > witness { (state.last, state.at) = (standing, now) }
+            if raised > witness { (state.last, state.at) = (raised, now) }
             state.isWitnessed = true
         }
     }

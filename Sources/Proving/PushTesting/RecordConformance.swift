@@ -36,11 +36,11 @@ package enum EngineConformance {
         try expect(try await !put(.versionBelow(.max - 1)), "and are compared without sign")
         try expect(try await !put(.touchedNotAfter(UnixTime(milliseconds: 999))), "touched later")
         try expect(try await put(.touchedNotAfter(UnixTime(milliseconds: 1000))), "touched just then")
-        guard let standing = try await engine.find([Samples.digest(1)], now: now)[0] else {
+        guard let kept = try await engine.find([Samples.digest(1)], now: now)[0] else {
             throw ConformanceFault(description: "the record is gone")
         }
-        try expect(try await put(.revision(standing.revision)), "the revision that stands")
-        try expect(try await !put(.revision(standing.revision)), "it stands no longer")
+        try expect(try await put(.revision(kept.revision)), "the revision that stands")
+        try expect(try await !put(.revision(kept.revision)), "it stands no longer")
         let deleted = try await engine.apply([.delete(Samples.digest(1), if: .versionBelow(1))], now: now)
         try expect(deleted == .refused(index: 0), "delete has conditions too")
         _ = try await engine.apply([.delete(Samples.digest(1), if: .any)], now: now)
@@ -78,7 +78,7 @@ package enum EngineConformance {
             record.key = key
             return try await engine.apply([.put(record, if: condition)], now: now) == .committed
         }
-        func standing() async throws -> [Digest16: UInt64] {
+        func kept() async throws -> [Digest16: UInt64] {
             var found: [Digest16: UInt64] = [:]
             for (key, record) in zip(keys, try await engine.find(keys, now: now)) {
                 guard let record else { continue }
@@ -92,17 +92,17 @@ package enum EngineConformance {
             try expect(try await put(key, version, .absent), "nothing stands under this key")
             wanted[key] = version
         }
-        try expect(try await standing() == wanted, "each stands with what was written")
+        try expect(try await kept() == wanted, "each stands with what was written")
         for key in keys.enumerated().filter({ $0.offset % 3 == 0 }).map(\.element) {
             _ = try await engine.apply([.delete(key, if: .any)], now: now)
             wanted[key] = nil
         }
-        try expect(try await standing() == wanted, "the others stand")
+        try expect(try await kept() == wanted, "the others stand")
         for key in keys.enumerated().filter({ $0.offset % 2 == 0 }).map(\.element) {
             try expect(try await put(key, 1_000, .versionBelow(1_000)), "it is newer")
             wanted[key] = 1_000
         }
-        try expect(try await standing() == wanted, "written over or anew, each where it was")
+        try expect(try await kept() == wanted, "written over or anew, each where it was")
         if let rows = engine as? any StoredRows { try await sweep(rows, wanted) }
     }
 

@@ -65,26 +65,26 @@ package struct APNsProvider: DirectProvider {
         }
         let answer = await pool.request(request, on: slot, sendBefore: leased.sendBefore)
         guard answer.cause == .answered else { return answer.unanswered }
-        let verdict = APNsOutcomeTable.judge(
+        let result = APNsOutcomeTable.judge(
             status: answer.status, body: answer.body, retryAfter: answer.retryAfter, now: world.now())
-        return await cure(verdict, answer, token)
+        return await cure(result, answer, token)
     }
 
-    private func cure(_ verdict: APNsOutcomeTable.Reading, _ answer: HTTP2Answer, _ token: APNsToken) async
+    private func cure(_ result: APNsOutcomeTable.Reading, _ answer: HTTP2Answer, _ token: APNsToken) async
         -> Answer
     {
-        var outcome = verdict.outcome
-        switch verdict.cure {
+        var outcome = result.outcome
+        switch result.cure {
         case .none:
             break
         case .replaceConnection:
             pool.replace(answer.connection)
-            journal.note("apns connection replaced", [.lane: lane, .reason: verdict.reason])
+            journal.note("apns connection replaced", [.lane: lane, .reason: result.reason])
         case .renewToken:
             // A young token that is called expired means that our clock is wrong: more tokens would not mend
             // it.
             if await !credential.expired(token) { outcome = .misconfigured(.credential) }
         }
-        return Answer(outcome, verdict.reason, sentAt: answer.sentAt)
+        return Answer(outcome, result.reason, sentAt: answer.sentAt)
     }
 }

@@ -72,15 +72,15 @@ package struct FCMProvider: DirectProvider {
         }
         let answer = await pool.request(request, on: slot, sendBefore: leased.sendBefore)
         guard answer.cause == .answered else { return answer.unanswered }
-        let verdict = FCMOutcomeTable.judge(
+        let result = FCMOutcomeTable.judge(
             status: answer.status, body: answer.body, retryAfter: answer.retryAfter, now: world.now())
-        var outcome = verdict.outcome
-        if verdict.renewToken {
+        var outcome = result.outcome
+        if result.renewToken {
             if await !credential.refused(token) { outcome = .misconfigured(.credential) }
         } else if outcome == .accepted {
             await credential.accepted(token)
         }
-        return Answer(outcome, verdict.reason, sentAt: answer.sentAt)
+        return Answer(outcome, result.reason, sentAt: answer.sentAt)
     }
 
     private func unsent(_ fault: FCMCredentialFault) -> Answer {

@@ -26,8 +26,8 @@ struct MemberTable: Sendable {
         }
         for group in groups {
             let place = Place(owner: owner, group: group)
-            let standing = rows[place].flatMap { $0.hasLeft || $0.aliveUntil <= now ? nil : $0.joined }
-            rows[place] = Row(joined: standing ?? now, aliveUntil: until)
+            let joinedAt = rows[place].flatMap { $0.hasLeft || $0.aliveUntil <= now ? nil : $0.joined }
+            rows[place] = Row(joined: joinedAt ?? now, aliveUntil: until)
         }
         return rows.compactMap { place, row in
             guard groups.contains(place.group) else { return nil }

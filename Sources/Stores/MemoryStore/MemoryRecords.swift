@@ -113,13 +113,13 @@ extension MemoryState {
 
     /// Only what is live expires: the first moment stands, and a tombstone stays one.
     private mutating func expire(_ key: Digest16, _ at: UnixTime, _ now: UnixTime) {
-        guard var standing = record(key, now), standing.state == .live else { return }
+        guard var current = record(key, now), current.state == .live else { return }
         revision += 1
-        standing.state = .expired(at: at)
+        current.state = .expired(at: at)
         // As in every engine: what has expired is only known to be so.
-        standing.body = []
-        standing.expiresAt = min(standing.expiresAt, at + Record.expiredLife)
-        standing.revision = revision
-        records[key] = standing
+        current.body = []
+        current.expiresAt = min(current.expiresAt, at + Record.expiredLife)
+        current.revision = revision
+        records[key] = current
     }
 }

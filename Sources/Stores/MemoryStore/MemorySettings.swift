@@ -4,10 +4,10 @@ import Synchronization
 extension MemoryStore: StoredSettings {
     package func lastTime(_ step: LastTime) async throws(StoreError) -> UnixTime? {
         shared.state.withLock { state in
-            let standing = state.settings[LastTime.setting].flatMap(LastTime.time)
+            let stored = state.settings[LastTime.setting].flatMap(LastTime.time)
             switch step {
             case .look: break
-            case .raise(let time) where standing.map({ $0 >= time }) ?? false: break
+            case .raise(let time) where stored.map({ $0 >= time }) ?? false: break
             case .raise(let time), .set(let time): state.settings[LastTime.setting] = LastTime.bytes(time)
             }
             return state.settings[LastTime.setting].flatMap(LastTime.time)
@@ -20,7 +20,7 @@ extension MemoryStore: StoredSettings {
 
     package func settle(setting name: String, to value: [UInt8]) async throws(StoreError) -> [UInt8] {
         shared.state.withLock { state in
-            if let standing = state.settings[name] { return standing }
+            if let stored = state.settings[name] { return stored }
             state.settings[name] = value
             return value
         }

@@ -121,8 +121,8 @@ extension MemoryState {
             guard records[key]?.revision == revision else { return false }
             records[key]?.body = body
         case .push(let row, let id, let sealed):
-            guard let standing = rows[row], standing.push.id == id else { return false }
-            bytes += sealed.count - standing.push.sealed.count
+            guard let current = rows[row], current.push.id == id else { return false }
+            bytes += sealed.count - current.push.sealed.count
             rows[row]?.push.sealed = sealed
         }
         return true

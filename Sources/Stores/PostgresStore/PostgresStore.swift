@@ -68,7 +68,7 @@ package final class PostgresStore: Sendable {
     /// Sweeps marks and dead owners, paces vacuums, and forgets what was deleted, until cancelled or stopped.
     package func run() async throws {
         await cancelWhenGracefulShutdown {
-            var plan = ForgettingSchedule(now: self.core.world.instant(), limits: self.core.limits)
+            var schedule = ForgettingSchedule(now: self.core.world.instant(), limits: self.core.limits)
             var pace = VacuumPace()
             while !Task.isCancelled {
                 let now = self.core.world.instant()
@@ -76,7 +76,7 @@ package final class PostgresStore: Sendable {
                 // A database that is away is told of by those who need it; the next sweep does this work.
                 do { try await self.sweep() } catch { continue }
                 await self.look(by: &pace)
-                await self.forget(by: &plan)
+                await self.forget(by: &schedule)
             }
         }
     }
@@ -94,15 +94,15 @@ package final class PostgresStore: Sendable {
         }
     }
 
-    private func forget(by plan: inout ForgettingSchedule) async {
+    private func forget(by schedule: inout ForgettingSchedule) async {
         let (deletions, began) = (core.counts.deletions, core.world.instant())
-        guard let scope = plan.due(deletions, now: began, limits: core.limits) else { return }
+        guard let scope = schedule.due(deletions, now: began, limits: core.limits) else { return }
         var found: PostgresForgotten?
         do { found = try await forgetNow(records: scope == .everything) } catch {
             core.journal.note("deleted rows not forgotten", [.code: ErrorCode(error)], level: .warning)
         }
         if found == .tooLarge { core.journal.note("deleted rows not forgotten: a table is too large") }
-        plan.tried(
+        schedule.tried(
             found, deletions: deletions, began: began, now: core.world.instant(), limits: core.limits)
     }
 

@@ -9,10 +9,10 @@ extension SQLiteStore: StoredOwners {
 
     /// One process at a time opens the file, so it is the only member there is.
     package func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
-        let standing = world.instant() - openedAt
+        let age = world.instant() - openedAt
         return groups.map { group in
             Member(
-                owner: owner, group: group, isUs: true, joinedAgo: standing, aliveFor: span, hasLeft: false)
+                owner: owner, group: group, isUs: true, joinedAgo: age, aliveFor: span, hasLeft: false)
         }
     }
 

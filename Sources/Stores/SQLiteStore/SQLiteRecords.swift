@@ -199,9 +199,9 @@ extension SQLiteWriter {
         {
             return false
         }
-        let standing = try SQLiteRecords.find(key, now: now, db)
+        let current = try SQLiteRecords.find(key, now: now, db)
         return condition.isMet(
-            by: standing.map {
+            by: current.map {
                 ClearColumns(revision: $0.revision, version: $0.version, touchedAt: $0.touchedAt)
             })
     }

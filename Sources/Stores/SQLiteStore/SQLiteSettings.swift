@@ -52,12 +52,12 @@ extension SQLiteRows {
     static func lastTime(_ step: LastTime, _ db: Database) throws -> UnixTime? {
         var find = try SQL(db, "SELECT value FROM settings WHERE name = ?")
         find.bind(LastTime.setting)
-        let standing = try find.step() ? LastTime.time(find.bytes(0)) : nil
+        let stored = try find.step() ? LastTime.time(find.bytes(0)) : nil
         find.finish()
         switch step {
-        case .look: return try standing ?? lastTimeOfRows(db)
+        case .look: return try stored ?? lastTimeOfRows(db)
         case .raise(let time):
-            if let standing, standing >= time { return standing }
+            if let stored, stored >= time { return stored }
             try put(setting: LastTime.setting, to: LastTime.bytes(time), db)
             return time
         case .set(let time):

@@ -3,7 +3,9 @@
 package enum MetricCatalogue {
     /// Name → help: one line, without a backslash or a line break. Protocols have theirs beside it.
     package static let help: [String: String] =
-        owed.merging(lanes) { $1 }.merging(connections) { $1 }.merging(doors) { $1 }.merging(itself) { $1 }
+        owed.merging(lanes) { $1 }.merging(connections) { $1 }.merging(listeners) { $1 }.merging(itself) {
+            $1
+        }
 
     /// Upper bounds of histograms whose spans are not a request's: from what a quick push takes to the day
     /// for which one may be owed.
@@ -60,7 +62,7 @@ package enum MetricCatalogue {
         "sealbell_push_streams_wanted": "Senders that wait for a stream."
     ]
 
-    private static let doors = [
+    private static let listeners = [
         "sealbell_http_requests_total": "Requests, by instance and class of the answer.",
         "sealbell_http_request_seconds": "From the end of a request's head to its answer.",
         "sealbell_http_refusals_total": "What the server refused before any face saw it.",

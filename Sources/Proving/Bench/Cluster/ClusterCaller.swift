@@ -72,9 +72,9 @@ struct ClusterCaller {
     }
 
     /// The standing connection, or a new one; `nil` when the relay is down.
-    private mutating func connected(to relay: ClusterRun.Door) async -> CallConnection? {
-        if let standing = connections[relay.number], standing.remotePort == relay.address.port {
-            return standing
+    private mutating func connected(to relay: ClusterRun.Target) async -> CallConnection? {
+        if let kept = connections[relay.number], kept.remotePort == relay.address.port {
+            return kept
         }
         // A relay that was killed a moment ago refuses; the caller goes elsewhere.
         let fresh = try? await CallConnection.connect(

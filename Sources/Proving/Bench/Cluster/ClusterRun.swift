@@ -4,7 +4,7 @@ import Synchronization
 /// One scenario under way: what callers, the collector and anyone who does harm share.
 final class ClusterRun: Sendable {
     /// Where one relay is asked.
-    struct Door: Sendable {
+    struct Target: Sendable {
         var number: Int
         var address: RelayStage.Address
     }
@@ -57,21 +57,21 @@ final class ClusterRun: Sendable {
     }
 
     /// A relay that is up, one that answers if there is one; `nil` while all are down.
-    func choose() -> Door? {
+    func choose() -> Target? {
         let now = world.instant()
-        let doors = state.withLock { state in
+        let targets = state.withLock { state in
             let up = state.addresses.indices.filter { state.addresses[$0] != nil }
             let good = up.filter { (state.avoided[$0] ?? now) <= now }
             return (good.isEmpty ? up : good).compactMap { number in
-                state.addresses[number].map { Door(number: number, address: $0) }
+                state.addresses[number].map { Target(number: number, address: $0) }
             }
         }
-        return doors.isEmpty ? nil : doors[random.below(doors.count)]
+        return targets.isEmpty ? nil : targets[random.below(targets.count)]
     }
 
-    func avoid(_ door: Door) {
+    func avoid(_ target: Target) {
         let until = world.instant() + Self.avoidance
-        state.withLock { $0.avoided[door.number] = until }
+        state.withLock { $0.avoided[target.number] = until }
     }
 
     /// Looks at the memory of the relays until cancelled.

@@ -301,14 +301,14 @@ package final class PostgresCluster: Sendable {
         try write(lines.joined(), to: "postgresql.conf")
         let method = options.password == nil ? "trust" : "scram-sha-256"
         // The socket's directory is closed to other accounts.
-        let doors = """
+        let rules = """
             local all         postgres              trust
             local replication postgres              trust
             local all         \(Self.role)              \(method)
             host  all         \(Self.role) 127.0.0.1/32 \(method)
 
             """
-        try write(doors, to: "pg_hba.conf")
+        try write(rules, to: "pg_hba.conf")
     }
 
     private func write(_ text: String, to name: String) throws {

@@ -29,7 +29,7 @@ struct AdminListenerOptions: ParsableArguments {
     func ask(
         _ path: String, _ shell: Shell, _ write: ((inout JSONWriter) -> Void)? = nil
     ) async throws(CommandFailure) -> JSONValue {
-        let (call, named) = try door(shell)
+        let (call, named) = try place(shell)
         var headers: [(name: String, value: Secret)] = [("Content-Type", Secret("application/json".utf8))]
         if let file = tokenFile ?? named { headers.append(("Authorization", try bearer(file, shell))) }
         let answer: LocalCall.Answer
@@ -61,7 +61,7 @@ struct AdminListenerOptions: ParsableArguments {
     }
 
     /// - Returns: the door, and the file of the token that it asks for, if the server names one.
-    private func door(_ shell: Shell) throws(CommandFailure) -> (call: LocalCall, tokenFile: String?) {
+    private func place(_ shell: Shell) throws(CommandFailure) -> (call: LocalCall, tokenFile: String?) {
         let file: RunFile
         do {
             file = try server.find(shell)

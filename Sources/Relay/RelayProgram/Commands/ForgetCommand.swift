@@ -32,14 +32,15 @@ struct ForgetOriginCommand: SealbellCommand {
     @Flag(help: "Yes, this origin and all its devices.")
     var yes = false
 
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     func validate() throws {
         guard yes else { throw ValidationError("This cannot be undone; confirm it with --yes.") }
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        _ = ForgetReport.tell(try await door.ask(ForgetDesk.originPath, shell, origin.write), door, shell)
+        _ = ForgetReport.tell(
+            try await adminListener.ask(ForgetDesk.originPath, shell, origin.write), adminListener, shell)
         return .done
     }
 }
@@ -63,17 +64,17 @@ struct ForgetAddressCommand: SealbellCommand {
     @Option(help: ArgumentHelp("One more bundle id, which no app has any more.", valueName: "id"))
     var appID: String?
 
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         let token = try readAddress(device, shell)
-        let answer = try await door.ask(ForgetDesk.addressPath, shell) { json in
+        let answer = try await adminListener.ask(ForgetDesk.addressPath, shell) { json in
             json.key("address")
             token.reveal { json.string(utf8: $0) }
             guard let appID else { return }
             json.key("app_id")
             json.string(appID)
         }
-        return ForgetReport.tell(answer, door, shell) > 0 ? .done : .failed
+        return ForgetReport.tell(answer, adminListener, shell) > 0 ? .done : .failed
     }
 }

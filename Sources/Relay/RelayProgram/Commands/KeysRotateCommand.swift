@@ -3,18 +3,17 @@ import AtRest
 import PushModel
 import WireFormats
 
-/// `sealbell keys rotate-storage`: a new seal key, and everything that stands sealed anew with it, beside a
-/// relay that serves.
+/// `sealbell keys rotate-storage`: makes a new seal key, with which the running relay seals the whole store.
 struct KeysRotateStorageCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate-storage",
         abstract: "Seals the store with a new key while the relay runs.",
         discussion: """
-            Adds a seal key to the key file; the running relay takes it up within seconds, seals with it, \
-            seals anew what stands, and this command shows how far it is. Asked again, it goes on where it \
-            was. Several relays on one database: copy the file to each of them; none seals with the new key \
-            before all hold it. Old keys stay in the file until --drop-old takes them out, which it does \
-            only when nothing stands that they have sealed; backups of before still need them.
+            Adds a seal key to the key file. The running relay loads it within seconds, uses it for new \
+            rows, and reseals the existing ones; this command shows the progress. Run again, it continues \
+            where it stopped. If several relays share one database, copy the file to each of them; no relay \
+            uses the new key before all have it. Old keys stay in the file until --drop-old removes them, \
+            which it does only if no row needs them any more. Older backups still need them.
             """)
 
     /// Between two looks at the relay.
@@ -30,7 +29,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
     var wait = 60
 
     @OptionGroup var options: ConfigurationOptions
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     func validate() throws {
         guard (0...10_080).contains(wait) else { throw ValidationError("--wait: 0 to 10080 minutes.") }
@@ -38,39 +37,39 @@ struct KeysRotateStorageCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let path: String
-        var door = door
+        var adminListener = adminListener
         if let file {
             path = joinPath(shell.facts.workingDirectory, file)
         } else {
             let configuration = try shell.load(options.request())
             path = configuration.store.keysFile
-            door.server.state = door.server.state ?? configuration.state
+            adminListener.server.state = adminListener.server.state ?? configuration.state
         }
-        let standing = try Self.change(path) { () throws(KeyFileError) in try KeyFile.read(path) }
+        let found = try Self.change(path) { () throws(KeyFileError) in try KeyFile.read(path) }
         let newest: UInt32
-        if standing.seal.count > 1 || dropOld {
-            newest = standing.seal[0].number
-            let count = standing.seal.count == 1 ? "one seal key" : "\(standing.seal.count) seal keys"
+        if found.seal.count > 1 || dropOld {
+            newest = found.seal[0].number
+            let count = found.seal.count == 1 ? "one seal key" : "\(found.seal.count) seal keys"
             shell.err("The file holds \(count); key \(newest) is the newest.")
         } else {
             newest = try add(path, shell)
         }
-        guard isServed(door, shell) else {
-            shell.err("No relay is running here: it takes the key up when it starts, and goes on from there.")
+        guard isServed(adminListener, shell) else {
+            shell.err("No relay is running here. It will load the key and reseal the store when it starts.")
             return dropOld ? .unavailable : .done
         }
         let end = shell.world.instant() + .seconds(60 * wait)
-        let last = try await watch(newest, path, door, until: end, shell)
-        guard Self.isOver(last) || standing.seal.count == 1 && dropOld else {
-            shell.err("The relay goes on with it; ask again to see how far it is.")
+        let last = try await watch(newest, path, adminListener, until: end, shell)
+        guard Self.isOver(last) || found.seal.count == 1 && dropOld else {
+            shell.err("The relay continues. Run this again to see the progress.")
             return .failed
         }
-        if dropOld { return try await drop(path, door, shell) }
+        if dropOld { return try await drop(path, adminListener, shell) }
         shell.out(
-            door.json
+            adminListener.json
                 ? String(decoding: last.serialized(), as: UTF8.self)
-                : "Everything is sealed with key \(newest). Older keys are needed for older backups alone: "
-                    + "keep a copy of \(path) with those, then run this with --drop-old.")
+                : "Everything is sealed with key \(newest). Only older backups still need the older keys: "
+                    + "keep a copy of \(path) with those backups, then run this with --drop-old.")
         return .done
     }
 
@@ -97,26 +96,26 @@ struct KeysRotateStorageCommand: SealbellCommand {
         }
     }
 
-    private func isServed(_ door: AdminListenerOptions, _ shell: Shell) -> Bool {
+    private func isServed(_ adminListener: AdminListenerOptions, _ shell: Shell) -> Bool {
         // Why none is found is told when the door is asked; here it is enough that there is none.
-        (try? door.server.find(shell)) != nil
+        (try? adminListener.server.find(shell)) != nil
     }
 
     /// Asks the relay until it is done, or time is over; the last answer.
     private func watch(
-        _ newest: UInt32, _ path: String, _ door: AdminListenerOptions,
+        _ newest: UInt32, _ path: String, _ adminListener: AdminListenerOptions,
         until end: ContinuousClock.Instant, _ shell: Shell
     ) async throws -> JSONValue {
         var told = ""
         while true {
-            let now = try await door.ask(SealKeyDesk.path, shell)
+            let now = try await adminListener.ask(SealKeyDesk.path, shell)
             let line = Self.line(now, newest, path)
             if line != told { shell.err(line) }
             told = line
             if now["refused"]?.bool == true {
                 throw CommandFailure(
                     .configuration,
-                    "The relay refuses \(path): it does not fit the store. Put the right file back.")
+                    "The relay refuses \(path) because it does not open the store. Put the right file back.")
             }
             if Self.held(now).contains(Int64(newest)), Self.isOver(now) { return now }
             guard shell.world.instant() < end else { return now }
@@ -145,16 +144,18 @@ struct KeysRotateStorageCommand: SealbellCommand {
         case "elsewhere": return "Another relay on this store is sealing it with the new key."
         case "sealing", "done":
             let unopened = count("unopened") > 0 ? "; \(count("unopened")) do not open" : ""
-            return "\(count("records")) records and \(count("pushes")) owed pushes looked at, "
-                + "\(count("renewed")) sealed anew\(unopened)."
-        default: return "Key \(newest) is about to be used."
+            return "\(count("records")) records and \(count("pushes")) owed pushes checked, "
+                + "\(count("renewed")) resealed\(unopened)."
+        default: return "The relay is about to use key \(newest)."
         }
     }
 
     /// First the store forgets that it needs the keys, then they leave the file: a crash in between leaves a
     /// file with too many keys, never one with too few.
-    private func drop(_ path: String, _ door: AdminListenerOptions, _ shell: Shell) async throws -> Ending {
-        let answer = try await door.ask(SealKeyDesk.releasePath, shell) { _ in }
+    private func drop(_ path: String, _ adminListener: AdminListenerOptions, _ shell: Shell) async throws
+        -> Ending
+    {
+        let answer = try await adminListener.ask(SealKeyDesk.releasePath, shell) { _ in }
         // The relay has released all but the one that it seals with; which of them this file still has, it
         // alone knows: the relay may read a copy.
         guard let sealing = answer["sealing"]?.int64 else {
@@ -169,12 +170,12 @@ struct KeysRotateStorageCommand: SealbellCommand {
                 return rest
             }
         }
-        shell.out(door.json ? Self.json(dropped, path) : Self.words(dropped, path))
+        shell.out(adminListener.json ? Self.json(dropped, path) : Self.words(dropped, path))
         return .done
     }
 
     private static func words(_ dropped: [UInt32], _ path: String) -> String {
-        guard !dropped.isEmpty else { return "There was no older key in \(path)." }
+        guard !dropped.isEmpty else { return "\(path) had no older key." }
         let numbers = dropped.map(String.init).joined(separator: ", ")
         return "Dropped seal key\(dropped.count == 1 ? "" : "s") \(numbers) from \(path)."
     }

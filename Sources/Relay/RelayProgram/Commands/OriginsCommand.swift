@@ -20,7 +20,7 @@ struct OriginsListCommand: SealbellCommand {
         commandName: "list", abstract: "Lists the origins that have signed up.")
 
     @OptionGroup var place: InstanceOption
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         var origins: [String: JSONValue] = [:]
@@ -29,7 +29,7 @@ struct OriginsListCommand: SealbellCommand {
         // Ends: the numbers rise, and the relay's records are finite.
         while true {
             let instance = place.instance.map { "&instance=\($0)" } ?? ""
-            let page = try await door.ask("\(OriginsDesk.listPath)?after=\(after)\(instance)", shell)
+            let page = try await adminListener.ask("\(OriginsDesk.listPath)?after=\(after)\(instance)", shell)
             for origin in page["origins"]?.array ?? [] {
                 guard let id = origin["id"]?.string else { continue }
                 // One that was written while we paged comes again, and newer.
@@ -39,7 +39,7 @@ struct OriginsListCommand: SealbellCommand {
             after = next
         }
         let listed = order.compactMap { origins[$0] }
-        if door.json {
+        if adminListener.json {
             shell.out(String(decoding: JSONValue.array(listed).serialized(), as: UTF8.self))
         } else {
             for origin in listed {
@@ -73,17 +73,18 @@ struct OriginsInviteCommand: SealbellCommand {
     var host: String
 
     @OptionGroup var place: InstanceOption
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await door.ask(OriginsDesk.invitePath, shell) { json in
+        let answer = try await adminListener.ask(OriginsDesk.invitePath, shell) { json in
             place.write(&json)
             json.key("host")
             json.string(host)
         }
         let end = answer["expires_at"]?.int64.map { timestamp(UnixTime(seconds: $0)) } ?? ""
         shell.out(
-            door.json ? try jsonText(["host": host, "expires_at": end]) : "\(host) may sign up until \(end).")
+            adminListener.json
+                ? try jsonText(["host": host, "expires_at": end]) : "\(host) may sign up until \(end).")
         return .done
     }
 }
@@ -99,10 +100,10 @@ struct OriginsSuspendCommand: SealbellCommand {
             """)
 
     @OptionGroup var origin: OriginArgument
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        try await origin.set("suspended", OriginsDesk.suspendPath, door, shell)
+        try await origin.set("suspended", OriginsDesk.suspendPath, adminListener, shell)
         return .done
     }
 }
@@ -110,11 +111,11 @@ struct OriginsSuspendCommand: SealbellCommand {
 extension OriginArgument {
     /// Asks for a standing, and says whose it is now.
     fileprivate func set(
-        _ standing: String, _ path: String, _ door: AdminListenerOptions, _ shell: Shell
+        _ standing: String, _ path: String, _ adminListener: AdminListenerOptions, _ shell: Shell
     ) async throws {
-        let answer = try await door.ask(path, shell, write)
+        let answer = try await adminListener.ask(path, shell, write)
         let ids = answer["ids"]?.array?.compactMap(\.string) ?? []
-        if door.json {
+        if adminListener.json {
             shell.out(
                 try jsonText(StandingAnswer(id: answer["id"]?.string ?? "", ids: ids, standing: standing)))
         } else {
@@ -136,10 +137,10 @@ struct OriginsResumeCommand: SealbellCommand {
         commandName: "resume", abstract: "Lifts a suspension.")
 
     @OptionGroup var origin: OriginArgument
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        try await origin.set("active", OriginsDesk.resumePath, door, shell)
+        try await origin.set("active", OriginsDesk.resumePath, adminListener, shell)
         return .done
     }
 }
@@ -161,7 +162,7 @@ struct OriginsQuotaCommand: SealbellCommand {
             "Pushes a minute; 0 for no limit, default for the configuration's.", valueName: "pushes"))
     var quota: String
 
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     private var number: Int64? { Int64(quota).flatMap { OriginsDesk.quotas.contains($0) ? $0 : nil } }
 
@@ -172,13 +173,13 @@ struct OriginsQuotaCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await door.ask(OriginsDesk.quotaPath, shell) { json in
+        let answer = try await adminListener.ask(OriginsDesk.quotaPath, shell) { json in
             origin.write(&json)
             json.key("pushes_per_minute")
             if let number { json.int(number) } else { json.null() }
         }
         let id = answer["id"]?.string ?? ""
-        if door.json {
+        if adminListener.json {
             shell.out(try jsonText(QuotaAnswer(id: id, pushesPerMinute: number)))
         } else {
             switch number {

@@ -47,8 +47,8 @@ struct RelayChecks {
         }
         let answer: LocalCall.Answer
         do throws(LocalCall.Fault) {
-            guard let door = LocalCall(url: url, deadline: shell.patience) else { throw .unreachable }
-            answer = try await door.ask("GET", "/status", headers: token())
+            guard let call = LocalCall(url: url, deadline: shell.patience) else { throw .unreachable }
+            answer = try await call.ask("GET", "/status", headers: token())
         } catch {
             let cure =
                 url.hasPrefix("https:")

@@ -44,11 +44,11 @@ struct ReloadCommand: SealbellCommand {
         }
         let until = shell.world.instant() + .seconds(wait)
         while shell.world.instant() < until {
-            let standing = try server.find(shell)
-            guard standing.pid == before.pid else {
+            let relay = try server.find(shell)
+            guard relay.pid == before.pid else {
                 throw CommandFailure(.unavailable, "Another relay has taken its place.")
             }
-            if let reload = standing.reload, reload.number > before.reload?.number ?? 0 {
+            if let reload = relay.reload, reload.number > before.reload?.number ?? 0 {
                 guard reload.faults.isEmpty else {
                     throw CommandFailure(
                         .configuration,

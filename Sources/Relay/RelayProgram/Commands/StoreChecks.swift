@@ -7,8 +7,8 @@ import AtRest
 import PushModel
 import SQLiteStore
 
-/// What stands in the store: whether the keys open it, whether its file is whole, what it owes and for how
-/// long. Also beside a running relay, of which it is one more reader.
+/// Checks the store: whether the keys open it, whether its file is intact, what it owes and for how long. A
+/// relay may be running meanwhile.
 struct StoreChecks {
     /// Of counting, and again of checking. While it reads, the relay cannot empty its log.
     private static let span = Duration.seconds(20)
@@ -25,7 +25,7 @@ struct StoreChecks {
     func check() -> [Finding] {
         guard case .sqlite(let path) = configuration.store.engine else { return [] }
         guard access(path, F_OK) == 0 || errno != ENOENT else {
-            return [.good(.store, path, "There is no store yet; it is made at the first start.")]
+            return [.good(.store, path, "There is no store yet; the first start makes it.")]
         }
         let seen: SQLiteInspection
         do throws(StoreError) {
@@ -48,23 +48,23 @@ struct StoreChecks {
             return [
                 .warning(
                     .clock, timestamp(now),
-                    "The store was last written \(words(ahead.components.seconds)) ago by this clock, and a "
-                        + "relay lets nothing expire by it: if it is wrong, set it; if no relay ran so long, "
-                        + "say sealbell store trust-clock once one runs.")
+                    "By this clock the store was last written \(words(ahead.components.seconds)) ago, so a "
+                        + "relay lets nothing expire by it. If the clock is wrong, set it. If no relay ran "
+                        + "for so long, run sealbell store trust-clock once one is running.")
             ]
         }
         guard ahead < .zero - DoubtedClock.tolerance else { return [] }
         return [
             .warning(
                 .clock, timestamp(now),
-                "The store was last written \(words(-ahead.components.seconds)) later than now: the clock "
-                    + "has gone back, or was ahead then; set it by NTP.")
+                "The store was last written \(words(-ahead.components.seconds)) in the future: the clock "
+                    + "was set back, or was ahead then. Set it by NTP.")
         ]
     }
 
     private func sentence(_ error: StoreError) -> String {
         guard error.code == .unavailable else { return error.sentence }
-        return "It cannot be read: run the doctor as the relay's user or as root, and look at the disk."
+        return "It cannot be read. Run the doctor as the relay's user or as root, and check the disk."
     }
 
     static func soundness(_ seen: SQLiteInspection, _ path: String, _ span: Duration) -> Finding {
@@ -74,12 +74,12 @@ struct StoreChecks {
         case .damaged:
             .fault(
                 .store, path,
-                "The file is damaged: stop the relay, look at the disk, and restore the state directory from "
+                "The file is damaged. Stop the relay, check the disk, and restore the state directory from "
                     + "a backup.")
         case .unfinished:
             .warning(
                 .store, path,
-                "The file is too large to be checked in \(span.components.seconds) s: run sqlite3 with "
+                "The file is too large to check in \(span.components.seconds) s. Run sqlite3 with "
                     + "PRAGMA quick_check on a copy from a backup.")
         }
     }
@@ -96,8 +96,8 @@ struct StoreChecks {
             return [
                 .fault(
                     .keys, file,
-                    "These keys do not open this store, and the relay would not start: put back the newest "
-                        + "copy of the file that sealed it.")
+                    "These keys do not open this store, so the relay would not start. Put back the newest "
+                        + "copy of the key file that sealed it.")
             ]
         }
     }
@@ -108,8 +108,8 @@ struct StoreChecks {
             return [
                 .warning(
                     .store, "outbox",
-                    "There is too much owed to be counted in \(Self.span.components.seconds) s; "
-                        + "the dashboard of the running relay shows which lane does not drain.")
+                    "Too much is owed to count it in \(Self.span.components.seconds) s. "
+                        + "The running relay's dashboard shows which lane does not drain.")
             ]
         }
         guard owed.rows > 0 else { return [.good(.store, "outbox", "Nothing is owed.")] }
@@ -124,38 +124,38 @@ struct StoreChecks {
             findings.append(
                 .fault(
                     .store, "outbox",
-                    facts + ": it is full, and new ones are refused. Mend the lane that does not drain, or "
-                        + "raise limits.outbox."))
+                    facts + ". The outbox is full, so new ones are refused. Repair the lane that does not "
+                        + "drain, or raise limits.outbox."))
         } else if !isServed {
             findings.append(
-                .warning(.store, "outbox", facts + ", and no relay is running: start it and it sends them."))
+                .warning(.store, "outbox", facts + ", and no relay is running. Start it to send them."))
         } else if percent >= RelayWatch.fullPercent || age >= Self.oldSeconds {
             findings.append(
                 .warning(
                     .store, "outbox",
-                    facts + " (\(percent) % of the bound): the dashboard shows which lane does not drain, "
-                        + "and sealbell why \(owed.oldest?.text ?? "") the way of the oldest."))
+                    facts + " (\(percent) % of the limit). The dashboard shows which lane does not drain, "
+                        + "and sealbell why \(owed.oldest?.text ?? "") shows the way of the oldest."))
         } else {
             findings.append(.good(.store, "outbox", facts + "."))
         }
         return findings + stranded(owed)
     }
 
-    /// Lanes that no app of the configuration has any more: nobody sends what they owe.
+    /// Lanes that no app of the configuration has any more, so that what they owe is not sent.
     private func stranded(_ owed: OwedSum) -> [Finding] {
         let known = configuration.lanes
         return owed.lanes.sorted { $0.key < $1.key }.compactMap { text, rows in
             if let lane = Aside.lane(text) {
                 return .warning(
                     .store, lane,
-                    "\(rows) owed pushes of this lane do not open, and nobody sends them: look at the disk; "
+                    "\(rows) owed pushes of this lane do not open, so they are not sent. Check the disk; "
                         + "sealbell store check names them.")
             }
             guard let lane = LaneName(text), !known.contains(lane) else { return nil }
             return .warning(
                 .store, text,
-                "\(rows) pushes are owed by a lane that the configuration has no more: put its app, service "
-                    + "and environment back, or let them grow too old.")
+                "\(rows) pushes are owed by a lane that is no longer in the configuration. Put its app, "
+                    + "service and environment back, or let the pushes expire.")
         }
     }
 

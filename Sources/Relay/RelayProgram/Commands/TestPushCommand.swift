@@ -43,11 +43,11 @@ struct TestPushCommand: SealbellCommand {
     @Option(help: ArgumentHelp("The bundle id; else the app's first.", valueName: "id"))
     var bundle: String?
 
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
         let token = try readAddress(device, shell)
-        let answer = try await door.ask(TestPushDesk.path, shell) { json in
+        let answer = try await adminListener.ask(TestPushDesk.path, shell) { json in
             json.key("app")
             json.string(app)
             for (name, value) in [("service", service), ("environment", environment), ("bundle", bundle)] {
@@ -59,7 +59,7 @@ struct TestPushCommand: SealbellCommand {
             token.reveal { json.string(utf8: $0) }
         }
         let answers = answer["answers"]?.array ?? []
-        if door.json {
+        if adminListener.json {
             shell.out(String(decoding: answer.serialized(), as: UTF8.self))
         } else {
             answers.map(Self.line).forEach(shell.out)

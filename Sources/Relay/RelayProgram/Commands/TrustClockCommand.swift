@@ -21,7 +21,7 @@ struct StoreTrustClockCommand: SealbellCommand {
     var yes = false
 
     @OptionGroup var password: DatabasePasswordOption
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     func validate() throws {
         guard yes else {
@@ -31,8 +31,8 @@ struct StoreTrustClockCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         guard let url else {
-            let before = try await door.ask(ClockDesk.trustPath, shell) { _ in }
-            guard !door.json else {
+            let before = try await adminListener.ask(ClockDesk.trustPath, shell) { _ in }
+            guard !adminListener.json else {
                 shell.out(String(decoding: before.serialized(), as: UTF8.self))
                 return .done
             }

@@ -27,7 +27,7 @@ struct WhyPushCommand: SealbellCommand {
     @Argument(help: ArgumentHelp("The UUID of the push.", valueName: "reference"))
     var reference: String
 
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     func validate() throws {
         // A mistyped reference must not end in a path of its own.
@@ -37,10 +37,10 @@ struct WhyPushCommand: SealbellCommand {
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        let way = try await door.ask("\(WhyDesk.path)?push=\(reference.lowercased())", shell)
+        let way = try await adminListener.ask("\(WhyDesk.path)?push=\(reference.lowercased())", shell)
         let answers = way["answers"]?.array ?? []
         let owed = way["owed"].flatMap { $0 == .null ? nil : $0 }
-        if door.json {
+        if adminListener.json {
             shell.out(String(decoding: way.serialized(), as: UTF8.self))
         } else {
             Self.lines(way, answers, owed).forEach(shell.out)

@@ -78,9 +78,9 @@ enum Overrides {
         var path: [String] = []
         for (depth, segment) in segments.enumerated() {
             let plain = segment.lowercased()
-            let standing = node?.keys.first { fold($0) == plain }
+            let present = node?.keys.first { fold($0) == plain }
             let isName = depth == 1 && named.contains(path[0])
-            let key = standing ?? (isName ? plain.replacing("_", with: "-") : plain)
+            let key = present ?? (isName ? plain.replacing("_", with: "-") : plain)
             path.append(key)
             node = node?[key]
         }

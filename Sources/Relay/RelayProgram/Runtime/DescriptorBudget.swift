@@ -19,14 +19,14 @@ struct DescriptorBudget: Sendable {
 
     /// Configured, of one public door.
     private let wanted: Int
-    private let doors: Int
+    private let ports: Int
     /// `nil`: as many as anybody asks for.
     private let limit: Int?
     private let kept: Int
 
     init(_ configuration: RelayConfiguration, limit: Int?) {
         wanted = configuration.limits.connections
-        doors = max(1, configuration.listeners.count { !$0.isAdmin })
+        ports = max(1, configuration.listeners.count { !$0.isAdmin })
         self.limit = limit
         let lanes = configuration.apps.reduce(0) { $0 + $1.lanes.count }
         let instances = configuration.instances.reduce(0) { $0 + $1.settings.descriptors }
@@ -42,7 +42,7 @@ struct DescriptorBudget: Sendable {
     /// Of one public door. Where there is less than what is kept, a quarter of all is theirs all the same.
     private var connections: Int {
         guard let limit else { return wanted }
-        return min(wanted, max(Self.least, max(limit - kept, limit / 4) / doors))
+        return min(wanted, max(Self.least, max(limit - kept, limit / 4) / ports))
     }
 
     /// What to say when the doors have fewer connections than configured, by a quarter or more: nobody raises
@@ -51,6 +51,6 @@ struct DescriptorBudget: Sendable {
         guard let limit, connections < wanted / 4 * 3 else { return nil }
         return "This process may open \(limit) files, of which \(kept) are kept for the rest: a listener "
             + "takes \(connections) connections, not \(wanted). Raise LimitNOFILE (systemd) or ulimit -n to "
-            + "\(wanted * doors + kept), or lower limits.connections."
+            + "\(wanted * ports + kept), or lower limits.connections."
     }
 }

@@ -78,7 +78,7 @@ struct RunFile: Codable, Sendable, Equatable {
     /// Removes the file of this process; one that another process has written since stays.
     func remove(state: String) {
         // Unreadable or gone: then there is nothing of ours to take away.
-        guard let standing = try? Self.stored(state: state), standing.pid == pid else { return }
+        guard let current = try? Self.stored(state: state), current.pid == pid else { return }
         unlink(joinPath(state, Self.name))
     }
 

@@ -43,9 +43,9 @@ struct CredentialShelf {
         _ service: PushService, _ name: String, stamp: Int, make: () throws(CommandFailure) -> Value
     ) throws(CommandFailure) -> Entry<Value> {
         let key = Key(service: service, name: name)
-        if let standing = (entries[key] ?? before[key]) as? Entry<Value>, standing.stamp == stamp {
-            entries[key] = standing
-            return standing
+        if let kept = (entries[key] ?? before[key]) as? Entry<Value>, kept.stamp == stamp {
+            entries[key] = kept
+            return kept
         }
         let entry = Entry(credential: try make(), shared: Credential(), stamp: stamp)
         entries[key] = entry

@@ -62,7 +62,7 @@ struct RotateStorageTests {
                 #expect(second.out == ["Dropped seal key 1 from \(copy)."], "\(second.err)")
                 #expect(try KeyFile.read(copy).seal.map(\.number) == [2])
                 let third = await person.run("keys", "rotate-storage", "--drop-old", "--file", copy)
-                #expect(third.status == .done && third.out == ["There was no older key in \(copy)."])
+                #expect(third.status == .done && third.out == ["\(copy) had no older key."])
             }
         }
     }
@@ -78,7 +78,7 @@ struct RotateStorageTests {
                 _ = try KeyFile.create(path, .live)
                 let refused = await person.run("keys", "rotate-storage", "--file", path)
                 #expect(refused.status == .configuration)
-                #expect(refused.err.contains { $0.contains("does not fit the store") })
+                #expect(refused.err.contains { $0.contains("does not open the store") })
                 try right.write(to: URL(filePath: path))
                 unlink(stage.state + "/" + RunFile.name)
                 let alone = await person.run("keys", "rotate-storage", "--file", path)

@@ -40,7 +40,7 @@ struct StoreDoctorTests {
             var configuration = try stage.configuration()
             #expect(
                 findings(configuration).map(\.sentence) == [
-                    "There is no store yet; it is made at the first start."
+                    "There is no store yet; the first start makes it."
                 ])
             stage.apns.turn { $0.shutdownUntil = .distantFuture }
             try await stage.run { relay in
@@ -68,7 +68,7 @@ struct StoreDoctorTests {
             #expect(try files(stage) == before, "the doctor changes nothing")
             configuration.apps[0].apns = nil
             let stranded = findings(configuration).filter { $0.subject.hasPrefix("acme/apns/") }
-            #expect(stranded.count == 1 && stranded[0].sentence.contains("has no more"))
+            #expect(stranded.count == 1 && stranded[0].sentence.contains("no longer in the configuration"))
         }
     }
 
