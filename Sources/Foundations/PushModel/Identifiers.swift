@@ -79,24 +79,7 @@ package struct PushID: Sendable, Hashable, Comparable {
     package var acceptedAt: UnixTime { UnixTime(milliseconds: Int64(value.high >> 16)) }
 
     /// Canonical lower case, 8-4-4-4-12.
-    package var text: String {
-        let digits = Array("0123456789abcdef".utf8)
-        return String(unsafeUninitializedCapacity: 36) { out in
-            var at = 0
-            for index in 0..<16 {
-                if index == 4 || index == 6 || index == 8 || index == 10 {
-                    out[at] = UInt8(ascii: "-")
-                    at += 1
-                }
-                let word = index < 8 ? value.high : value.low
-                let byte = UInt8(truncatingIfNeeded: word >> (8 * UInt64(7 - index % 8)))
-                out[at] = digits[Int(byte >> 4)]
-                out[at + 1] = digits[Int(byte & 15)]
-                at += 2
-            }
-            return 36
-        }
-    }
+    package var text: String { UUIDDigits.text(high: value.high, low: value.low) }
 
     /// Reads the canonical form; `nil` for any other.
     package init?(text: String) {

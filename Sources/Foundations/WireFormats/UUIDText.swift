@@ -1,3 +1,5 @@
+import PushModel
+
 /// A UUID (RFC 9562) in its canonical lower-case text form, 8-4-4-4-12.
 package struct UUIDText: Sendable, Hashable {
     package let high: UInt64
@@ -74,9 +76,5 @@ package struct UUIDText: Sendable, Hashable {
     /// Sixteen bytes, big-endian.
     package var bytes: [UInt8] { withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { Array($0) } }
 
-    package var text: String {
-        let hex = Array(Hex.encode(bytes).utf8)
-        let groups = [hex[0..<8], hex[8..<12], hex[12..<16], hex[16..<20], hex[20..<32]]
-        return groups.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "-")
-    }
+    package var text: String { UUIDDigits.text(high: high, low: low) }
 }

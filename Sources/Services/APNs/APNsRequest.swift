@@ -119,18 +119,7 @@ package final class APNsRequest: Sendable {
 }
 
 extension HTTP2Head.Writer {
-    /// Canonical lower case, 8-4-4-4-12.
     fileprivate mutating func append(_ id: PushID) {
-        for index in 0..<16 {
-            if index == 4 || index == 6 || index == 8 || index == 10 { append(UInt8(ascii: "-")) }
-            let word = index < 8 ? id.value.high : id.value.low
-            let byte = UInt8(truncatingIfNeeded: word >> (8 * UInt64(7 - index % 8)))
-            append(hexDigit(byte >> 4))
-            append(hexDigit(byte & 15))
-        }
-    }
-
-    private func hexDigit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+        UUIDDigits.write(high: id.value.high, low: id.value.low) { append($0) }
     }
 }
