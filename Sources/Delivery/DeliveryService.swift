@@ -159,9 +159,11 @@ package final class DeliveryService: Service {
         await core.membership.renew()
         await withTaskGroup(of: Void.self) { group in
             group.addTask {
-                await self.core.settler.run(settled: { self.core.hold.stir() }) {
-                    self.core.lane($0)?.landed($1, due: $2)
-                }
+                let core = self.core
+                await core.settler.run(
+                    settled: { core.hold.stir() },
+                    known: { core.firstAttempts.resolve($0, .known($1)) },
+                    landed: { core.lane($0)?.landed($1, due: $2) })
             }
             group.addTask {
                 await self.core.lease.run(recovered: { self.core.hold.stir() }) {

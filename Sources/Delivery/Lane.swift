@@ -43,7 +43,7 @@ final class Lane<P: Provider>: LaneHandle {
     }
 
     func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool {
-        state.withLock { !$0.isStopping && $0.queue.wouldHold(pushClass, origin: origin) }
+        state.withLock { $0.wouldHold(pushClass, origin: origin) }
     }
 
     func expectedWait() -> Duration? { state.withLock { $0.expectedWait() } }
@@ -58,18 +58,21 @@ final class Lane<P: Provider>: LaneHandle {
     }
 
     func tick(seconds: Double) {
-        let (now, instant) = (core.world.now(), core.world.instant())
+        let moment = moment
         let isLeased = core.lease.grant() != nil
         let isCongested = core.settler.isCongested
-        let time = core.clock.reading(now, instant)
-        let snapshot = change { state in
-            state.doubted = time.isDoubted ? time : nil
+        let after = change { state in
             let actions = state.tick(
-                now: now, instant: instant, seconds: seconds, isLeased: isLeased, isCongested: isCongested)
-            return ((state.queue.count + state.shelf.count, state.parked, state.isStopping), actions)
+                at: moment, seconds: seconds, isLeased: isLeased, isCongested: isCongested)
+            return ((inMemory: state.inMemory, parked: state.parked, isStopping: state.isStopping), actions)
         }
-        meter.backlog(inMemory: snapshot.0, parked: snapshot.1)
-        if snapshot.2 { drained.ring() }
+        meter.backlog(inMemory: after.inMemory, parked: after.parked)
+        if after.isStopping { drained.ring() }
+    }
+
+    private var moment: LaneMoment {
+        let (now, instant) = (core.world.now(), core.world.instant())
+        return LaneMoment(now: now, instant: instant, clock: core.clock.reading(now, instant))
     }
 
     func correct(parked: Int) { state.withLock { $0.correct(parked: parked) } }
@@ -79,25 +82,13 @@ final class Lane<P: Provider>: LaneHandle {
     }
 
     func putOff(_ pushes: [(pushClass: PushClass, due: UnixTime)]) {
-        state.withLock { state in for (pushClass, due) in pushes { state.putOff.add(pushClass, due: due) } }
+        state.withLock { state in for (pushClass, due) in pushes { state.putOff(pushClass, due: due) } }
     }
 
     func setCredential(fault: Reason?) {
         let instant = core.world.instant()
-        let probe = instant + core.limits.probeEvery
-        let isReported = state.withLock { state in
-            let before = state.breaker.state
-            if fault != nil {
-                state.breaker.haltForCredential()
-                state.nextProbe = state.nextProbe ?? probe
-            } else {
-                state.breaker.resumeFromCredential()
-                // A lane that its own target faults halted goes on probing.
-                if !state.isHalted { state.goOn(instant) }
-            }
-            return state.breaker.state != before && !state.isReplaced
-        }
-        if isReported {
+        let isNews = state.withLock { $0.credentialChanged(isFaulty: fault != nil, at: instant) }
+        if isNews {
             meter.halted(fault != nil)
             if let fault { core.laneHalted(name, .credential, fault) } else { core.laneResumed(name) }
         }
@@ -107,15 +98,7 @@ final class Lane<P: Provider>: LaneHandle {
 
     func snapshot() -> LaneSnapshot {
         let figures = provider.figures()
-        return state.withLock { state in
-            var cause: Breaker.Cause?
-            if case .halted(let why) = state.breaker.state { cause = why }
-            return LaneSnapshot(
-                lane: name, isHalted: cause != nil, haltedFor: cause, reason: state.lastFault,
-                inMemory: state.queue.count + state.shelf.count, parked: state.parked,
-                inFlight: state.inFlight, isUnanswered: state.reach.isUnanswered, figures: figures,
-                heldDestinations: state.destinations.held)
-        }
+        return state.withLock { $0.snapshot(of: name, figures) }
     }
 
     func stop() {
@@ -130,22 +113,14 @@ final class Lane<P: Provider>: LaneHandle {
 
     /// Stops as a lane that another one replaces, or none: whether it is halted is nobody's concern any more.
     func giveWay() {
-        let wasHalted = state.withLock { state in
-            state.isReplaced = true
-            return state.isHalted
-        }
+        let wasHalted = state.withLock { $0.giveWay() }
         stop()
         guard wasHalted else { return }
         meter.halted(false)
         core.haltedLaneLeft(name)
     }
 
-    func handBack(_ handsBack: Bool) {
-        change { state in
-            state.handsBack = handsBack
-            return handsBack ? state.dropMemory() : LaneState.Actions()
-        }
-    }
+    func handBack(_ handsBack: Bool) { change { $0.handBack(handsBack) } }
 
     var isSending: Bool { state.withLock(\.isSendingDurable) }
 
@@ -156,7 +131,7 @@ final class Lane<P: Provider>: LaneHandle {
     }
 
     private func runHere() async {
-        state.withLock { $0.term = core.lease.term }
+        state.withLock { $0.begin(term: core.lease.term) }
         await withTaskGroup(of: Void.self) { support in
             support.addTask { await self.runProvider() }
             support.addTask { await self.refillLoop() }
@@ -211,31 +186,18 @@ final class Lane<P: Provider>: LaneHandle {
     /// The most urgent push, with the lease checked at this moment.
     private func next() -> (entry: LaneQueue.Entry, lease: LeasedPush)? {
         let grant = core.lease.grant()
-        if grant == nil {
-            let count = change { state in
-                let actions = state.dropMemory()
-                return (actions.settle.count, actions)
-            }
-            if count > 0 { core.journal.note("lease ran out", [.lane: name, .count: count], level: .warning) }
+        let moment = moment
+        let (entry, ranOut) = change { state in
+            let (entry, actions) = state.next(at: moment, term: grant?.term)
+            return ((entry, actions.ranOut), actions)
         }
-        let (now, instant) = (core.world.now(), core.world.instant())
-        let time = core.clock.reading(now, instant)
-        let entry = change { state -> (LaneQueue.Entry?, LaneState.Actions) in
-            state.doubted = time.isDoubted ? time : nil
-            guard let grant else { return state.takeVolatile(now: now, instant: instant, core.limits) }
-            // The lease ran out and was renewed since: what stands here may have been given to another.
-            guard state.term == grant.term else {
-                state.term = grant.term
-                return (nil, state.dropMemory(keeping: grant.term))
-            }
-            return state.take(now: now, instant: instant, probeEvery: core.limits.probeEvery)
-        }
+        if ranOut > 0 { core.journal.note("lease ran out", [.lane: name, .count: ranOut], level: .warning) }
         guard let entry else { return nil }
         if entry.push.custody == .durable {
             return grant.map { (entry, LeasedPush(granting: entry.push, sendBefore: $0.sendBefore)) }
         }
         // Nobody else can own a push that stands in our memory only.
-        let latest = instant + core.limits.requestDeadline
+        let latest = moment.instant + core.limits.requestDeadline
         return leave.map { (entry, LeasedPush(granting: entry.push, to: $0, sendBefore: latest)) }
     }
 
@@ -249,11 +211,7 @@ final class Lane<P: Provider>: LaneHandle {
             core.observer.attempted?(
                 Attempt(entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
             let (now, instant) = (core.world.now(), core.world.instant())
-            let moved = state.withLock { state in
-                state.noteAnswer(of: entry)
-                state.heed(now, instant)
-                return state.wallClock.moved(entry)
-            }
+            let moved = state.withLock { $0.left(entry, now: now, instant: instant) }
             other.take(over: moved)
             drained.ring()
         case .goesOn(let other):
@@ -264,79 +222,22 @@ final class Lane<P: Provider>: LaneHandle {
             moved.isMoved = true
             // There before it is gone here: at every moment one of both lanes counts it (``Reclaim``).
             other.admit([moved], parked: [])
-            state.withLock { $0.noteAnswer(of: entry) }
+            state.withLock { $0.left(entry) }
         }
     }
 
     private func finish(_ entry: LaneQueue.Entry, _ answer: Answer, learned: [Change]) {
-        let (now, instant) = (core.world.now(), core.world.instant())
         let outcome = core.override(answer, of: entry.push.instance)
-        let address = entry.push.message.addressNumber
-        if outcome == .accepted { meter.accepted(entry.push, at: now) }
+        let moment = moment
+        if outcome == .accepted { meter.accepted(entry.push, at: moment.now) }
         let random = core.world.random()
-        let time = core.clock.reading(now, instant)
         change { state in
-            // The clock may have leapt while this push was under way.
-            state.doubted = time.isDoubted ? time : nil
-            state.noteAnswer(of: entry)
-            state.heed(now, instant)
-            let entry = state.wallClock.moved(entry)
-            var actions = LaneState.Actions()
-            let breaker = state.note(
-                answer, of: entry, address: address, at: instant, probeEvery: core.limits.probeEvery,
-                random: random, &actions)
-            var judged = Judgement.of(
-                entry.push, answer: answer, outcome: outcome, spares: state.sparesRegistrations(of: entry),
-                now: now, doubt: now.since(state.custodyTime(of: entry.push, now)),
-                limits: core.limits, random: random, unreached: entry.unreached)
-            core.observer.attempted?(Attempt(entry.push, answer, outcome, .init(judged.step), at: now))
-            let hasFeedback = !judged.feedback.isEmpty
-            judged.feedback += learned + core.unlearned(of: entry.push, judged)
-            let again = entry.again(after: answer, breaker, keepsItsRow: judged.step == nil)
-            apply(
-                judged, waitsForCommit: hasFeedback, to: again, now: now, instant, state: &state, &actions)
-            actions.wakesSender = true
+            let (next, actions) = state.answered(
+                entry, answer, outcome: outcome, at: moment, random: random, limits: core.limits
+            ) { judged in learned + core.unlearned(of: entry.push, judged) }
+            core.observer.attempted?(Attempt(entry.push, answer, outcome, next, at: moment.now))
             return actions
         }
-    }
-
-    /// Carries a judgement into the lane's state, and lists what the loops must do.
-    private func apply(
-        _ judged: Judgement, waitsForCommit: Bool, to entry: LaneQueue.Entry, now: UnixTime,
-        _ instant: ContinuousClock.Instant, state: inout LaneState, _ actions: inout LaneState.Actions
-    ) {
-        let first = entry.isFirst ? judged.first : nil
-        if let first, !waitsForCommit { actions.first.append((entry.push.id, .known(first))) }
-        var again = entry
-        again.isFirst = false
-        if entry.push.custody == .volatile { return state.apply(judged, toVolatile: again, now, &actions) }
-        guard var step = judged.step else {
-            again.unwritten = first ?? entry.unwritten
-            state.putBack(again, now: now, &actions)
-            return
-        }
-        again.unwritten = nil
-        if judged.custodyEnds { actions.custodyEnded += 1 }
-        if judged.isSpentCall { actions.spentCalls += 1 }
-        if case .retry(let notBefore, let attempt, let lane, _) = step, state.keepsNothing {
-            step = .retry(notBefore: notBefore, attempt: attempt, lane: lane, parked: true)
-        }
-        var item = Settler.Item(
-            settlement: Settlement(entry.push, step, first: first ?? entry.unwritten),
-            feedback: judged.feedback)
-        if let first, waitsForCommit {
-            // Feedback reaches the registry before the reply leaves.
-            let (id, core) = (entry.push.id, core)
-            item.committed = { core.firstAttempts.resolve(id, .known(first)) }
-        }
-        if case .retry(let notBefore, let attempt, _, parked: false) = step {
-            again.push.notBefore = notBefore
-            again.push.attempt = attempt
-            let admitted = state.admit([again], now: now, instant: instant)
-            actions.settle += admitted.settle
-            actions.first += admitted.first
-        }
-        actions.settle.insert(item, at: 0)
     }
 
     private func change(_ body: (inout LaneState) -> LaneState.Actions) { change { ((), body(&$0)) } }
@@ -407,64 +308,41 @@ final class Lane<P: Provider>: LaneHandle {
 
     private func refillLoop() async {
         while !isStopping, !Task.isCancelled {
-            guard let claim = state.withLock({ $0.beginClaim() }) else {
+            let now = core.world.now()
+            guard let claim = state.withLock({ $0.beginClaim(now: now) }) else {
                 await refill.wait()
                 continue
             }
-            await self.claim(claim.room, claim.classes)
+            await carryOut(claim)
         }
     }
 
     /// Asks the store for what is due; when nothing is, asks again when something will be.
-    private func claim(_ room: Int, _ classes: ClosedRange<PushClass>) async {
-        let now = core.world.now()
-        guard core.reclaim.begin() else {
-            return state.withLock {
-                $0.endClaim(of: 0, next: now + core.limits.backoffBase, now: now, isLast: false)
-            }
-        }
+    private func carryOut(_ begun: LaneClaim) async {
+        guard core.reclaim.begin() else { return state.withLock { $0.abandon(begun) } }
         defer { core.reclaim.end() }
         let term = core.lease.term
-        var pushes: [OwedPush] = []
-        // Unless the store says better: a failure is tried again after the first step of a back-off.
-        var (next, isLast) = (now + core.limits.backoffBase, false)
-        // All that was due of these classes has been brought.
-        var seen: PushClass?
+        var claim = begun
         do {
-            pushes = try await core.claims.claim(name, due: now, limit: room, classes: classes)
-            if pushes.count == room {
-                next = now
-                seen = pushes.last.flatMap { PushClass(above: $0.pushClass) }
-            } else if let due = try await core.claims.nextDue(name) {
-                next = due
-                seen = classes == .urgent ... .background ? nil : classes.upperBound
-                if due.since(now) > state.withLock(\.longestWait) {
-                    // Put off by a clock that has been set back since: all that waits is due.
-                    pushes += try await core.claims.claim(
-                        name, due: due, limit: room - pushes.count, classes: classes)
-                    next = now
-                }
-            } else {
-                (next, isLast) = (now, true)
+            let due = try await core.claims.claim(
+                name, due: claim.begun, limit: claim.room, classes: claim.classes)
+            if claim.bring(due), let late = claim.wait(until: try await core.claims.nextDue(name)) {
+                claim.bringLate(
+                    try await core.claims.claim(
+                        name, due: late.due, limit: late.limit, classes: claim.classes))
             }
         } catch {
             // What was claimed before it is ours.
             core.journal.note("claim failed", [.lane: name, .code: ErrorCode(error)], level: .error)
             core.reclaim.note(error)
         }
-        let (unknown, ended) = core.settler.recall(pushes)
+        let (unknown, ended) = core.settler.recall(claim.pushes)
         core.settler.add(ended)
         let entries = unknown.map {
             LaneQueue.Entry(push: $0, isFirst: $0.attempt == 0, environmentKnown: false, term: term)
         }
-        let instant = core.world.instant()
-        change { state in
-            state.endClaim(of: pushes.count, next: next, allSeen: seen, now: now, isLast: isLast)
-            var actions = state.admit(entries, now: now, instant: instant)
-            // What came due while the store was asked need not wait for the next tick.
-            state.refillIfLow(now: core.world.now(), &actions)
-            return actions
-        }
+        let (now, instant) = (core.world.now(), core.world.instant())
+        change { [claim] in $0.claimed(claim, entries, now: now, instant: instant) }
     }
 }
 

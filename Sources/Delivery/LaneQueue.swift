@@ -27,7 +27,7 @@ package struct LaneQueue: Sendable {
         var blamed = 0
         /// A number that stands for the authority that it names; `nil` when it names none.
         let destination: Int?
-        /// How far its times were moved with the wall clock (`LaneState.heed`).
+        /// How far its times were moved with the wall clock (``LaneMemory/heed(_:_:)``).
         var clockShift = Duration.zero
 
         package init(push: OwedPush, isFirst: Bool, environmentKnown: Bool, term: Int = 0) {

@@ -11,8 +11,9 @@ final class Settler: Sendable {
     struct Item: Sendable {
         var settlement: Settlement
         var feedback: [Change] = []
-        /// Told when the commit stands (or the store said that the push was no longer ours).
-        var committed: (@Sendable () -> Void)?
+        /// The push's first outcome, if a peer may hear of it only when the commit stands (or the store said
+        /// that the push was no longer ours).
+        var first: OutcomeKind?
     }
 
     private struct State {
@@ -108,8 +109,12 @@ final class Settler: Sendable {
     /// Settles until closed, in a cancelled task too: answers are owed to their pushes.
     ///
     /// - Parameter settled: told of each commit: rows may have gone.
+    /// - Parameter known: told of first outcomes that waited for their commit.
     /// - Parameter landed: told of each push that the store now holds as parked.
-    func run(settled: () -> Void = {}, landed: (LaneName, PushClass, UnixTime) -> Void) async {
+    func run(
+        settled: () -> Void, known: (PushID, OutcomeKind) -> Void,
+        landed: (LaneName, PushClass, UnixTime) -> Void
+    ) async {
         var failures = 0
         while true {
             let batch = state.withLock { Array($0.items.prefix(limits.settleBatch)) }
@@ -125,7 +130,7 @@ final class Settler: Sendable {
                 takeOut(batch, ours)
                 settled()
                 for (item, isOurs) in zip(batch, ours) {
-                    item.committed?()
+                    if let first = item.first { known(item.settlement.push.id, first) }
                     if isOurs, let (lane, due) = item.settlement.parks {
                         landed(lane, item.settlement.push.pushClass, due)
                     }

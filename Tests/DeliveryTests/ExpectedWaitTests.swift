@@ -6,19 +6,24 @@ import Testing
 
 @Suite("How long a push that comes now would wait")
 struct ExpectedWaitTests {
-    private let now = UnixTime(seconds: 1_800_000_000)
-    private let instant = ContinuousClock.now
+    private static let longest = Duration.seconds(900)
 
-    /// A lane that gave 200 answers in a tenth of a second: 2,000 a second.
-    private func quick() -> LaneState {
-        var lane = LaneState(limits: DeliveryLimits())
-        lane.answersInTick = 200
-        tick(&lane, 1)
-        return lane
+    /// Answers in a tenth of a second, so many times, of a lane that is behind or not.
+    private func tick(_ lane: inout LaneTraffic, answers: Int, _ ticks: Int = 1, isBehind: Bool) {
+        for _ in 0..<ticks {
+            for _ in 0..<answers {
+                lane.sent(.durable)
+                lane.answered(.durable)
+            }
+            lane.tick(seconds: 0.1, isBehind: isBehind)
+        }
     }
 
-    private func tick(_ lane: inout LaneState, _ ticks: Int) {
-        for _ in 0..<ticks { _ = lane.tick(now: now, instant: instant, seconds: 0.1, isLeased: true) }
+    /// A lane that gave 2,000 answers a second.
+    private func quick() -> LaneTraffic {
+        var lane = LaneTraffic()
+        tick(&lane, answers: 200, isBehind: false)
+        return lane
     }
 
     @Test(
@@ -26,14 +31,9 @@ struct ExpectedWaitTests {
         arguments: [0, 30, 9_000])
     func pause(ticks: Int) {
         var lane = quick()
-        for _ in 0..<ticks {
-            lane.answersInTick = 1
-            tick(&lane, 1)
-        }
-        lane.correct(parked: 2_000)
-        #expect(lane.expectedWait() == .seconds(1))
-        lane.correct(parked: 1_000)
-        #expect(lane.expectedWait() == .zero)
+        tick(&lane, answers: 1, ticks, isBehind: false)
+        #expect(lane.wait(behind: 2_000, atMost: Self.longest) == .seconds(1))
+        #expect(lane.wait(behind: 1_000, atMost: Self.longest) == .zero)
     }
 
     @Test(
@@ -41,22 +41,23 @@ struct ExpectedWaitTests {
     )
     func behind() throws {
         var lane = quick()
-        lane.correct(parked: 2_000)
-        for _ in 0..<100 {
-            lane.answersInTick = 20
-            tick(&lane, 1)
-        }
-        let wait = try #require(lane.expectedWait())
+        tick(&lane, answers: 20, 100, isBehind: true)
+        let wait = try #require(lane.wait(behind: 2_000, atMost: Self.longest))
         #expect(wait > .milliseconds(9_990) && wait <= .seconds(10), "200 answers a second")
-        tick(&lane, 9_000)
-        #expect(lane.expectedWait() == lane.longestWait)
+        tick(&lane, answers: 0, 9_000, isBehind: true)
+        #expect(lane.wait(behind: 2_000, atMost: Self.longest) == Self.longest)
     }
 
     @Test("Of a lane that has never had an answer nobody can say")
     func unknown() {
         var lane = LaneState(limits: DeliveryLimits())
         lane.correct(parked: 2_000)
-        tick(&lane, 3)
+        let now = UnixTime(seconds: 1_800_000_000)
+        let moment = LaneMoment(
+            now: now, instant: .now, clock: .init(wall: now, judged: now, isDoubted: false))
+        for _ in 0..<3 { _ = lane.tick(at: moment, seconds: 0.1, isLeased: true) }
         #expect(lane.expectedWait() == nil)
+        lane.correct(parked: 1_000)
+        #expect(lane.expectedWait() == .zero)
     }
 }

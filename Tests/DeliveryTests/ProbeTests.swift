@@ -121,33 +121,27 @@ struct ProbeTests {
         }
     }
 
-    @Test("Beside others that are accepted all the time it is sent less and less often")
-    func rests() {
-        var (now, instant) = (UnixTime(seconds: 0), ContinuousClock.now)
-        var lane = LaneState(limits: DeliveryLimits())
-        let refusal = Answer(.misconfigured(.credential), .invalidProviderToken, sentAt: now)
-        let good = Answer(.accepted, .ok, sentAt: now)
-        let (bad, other) = (samplePush(1), samplePush(2))
-        _ = lane.admit([entry(bad)], now: now, instant: instant)
-        var sent: [Int] = []
-        for tick in 0..<6_000 {
-            now = now + .milliseconds(100)
-            instant += .milliseconds(100)
-            _ = lane.tick(now: now, instant: instant, seconds: 0.1, isLeased: true)
-            // One of the others, which left before the lane was halted, has its answer.
-            if lane.judge(good, of: other, address: 2, at: instant) == .resumed { lane.goOn(instant) }
-            guard let taken = lane.take(now: now, instant: instant, probeEvery: .seconds(60)).0 else {
-                continue
-            }
-            sent.append(tick)
-            lane.noteAnswer(of: taken)
-            var actions = LaneState.Actions()
-            let change = lane.judge(refusal, of: taken.push, address: 1, at: instant)
-            let again = taken.again(after: refusal, change, keepsItsRow: true)
-            lane.putBack(again, now: now, &actions)
+    @Test(
+        "A push that comes back lets a lane go that was halted without its origin, and somebody hears of it")
+    func reopened() async throws {
+        let gate = Watch()
+        let first = Once()
+        let provider = ScriptedProvider(Names.fcm, slots: 2) { push in
+            guard push.address == "phone" else { return .badDeviceToken }
+            guard first.take() else { return .accepted }
+            await gate.wait(for: 1)
+            return .silence
         }
-        // Ten minutes: at once at first, and once a minute in the end.
-        #expect((10...25).contains(sent.count), "\(sent)")
-        #expect(lane.queue.count == 1)
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            try await rig.owe([push(1, origin: "other", address: "phone")])
+            await provider.waitForSent(1)
+            // Of an origin that no answer came for nothing is known: one other may halt the lane.
+            for number in 2...21 { _ = try await rig.admit([push(number)]) }
+            #expect(rig.events.text == ["acme/fcm/production halted targets"])
+            gate.add()
+            try await asked(for: "a lane that goes on") { try !rig.lane().isHalted }
+            #expect(rig.events.text == ["acme/fcm/production halted targets", "acme/fcm/production resumed"])
+            await rig.pass(until: rig.outbox.ended, reaches: 21)
+        }
     }
 }

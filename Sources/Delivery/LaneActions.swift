@@ -1,0 +1,98 @@
+import PushModel
+
+/// A moment, as both clocks show it and as far as the wall clock is believed.
+struct LaneMoment: Sendable {
+    let now: UnixTime
+    let instant: ContinuousClock.Instant
+    let clock: DoubtedClock.Reading
+}
+
+extension LaneState {
+    /// What the lane must do after an event.
+    struct Actions: Sendable {
+        /// Steps for the settler.
+        var settle: [Settler.Item] = []
+        /// There is something to send, or to wait for.
+        var wakesSender = false
+        /// The store may be asked for parked pushes.
+        var wakesRefill = false
+        /// Pushes whose first outcome is now known.
+        var first: [(PushID, FirstOutcome)] = []
+        var breaker = Breaker.Change.none
+        var pace = PaceChange.none
+        var reach = Reach.News.none
+        var reason = Reason.ok
+        /// Pushes whose custody ended unsent.
+        var custodyEnded = 0
+        /// Calls that may have rung, and are not sent again.
+        var spentCalls = 0
+        /// Volatile pushes that nobody owes any more.
+        var volatileEnded = 0
+        /// Those of them that were given up, for want of room or of time.
+        var volatileDropped = 0
+        /// Pushes that went back to the store because the lease had run out.
+        var ranOut = 0
+    }
+
+    enum PaceChange: Sendable { case none, slowed, atFullSpeed }
+}
+
+extension LaneState.Actions {
+    /// What follows from a further step of the same event.
+    mutating func join(_ next: LaneState.Actions) {
+        settle += next.settle
+        wakesSender = wakesSender || next.wakesSender
+        wakesRefill = wakesRefill || next.wakesRefill
+        first += next.first
+        if next.breaker != .none { breaker = next.breaker }
+        if next.pace != .none { pace = next.pace }
+        if next.reach != .none { reach = next.reach }
+        custodyEnded += next.custodyEnded
+        spentCalls += next.spentCalls
+        volatileEnded += next.volatileEnded
+        volatileDropped += next.volatileDropped
+        ranOut += next.ranOut
+    }
+
+    /// Volatile pushes are given up.
+    mutating func drop(_ count: Int) {
+        volatileEnded += count
+        volatileDropped += count
+    }
+
+    /// A durable push goes back to the store. It counts as parked once the store has said so.
+    ///
+    /// - Parameter rests: it waits by a rule of ours, and goes on so in the store, where nobody knows how
+    ///   often it was blamed.
+    mutating func giveBack(_ entry: LaneQueue.Entry, rests: Bool) {
+        if entry.isFirst { first.append((entry.push.id, .pending)) }
+        let push = entry.push
+        let attempt = rests ? push.attempt + 1 : push.attempt
+        let step: Settlement.Step =
+            entry.isMoved || entry.unwritten != nil || rests
+            ? .retry(notBefore: push.notBefore, attempt: attempt, lane: push.lane, parked: true) : .park
+        settle.append(Settler.Item(settlement: Settlement(push, step, first: entry.unwritten)))
+    }
+
+    /// A durable push waits in the store until then.
+    mutating func putOff(_ entry: LaneQueue.Entry, until due: UnixTime, attempt: Int) {
+        if entry.isFirst { first.append((entry.push.id, .pending)) }
+        var push = entry.push
+        push.notBefore = due
+        let step = Settlement.Step.retry(notBefore: due, attempt: attempt, lane: push.lane, parked: true)
+        settle.append(Settler.Item(settlement: Settlement(push, step, first: entry.unwritten)))
+    }
+
+    /// Custody of a push has ended, and it was not sent.
+    mutating func end(_ entry: LaneQueue.Entry) {
+        custodyEnded += 1
+        guard entry.push.custody == .durable else {
+            volatileEnded += 1
+            return
+        }
+        let reason = OutcomeKind.rejected
+        if entry.isFirst { first.append((entry.push.id, .known(reason))) }
+        let word = entry.isFirst ? reason : entry.unwritten
+        settle.append(Settler.Item(settlement: Settlement(entry.push, .settle, first: word)))
+    }
+}

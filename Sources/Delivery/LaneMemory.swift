@@ -1,0 +1,245 @@
+import PushModel
+
+/// A lane's pushes in memory, and the times that they live by. A value.
+///
+/// What must leave it is listed among the actions: durable pushes go back to the store, volatile ones, which
+/// have no row, to a shelf beside the queue.
+struct LaneMemory: Sendable {
+    private var queue: LaneQueue
+    /// Volatile pushes for which the queue has no room, or whose next attempt is far off. Durable ones wait
+    /// in the store instead.
+    private var shelf: LaneQueue
+    private var wallClock = WallClock()
+    /// What custody ends by instead of a wall clock that is in doubt; `nil`: it is believed.
+    private var doubted: DoubtedClock.Reading?
+    /// The lane has ended: what comes now is too late.
+    private var isOver = false
+    private let longestWait: Duration
+    private let retryClaim: Duration
+    private let keepRetryWithin: Duration
+    /// How long a push rests at first that has met the credential's fault again and again,
+    private let restBegins: Duration
+    /// and in the end: a halted lane sends that often anyhow.
+    private let mostRest: Duration
+
+    /// - Parameter longestWait: no back-off and no push service puts a push off for longer.
+    init(limits: DeliveryLimits, longestWait: Duration) {
+        self.longestWait = longestWait
+        retryClaim = limits.backoffBase
+        restBegins = limits.backoffBase
+        mostRest = limits.probeEvery
+        keepRetryWithin = limits.keepRetryWithin
+        queue = LaneQueue(limit: limits.lanePushes)
+        shelf = LaneQueue(limit: limits.volatilePushes)
+    }
+
+    var count: Int { queue.count + shelf.count }
+    var isEmpty: Bool { queue.isEmpty && shelf.isEmpty }
+    var hasShelved: Bool { !shelf.isEmpty }
+    var readyCount: Int { queue.readyCount }
+    var isFull: Bool { queue.count >= queue.limit }
+    var room: ParkedRows.Room {
+        ParkedRows.Room(
+            limit: queue.limit, count: queue.count, urgent: queue.durableCount(upTo: .urgent),
+            normal: queue.durableCount(upTo: .normal), all: queue.durableCount(upTo: .background))
+    }
+
+    func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool {
+        queue.wouldHold(pushClass, origin: origin)
+    }
+
+    /// Some origins that have a durable push in the queue.
+    func origins(atMost most: Int) -> [Digest16] { queue.origins(atMost: most) }
+
+    /// Whether `take` could give something now.
+    func hasDue(_ now: UnixTime) -> Bool { queue.hasDue(now) || (canUnshelve && shelf.hasDue(now)) }
+
+    // MARK: in
+
+    mutating func admit(_ entries: [LaneQueue.Entry], now: UnixTime, _ actions: inout LaneState.Actions) {
+        for entry in entries {
+            switch queue.admit(entry, now: now) {
+            case .held: break
+            case .displaced(let displaced): park(displaced, &actions)
+            case .parked(let entry): park(entry, &actions)
+            }
+        }
+    }
+
+    /// Back to its place at the front.
+    mutating func putBack(_ entry: LaneQueue.Entry) { queue.putBack(entry) }
+
+    /// Behind all others, until they have had their turn; with a rest, until then.
+    mutating func putLast(_ entry: LaneQueue.Entry, now: UnixTime) {
+        let rest = rest(of: entry)
+        guard rest > .zero else { return queue.setAside(entry) }
+        var resting = entry
+        resting.push.notBefore = now + rest
+        queue.putToSleep(resting)
+    }
+
+    /// Those that went behind all others stand in their places again.
+    mutating func endTurns() { queue.endTurns() }
+
+    /// A volatile push is tried again then, in the queue if there is room and nothing speaks against it.
+    mutating func retry(
+        _ entry: LaneQueue.Entry, isLate: Bool, now: UnixTime, _ actions: inout LaneState.Actions
+    ) {
+        if isLate || isFull { return shelve(entry, &actions) }
+        _ = queue.admit(entry, now: now)
+    }
+
+    /// What was taken waits for its destination: a short while in memory, as long as such pushes do not fill
+    /// it, else in the store.
+    mutating func holdBack(
+        _ entry: LaneQueue.Entry, for wait: Duration, now: UnixTime, _ actions: inout LaneState.Actions
+    ) {
+        var entry = entry
+        entry.push.notBefore = now + wait
+        if wait <= keepRetryWithin, queue.count * 4 <= queue.limit { return queue.putToSleep(entry) }
+        if entry.push.custody == .volatile { return shelve(entry, &actions) }
+        actions.putOff(entry, until: now + max(wait, retryClaim), attempt: entry.push.attempt)
+    }
+
+    // MARK: out
+
+    /// What is due may be taken.
+    mutating func wake(now: UnixTime) {
+        queue.wake(now: now, within: longestWait)
+        unshelve(now: now)
+    }
+
+    /// The next to send.
+    ///
+    /// - Parameter isTurn: those that are sent are tried one by one, of each class in turn.
+    mutating func take(isTurn: Bool) -> LaneQueue.Entry? { isTurn ? queue.takeTurn() : queue.take() }
+
+    /// The next probe: to somebody who was lately reached, if anything of theirs waits, else in turn.
+    mutating func takeProbe(_ known: ArraySlice<LateAcceptances.Known>) -> LaneQueue.Entry? {
+        guard var entry = queue.takeKnown(known, address: { $0.push.message.addressNumber }) else {
+            return queue.takeTurn()
+        }
+        entry.isKnown = true
+        return entry
+    }
+
+    /// Gives a push back to the store, or lays it aside, if it is volatile.
+    mutating func park(_ entry: LaneQueue.Entry, _ actions: inout LaneState.Actions) {
+        if entry.push.custody == .volatile { return shelve(entry, &actions) }
+        actions.giveBack(entry, rests: rest(of: entry) > .zero)
+    }
+
+    /// Gives all back that is durable, because another process may own these rows by now, or nothing more
+    /// is sent. The store changes nothing where they are no longer ours. Volatile pushes have no row, and
+    /// stay.
+    ///
+    /// - Parameter term: what came in this one stays, because it is ours.
+    mutating func giveBack(keeping term: Int? = nil) -> LaneState.Actions {
+        var actions = LaneState.Actions()
+        for entry in queue.remove(where: { $0.push.custody == .durable && $0.term != term }) {
+            park(entry, &actions)
+        }
+        return actions
+    }
+
+    /// Ends what nobody is owed any more.
+    mutating func endCustody(now: UnixTime, _ actions: inout LaneState.Actions) {
+        for entry in removeEnded(now) { actions.end(entry) }
+        for entry in shelf.removeEnded(now: now) { actions.end(entry) }
+    }
+
+    private mutating func removeEnded(_ now: UnixTime) -> [LaneQueue.Entry] {
+        guard let doubted else { return queue.removeEnded(now: now) }
+        let ended = queue.remove { $0.push.custodyEnds <= Self.custodyTime(of: $0.push, now, doubted) }
+        queue.forgetCustody()
+        return ended
+    }
+
+    /// What is volatile is tried once more at once, however far off its next attempt was: no other will be
+    /// made.
+    mutating func hurry(now: UnixTime) {
+        for var entry in queue.remove(where: { _ in true }) + shelf.remove(where: { _ in true }) {
+            entry.push.notBefore = min(entry.push.notBefore, now)
+            // Together they are no more than the shelf holds.
+            _ = shelf.admit(entry, now: .distantPast)
+        }
+        unshelve(now: now)
+    }
+
+    /// Nobody sends any more.
+    mutating func finish(_ actions: inout LaneState.Actions) {
+        isOver = true
+        let left = queue.remove { _ in true }.count + shelf.remove { _ in true }.count
+        if left > 0 { actions.drop(left) }
+    }
+
+    // MARK: times
+
+    /// What custody ends by from now on.
+    mutating func believe(_ clock: DoubtedClock.Reading) { doubted = clock.isDoubted ? clock : nil }
+
+    /// Moves the times of volatile pushes along with a wall clock that was set: they are owed for a span, and
+    /// no other process reads them. Those in the store keep theirs, which outlive this process.
+    mutating func heed(_ now: UnixTime, _ instant: ContinuousClock.Instant) {
+        guard wallClock.wasSet(now, instant) else { return }
+        for entry in queue.remove(where: { $0.push.custody == .volatile }) {
+            _ = queue.admit(wallClock.moved(entry), now: now)
+        }
+        // To the shelf nothing is due yet, as below.
+        for entry in shelf.remove(where: { _ in true }) {
+            _ = shelf.admit(wallClock.moved(entry), now: .distantPast)
+        }
+    }
+
+    /// A push that left before the clock was set, with times of now.
+    func moved(_ entry: LaneQueue.Entry) -> LaneQueue.Entry { wallClock.moved(entry) }
+
+    /// Pushes that come now.
+    func stamped(_ entries: [LaneQueue.Entry]) -> [LaneQueue.Entry] {
+        // Hardly ever: most machines' clocks are never set.
+        wallClock.shift == .zero ? entries : entries.map(wallClock.stamped)
+    }
+
+    /// The time that says whether custody of a push has ended. Volatile pushes move with the clock
+    /// (``WallClock``), for none is older than this process.
+    func custodyTime(of push: OwedPush, _ now: UnixTime) -> UnixTime {
+        Self.custodyTime(of: push, now, doubted)
+    }
+
+    private static func custodyTime(
+        of push: OwedPush, _ now: UnixTime, _ doubted: DoubtedClock.Reading?
+    ) -> UnixTime {
+        guard let doubted, push.custody == .durable else { return now }
+        return min(now, doubted.end(of: push.id.acceptedAt, lasting: push.custodyEnds))
+    }
+
+    /// How long a push waits that has met the credential's fault again and again. Where others are accepted
+    /// meanwhile the fault is with this push alone, and each of their answers would send it once more.
+    func rest(of entry: LaneQueue.Entry) -> Duration {
+        let times = entry.blamed + (entry.blamed > 0 ? entry.push.attempt : 0)
+        guard times > 2 else { return .zero }
+        return min(restBegins * (1 << min(times - 3, 16)), mostRest)
+    }
+
+    // MARK: the shelf
+
+    /// Lays a volatile push aside. It stays in memory, or is dropped and counted.
+    private mutating func shelve(_ entry: LaneQueue.Entry, _ actions: inout LaneState.Actions) {
+        guard !isOver else { return actions.drop(1) }
+        // To the shelf nothing is due yet; `unshelve` looks at the clock.
+        switch shelf.admit(entry, now: .distantPast) {
+        case .held: break
+        case .displaced, .parked: actions.drop(1)
+        }
+    }
+
+    /// Only into a queue that is half empty, so that what is laid aside does not push back what is durable.
+    private var canUnshelve: Bool { queue.count * 2 <= queue.limit }
+
+    /// Takes from the shelf what is due, while the queue has room.
+    private mutating func unshelve(now: UnixTime) {
+        guard !shelf.isEmpty else { return }
+        shelf.wake(now: now, within: longestWait)
+        while canUnshelve, let entry = shelf.take() { _ = queue.admit(entry, now: now) }
+    }
+}

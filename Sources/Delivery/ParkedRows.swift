@@ -1,0 +1,221 @@
+import PushModel
+
+/// What a lane knows of its pushes in the store, and when it asks for them. A value.
+struct ParkedRows: Sendable {
+    /// How full the lane's memory is: the durable pushes of each class and the more urgent ones.
+    struct Room: Sendable {
+        let limit: Int
+        let count: Int
+        let urgent: Int
+        let normal: Int
+        let all: Int
+
+        func durable(upTo lowest: PushClass) -> Int {
+            switch lowest {
+            case .urgent: urgent
+            case .normal: normal
+            case .background: all
+            }
+        }
+    }
+
+    /// As far as this process knows.
+    private(set) var count = 0
+    /// Rows beside them that the pace has put off.
+    private var putOff = PutOff()
+    /// Not before then is the store asked again for each class.
+    private var claimNotBefore: [UnixTime] = [.distantPast, .distantPast, .distantPast]
+    private var isClaiming = false
+    /// What the claim asks for that is called for, or under way.
+    private var claimClasses = PushClass.urgent ... .background
+    /// The class at which the next claim of a halted lane begins.
+    private var claimTurn = 0
+    /// Once a tick the store may be asked although memory is more than half full.
+    private var mayClaimAhead = false
+    /// Rows that were parked since the claim under way began.
+    private var sinceClaim = 0
+    private let claimRows: Int
+    private let longestWait: Duration
+    /// Between questions to the store that may have been too early.
+    private let retryClaim: Duration
+
+    /// - Parameter longestWait: nothing is put off for longer.
+    init(limits: DeliveryLimits, longestWait: Duration) {
+        self.longestWait = longestWait
+        claimRows = limits.claimRows
+        retryClaim = limits.backoffBase
+    }
+
+    // MARK: what is there
+
+    /// Pushes that the store holds as parked, due then.
+    mutating func note(_ pushClass: PushClass, due: UnixTime, count added: Int = 1) {
+        guard added > 0 else { return }
+        count += added
+        sinceClaim += added
+        let level = Int(pushClass.rawValue)
+        claimNotBefore[level] = min(claimNotBefore[level], due)
+    }
+
+    /// A push that the store holds as parked and that its origin's pace has put off until then.
+    mutating func putOff(_ pushClass: PushClass, due: UnixTime) { putOff.add(pushClass, due: due) }
+
+    /// The store's own count.
+    mutating func correct(_ stored: Int) {
+        let stored = max(0, stored - putOff.total)
+        // More than we know of came by another way: from a dead process, or from a lane before this one.
+        if stored > count { for level in claimNotBefore.indices { claimNotBefore[level] = .distantPast } }
+        count = stored
+    }
+
+    /// What the pace has put off until now is parked like all else.
+    mutating func wake(now: UnixTime) {
+        for (pushClass, due) in putOff.take(upTo: now, within: longestWait) {
+            note(pushClass, due: now, count: due)
+        }
+    }
+
+    /// A tick: the store may be asked ahead once more.
+    mutating func tick() { mayClaimAhead = true }
+
+    // MARK: asking for it
+
+    /// Whether `ask` could call for a claim.
+    var mayAsk: Bool { !isClaiming && count > 0 }
+
+    /// Calls for a claim when memory is half empty: of everything or, as far as it is full of what is less
+    /// urgent, of what goes before that.
+    ///
+    /// - Returns: whether one is called for that was not before.
+    mutating func ask(for room: Room, isHalted: Bool, now: UnixTime) -> Bool {
+        guard mayAsk, let classes = classesToClaim(room, isHalted, now) else { return false }
+        isClaiming = true
+        claimClasses = classes
+        return true
+    }
+
+    /// The claim that was called for; `nil` unless one was.
+    mutating func begin(_ room: Room, now: UnixTime) -> LaneClaim? {
+        guard isClaiming else { return nil }
+        sinceClaim = 0
+        for level in claimClasses.levels { claimNotBefore[level] = .distantFuture }
+        let free = room.limit - room.durable(upTo: claimClasses.upperBound)
+        return LaneClaim(
+            of: min(max(free, 1), claimRows), claimClasses, at: now, retryAfter: retryClaim,
+            longestWait: longestWait)
+    }
+
+    /// What we do not know to be gone is asked for once more.
+    mutating func end(_ claim: LaneClaim) {
+        isClaiming = false
+        count = claim.isLast ? sinceClaim : max(count - claim.pushes.count, 1)
+        // When the next of a class is due the store does not say; where it may be any moment it is asked
+        // again soon.
+        for level in claimClasses.levels {
+            let isSeen = claim.allSeen.map { level <= Int($0.rawValue) } ?? false
+            let due = isSeen && claim.next <= claim.begun ? claim.begun + retryClaim : claim.next
+            claimNotBefore[level] = min(claimNotBefore[level], due)
+        }
+    }
+
+    private mutating func classesToClaim(
+        _ room: Room, _ isHalted: Bool, _ now: UnixTime
+    ) -> ClosedRange<PushClass>? {
+        if room.all * 2 <= room.limit {
+            return claimNotBefore.indices.contains { isClaimDue($0, now) } ? .urgent ... .background : nil
+        }
+        guard mayClaimAhead else { return nil }
+        // A halted lane's turns come to all that is parked, one by one and of each class.
+        if isHalted, room.count < room.limit {
+            for step in PushClass.allCases.indices {
+                let first = PushClass.allCases[(claimTurn + step) % PushClass.allCases.count]
+                let classes = first ... .background
+                guard classes.levels.contains(where: { isClaimDue($0, now) }) else { continue }
+                (mayClaimAhead, claimTurn) = (false, Int(first.rawValue) + 1)
+                return classes
+            }
+            return nil
+        }
+        return claimAhead(room, downTo: .normal, now) ?? claimAhead(room, downTo: .urgent, now)
+    }
+
+    private mutating func claimAhead(
+        _ room: Room, downTo lowest: PushClass, _ now: UnixTime
+    ) -> ClosedRange<PushClass>? {
+        let classes = PushClass.urgent...lowest
+        guard room.durable(upTo: lowest) * 2 <= room.limit,
+            classes.levels.contains(where: { isClaimDue($0, now) })
+        else { return nil }
+        mayClaimAhead = false
+        return classes
+    }
+
+    /// A moment further off than anything waits was named by a clock that has been set back since.
+    private func isClaimDue(_ level: Int, _ now: UnixTime) -> Bool {
+        now >= claimNotBefore[level] || claimNotBefore[level].since(now) > longestWait
+    }
+}
+
+/// One claim of parked rows, and what the store's answers say of those that are left. A value.
+struct LaneClaim: Sendable {
+    /// How many it may bring.
+    let room: Int
+    let classes: ClosedRange<PushClass>
+    let begun: UnixTime
+    private let longestWait: Duration
+    private(set) var pushes: [OwedPush] = []
+    /// When the store may be asked again for these classes. Unless it says better: a failure is tried again
+    /// after the first step of a back-off.
+    private(set) var next: UnixTime
+    /// Of this class and the more urgent ones all that was due has been brought.
+    private(set) var allSeen: PushClass?
+    /// Nothing is parked beside what was brought and what has come meanwhile.
+    private(set) var isLast = false
+
+    init(
+        of room: Int, _ classes: ClosedRange<PushClass>, at now: UnixTime, retryAfter: Duration,
+        longestWait: Duration
+    ) {
+        self.room = room
+        self.classes = classes
+        self.longestWait = longestWait
+        begun = now
+        next = now + retryAfter
+    }
+
+    /// What was due.
+    ///
+    /// - Returns: whether the store is to be asked when the next will be.
+    mutating func bring(_ found: [OwedPush]) -> Bool {
+        pushes = found
+        guard found.count == room else { return true }
+        next = begun
+        allSeen = found.last.flatMap { PushClass(above: $0.pushClass) }
+        return false
+    }
+
+    /// When the next is due; `nil`: nothing waits.
+    ///
+    /// - Returns: up to when more is to be claimed, and how much, because all that waits is due: it was put
+    ///   off by a clock that has been set back since.
+    mutating func wait(until due: UnixTime?) -> (due: UnixTime, limit: Int)? {
+        guard let due else {
+            (next, isLast) = (begun, true)
+            return nil
+        }
+        next = due
+        allSeen = classes == .urgent ... .background ? nil : classes.upperBound
+        return due.since(begun) > longestWait ? (due, room - pushes.count) : nil
+    }
+
+    /// What such a clock had put off.
+    mutating func bringLate(_ found: [OwedPush]) {
+        pushes += found
+        next = begun
+    }
+}
+
+extension ClosedRange<PushClass> {
+    /// As indices of what is kept for each class.
+    fileprivate var levels: ClosedRange<Int> { Int(lowerBound.rawValue)...Int(upperBound.rawValue) }
+}
