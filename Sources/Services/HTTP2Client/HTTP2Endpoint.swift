@@ -73,15 +73,28 @@ package struct HTTP2Endpoint: Sendable {
         host = authority.host
         port = authority.port
         self.proxy = proxy
-        guard let certificates else {
-            trust = .default
-            return
-        }
+        trust = try Self.trust(in: certificates)
+    }
+
+    /// - Parameter authority: `host` or `host:port`.
+    /// - Throws: `.malformedURL`.
+    init(authority: String, trust: NIOSSLTrustRoots, proxy: Proxy?) throws(HTTP2Error) {
+        guard authority.utf8.last != UInt8(ascii: "/"), let named = Self.authority(of: "https://\(authority)")
+        else { throw HTTP2Error(.malformedURL) }
+        host = named.host
+        port = named.port
+        self.proxy = proxy
+        self.trust = trust
+    }
+
+    /// - Throws: `.badCertificateFile`.
+    static func trust(in certificates: [UInt8]?) throws(HTTP2Error) -> NIOSSLTrustRoots {
+        guard let certificates else { return .default }
         // The parser's own words are dropped: they may quote the file.
         guard let parsed = try? NIOSSLCertificate.fromPEMBytes(certificates), !parsed.isEmpty else {
             throw HTTP2Error(.badCertificateFile)
         }
-        trust = .certificates(parsed)
+        return .certificates(parsed)
     }
 
     /// The value of `:authority`: the port is named unless it is 443.
@@ -91,7 +104,7 @@ package struct HTTP2Endpoint: Sendable {
     }
 
     /// The client side's TLS: 1.2 or newer, ALPN `h2`, full verification.
-    func tlsConfiguration() -> TLSConfiguration {
+    static func tlsConfiguration(_ trust: NIOSSLTrustRoots) -> TLSConfiguration {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = .tlsv12
         configuration.applicationProtocols = ["h2"]

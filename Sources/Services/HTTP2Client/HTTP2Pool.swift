@@ -13,7 +13,7 @@ package final class HTTP2Pool: Sendable {
     typealias State = PoolState<HTTP2Connection, Waiter>
 
     package let options: HTTP2Options
-    let counters = HTTP2Counters()
+    let counters: HTTP2Counters
     private let dialer: HTTP2Dialer
     /// All connections of a pool stand on one loop, and so do the tasks that use them: no request changes
     /// threads. One loop's thread carries more requests than a push service grants one sender.
@@ -28,13 +28,24 @@ package final class HTTP2Pool: Sendable {
     ///   - group: event loops that pools are spread over.
     ///   - lane: named in the journal.
     /// - Throws: `.badCertificateFile` when the endpoint's CA cannot be used.
-    package init(
+    package convenience init(
         endpoint: HTTP2Endpoint, options: HTTP2Options = HTTP2Options(), group: any EventLoopGroup,
         world: World,
         journal: Journal = .silent, lane: LaneName? = nil
     ) throws(HTTP2Error) {
+        self.init(
+            dialer: try HTTP2Dialer(endpoint: endpoint, options: options), options: options,
+            counters: HTTP2Counters(), group: group, world: world, journal: journal, lane: lane)
+    }
+
+    /// - Parameter counters: may be shared by pools.
+    init(
+        dialer: HTTP2Dialer, options: HTTP2Options, counters: HTTP2Counters, group: any EventLoopGroup,
+        world: World, journal: Journal, lane: LaneName?
+    ) {
         self.options = options
-        dialer = try HTTP2Dialer(endpoint: endpoint, options: options)
+        self.dialer = dialer
+        self.counters = counters
         loop = group.next()
         executor = LoopExecutor(loop)
         self.world = world
@@ -66,10 +77,12 @@ package final class HTTP2Pool: Sendable {
     /// within the request deadline.
     ///
     /// - Parameter sendBefore: checked right before the bytes are handed to the session.
+    /// - Parameter deadline: of the answer; `nil`: the request deadline from now on.
     package func request(
-        _ request: HTTP2Request, on slot: HTTP2Slot, sendBefore: ContinuousClock.Instant
+        _ request: HTTP2Request, on slot: HTTP2Slot, sendBefore: ContinuousClock.Instant,
+        deadline: ContinuousClock.Instant? = nil
     ) async -> HTTP2Answer {
-        let deadline = world.instant() + options.requestDeadline
+        let deadline = deadline ?? world.instant() + options.requestDeadline
         var slot = slot
         var resent = false
         while true {
@@ -111,7 +124,7 @@ package final class HTTP2Pool: Sendable {
 
 extension HTTP2Pool {
     /// A slot now or later; `nil` when the task is cancelled, the moment passes, or the pool closes.
-    private func slot(ahead: Bool, until: ContinuousClock.Instant?) async -> HTTP2Slot? {
+    func slot(ahead: Bool, until: ContinuousClock.Instant?) async -> HTTP2Slot? {
         if !ahead, let link = state.withLock({ $0.waitingCount == 0 ? $0.take()?.link : nil }) {
             return HTTP2Slot(on: link)
         }
