@@ -1,4 +1,4 @@
-# Every door of the project. `make` alone says what there is.
+# Every task of the project. `make` alone says what there is.
 SHELL := /bin/bash
 N ?=
 

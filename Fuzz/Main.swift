@@ -1,4 +1,4 @@
-// The door of libFuzzer. One program holds all targets; `SEALBELL_FUZZ_TARGET` names the one that runs, so
+// Where libFuzzer comes in. One program holds all targets; `SEALBELL_FUZZ_TARGET` names the one that runs, so
 // that the libraries are instrumented and linked once.
 
 import Glibc

@@ -92,7 +92,7 @@ package struct DeliveryLimits: Sendable {
     /// How long a stop waits for requests under way: a little longer than their own deadline.
     package var drain: Duration = .seconds(12)
     /// How long an operator's test push waits for a connection: with the request's own deadline it stays
-    /// below the admin door's, for two environments behind each other too.
+    /// below the admin listener's, for two environments behind each other too.
     package var trialWait: Duration = .seconds(4)
 
     /// How long a call is held that finds no room, or no store, its reply's wait included: an origin gives

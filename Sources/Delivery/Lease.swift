@@ -41,9 +41,9 @@ final class Lease: Sendable {
 
     /// After `sendBefore` no bytes of a push may reach a socket; `nil` when that moment has passed.
     func grant() -> (sendBefore: ContinuousClock.Instant, term: Int)? {
-        let standing = state.withLock { $0 }
-        let latest = standing.aliveUntil - limits.requestDeadline
-        return latest > world.instant() ? (latest, standing.term) : nil
+        let current = state.withLock { $0 }
+        let latest = current.aliveUntil - limits.requestDeadline
+        return latest > world.instant() ? (latest, current.term) : nil
     }
 
     func renew() async throws(StoreError) {

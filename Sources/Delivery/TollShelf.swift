@@ -3,7 +3,7 @@ import Synchronization
 
 /// Each instance's tolls, which a reload leaves as they are.
 final class TollShelf: Sendable {
-    private let standing = Mutex<[ConfiguredName: Tolls]>([:])
+    private let byInstance = Mutex<[ConfiguredName: Tolls]>([:])
     private let world: World
     private let membership: Membership
 
@@ -13,16 +13,16 @@ final class TollShelf: Sendable {
     }
 
     func tolls(of instance: ConfiguredName) -> Tolls {
-        standing.withLock { standing in
-            if let tolls = standing[instance] { return tolls }
+        byInstance.withLock { byInstance in
+            if let tolls = byInstance[instance] { return tolls }
             let tolls = Tolls(world: world, relays: { [membership] in membership.relays })
-            standing[instance] = tolls
+            byInstance[instance] = tolls
             return tolls
         }
     }
 
     /// Forgets instances that are no longer named.
     func keep(_ instances: Set<ConfiguredName>) {
-        standing.withLock { standing in standing = standing.filter { instances.contains($0.key) } }
+        byInstance.withLock { byInstance in byInstance = byInstance.filter { instances.contains($0.key) } }
     }
 }

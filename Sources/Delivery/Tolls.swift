@@ -20,7 +20,7 @@ package final class Tolls: Sendable {
     /// - Returns: when there is one again; `nil`: it was taken.
     package func take(_ toll: Toll) -> Duration? {
         let limiter = limiters.withLock { limiters in
-            if let standing = limiters[toll.allowance] { return standing }
+            if let known = limiters[toll.allowance] { return known }
             let fresh = RateLimiter<Payer>(perMinute: toll.allowance.perMinute, world: world, relays: relays)
             limiters[toll.allowance] = fresh
             return fresh

@@ -11,7 +11,7 @@ struct VolatileEntry: Sendable {
     }
 }
 
-/// The door for volatile pushes. Lanes of direct providers have it, and no others (decision 0018).
+/// The way in for volatile pushes. Lanes of direct providers have it, and no others (decision 0018).
 protocol VolatileLane: AnyObject, Sendable {
     var name: LaneName { get }
     func admit(_ entries: [VolatileEntry])
@@ -30,7 +30,7 @@ extension VolatileLane {
     }
 }
 
-/// A lane by its doors.
+/// A lane by its listeners.
 struct LaneHandles {
     let lane: any LaneHandle
     /// `nil` unless its provider is direct.

@@ -7,7 +7,7 @@ import Glibc
 /// Bytes that must not be seen: keys, device tokens, ciphertexts, names of people.
 ///
 /// The storage is owned, never shared with a `String` or an array, and wiped when the last holder lets go.
-/// A `Secret` prints as `‹secret›` through every door the language has (`description`, `debugDescription`,
+/// A `Secret` prints as `‹secret›` in every way the language has (`description`, `debugDescription`,
 /// `Mirror`), is neither `Codable` nor `Hashable`, and compares in time that depends on the lengths alone.
 /// It opens only through ``reveal(_:)``.
 public struct Secret: Sendable {

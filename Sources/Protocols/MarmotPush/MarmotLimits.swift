@@ -49,8 +49,6 @@ public enum MarmotLimits {
 
     // MARK: gossip and the token store (§4.2 to §4.4)
 
-    /// Raw id of an MLS group: its length stands in two bytes of a record's digest, and 32 bytes are usual.
-    public static let groupIDBytes = 1_024
     /// Tokens that one leaf says by tags: one for each push service and some to spare (spec, "Size
     /// Constraints").
     public static let tokensOfLeaf = 8

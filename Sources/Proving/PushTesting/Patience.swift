@@ -95,7 +95,7 @@ extension AsyncStream where Element: Sendable {
 }
 
 /// Asks again and again until the answer is yes: for what tells only when it is asked, such as a relay's
-/// doors.
+/// listeners.
 ///
 /// - Parameter what: a noun for the message: "an empty outbox".
 /// - Throws: ``NeverCame``, or what `holds` throws.

@@ -112,7 +112,7 @@ package final class HTTP2Pool: Sendable {
     package func snapshot() -> HTTP2Snapshot {
         var snapshot = counters.snapshot()
         state.withLock { state in
-            snapshot.connections = state.standing
+            snapshot.connections = state.readyCount
             snapshot.inFlight = state.inFlight
             snapshot.waiting = state.waitingCount
         }

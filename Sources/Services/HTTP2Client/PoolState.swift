@@ -73,7 +73,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
 
     var waitingCount: Int { waiting.count }
     var inFlight: Int { entries.reduce(0) { $0 + $1.inUse } }
-    var standing: Int { entries.reduce(0) { $0 + ($1.phase == .ready ? 1 : 0) } }
+    var readyCount: Int { entries.reduce(0) { $0 + ($1.phase == .ready ? 1 : 0) } }
 
     mutating func start() { running = true }
 
@@ -209,18 +209,18 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
     /// When another connection should be opened; `nil`: there are enough, or enough on their way. As many may
     /// be on their way as stand, so that a pool doubles.
     private func nextOpening(now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        var (connecting, standing) = (0, 0)
+        var (connecting, readyCount) = (0, 0)
         for entry in entries {
             switch entry.phase {
             case .connecting: connecting += 1
-            case .ready: standing += 1
+            case .ready: readyCount += 1
             case .draining: break
             }
         }
         guard entries.count < 4 * options.maximumConnections else { return nil }
-        if standing + connecting == 0 { return rests && waiting.isEmpty ? nil : now }
-        guard let fullSince, standing + connecting < options.maximumConnections,
-            connecting < max(1, standing), standing > 0
+        if readyCount + connecting == 0 { return rests && waiting.isEmpty ? nil : now }
+        guard let fullSince, readyCount + connecting < options.maximumConnections,
+            connecting < max(1, readyCount), readyCount > 0
         else { return nil }
         return fullSince + options.growAfter
     }
@@ -240,15 +240,15 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
     }
 
     private mutating func shrink(now: ContinuousClock.Instant, into plan: inout Due) {
-        var standing = standing
-        for index in entries.indices.reversed() where standing > 1 {
+        var readyCount = readyCount
+        for index in entries.indices.reversed() where readyCount > 1 {
             let entry = entries[index]
             guard entry.phase == .ready, entry.inUse == 0, now - entry.idleSince >= options.idleShrink,
                 let link = entry.link
             else { continue }
             entries[index].phase = .draining
             plan.retire.append(link)
-            standing -= 1
+            readyCount -= 1
         }
     }
 

@@ -2,7 +2,7 @@ import PushModel
 import PushTesting
 import Synchronization
 
-/// An outbox with a switch on each of its doors.
+/// An outbox with a switch on each of its calls.
 final class GatedOutbox: ForwardingOutbox {
     struct Faults: Sendable {
         var accept: StoreError.Code?

@@ -40,7 +40,7 @@ extension Rig {
     }
 }
 
-/// What is asked of a store, by the doors through which content could reach it.
+/// What is asked of a store, by the calls through which content could reach it.
 final class EngineSpy: ForwardingEngine {
     let base: any Engine
     /// Calls that write, or that look something up by a name made of content.

@@ -149,7 +149,7 @@ struct ShareTests {
         }
     }
 
-    @Test("What strains a door is told when it begins, and when it has been over for a while")
+    @Test("What strains a listener is told when it begins, and when it has been over for a while")
     func strain() async throws {
         let (clock, load) = (ManualClock(), Signal())
         let told = Noted<[Set<ListenerStrain>]>([])

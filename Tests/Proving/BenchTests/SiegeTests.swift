@@ -36,7 +36,7 @@ struct SiegeTests {
         #expect(told.row.hasPrefix("101 calls, 1 failed, p50 5"))
         #expect(
             told.row.hasSuffix(
-                "relay 0.25 cores, the admin door did not answer, attackers heard nothing (1), 401 (2)")
+                "relay 0.25 cores, the admin listener did not answer, attackers heard nothing (1), 401 (2)")
         )
         let plan = SiegePlan(executable: "/bin/true", directory: "/nowhere")
         let (report, hasPassed) = SiegeLedger.report([(.quiet, ledger()), (.connections, told)], plan)

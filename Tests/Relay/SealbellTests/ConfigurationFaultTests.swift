@@ -164,7 +164,7 @@ private let values: [BadText] = [
         line: 12)
 ]
 
-/// References, doors, protocols.
+/// References, listeners, protocols.
 private let crossings: [BadText] = [
     BadText(
         "no such app", minimal("[acme]", with: "[acmee]"), .unknownReference, "\(zulip).apps", line: 11,

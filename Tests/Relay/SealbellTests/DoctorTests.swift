@@ -68,7 +68,7 @@ struct DoctorTests {
         #expect(gone.severity == .fault && gone.sentence.contains("port \(port)"))
     }
 
-    @Test("The doors that are knocked at are those the apps use, each once")
+    @Test("The push services that are asked are those the apps use, each once")
     func doors() throws {
         let folder = try TemporaryFolder()
         var learning = try configuration(folder)

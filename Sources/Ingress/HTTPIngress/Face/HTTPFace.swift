@@ -38,7 +38,7 @@ package enum IngressRefusal: String, Sendable, Hashable, CaseIterable {
     case slowSender
     /// Too many requests in flight, or too many bytes of bodies in memory.
     case overloaded
-    /// The client has more than its share of the door: connections, bytes of bodies, or failed calls.
+    /// The client has more than its share of the listener: connections, bytes of bodies, or failed calls.
     case clientShare
     case notFound
     case unsupportedVersion

@@ -11,7 +11,7 @@ package struct IngressLimits: Sendable {
     /// push service. Full means 503.
     package var inFlight = 8192
     /// Of these, connections of one client; trusted proxies, who carry everybody, are not counted. A host of
-    /// a thousand origins that each keep one; twenty such clients are needed to fill the door.
+    /// a thousand origins that each keep one; twenty such clients are needed to fill the listener.
     package var clientConnections = 1_000
     /// Bytes of request bodies in memory over all connections, so that memory stays flat no matter who sends.
     /// Room for sixteen of the largest calls that push (4 MiB). What follows are parts of it.
@@ -69,7 +69,7 @@ package struct IngressLimits: Sendable {
     /// asking again at once costs a core and gets nothing.
     package static let acceptPause = Duration.milliseconds(250)
     /// For so long behind the last call that was turned away for want of room an operator is told that the
-    /// door is strained.
+    /// listener is strained.
     package var strainLasts = Duration.seconds(60)
 
     package init() {}

@@ -50,7 +50,7 @@ package struct Shares {
     package mutating func take(_ count: Int, behind received: Int, of client: ClientKey) -> Grant {
         let (small, more) = Self.parts(count, behind: received)
         let now = held[client] ?? Held()
-        // First, because one that has more than its share is no sign that the door is too small.
+        // First, because one that has more than its share is no sign that the listener is too small.
         guard small == 0 || now.small + small <= limits.clientSmallBytes,
             more == 0 || now.large + more <= limits.clientLargeBytes
         else { return .clientFull }

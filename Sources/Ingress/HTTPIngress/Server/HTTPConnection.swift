@@ -198,7 +198,7 @@ final class HTTPConnection: ChannelDuplexHandler {
             buffer.writeStaticString(continueBytes)
             context.writeAndFlush(wrapOutboundOut(buffer), promise: nil)
         case .refuse(let refusal): refuse(refusal)
-        case .answer: if let verdict = request?.verdict { cut(verdict) }
+        case .answer: if let headAnswer = request?.headAnswer { cut(headAnswer) }
         }
     }
 
@@ -209,7 +209,7 @@ final class HTTPConnection: ChannelDuplexHandler {
             core.metrics.count(.notFound)
             return finish(request, with: plainRefusal(.notFound))
         }
-        if let verdict = request.verdict { return finish(request, with: verdict) }
+        if let headAnswer = request.headAnswer { return finish(request, with: headAnswer) }
         deadline = core.world.instant() + core.limits.answer
         let job = IngressJob(
             entry: entry, inbound: request.inbound(),

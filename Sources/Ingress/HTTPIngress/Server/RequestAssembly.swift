@@ -21,7 +21,7 @@ struct RequestAssembly {
     let startedAt: ContinuousClock.Instant
     let client: ClientKey
     /// The face's answer to the head; then the body is read past and not kept.
-    private(set) var verdict: HTTPOutbound?
+    private(set) var headAnswer: HTTPOutbound?
     private let isLoopback: Bool
     private let isSecure: Bool
     private let bodyLimitBytes: Int
@@ -55,9 +55,9 @@ struct RequestAssembly {
         if (head.contentLength ?? 0) > bodyLimitBytes { return .refuse(.bodyTooLarge) }
         let length = head.contentLength ?? .max
         if head.awaitsContinue || length > IngressLimits.unjudgedBodyBytes {
-            verdict = entry.face.judge(head: inbound())
+            headAnswer = entry.face.judge(head: inbound())
         }
-        if verdict != nil {
+        if headAnswer != nil {
             let isShort = head.contentLength.map { $0 <= IngressLimits.passedBodyBytes } ?? false
             return isShort && !head.awaitsContinue ? .goOn : .answer
         }
@@ -67,7 +67,7 @@ struct RequestAssembly {
     /// Takes a piece of the body if route, client and listener have room for it.
     mutating func take(_ piece: ByteBuffer, _ core: ListenerCore) -> Step {
         let count = piece.readableBytes
-        guard verdict == nil else {
+        guard headAnswer == nil else {
             passed += count
             return .goOn
         }

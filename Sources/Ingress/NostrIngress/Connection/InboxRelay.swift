@@ -25,7 +25,7 @@ actor InboxRelay {
     nonisolated let relay: NostrRelay
     /// The relay's share of the queue.
     nonisolated let share: Int
-    private let plan: NostrSettings
+    private let settings: NostrSettings
     private let around: Surroundings
     private var lists: [NostrEvent]
     private var hasNewLists = false
@@ -36,15 +36,15 @@ actor InboxRelay {
 
     /// - Parameter lists: our relay lists, one for each key.
     init(
-        _ relay: NostrRelay, share: Int, plan: NostrSettings, lists: [NostrEvent], around: Surroundings
+        _ relay: NostrRelay, share: Int, settings: NostrSettings, lists: [NostrEvent], around: Surroundings
     ) {
         self.relay = relay
         self.share = share
-        self.plan = plan
+        self.settings = settings
         self.lists = lists
         self.around = around
         state = RelayState(
-            keys: plan.keys.map(\.publicKey.hex), backlog: plan.backlog, limits: around.limits,
+            keys: settings.keys.map(\.publicKey.hex), backlog: settings.backlog, limits: around.limits,
             random: around.world.random,
             prefix: { [world = around.world] in Hex.encode(world.randomBytes(8)) })
     }
@@ -88,7 +88,7 @@ actor InboxRelay {
     }
 
     private func serve() async {
-        if let fetch = around.document, plan.proxy == nil {
+        if let fetch = around.document, settings.proxy == nil {
             state.asksForProof = await fetch(relay.address)?.authRequired ?? false
         }
         await take(.start)
@@ -100,7 +100,7 @@ actor InboxRelay {
     }
 
     private func converse() async {
-        var proxy = plan.proxy
+        var proxy = settings.proxy
         if proxy?.credentials == nil { proxy?.credentials = .isolated(around.world) }
         do throws(WebSocketError) {
             let connection = try await around.client.connect(relay.address, proxy: proxy)
@@ -152,7 +152,7 @@ actor InboxRelay {
             filter.until = until
             await say(.request(subscription: name, filters: [filter]))
         case .authenticate(let challenge):
-            let proofs = plan.keys.map { pair in
+            let proofs = settings.keys.map { pair in
                 AuthEvent.make(
                     relay: relay.url, challenge: challenge, at: now, by: pair,
                     auxiliary: around.world.randomBytes(32))
@@ -179,7 +179,7 @@ actor InboxRelay {
     /// as none at all, and would say two days of wraps anew on every connection.
     private func filter(_ takesStored: Bool) -> NostrFilter {
         .wraps(
-            for: plan.keys.map(\.publicKey), since: max(0, now - NostrLimits.backlog.components.seconds),
+            for: settings.keys.map(\.publicKey), since: max(0, now - NostrLimits.backlog.components.seconds),
             limit: takesStored ? nil : 1)
     }
 

@@ -32,7 +32,7 @@ package final class NostrIngress: Service {
     private let current: Mutex<Current>
 
     private struct Current {
-        var plan: NostrSettings
+        var settings: NostrSettings
         var take: Take
         var relays: [InboxRelay] = []
         /// Links that run, or are about to; the pool starts those that wait.
@@ -47,7 +47,8 @@ package final class NostrIngress: Service {
     ///   - document: fetches a relay's document; `nil`: documents are not asked for.
     ///   - membership: who else may listen for this instance; `nil`: nobody.
     package init(
-        name: ConfiguredName, plan: NostrSettings, client: WebSocketClient, document: DocumentFetch? = nil,
+        name: ConfiguredName, settings: NostrSettings, client: WebSocketClient,
+        document: DocumentFetch? = nil,
         membership: Membership? = nil, limits: NostrLimits = NostrLimits(),
         world: World, journal: Journal,
         metrics factory: any MetricsFactory, take: @escaping Take
@@ -57,7 +58,7 @@ package final class NostrIngress: Service {
         self.limits = limits
         let metrics = NostrMetrics(name, factory)
         self.metrics = metrics
-        let queue = WrapQueue(share: limits.share(among: plan.relays.count))
+        let queue = WrapQueue(share: limits.share(among: settings.relays.count))
         self.queue = queue
         let share = WrapShare(of: name, membership, limits: limits)
         self.share = share
@@ -72,32 +73,32 @@ package final class NostrIngress: Service {
         around = InboxRelay.Surroundings(
             client: client, queue: queue, limits: limits, world: world, document: document, note: note,
             share: share, selfTest: selfTest, passedOver: { metrics.passedOver() })
-        current = Mutex(Current(plan: plan, take: take))
-        adopt(plan, take: take)
+        current = Mutex(Current(settings: settings, take: take))
+        adopt(settings, take: take)
     }
 
     // MARK: Reloading
 
-    /// Puts another plan in force: connections to relays that stay go on, unless keys, backlog or proxy have
-    /// changed.
-    package func adopt(_ plan: NostrSettings, take: @escaping Take) {
+    /// Puts other settings in force: connections to relays that stay go on, unless keys, backlog or proxy
+    /// have changed.
+    package func adopt(_ settings: NostrSettings, take: @escaping Take) {
         let gone = current.withLock { state -> [InboxRelay] in
-            let keeps = plan.keepsConnections(of: state.plan)
-            let wanted = Array(plan.relays.prefix(NostrLimits.relays))
+            let keeps = settings.keepsConnections(of: state.settings)
+            let wanted = Array(settings.relays.prefix(NostrLimits.relays))
             let kept = keeps ? state.relays.filter { wanted.contains($0.relay) } : []
             let gone = state.relays.filter { relay in !kept.contains { $0 === relay } }
-            let lists = self.lists(plan)
+            let lists = self.lists(settings)
             for relay in wanted where !kept.contains(where: { $0.relay == relay }) {
                 state.shares += 1
                 let link = InboxRelay(
-                    relay, share: state.shares, plan: plan, lists: lists, around: around)
+                    relay, share: state.shares, settings: settings, lists: lists, around: around)
                 state.relays.append(link)
                 state.waiting.append(link)
             }
             state.relays.removeAll { relay in gone.contains { $0 === relay } }
             state.waiting.removeAll { relay in gone.contains { $0 === relay } }
-            let changesLists = !kept.isEmpty && state.plan.relays != plan.relays
-            state.plan = plan
+            let changesLists = !kept.isEmpty && state.settings.relays != settings.relays
+            state.settings = settings
             state.take = take
             state.listsDue = changesLists
             metrics.relays(state.relays.count)
@@ -109,9 +110,9 @@ package final class NostrIngress: Service {
     }
 
     /// Our relay list, one event for each key (NIP-17; docs/conformance/marmot.md).
-    private func lists(_ plan: NostrSettings) -> [NostrEvent] {
-        let urls = plan.relays.prefix(NostrLimits.relays).map(\.url)
-        return plan.keys.map { pair in
+    private func lists(_ settings: NostrSettings) -> [NostrEvent] {
+        let urls = settings.relays.prefix(NostrLimits.relays).map(\.url)
+        return settings.keys.map { pair in
             RelayList.event(
                 relays: urls, at: world.now().seconds, by: pair, auxiliary: world.randomBytes(32))
         }
@@ -196,9 +197,9 @@ package final class NostrIngress: Service {
         while true {
             // The sleep ends early only by cancellation, which ends the pool.
             do { try await world.sleep(world.instant() + limits.tick) } catch { return }
-            let (relays, plan, isDue) = current.withLock { state in
+            let (relays, settings, isDue) = current.withLock { state in
                 defer { state.listsDue = false }
-                return (state.relays, state.plan, state.listsDue)
+                return (state.relays, state.settings, state.listsDue)
             }
             // A process that comes to speak for all says at once what is true now.
             let begins = share.speaks && !spoke
@@ -206,7 +207,7 @@ package final class NostrIngress: Service {
             // A list is signed anew before relays are given it again: some keep none that is old.
             if isDue || begins || world.instant() - listsMadeAt >= limits.listInterval {
                 listsMadeAt = world.instant()
-                let lists = lists(plan)
+                let lists = lists(settings)
                 for relay in relays { await relay.adopt(lists) }
             }
             var listening = 0
@@ -225,10 +226,12 @@ package final class NostrIngress: Service {
             // The sleep ends early only by cancellation, which ends the pool.
             do { try await world.sleep(next) } catch { return }
             next = world.instant() + limits.selfTestEvery
-            let (relays, plan) = current.withLock { ($0.relays, $0.plan) }
+            let (relays, settings) = current.withLock { ($0.relays, $0.settings) }
             // Of all processes that listen for this key one tests.
-            guard plan.testsItself, share.speaks, let key = plan.keys.first?.publicKey else { continue }
-            let publisher = NostrPublisher(client: client, proxy: plan.proxy, world: world)
+            guard settings.testsItself, share.speaks, let key = settings.keys.first?.publicKey else {
+                continue
+            }
+            let publisher = NostrPublisher(client: client, proxy: settings.proxy, world: world)
             await withDiscardingTaskGroup { tests in
                 for relay in relays where await relay.isListening {
                     tests.addTask { [selfTest, note] in

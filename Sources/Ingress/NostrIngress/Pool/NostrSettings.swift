@@ -41,7 +41,7 @@ package struct NostrSettings: Sendable {
         self.proxy = proxy
     }
 
-    /// Whether connections of the other plan can go on under this one.
+    /// Whether connections of the other settings can go on under this one.
     func keepsConnections(of other: NostrSettings) -> Bool {
         keys.map(\.publicKey) == other.keys.map(\.publicKey) && backlog == other.backlog
             && proxy?.host == other.proxy?.host && proxy?.port == other.proxy?.port

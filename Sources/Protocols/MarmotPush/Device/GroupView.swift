@@ -4,7 +4,7 @@ public import SchnorrKeys
 /// What the caller's MLS library knows of a group. MLS itself is the caller's; this is all of it that
 /// notifications need.
 public protocol GroupView: Sendable {
-    /// Raw id of the MLS group, 1 to ``MarmotLimits/groupIDBytes`` bytes.
+    /// Raw id of the MLS group, as the caller's MLS library bounds it.
     var groupID: [UInt8] { get }
     /// The leaf that this device is.
     var ownLeaf: UInt32 { get }

@@ -158,10 +158,10 @@ public struct MarmotDevice: Sendable {
         guard let own = tokens.leaves[view.ownLeaf], own.member == author else { return due }
         let at = now.wall.seconds
         if let first = own.said?.tokens.first {
-            let standing = GossipProfile(first.format)
-            if standing != profile {
+            let current = GossipProfile(first.format)
+            if current != profile {
                 _ = tokens.replace(view.ownLeaf, of: author, with: [], nil, now: now.wall)
-                due.events.append(GossipEvent.removal(standing, author: author, at: at))
+                due.events.append(GossipEvent.removal(current, author: author, at: at))
             }
         }
         let records = own.records.filter {

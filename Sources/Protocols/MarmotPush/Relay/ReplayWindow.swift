@@ -39,7 +39,7 @@ struct ReplayWindow: Sendable {
     /// False when the key is held already.
     mutating func reserve(_ key: Digest16, at now: Int64) -> Bool {
         forget(at: now)
-        if let standing = held[key], standing.until > now { return false }
+        if let seen = held[key], seen.until > now { return false }
         if order.count >= limit { dropOldest() }
         stamp += 1
         held[key] = Held(stamp: stamp, until: now + span)

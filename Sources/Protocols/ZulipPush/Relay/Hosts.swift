@@ -93,8 +93,8 @@ extension ZulipRelay {
         // Of two sign-ups at one time one alone finds nothing there.
         case nil: return [.put(host, if: .absent), .put(name, if: .absent)]
         // Left by a server that has no host of the name any more.
-        case let standing? where standing.holder != form.id && room.others.isEmpty:
-            return [.put(host, if: .absent), .put(name, if: .revision(standing.revision))]
+        case let holding? where holding.holder != form.id && room.others.isEmpty:
+            return [.put(host, if: .absent), .put(name, if: .revision(holding.revision))]
         case .some: return [.put(host, if: .absent)]
         }
     }

@@ -7,7 +7,7 @@ struct SiegeLedger: Sendable {
     private(set) var waits = LatencyHistogram()
     /// Answers to the attackers, by status; 0 for a connection that ended without one.
     private(set) var heard: [Int: Int] = [:]
-    /// Whether a newcomer could sign up meanwhile, and the admin door answered.
+    /// Whether a newcomer could sign up meanwhile, and the admin listener answered.
     var hasSignedUp = false
     var hasAdmin = false
     /// CPU time of the relay for each second; `nil` where the system does not tell.
@@ -43,7 +43,7 @@ struct SiegeLedger: Sendable {
         ]
         if let cores { words.append("relay \(decimal(cores, 2)) cores") }
         if !hasSignedUp { words.append("a newcomer could not sign up") }
-        if !hasAdmin { words.append("the admin door did not answer") }
+        if !hasAdmin { words.append("the admin listener did not answer") }
         if !answers.isEmpty { words.append("attackers heard " + answers.joined(separator: ", ")) }
         return words.joined(separator: ", ")
     }

@@ -3,7 +3,7 @@ import NIOPosix
 import PushModel
 import WireFormats
 
-/// A relay under siege, and everybody at its doors.
+/// A relay under siege, and everybody at its listeners.
 struct SiegeScene: Sendable {
     let trial: SiegeTrial
     let address: RelayStage.Address
@@ -66,7 +66,7 @@ struct SiegeScene: Sendable {
         let health = ByteBuffer(string: "GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         let live = await once(health, from: nil, to: admin)
         trial.note { ledger in
-            // A crowd large enough takes every place at the public door; what stands there is served.
+            // A crowd large enough takes every place at the public listener; what stands there is served.
             ledger.isCrowded = attack.takesEveryPlace
             ledger.hasSignedUp = signUp == 200
             ledger.hasAdmin = live == 200

@@ -5,7 +5,7 @@ package import PushModel
 import Simulators
 import Synchronization
 
-/// Attacks a relay's doors over loopback, one way after the other, while an origin that behaves well asks
+/// Attacks a relay's listeners over loopback, one way after the other, while an origin that behaves well asks
 /// beside it, and says what that one felt.
 ///
 /// This process is attacker, origin and push service; the relay is the real program in a process of its own.

@@ -51,7 +51,7 @@ package struct RelayPlan: Sendable {
     /// Added to the program's environment: `LD_PRELOAD` and its like.
     package var environment: [String: String] = [:]
 
-    /// With a door for the operator.
+    /// With a listener for the operator.
     package var hasAdmin = false
     /// Of each origin; 0: no limit.
     package var pushesPerMinute = 0

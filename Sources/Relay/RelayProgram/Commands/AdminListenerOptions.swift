@@ -22,7 +22,7 @@ struct AdminListenerOptions: ParsableArguments {
     @Flag(help: "Answer in JSON.")
     var json = false
 
-    /// Asks the admin door of the running relay.
+    /// Asks the admin listener of the running relay.
     ///
     /// - Parameter write: writes the members of the JSON object that is sent; `nil`: GET.
     /// - Throws: `CommandFailure` with the relay's own sentence when it refuses.
@@ -60,7 +60,7 @@ struct AdminListenerOptions: ParsableArguments {
         return writer.takeSecret()
     }
 
-    /// - Returns: the door, and the file of the token that it asks for, if the server names one.
+    /// - Returns: the listener, and the file of the token that it asks for, if the server names one.
     private func place(_ shell: Shell) throws(CommandFailure) -> (call: LocalCall, tokenFile: String?) {
         let file: RunFile
         do {

@@ -7,7 +7,7 @@ struct DoctorCommand: SealbellCommand {
         commandName: "doctor",
         abstract: """
             Examines configuration, credentials, certificates, clock, disk, store, ports, the running relay \
-            and the push services' doors.
+            and the push services' addresses.
             """,
         discussion: """
             Changes nothing and sends no push, beside a running relay or without one. A running relay is \

@@ -97,7 +97,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
     }
 
     private func isServed(_ adminListener: AdminListenerOptions, _ shell: Shell) -> Bool {
-        // Why none is found is told when the door is asked; here it is enough that there is none.
+        // Why none is found is told when the listener is asked; here it is enough that there is none.
         (try? adminListener.server.find(shell)) != nil
     }
 

@@ -7,7 +7,7 @@ import PushModel
 import WireFormats
 
 /// What the running relay says of itself: lanes, alerts, its last reload, and whether it is the program and
-/// the configuration that stand here. It is asked at its admin door, once.
+/// the configuration that stand here. It is asked at its admin listener, once.
 struct RelayChecks {
     let configuration: RelayConfiguration
     let shell: Shell
@@ -42,7 +42,7 @@ struct RelayChecks {
             return [
                 .warning(
                     .relay, name,
-                    "It serves and has no admin door, so it cannot be asked: add listeners.admin.")
+                    "It serves and has no admin listener, so it cannot be asked: add listeners.admin.")
             ]
         }
         let answer: LocalCall.Answer
@@ -55,14 +55,14 @@ struct RelayChecks {
                 ? "Its certificate may be of an authority that this machine does not trust; ask by the "
                     + "other commands with --ca."
                 : "It hangs, or it has no descriptor left: look at its log."
-            return [.fault(.relay, name, "It runs, and its admin door \(url) does not answer. \(cure)")]
+            return [.fault(.relay, name, "It runs, and its admin listener \(url) does not answer. \(cure)")]
         }
         // No JSON where JSON was promised is no relay's answer.
         guard answer.status == 200, let status = try? JSONValue.parse(answer.body, limitBytes: 4 << 20) else {
             return [
                 .fault(
                     .relay, name,
-                    "Its admin door answers \(answer.status) and not what it counts: reload it, if its token "
+                    "Its admin listener answers \(answer.status) and not its counts: reload it, if its token "
                         + "was changed.")
             ]
         }
@@ -72,7 +72,7 @@ struct RelayChecks {
     private func token() -> [(name: String, value: Secret)] {
         for listener in configuration.listeners {
             guard case .admin(let path?) = listener.purpose,
-                // A file that cannot be read has a finding of its own, and the door says 401.
+                // A file that cannot be read has a finding of its own, and the listener says 401.
                 let token = try? CredentialShelf.read(path).trimmed
             else { continue }
             return [("Authorization", token.reveal { Secret(Array("Bearer ".utf8) + $0) })]

@@ -14,8 +14,8 @@ struct SandboxCommand: SealbellCommand {
         discussion: """
             \(Hosting.standard.simulated) that judge as the real services do, over TLS with an \
             authority made on the spot, for the apps of the configuration. Addresses, authority and a \
-            control door stand in the state directory's run.json; keys and service accounts in its sandbox \
-            folder. SIGTERM and SIGINT end it.
+            control address stand in the state directory's run.json; keys and service accounts in its \
+            sandbox folder. SIGTERM and SIGINT end it.
             """)
 
     @OptionGroup var options: ConfigurationOptions

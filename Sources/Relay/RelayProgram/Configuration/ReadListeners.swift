@@ -1,7 +1,7 @@
 import PushModel
 
 extension ConfigurationReader {
-    /// The names that mean a door of their own.
+    /// The names that mean a listener of their own.
     static let adminName = "admin"
     static let originName = "origin"
 
@@ -71,7 +71,7 @@ extension ConfigurationReader {
         if !bind.isLoopback, tls == nil, isAdmin || proxies.isEmpty {
             context.warn(
                 .plainTextOffLoopback, cursor.path,
-                "This door takes requests off loopback without TLS; set tls, or stand behind a trusted proxy."
+                "This listener is reached off loopback without TLS; set tls, or stand behind a trusted proxy."
             )
         }
         return ListenerConfiguration(

@@ -38,7 +38,7 @@ struct RelayConfiguration: Sendable, Hashable {
         Dictionary(apps.map { ($0.name.text, $0.services.flatMap { $0.appIDs }) }, uniquingKeysWith: { $1 })
     }
 
-    /// What the admin door asks for, where it asks for a token.
+    /// What the admin listener asks for, where it asks for a token.
     var adminTokenFile: String? {
         for listener in listeners { if case .admin(let file?) = listener.purpose { return file } }
         return nil
@@ -61,7 +61,7 @@ struct StoreConfiguration: Sendable, Hashable {
     var keysFile: String
 }
 
-/// One door.
+/// One listener.
 struct ListenerConfiguration: Sendable, Hashable {
     enum Purpose: Sendable, Hashable {
         /// Instances whose protocol is spoken here, at least one.
@@ -89,7 +89,7 @@ struct ListenerConfiguration: Sendable, Hashable {
         return false
     }
 
-    /// Instances served; empty on the admin door.
+    /// Instances served; empty on the admin listener.
     var serves: [ConfiguredName] {
         if case .instances(let names) = purpose { return names }
         return []

@@ -33,10 +33,10 @@ final class HostedInstances: Service {
     ///
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
     func make(_ configuration: RelayConfiguration) throws(CommandFailure) -> [any HostedInstance] {
-        let standing = all
+        let current = all
         var made: [any HostedInstance] = []
         for instance in configuration.instances {
-            let old = standing.first { $0.name == instance.name }
+            let old = current.first { $0.name == instance.name }
             made.append(try hosting.host(instance, in: configuration, on: ground, replacing: old))
         }
         return made

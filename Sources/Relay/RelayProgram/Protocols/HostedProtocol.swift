@@ -32,7 +32,7 @@ protocol HostedProtocol: Sendable {
     static var metricHelp: [String: String] { get }
     /// Commands of its own, below those that all protocols share.
     static var commands: ProtocolCommands { get }
-    /// Calls of its own at the admin door, about its instances.
+    /// Calls of its own at the admin listener, about its instances.
     static func calls(_ instances: DeskInstances) -> [AdminCall]
     /// What stands beside a sandbox for it; `nil`: nothing.
     static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)?

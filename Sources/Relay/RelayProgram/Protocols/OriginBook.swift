@@ -29,7 +29,7 @@ protocol OriginBook: Sendable {
     func forget(_ id: String) async throws(StoreError) -> [NamedCount]?
 }
 
-/// A count and the name that the admin door gives it.
+/// A count and the name that the admin listener gives it.
 typealias NamedCount = (name: StaticString, count: Int)
 
 /// One origin, for the operator's eyes.

@@ -1,8 +1,8 @@
 /// How the files and sockets that a process may open are divided: what the relay needs to go on is kept, and
-/// connections at the public doors share the rest. Who takes every place at a public door then has taken no
+/// connections at the public listeners share the rest. Who takes every place there then has taken no
 /// descriptor from the store, the push services or the operator.
 struct DescriptorBudget: Sendable {
-    /// Connections at the admin door: an operator, a monitor, probes, each with some to spare.
+    /// Connections at the admin listener: an operator, a monitor, probes, each with some to spare.
     static let adminConnections = 64
     /// Event loops, log, listening sockets, the libraries' own, and connections that are just being turned
     /// away. An idle relay has about forty.
@@ -14,10 +14,10 @@ struct DescriptorBudget: Sendable {
     private static let fetches = 80
     /// Connections of a lane (`HTTP2Options`), and as many that are just being closed.
     private static let lane = 16
-    /// What a public door has at least, however little there is: fewer would serve nobody.
+    /// What a public listener has at least, however little there is: fewer would serve nobody.
     private static let least = 16
 
-    /// Configured, of one public door.
+    /// Configured, of one public listener.
     private let wanted: Int
     private let ports: Int
     /// `nil`: as many as anybody asks for.
@@ -39,13 +39,13 @@ struct DescriptorBudget: Sendable {
         listener.isAdmin ? min(wanted, Self.adminConnections) : connections
     }
 
-    /// Of one public door. Where there is less than what is kept, a quarter of all is theirs all the same.
+    /// Of one public listener. Where there is less than what is kept, a quarter of all is theirs anyhow.
     private var connections: Int {
         guard let limit else { return wanted }
         return min(wanted, max(Self.least, max(limit - kept, limit / 4) / ports))
     }
 
-    /// What to say when the doors have fewer connections than configured, by a quarter or more: nobody raises
+    /// What to say when listeners have fewer connections than configured, by a quarter or more: nobody raises
     /// a limit for the last few of twenty thousand.
     var shortage: String? {
         guard let limit, connections < wanted / 4 * 3 else { return nil }

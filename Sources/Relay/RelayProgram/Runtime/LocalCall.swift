@@ -5,7 +5,7 @@ import PushModel
 
 /// One HTTP/1.1 call to a running relay, on a connection of its own (RFC 9112).
 ///
-/// For commands that speak to the admin door, and for tests. It follows no redirection and takes no chunks:
+/// For commands that speak to the admin listener, and tests. It follows no redirection and takes no chunks:
 /// the relay sends neither.
 struct LocalCall: Sendable {
     struct Answer: Sendable {

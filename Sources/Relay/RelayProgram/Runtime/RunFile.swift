@@ -19,7 +19,7 @@ struct RunFile: Codable, Sendable, Equatable {
     /// Clock ticks between the machine's start and the process's; 0 where the system does not tell. With
     /// `pid` it names one process for ever, for process ids are used again.
     var pidStart: UInt64
-    /// Listener → base URL. Further doors (simulators) stand under names of their own.
+    /// Listener → base URL. Further listeners (simulators) stand under names of their own.
     var urls: [String: String]
     /// PEM of the authority that signed our certificates, if it was made on the spot.
     var ca: String?
@@ -27,7 +27,7 @@ struct RunFile: Codable, Sendable, Equatable {
     var publicKeys: [String: [String]]
     /// App → bundle ids and Firebase projects.
     var apps: [String: [String]]
-    /// The file of the admin door's token, where it asks for one: for anyone who may read that too.
+    /// The file of the admin listener's token, where it asks for one: for anyone who may read that too.
     var tokenFile: String?
 
     /// The last reload; `nil`: there was none since the start.

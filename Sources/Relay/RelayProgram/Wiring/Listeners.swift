@@ -36,7 +36,7 @@ struct Listeners: Sendable {
     }
 
     /// A listener's bounds: what the system lets this process open is divided, and no client has more than a
-    /// quarter of a door, unless that is the operator's own machine at the operator's own door.
+    /// quarter of a listener, unless that is the operator's own machine at the operator's own listener.
     private static func limits(
         _ listener: ListenerConfiguration, _ standard: IngressLimits, _ descriptors: DescriptorBudget
     ) -> IngressLimits {

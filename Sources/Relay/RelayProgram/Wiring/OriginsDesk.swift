@@ -3,7 +3,7 @@ import HTTPIngress
 import PushModel
 import WireFormats
 
-/// The operator's calls about origins, at the admin door: `GET /origins`, `POST /origins/invite`,
+/// The operator's calls about origins, at the admin listener: `GET /origins`, `POST /origins/invite`,
 /// `/origins/suspend`, `/origins/resume` and `/origins/quota` (docs/configuration.md).
 ///
 /// Bodies are JSON objects of `instance` and `host` or `id`, for a quota also `pushes_per_minute`; answers

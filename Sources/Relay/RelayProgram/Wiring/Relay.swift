@@ -45,7 +45,7 @@ final class Relay: Sendable {
     /// What became of the last reload.
     let reloads: ReloadMemory
     /// `nil` until the first one is in force, which is before `open` returns.
-    private let standing = Mutex<Wiring?>(nil)
+    private let inForce = Mutex<Wiring?>(nil)
 
     /// Opens the store and wires everything; nothing listens yet.
     static func open(
@@ -128,7 +128,7 @@ final class Relay: Sendable {
         alerts.adopt(wiring.ways)
         watch.adopt(wiring.configuration)
         certificates.adopt(wiring.configuration)
-        standing.withLock { $0 = wiring }
+        inForce.withLock { $0 = wiring }
         if !wiring.configuration.isSandbox, wiring.configuration.isKeyBesideStore {
             alerts.raise(.keyBesideDatabase)
         }
@@ -138,7 +138,7 @@ final class Relay: Sendable {
     ///
     /// - Throws: what is wrong; then the old one stays in force, whole.
     func reload(_ new: RelayConfiguration) throws {
-        let old = standing.withLock { $0 }
+        let old = inForce.withLock { $0 }
         if let old { try ReloadRule.check(old.configuration, new) }
         try FileChecks.refuseOpenSecrets(new)
         adopt(try make(new, replacing: old))
@@ -196,12 +196,12 @@ final class Relay: Sendable {
     /// - Returns: listener → base URL.
     /// - Throws: `CommandFailure(.unavailable)` that names the listener.
     func listen() async throws(CommandFailure) -> [String: String] {
-        guard let configuration = standing.withLock({ $0?.configuration }) else { return [:] }
+        guard let configuration = inForce.withLock({ $0?.configuration }) else { return [:] }
         return try await listeners.listen(configuration)
     }
 
     /// Of instances, by name.
-    var publicKeys: [String: [String]] { standing.withLock { $0?.publicKeys ?? [:] } }
+    var publicKeys: [String: [String]] { inForce.withLock { $0?.publicKeys ?? [:] } }
     func lanes() -> [LaneSnapshot] { delivery.snapshot() }
 
     /// Store first, then delivery, then listeners: a stop runs in the reverse order, so nothing is taken in

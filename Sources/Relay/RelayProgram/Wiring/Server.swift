@@ -36,7 +36,7 @@ struct Server {
         let directory = try Self.claim(configuration.state)
         let group = MultiThreadedEventLoopGroup.singleton
         let metrics = PrometheusMetrics(help: shell.hosting.metricHelp)
-        // Counters below the wiring find it by the library's own door; once in a process.
+        // Counters below the wiring find it by the library's own way; once in a process.
         MetricsSystem.bootstrap(metrics)
         var configuration = configuration
         var sandbox: Sandbox?

@@ -4,7 +4,7 @@ import HTTPIngress
 import PushModel
 import WireFormats
 
-/// `POST /test-push` at the admin door: sends a visible alert to one device token and tells the push
+/// `POST /test-push` at the admin listener: sends a visible alert to one device token and tells the push
 /// service's literal answer.
 ///
 /// Body: a JSON object of `app` and `token`, perhaps `service`, `environment` and `bundle`. The push goes

@@ -4,7 +4,7 @@ import HTTPIngress
 import PushModel
 import WireFormats
 
-/// `GET /why?push=UUID` at the admin door: the way of one push, without content, token or origin.
+/// `GET /why?push=UUID` at the admin listener: the way of one push, without content, token or origin.
 ///
 /// What is known stands in two places: the row, while the push is owed, and the answers that this process
 /// remembers. Everything else is said to be unknown. Times are milliseconds of Unix time.

@@ -89,7 +89,7 @@ final class ListeningRig: Sendable {
             for (key, value) in fields where key == .note { pen.yield(value.logText) }
         }
         return NostrIngress(
-            name: name, plan: plan, client: client, membership: membership, limits: limits, world: .live,
+            name: name, settings: plan, client: client, membership: membership, limits: limits, world: .live,
             journal: journal, metrics: metrics, take: take ?? self.take)
     }
 

@@ -26,7 +26,7 @@ struct DescriptorTests {
         return (program, file)
     }
 
-    @Test("A crowd at the public door leaves the admin door and the push services their descriptors")
+    @Test("A crowd at the public listener leaves the admin listener and the push services their descriptors")
     func crowd() async throws {
         let folder = try TemporaryFolder()
         let (program, file) = try await serve(folder, before: "ulimit -n 400;")

@@ -7,8 +7,8 @@ import ZulipPush
 
 @testable import RelayProgram
 
-/// What strangers at the public door can take from everybody else.
-@Suite("The public door under attack", .timeLimit(.minutes(30)))
+/// What strangers at the public listener can take from everybody else.
+@Suite("The public listener under attack", .timeLimit(.minutes(30)))
 struct ListenerTests {
     /// Strangers who begin a body of the largest kind and do not end it.
     private func begin(
@@ -47,7 +47,7 @@ struct ListenerTests {
         }
     }
 
-    @Test("Bodies of one client take that client's share of the door's memory, whatever they show")
+    @Test("Bodies of one client take that client's share of the listener's memory, whatever they show")
     func clientShare() async throws {
         try await RelayStage.with { stage in
             try await stage.run(spans: { $0.spans.ingress.bufferedBytes = 4 << 20 }) { relay in

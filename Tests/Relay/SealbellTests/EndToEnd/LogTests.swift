@@ -40,7 +40,8 @@ struct LogTests {
         }
     }
 
-    @Test("As JSON every line is an object: warnings, doors, faults of a reload, the beginning and the end")
+    @Test(
+        "As JSON every line is an object: warnings, listeners, faults of a reload, the beginning and the end")
     func json() async throws {
         // An app that nobody uses is warned of.
         let text = RelayStage.text.replacing(

@@ -221,7 +221,7 @@ struct OriginsTests {
         }
     }
 
-    @Test("Web pages, other methods and other bodies change nothing at the admin door")
+    @Test("Web pages, other methods and other bodies change nothing at the admin listener")
     func foreign() async throws {
         let text = RelayStage.text.replacing("sign_up: open", with: "sign_up: invite")
         try await RelayStage.with(text) { stage in
@@ -252,7 +252,7 @@ struct OriginsTests {
         }
     }
 
-    @Test("Where the admin door has a token, calls need it")
+    @Test("Where the admin listener has a token, calls need it")
     func token() async throws {
         let text = RelayStage.text.replacing(
             "admin: { bind: \"127.0.0.1:0\" }",

@@ -130,7 +130,7 @@ final class RelayStage: Sendable {
         return pointed
     }
 
-    /// What the admin door asks for, where the stage's own configuration has a token for it.
+    /// What the admin listener asks for, where the stage's own configuration has a token for it.
     func adminHeaders() throws -> [(name: String, value: Secret)] {
         guard let file = try configuration().adminTokenFile else { return [] }
         let token = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n").joined()
@@ -205,13 +205,13 @@ struct RunningRelay: Sendable {
         try await door("admin").ask("GET", path, headers: try stage.adminHeaders())
     }
 
-    /// Owed pushes, as the admin door tells.
+    /// Owed pushes, as the admin listener tells.
     func owed() async throws -> Int64 {
         let status = try JSONValue.parse(try await admin("/status").body)
         return try #require(status["outbox"]?["rows"]?.int64)
     }
 
-    /// Pushes in lanes' memory or on their way, as the admin door tells.
+    /// Pushes in lanes' memory or on their way, as the admin listener tells.
     func inMemory() async throws -> Int64 {
         let status = try JSONValue.parse(try await admin("/status").body)
         return try #require(status["lanes"]?.array).reduce(0) { sum, lane in

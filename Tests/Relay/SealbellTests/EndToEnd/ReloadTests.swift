@@ -75,7 +75,7 @@ struct ReloadTests {
         }
     }
 
-    @Test("An instance that is removed is gone from its door; the other stays")
+    @Test("An instance that is removed is gone from its listener; the other stays")
     func removedInstance() async throws {
         let text =
             RelayStage.text.replacing(

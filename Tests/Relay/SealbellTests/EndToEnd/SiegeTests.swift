@@ -6,7 +6,7 @@ import Testing
 @Suite("A siege", .timeLimit(.minutes(30)), .serialized)
 struct SiegeTests {
     /// `make siege` is the same for ten seconds each.
-    @Test("While the doors are attacked, an origin, a newcomer and an operator are served")
+    @Test("While the listeners are attacked, an origin, a newcomer and an operator are served")
     func siege() async throws {
         let folder = try TemporaryFolder()
         let trial = try Program(

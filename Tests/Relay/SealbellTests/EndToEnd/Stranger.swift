@@ -2,7 +2,7 @@ import NIOCore
 import NIOPosix
 import PushTesting
 
-/// Somebody at a door who holds to no rule: sends what bytes it likes, and keeps what comes back.
+/// Somebody at a listener who holds to no rule: sends what bytes it likes, and keeps what comes back.
 final class Stranger: Sendable {
     private struct Heard: Sendable {
         var text = ""

@@ -13,7 +13,7 @@ final class ListRefusals: Sendable {
     /// configuration names.
     private let places = Mutex<Set<ConfiguredName>>([])
 
-    var standing: [ConfiguredName] { places.withLock { Array($0) } }
+    var refusing: [ConfiguredName] { places.withLock { Array($0) } }
 
     /// The journal to give to listening.
     func watching(_ journal: Journal) -> Journal {

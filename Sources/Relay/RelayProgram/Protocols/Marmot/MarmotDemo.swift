@@ -70,7 +70,7 @@ struct MarmotDemo: ProtocolDemo {
             world: world)
         let publisher = NostrPublisher(client: client, world: world)
         let relay = try NostrRelay(url)
-        // The server publishes its list when it has connected, which may be a moment after its doors opened.
+        // The server publishes its list when it has connected, which may be a moment after its start.
         guard let list = await list(publisher, relay) else {
             throw Fault(words: "the server's relay list was not to be found")
         }

@@ -12,12 +12,12 @@ import WebSocket
 /// listens with and drops no connection that can go on.
 final class MarmotInstance: HostedInstance {
     let name: ConfiguredName
-    private let plan: NostrSettings
+    private let nostr: NostrSettings
     private let post: MarmotPost
     /// PEM of the authority to trust.
     private let certificates: [UInt8]?
     private let ingress: NostrIngress
-    /// Whether the ingress is that of the instance before, which goes on with another plan.
+    /// Whether the ingress is that of the instance before, which goes on with other settings.
     private let goesOn: Bool
     /// Who refuses the relay list.
     private let refusals: ListRefusals
@@ -39,7 +39,7 @@ final class MarmotInstance: HostedInstance {
             var relays: [NostrRelay] = []
             for url in settings.relays { relays.append(try NostrRelay(url)) }
             let proxy = settings.proxy.map { SOCKS5Proxy(host: $0.host, port: $0.port) }
-            plan = NostrSettings(
+            nostr = NostrSettings(
                 relays: relays, keys: keys, backlog: settings.backlog, proxy: proxy,
                 testsItself: settings.selfTest)
             if let old, old.certificates == certificates {
@@ -50,7 +50,7 @@ final class MarmotInstance: HostedInstance {
                     certificates: certificates, world: ground.world)
                 let refusals = ListRefusals()
                 ingress = NostrIngress(
-                    name: name, plan: plan, client: client, document: RelayInformation.fetch(ground.web),
+                    name: name, settings: nostr, client: client, document: RelayInformation.fetch(ground.web),
                     membership: ground.delivery.membership, limits: spans.nostr, world: ground.world,
                     journal: refusals.watching(ground.journal), metrics: ground.metrics,
                     take: post.take)
@@ -78,13 +78,13 @@ final class MarmotInstance: HostedInstance {
         return keys
     }
 
-    var publicKeys: [String] { plan.keys.map(\.publicKey.hex) }
+    var publicKeys: [String] { nostr.keys.map(\.publicKey.hex) }
     /// It keeps nothing in the store.
     var needsStore: Bool { false }
 
     func takeForce() -> [any InstanceService] {
-        if goesOn { ingress.adopt(plan, take: post.take) }
-        refusals.keep(Set(plan.relays.compactMap(ListRefusals.place)))
+        if goesOn { ingress.adopt(nostr, take: post.take) }
+        refusals.keep(Set(nostr.relays.compactMap(ListRefusals.place)))
         return [ingress]
     }
 
@@ -96,7 +96,7 @@ final class MarmotInstance: HostedInstance {
 
     func isReady() async -> Bool { await ingress.presence().listening > 0 }
     func hearsNobody() async -> Bool { await ingress.presence().listening == 0 }
-    var troubles: [Alert] { refusals.standing.map { .instanceRefused(name, by: $0) } }
+    var troubles: [Alert] { refusals.refusing.map { .instanceRefused(name, by: $0) } }
 }
 
 extension NostrIngress: InstanceService {}

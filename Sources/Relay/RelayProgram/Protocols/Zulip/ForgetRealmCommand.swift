@@ -19,19 +19,19 @@ struct ForgetRealmCommand: SealbellCommand {
     var yes = false
 
     @OptionGroup var place: InstanceOption
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     func validate() throws {
         guard yes else { throw ValidationError("This cannot be undone; confirm it with --yes.") }
     }
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await door.ask(RealmDesk.forgetRealmPath, shell) { json in
+        let answer = try await adminListener.ask(RealmDesk.forgetRealmPath, shell) { json in
             place.write(&json)
             json.key("realm")
             json.string(realm.lowercased())
         }
-        _ = ForgetReport.tell(answer, door, shell)
+        _ = ForgetReport.tell(answer, adminListener, shell)
         return .done
     }
 }
@@ -48,17 +48,17 @@ struct ForgetDeviceCommand: SealbellCommand {
     var tokenID: String
 
     @OptionGroup var place: InstanceOption
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     func run(_ shell: Shell) async throws -> Ending {
-        let answer = try await door.ask(RealmDesk.forgetDevicePath, shell) { json in
+        let answer = try await adminListener.ask(RealmDesk.forgetDevicePath, shell) { json in
             place.write(&json)
             json.key("realm")
             json.string(realm)
             json.key("token_id")
             json.string(tokenID)
         }
-        _ = ForgetReport.tell(answer, door, shell)
+        _ = ForgetReport.tell(answer, adminListener, shell)
         return .done
     }
 }

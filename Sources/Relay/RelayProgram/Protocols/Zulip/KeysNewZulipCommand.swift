@@ -33,13 +33,13 @@ struct KeysNewZulipCommand: SealbellCommand {
         do throws(FileFault) { try makeFolder(folder(of: path)) } catch {
             throw CommandFailure(.failed, "\(folder(of: path)): \(error.sentence)")
         }
-        var standing: Secret?
+        var present: Secret?
         do throws(FileFault) {
-            standing = try readSecret(path, limitBytes: BouncerKeysFile.limitBytes)
+            present = try readSecret(path, limitBytes: BouncerKeysFile.limitBytes)
         } catch {
             guard error == .missing else { throw CommandFailure(.failed, "\(path): \(error.sentence)") }
         }
-        var pairs = try standing.map { try parse($0, path) } ?? []
+        var pairs = try present.map { try parse($0, path) } ?? []
         let made = X25519KeyPair.generate(shell.world)
         let publicKey = Base64.text(made.publicKey)
         pairs.append(made)

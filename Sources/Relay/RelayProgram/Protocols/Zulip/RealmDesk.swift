@@ -4,7 +4,7 @@ import PushModel
 import WireFormats
 import ZulipPush
 
-/// The operator's calls about realms at the admin door: `GET /why/realm?realm=UUID&instance=NAME`,
+/// The operator's calls about realms at the admin listener: `GET /why/realm?realm=UUID&instance=NAME`,
 /// `POST /forget/realm` and `/forget/device`. Times are milliseconds of Unix time.
 struct RealmDesk: Sendable {
     static let path = "/why/realm"

@@ -16,7 +16,7 @@ struct WhyRealmCommand: SealbellCommand {
     var realm: String
 
     @OptionGroup var place: InstanceOption
-    @OptionGroup var door: AdminListenerOptions
+    @OptionGroup var adminListener: AdminListenerOptions
 
     func validate() throws {
         guard UUIDText(realm.lowercased()) != nil else {
@@ -26,9 +26,10 @@ struct WhyRealmCommand: SealbellCommand {
 
     func run(_ shell: Shell) async throws -> Ending {
         let instance = place.instance.map { "&instance=\($0)" } ?? ""
-        let answer = try await door.ask("\(RealmDesk.path)?realm=\(realm.lowercased())\(instance)", shell)
+        let answer = try await adminListener.ask(
+            "\(RealmDesk.path)?realm=\(realm.lowercased())\(instance)", shell)
         let holder = answer["holder"].flatMap { $0 == .null ? nil : $0 }
-        if door.json {
+        if adminListener.json {
             shell.out(String(decoding: answer.serialized(), as: UTF8.self))
         } else if let holder {
             Self.lines(answer, holder).forEach(shell.out)

@@ -91,11 +91,11 @@ struct StoreCopier {
             try await clearNotes()
             return false
         }
-        if let standing = to[StoreSetting.filledFrom] {
+        if let begun = to[StoreSetting.filledFrom] {
             // Between its note and the source's this copy may have been cut off.
             let isFresh = try await isEmpty(target)
-            guard name == standing || (name == nil && isFresh) else { throw .notEmpty }
-            try await claim(standing)
+            guard name == begun || (name == nil && isFresh) else { throw .notEmpty }
+            try await claim(begun)
             return true
         }
         guard try await isEmpty(target), to.isEmpty else { throw .notEmpty }

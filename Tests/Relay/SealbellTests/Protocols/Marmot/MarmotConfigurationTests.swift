@@ -149,7 +149,7 @@ struct MarmotConfigurationTests {
         #expect(faults(text).map(\.path) == ["\(path).apps"])
     }
 
-    @Test("Beside Zulip, the standard door serves Zulip alone")
+    @Test("Beside Zulip, the standard listener serves Zulip alone")
     func beside() throws {
         let text = marmot(
             "instances:",
