@@ -70,6 +70,7 @@ let foundations: [Target] = [
     library("Foundations/PushModel"),
     library("Foundations/Primitives", ["PushModel", "CSodium", crypto]),
     library("Foundations/SchnorrKeys", ["PushModel", "Primitives", "CSecp256k1"]),
+    library("Foundations/RSAKeys", ["PushModel", crypto, cryptoExtras]),
     library("Foundations/WireFormats", ["PushModel"]),
     library("Foundations/AtRest", ["PushModel", "Primitives"]),
     library("Foundations/EventLoops", [nioCore]),
@@ -89,6 +90,7 @@ let wiping: [Target] = [.target(name: "CWiping", path: "Sources/Foundations/CWip
 let rooms: [Target] = [
     library("Protocols/ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
     library("Protocols/MarmotPush", ["PushModel", "Primitives", "SchnorrKeys", "WireFormats"]),
+    library("Protocols/NextcloudPush", ["PushModel", "Primitives", "RSAKeys", "WireFormats"]),
     library("Delivery", ["PushModel", lifecycle, metrics]),
     library(
         "Services/HTTP2Client",
@@ -203,6 +205,12 @@ let suites: [Target] = [
             "APNs", "FCM", "MemoryStore", "AtRest"
         ]),
     tests(
+        "Protocols/NextcloudPushTests",
+        [
+            "PushModel", "PushTesting", "DeliveryTesting", "NextcloudPush", "Primitives", "RSAKeys",
+            "WireFormats", "Delivery", "APNs", "FCM", "MemoryStore", "AtRest"
+        ]),
+    tests(
         "Ingress/HTTPIngressTests",
         [
             "PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats", "Delivery",
@@ -278,6 +286,7 @@ let package = Package(
         .executable(name: "sealbell", targets: ["sealbell"]),
         .library(name: "ZulipPush", targets: ["ZulipPush"]),
         .library(name: "MarmotPush", targets: ["MarmotPush"]),
+        .library(name: "NextcloudPush", targets: ["NextcloudPush"]),
         .library(name: "Simulators", targets: ["Simulators"])
     ],
     dependencies: [

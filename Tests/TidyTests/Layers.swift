@@ -19,7 +19,7 @@ enum Layers {
     /// The folder of targets that do no I/O and must build for a phone.
     static let protocols = "Protocols"
     /// Packages that may stand below them.
-    static let phoneProducts: Set<String> = ["Crypto"]
+    static let phoneProducts: Set<String> = ["Crypto", "CryptoExtras"]
 
     /// Modules of the toolchain that any target may import.
     static let toolchain: Set<String> = ["Swift", "Synchronization", "Glibc", "Musl", "Darwin", "Dispatch"]

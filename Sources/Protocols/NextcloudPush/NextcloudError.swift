@@ -1,0 +1,120 @@
+public import PushModel
+
+/// What this protocol's roles refuse, and why.
+public struct NextcloudError: PushError {
+    /// Frozen. ``NextcloudErrorAnswer`` has the status of each.
+    public enum Code: String, Sendable, Hashable, CaseIterable {
+        // How the relay is asked
+        case unknownPath, wrongMethod, bodyTooLarge, tooManyEntries, malformedForm, malformedJSON
+        case wrongSubscriptionKey, rateLimited, overloaded
+        // Registration at the relay
+        case missingParameter, wrongType, invalidPushToken, unsupportedPushToken, noAppForDevice
+        case invalidUserKey, invalidIdentifier, invalidSignature, signatureMismatch
+        case keyConflict, proofRequired, instanceUnreachable, identityRefused, unknownDevice
+        // The relay itself
+        case digestCheckFailed
+        // Registration at the origin, in the spelling of its answers
+        case notLoggedIn
+        case invalidTokenHash = "INVALID_PUSHTOKEN_HASH"
+        case invalidSessionToken = "INVALID_SESSION_TOKEN"
+        case invalidDeviceKey = "INVALID_DEVICE_KEY"
+        case invalidProxyServer = "INVALID_PROXY_SERVER"
+        // Device and origin
+        case plaintextTooLong, sealingFailed, malformedAnswer, unsupportedServer
+        case foreignSignature, doesNotOpen, malformedSubject
+    }
+
+    public let code: Code
+    /// The parameter that is missing or wrong; static text.
+    package var parameter: String?
+    /// Methods that the path has.
+    package var allowedMethods: [String] = []
+    /// How long to wait.
+    package var retryAfter: Duration?
+
+    public init(_ code: Code) { self.code = code }
+
+    package init(_ code: Code, parameter: StaticString) {
+        self.code = code
+        self.parameter = "\(parameter)"
+    }
+
+    public var codeText: String { code.rawValue }
+
+    public var blame: Blame {
+        switch code {
+        case .overloaded: .ourselves
+        case .digestCheckFailed: .operator
+        default: .peer
+        }
+    }
+
+    public var retry: RetryAdvice {
+        switch code {
+        case .overloaded, .rateLimited, .instanceUnreachable: .later
+        default: .never
+        }
+    }
+
+    public var sentence: String {
+        switch code {
+        case .unknownPath: "There is nothing at this path."
+        case .wrongMethod: "This path has no such method."
+        case .bodyTooLarge: "The request is too large."
+        case .tooManyEntries: "The request has too many entries."
+        case .malformedForm: "The form is malformed."
+        case .malformedJSON: "The JSON is malformed."
+        case .wrongSubscriptionKey: "The subscription key is not one that this relay knows."
+        case .rateLimited: "Too many requests; try again later."
+        case .overloaded: "The relay cannot take this now; try again later."
+        case .missingParameter: "\(parameter ?? "A parameter") is missing or empty."
+        case .wrongType: "\(parameter ?? "A parameter") is not a text."
+        case .invalidPushToken: "The push token is malformed."
+        case .unsupportedPushToken: "The push token is of a push service that this relay does not have."
+        case .noAppForDevice: "No app of this relay fits the device."
+        case .invalidUserKey: "The user's public key is no RSA key of 2048 bits in PEM."
+        case .invalidIdentifier: "The device identifier is malformed."
+        case .invalidSignature: "The signature of the device identifier is malformed."
+        case .signatureMismatch: "The signature does not fit the device identifier and the user's key."
+        case .keyConflict:
+            "Another key is registered for this device. Send the field cloudId to prove whose it is."
+        case .proofRequired:
+            "This device is registered with a proof only. Send the field cloudId of an instance that is "
+                + "reached at a public address by https."
+        case .instanceUnreachable: "The instance could not be asked whose key this is; try again later."
+        case .identityRefused: "The instance does not know this key as that user's."
+        case .unknownDevice: "No device is registered with this identifier and key."
+        case .digestCheckFailed:
+            "The cryptographic library does not verify signatures over a given digest. Build Sealbell with "
+                + "the library that it names."
+        case .notLoggedIn: "The device is not logged in."
+        case .invalidTokenHash: "The hash of the push token is no SHA-512 in lower-case hexadecimal."
+        case .invalidSessionToken: "The device has not logged in with an app password."
+        case .invalidDeviceKey: "The device's public key is no RSA key of 2048 bits in PEM."
+        case .invalidProxyServer: "The address of the push proxy is not a valid https URL."
+        case .plaintextTooLong: "The notification is longer than its padding leaves room for."
+        case .sealingFailed: "The notification could not be encrypted."
+        case .malformedAnswer: "The peer's answer has a wrong form."
+        case .unsupportedServer: "The server does not offer push notifications for devices."
+        case .foreignSignature: "The notification is signed by no account of this device."
+        case .doesNotOpen: "The notification does not open with the device's key."
+        case .malformedSubject: "The notification's content has a wrong form."
+        }
+    }
+}
+
+extension NextcloudError: DeferringError {
+    package static func overloaded(retryAfter: Duration?) -> NextcloudError {
+        var error = NextcloudError(.overloaded)
+        error.retryAfter = retryAfter
+        return error
+    }
+
+    package static func rateLimited(retryAfter: Duration) -> NextcloudError {
+        var error = NextcloudError(.rateLimited)
+        error.retryAfter = retryAfter
+        return error
+    }
+
+    package var isOverloaded: Bool { code == .overloaded }
+}

@@ -1,0 +1,66 @@
+/// Every bound of this protocol, each with its reason. The clauses stand in docs/conformance/nextcloud.md.
+public enum NextcloudLimits {
+    /// Body of a notifications call: about 13,000 entries as deployed servers write them. A batch that is
+    /// refused is lost whole, and deployed servers know no bound.
+    public static let notifyBodyBytes = 16 << 20
+    /// Entries of one call: half as many again as the body holds of real ones. What is smaller than a real
+    /// entry can be nothing but malformed.
+    public static let entriesPerCall = 20_000
+    /// Text of one entry: a real one has 1.0 KiB, and may have members to ignore.
+    public static let entryBytes = 16 << 10
+    /// Characters of a `User-Agent` that are looked at: real ones have 60.
+    public static let userAgentBytes = 512
+    /// Body of a devices call: five values of at most 4 KiB, percent-encoded, and fields to ignore.
+    public static let deviceBodyBytes = 64 << 10
+    /// Query string of a devices call: a listener takes no more in a request's head.
+    public static let queryBytes = 16 << 10
+    /// Fields of a devices call: the largest known form has six.
+    public static let formFields = 64
+    /// Nesting of JSON: what is read is 2 deep, but members to ignore may nest; the reader recurses over them.
+    public static let jsonDepth = 64
+    /// Characters of `pushToken` (§5.2 step 1).
+    public static let tokenBytes = 4_096
+    /// Characters of an APNs token: 64 so far, and Apple says that it may grow.
+    public static let apnsTokenDigits = 200
+    /// Characters of a key's text: 451 as deployed servers write it; a line end after each character more
+    /// than doubles nothing that is real.
+    public static let keyTextBytes = 1_024
+    /// Characters of `cloudId`: a user id has 64 at most, a server's address 256.
+    public static let cloudIDBytes = 512
+    /// Segments before the endpoint in a path: one, which names the app.
+    public static let prefixSegments = 1
+    public static let prefixBytes = 64
+    /// A device identifier: SHA-512.
+    public static let identifierBytes = 64
+    /// A ciphertext, and a signature: RSA-2048.
+    public static let blockBytes = 256
+    /// Their base64.
+    public static let blockCharacters = 344
+    /// How long the relay owes an alert or a withdrawal, and what push services are told (§5.7).
+    public static let custody = Duration.seconds(86_400)
+    /// How long it owes a call: nobody rings longer (§5.7, 30 to 60 s).
+    public static let callCustody = Duration.seconds(60)
+    /// A registration that no client has repeated for so long goes. Clients repeat it whenever they are
+    /// started; a phone that is never opened still wants its notifications for a year.
+    public static let registrationLife = Duration.seconds(400 * 86_400)
+    /// The pin stays longer than the tokens that it speaks for, so that their end can still be told.
+    public static let pinLife = Duration.seconds(500 * 86_400)
+    /// After a registration or a conflict a hash that differs says nothing for so long: the server may know
+    /// the new token a moment before the relay does (§5.5 step 3).
+    public static let tokenChange = Duration.seconds(600)
+    /// Identifiers without any row that one answer lists as `unknown`: more than a real call has of devices
+    /// that were never registered here, and few enough that the loss of a store does not wipe a server's
+    /// registrations at once.
+    public static let unknownPerAnswer = 10
+    /// The same of all answers within an hour.
+    public static let unknownPerHour = 600
+    /// What an instance may answer to an identity proof, and how long it may take (§5.3).
+    public static let proofAnswerBytes = 64 << 10
+    public static let proofDeadline = Duration.seconds(5)
+    /// Batches of more entries are judged away from the event loops: 16 verifications take 0.3 ms.
+    public static let entriesOnLoop = 16
+    /// A step of such a batch, after which others get their turn.
+    public static let entriesPerStep = 256
+    /// Pins whose keys one batch keeps parsed: a group chat has a few hundred users.
+    public static let parsedKeys = 4_096
+}

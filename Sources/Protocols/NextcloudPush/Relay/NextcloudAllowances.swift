@@ -1,0 +1,18 @@
+package import PushModel
+
+/// What callers may ask for within a minute. Nobody shows credentials here.
+package struct NextcloudAllowances: Sendable {
+    /// Registrations and removals of one source: each costs a verification and a commit. Many phones stand
+    /// behind one address of a carrier.
+    package var registrations = Allowance("registrations", perMinute: 600)
+    /// The same of one identifier: a phone registers at each start, and some far too often.
+    package var ofDevice = Allowance("device", perMinute: 10)
+    /// Notifications calls of one source: a server makes one for each notification.
+    package var notifications = Allowance("notifications", perMinute: 6_000)
+    /// Identity proofs: each asks a host of a stranger's choice.
+    package var proofsOfAll = Allowance("proofs", perMinute: 30)
+    package var proofsOfSource = Allowance("proofs-source", perMinute: 5)
+    package var proofsOfUser = Allowance("proofs-user", perMinute: 2)
+
+    package init() {}
+}

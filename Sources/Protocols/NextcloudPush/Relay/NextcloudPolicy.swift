@@ -1,0 +1,42 @@
+package import PushModel
+
+/// What an operator decides for one instance (docs/configuration.md).
+package struct NextcloudPolicy: Sendable {
+    /// What `DELETE /devices` answers where nothing is registered (§5.4).
+    package enum MissingDelete: Sendable, Hashable {
+        /// 403, as the written specification has it.
+        case forbidden
+        /// 200, so that clients forget what they have stored.
+        case success
+    }
+
+    /// Of which each notifications call must show one; none: no call needs one.
+    package var subscriptionKeys: [Secret]
+    /// Identifiers without any row that an answer lists as `unknown`, and all answers within an hour.
+    package var unknownPerAnswer: Int
+    package var unknownPerHour: Int
+    package var missingDelete: MissingDelete
+    /// Where it is not empty, devices of these instances alone register, and each for the first time with a
+    /// proof: `cloud.example.org`, with port and path where they have them.
+    package var provenServers: Set<String>
+
+    package init(
+        subscriptionKeys: [Secret] = [], unknownPerAnswer: Int = NextcloudLimits.unknownPerAnswer,
+        unknownPerHour: Int = NextcloudLimits.unknownPerHour, missingDelete: MissingDelete = .forbidden,
+        provenServers: Set<String> = []
+    ) {
+        self.subscriptionKeys = subscriptionKeys
+        self.unknownPerAnswer = unknownPerAnswer
+        self.unknownPerHour = unknownPerHour
+        self.missingDelete = missingDelete
+        self.provenServers = Set(provenServers.map { $0.lowercased() })
+    }
+
+    /// Whether a caller that shows this key may send notifications. All keys are looked at, each in constant
+    /// time.
+    package func admits(_ key: Secret?) -> Bool {
+        if subscriptionKeys.isEmpty { return true }
+        guard let key else { return false }
+        return subscriptionKeys.reduce(false) { $1 == key || $0 }
+    }
+}

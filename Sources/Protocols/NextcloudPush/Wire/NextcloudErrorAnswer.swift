@@ -1,0 +1,57 @@
+import PushModel
+import WireFormats
+
+/// An error as the relay's peers see it: `{"message":"…"}`.
+///
+/// It never has the members `unknown` and `failed`: with both of them a server would take a 429 for a normal
+/// answer, and its admin would not hear of it (§4.7).
+package struct NextcloudErrorAnswer: Sendable {
+    package let status: Int
+    package let headers: [(name: StaticString, value: String)]
+    package let body: [UInt8]
+
+    package init(_ error: NextcloudError) {
+        status = Self.status(error.code)
+        headers = Self.headers(error)
+        var writer = JSONWriter()
+        writer.beginObject()
+        writer.key("message")
+        writer.string(error.sentence)
+        writer.endObject()
+        body = writer.bytes
+    }
+
+    /// HTTP status of each code, at the relay and at the origin.
+    package static func status(_ code: NextcloudError.Code) -> Int {
+        switch code {
+        case .wrongSubscriptionKey, .notLoggedIn: 401
+        case .identityRefused, .unknownDevice: 403
+        case .unknownPath: 404
+        case .wrongMethod: 405
+        case .keyConflict, .proofRequired, .instanceUnreachable: 409
+        case .bodyTooLarge, .tooManyEntries: 413
+        case .rateLimited: 429
+        case .sealingFailed, .digestCheckFailed: 500
+        case .overloaded: 503
+        case .malformedForm, .malformedJSON, .missingParameter, .wrongType, .invalidPushToken,
+            .unsupportedPushToken, .noAppForDevice, .invalidUserKey, .invalidIdentifier, .invalidSignature,
+            .signatureMismatch, .invalidTokenHash, .invalidSessionToken, .invalidDeviceKey,
+            .invalidProxyServer, .plaintextTooLong, .malformedAnswer, .unsupportedServer, .foreignSignature,
+            .doesNotOpen, .malformedSubject:
+            400
+        }
+    }
+
+    private static func headers(_ error: NextcloudError) -> [(name: StaticString, value: String)] {
+        switch error.code {
+        case .wrongMethod: [("allow", error.allowedMethods.joined(separator: ", "))]
+        case .rateLimited, .overloaded: [("retry-after", String(wholeSeconds(error.retryAfter)))]
+        default: []
+        }
+    }
+
+    /// Rounded up, at least 1.
+    private static func wholeSeconds(_ span: Duration?) -> Int64 {
+        max(1, ((span ?? .seconds(1)).wholeMilliseconds + 999) / 1_000)
+    }
+}

@@ -1,0 +1,76 @@
+package import PushModel
+import WireFormats
+
+/// A request that has been read but is not yet believed.
+package struct NextcloudInbound: Sendable {
+    package enum Call: Sendable {
+        case register(RegistrationForm)
+        case unregister(OwnershipForm)
+        case notify(NotificationBatch)
+    }
+
+    package let call: Call
+    /// ``NextcloudPath/prefix``.
+    package let prefix: String?
+    /// What the `User-Agent` tells.
+    package let client: ClientHint
+    /// `X-Nextcloud-Subscription-Key`.
+    package let subscriptionKey: Secret?
+
+    package init(
+        call: Call, prefix: String? = nil, client: ClientHint = .none, subscriptionKey: Secret? = nil
+    ) {
+        self.call = call
+        self.prefix = prefix
+        self.client = client
+        self.subscriptionKey = subscriptionKey
+    }
+
+    /// Reads one HTTP request. Nothing is looked up.
+    ///
+    /// - Parameter path: as sent, without query, behind the instance's own route.
+    /// - Parameter query: what follows the `?`; a devices call takes fields from there that its body does not
+    ///   have.
+    /// - Parameter subscriptionKey: the header's value.
+    /// - Parameter body: borrowed for the length of the call.
+    /// - Throws: `.unknownPath`, `.wrongMethod`, `.bodyTooLarge`, `.tooManyEntries`, and what the forms throw.
+    package static func parse(
+        method: String, path: String, query: String? = nil, contentType: String? = nil,
+        userAgent: String? = nil, subscriptionKey: Secret? = nil, body: UnsafeRawBufferPointer
+    ) throws(NextcloudError) -> NextcloudInbound {
+        let known = try known(method, path)
+        guard body.count <= known.bodyLimitBytes else { throw NextcloudError(.bodyTooLarge) }
+        let isJSON = ContentType.isJSON(contentType)
+        let call: Call
+        switch known.endpoint {
+        case .devices:
+            let fields = try DeviceFields(body, isJSON: isJSON, query: query)
+            call =
+                method == "POST"
+                ? .register(try RegistrationForm(fields)) : .unregister(try OwnershipForm(fields))
+        case .notifications:
+            call = .notify(try NotificationBatch(parsing: body, isJSON: isJSON))
+        }
+        return NextcloudInbound(
+            call: call, prefix: known.prefix, client: ClientHint(userAgent: userAgent),
+            subscriptionKey: subscriptionKey)
+    }
+
+    /// Checks what a request's head alone tells, so that no room is given to a body that would be refused
+    /// whatever it is.
+    ///
+    /// - Throws: `.unknownPath`, `.wrongMethod`.
+    package static func check(method: String, path: String) throws(NextcloudError) {
+        _ = try known(method, path)
+    }
+
+    private static func known(_ method: String, _ path: String) throws(NextcloudError) -> NextcloudPath {
+        guard let known = NextcloudPath(sent: path) else { throw NextcloudError(.unknownPath) }
+        guard known.methods.contains(method) else {
+            var error = NextcloudError(.wrongMethod)
+            error.allowedMethods = known.methods
+            throw error
+        }
+        return known
+    }
+}

@@ -1,0 +1,45 @@
+package import PushModel
+import WireFormats
+
+/// `POST /devices` (§5.2, §5.6 d).
+package struct RegistrationForm: Sendable {
+    package let ownership: OwnershipForm
+    /// As sent: its hash is what the server knows the device by.
+    package let pushToken: Secret
+    package let tokens: PushTokens
+    /// `pushEnvironment`: `development` or `production`.
+    package let environment: Environment?
+    /// `<user id>@<server>`, sent after a 409.
+    package let cloudID: CloudID?
+
+    /// Checks in the order of §5.2: all four fields first, then the token, the key, identifier and signature.
+    init(_ fields: DeviceFields) throws(NextcloudError) {
+        pushToken = try fields.required(.pushToken)
+        let identifier = try fields.required(.deviceIdentifier)
+        let signature = try fields.required(.deviceIdentifierSignature)
+        let key = try fields.required(.userPublicKey)
+        tokens = try PushTokens(
+            pushToken, provider: try Self.provider(fields), voip: try fields.optional(.voipToken))
+        environment = try Self.environment(fields)
+        ownership = try OwnershipForm(identifier: identifier, signature: signature, key: key)
+        cloudID = try fields.optional(.cloudId).flatMap { CloudID($0) }
+    }
+
+    private static func provider(_ fields: DeviceFields) throws(NextcloudError) -> PushTokens.Provider? {
+        guard let text = try fields.optional(.pushProvider) else { return nil }
+        return try text.reveal { (text) throws(NextcloudError) in
+            if bytes(text, equal: "apns") { return .apns }
+            if bytes(text, equal: "fcm") { return .fcm }
+            throw NextcloudError(.wrongType, parameter: "pushProvider")
+        }
+    }
+
+    private static func environment(_ fields: DeviceFields) throws(NextcloudError) -> Environment? {
+        guard let text = try fields.optional(.pushEnvironment) else { return nil }
+        return try text.reveal { (text) throws(NextcloudError) in
+            if bytes(text, equal: "production") { return .production }
+            if bytes(text, equal: "development") { return .sandbox }
+            throw NextcloudError(.wrongType, parameter: "pushEnvironment")
+        }
+    }
+}
