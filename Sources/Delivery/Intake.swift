@@ -22,8 +22,8 @@ package struct Intake: Sendable {
         self.custody = custody
     }
 
-    /// - Parameter perMinute: pushes a minute at which this origin's leave; 0: at once. A call's pushes have
-    ///   one origin. Divided among the relays on one store.
+    /// - Parameter perMinute: pushes a minute at which those of each origin leave; 0: at once. Divided among
+    ///   the relays on one store.
     /// - Parameter stay: the call's, where it began before.
     /// - Returns: the reply that the verdict plans, once its commit stands on stable storage.
     package func admit<Reply, Failure>(
@@ -36,10 +36,11 @@ package struct Intake: Sendable {
             return await reply(verdict.reply, taken, until: nil)
         }
         let stay = stay ?? self.stay(bytes: verdict.pushes.reduce(0) { $0 + $1.message.bytes })
-        let slots = try slots(verdict, of: instance, perMinute)
+        let origins = origins(of: verdict.pushes, at: instance)
+        let paced = Paced(origins: origins, slots: try slots(verdict, origins, perMinute))
         let asked: Asked
-        do throws(StoreError) { asked = try await ask(verdict, of: instance, slots) } catch {
-            asked = try await askAgain(verdict, of: instance, slots, stay, after: error)
+        do throws(StoreError) { asked = try await ask(verdict, of: instance, paced) } catch {
+            asked = try await askAgain(verdict, of: instance, paced, stay, after: error)
         }
         switch asked.accepted {
         case .committed(let admissions):
@@ -87,13 +88,13 @@ package struct Intake: Sendable {
     private typealias Asked = (accepted: Accepted, places: [Place], term: Int, isHeld: Bool)
 
     private func askAgain<Reply, Failure>(
-        _ verdict: Verdict<Reply, Failure>, of instance: ConfiguredName, _ slots: [UnixTime?], _ stay: Stay,
+        _ verdict: Verdict<Reply, Failure>, of instance: ConfiguredName, _ paced: Paced, _ stay: Stay,
         after error: StoreError
     ) async throws(IntakeRefusal<Failure>) -> Asked {
         do throws(StoreError) {
             return try await hold(stay, after: error, while: { verdict.canBeAskedAgain(after: $0) }) {
                 () throws(StoreError) in
-                try await ask(verdict, of: instance, slots)
+                try await ask(verdict, of: instance, paced)
             }
         } catch {
             throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
@@ -102,12 +103,12 @@ package struct Intake: Sendable {
 
     /// Asks the store once.
     private func ask<Reply, Failure>(
-        _ verdict: Verdict<Reply, Failure>, of instance: ConfiguredName, _ slots: [UnixTime?]
+        _ verdict: Verdict<Reply, Failure>, of instance: ConfiguredName, _ paced: Paced
     ) async throws(StoreError) -> Asked {
         let held = core.reclaim.begin()
         let term = core.lease.term
         do throws(StoreError) {
-            let places = try await place(verdict.pushes, slots, of: instance, inMemory: held)
+            let places = try await place(verdict.pushes, paced, of: instance, inMemory: held)
             let items = zip(verdict.pushes, places).compactMap { push, place -> Acceptance.Item? in
                 place.lane.map {
                     Acceptance.Item(
@@ -126,19 +127,35 @@ package struct Intake: Sendable {
         }
     }
 
-    /// Until when each push is put off; `nil`: not at all. None where the origin has no pace. Promised once
-    /// for a call, however often the store is asked.
+    /// What was worked out once for a call, however often the store is asked.
+    private struct Paced {
+        /// Of each push.
+        let origins: [Digest16]
+        /// Until when each push is put off; `nil`: not at all. None where origins have no pace.
+        let slots: [UnixTime?]
+    }
+
+    /// Most calls' pushes have one origin, so the last is compared first.
+    private func origins(of pushes: [Push], at instance: ConfiguredName) -> [Digest16] {
+        var last: (name: Secret, digest: Digest16)?
+        return pushes.map { push in
+            if let last, last.name == push.origin { return last.digest }
+            let digest = custody.digest(ofOrigin: push.origin, at: instance)
+            last = (push.origin, digest)
+            return digest
+        }
+    }
+
     private func slots<Reply, Failure>(
-        _ verdict: Verdict<Reply, Failure>, of instance: ConfiguredName, _ perMinute: Int
+        _ verdict: Verdict<Reply, Failure>, _ origins: [Digest16], _ perMinute: Int
     ) throws(IntakeRefusal<Failure>) -> [UnixTime?] {
-        guard perMinute > 0, let first = verdict.pushes.first else { return [] }
+        guard perMinute > 0, !verdict.pushes.isEmpty else { return [] }
         let among = core.membership.relays
         let now = core.world.now()
-        let verdict = core.pacer.take(
-            verdict.pushes.map { ($0.pushClass, $0.custodyEnds.since(now)) },
-            of: custody.digest(ofOrigin: first.origin, at: instance),
+        let decision = core.pacer.take(
+            verdict.pushes.map { ($0.pushClass, $0.custodyEnds.since(now)) }, of: origins,
             perMinute: (perMinute + among - 1) / among, now: core.world.instant())
-        switch verdict {
+        switch decision {
         case .slots(let slots): return slots.map { $0 == .zero ? nil : now + $0 }
         case .refused(let retryAfter): throw .tooFarAhead(retryAfter: retryAfter)
         }
@@ -164,7 +181,7 @@ package struct Intake: Sendable {
 
     /// - Parameter inMemory: false: all are written as parked.
     private func place(
-        _ pushes: [Push], _ slots: [UnixTime?], of instance: ConfiguredName, inMemory: Bool
+        _ pushes: [Push], _ paced: Paced, of instance: ConfiguredName, inMemory: Bool
     ) async throws(StoreError) -> [Place] {
         var places: [Place] = []
         places.reserveCapacity(pushes.count)
@@ -181,33 +198,24 @@ package struct Intake: Sendable {
             }
         }
         if !learning.isEmpty { try await learnPlaces(&places, learning, pushes) }
-        for (index, slot) in slots.enumerated() { places[index].notBefore = slot }
-        decidePlaces(&places, pushes, instance, inMemory)
+        for (index, slot) in paced.slots.enumerated() { places[index].notBefore = slot }
+        decidePlaces(&places, pushes, paced.origins, instance, inMemory)
         return places
     }
 
     /// Which pushes the lanes' memory has room for; the others are written as parked.
     private func decidePlaces(
-        _ places: inout [Place], _ pushes: [Push], _ instance: ConfiguredName, _ inMemory: Bool
+        _ places: inout [Place], _ pushes: [Push], _ origins: [Digest16], _ instance: ConfiguredName,
+        _ inMemory: Bool
     ) {
-        // Nearly always all pushes of one call have one origin.
-        var last: (name: Secret, digest: Digest16)?
         for index in places.indices {
             guard let lane = places[index].lane else {
                 core.observer.noApp(instance)
                 continue
             }
-            let push = pushes[index]
-            let origin: Digest16
-            if let last, last.name == push.origin {
-                origin = last.digest
-            } else {
-                origin = custody.digest(ofOrigin: push.origin, at: instance)
-                last = (push.origin, origin)
-            }
             places[index].parked =
                 !inMemory || places[index].notBefore != nil
-                || !lane.wouldHold(push.pushClass, origin: origin)
+                || !lane.wouldHold(pushes[index].pushClass, origin: origins[index])
         }
     }
 

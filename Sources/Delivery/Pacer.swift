@@ -101,6 +101,81 @@ final class Pacer: Sendable {
         }
     }
 
+    /// Promises a whole call whose pushes have several origins, or nothing: each is put off by its own pace,
+    /// and one that is too far ahead refuses the call.
+    ///
+    /// - Parameter origins: of the pushes, in their order.
+    func take(
+        _ pushes: [(pushClass: PushClass, custody: Duration)], of origins: [Digest16], perMinute: Int,
+        now: ContinuousClock.Instant
+    ) -> Decision {
+        guard let first = origins.first, origins.contains(where: { $0 != first }) else {
+            return origins.first.map { take(pushes, of: $0, perMinute: perMinute, now: now) } ?? .slots([])
+        }
+        let time = nanoseconds(start.duration(to: now))
+        let interval = max(1, Schedule.minute / Int64(perMinute))
+        let longest = nanoseconds(limits.paceAhead)
+        let bound = bound(interval)
+        return state.withLock { state in
+            var draft = Draft(shared: state.shared)
+            var over: Int64 = 0
+            for (push, origin) in zip(pushes, origins) {
+                if !draft.knows(origin) {
+                    let isKnown = state.schedules[origin] != nil
+                    let hasRoom = isKnown || makeRoom(&state, time, for: draft.newcomers + 1)
+                    draft.enter(origin, state.schedules[origin], hasRoom: hasRoom)
+                }
+                // Judged by what stood before the call.
+                over = max(over, draft.schedule(of: origin).ahead(push.pushClass, at: time) - bound)
+            }
+            guard over <= 0 else { return .refused(retryAfter: .nanoseconds(over)) }
+            var slots: [Duration] = []
+            slots.reserveCapacity(pushes.count)
+            for (push, origin) in zip(pushes, origins) {
+                let span = draft.take(push.pushClass, of: origin, at: time, interval: interval)
+                let slot = Duration.nanoseconds(min(span, longest))
+                guard slot == .zero || slot < push.custody else {
+                    return .refused(retryAfter: slot - push.custody + .seconds(1))
+                }
+                slots.append(slot)
+            }
+            state.shared = draft.shared
+            state.schedules.merge(draft.own) { $1 }
+            return .slots(slots)
+        }
+    }
+
+    /// Schedules as they would be after a call.
+    private struct Draft {
+        private(set) var shared: Schedule
+        private(set) var own: [Digest16: Schedule] = [:]
+        /// How many of them have none yet.
+        private(set) var newcomers = 0
+        private var sharing: Set<Digest16> = []
+
+        init(shared: Schedule) { self.shared = shared }
+
+        func knows(_ origin: Digest16) -> Bool { own[origin] != nil || sharing.contains(origin) }
+
+        mutating func enter(_ origin: Digest16, _ standing: Schedule?, hasRoom: Bool) {
+            guard hasRoom else {
+                sharing.insert(origin)
+                return
+            }
+            if standing == nil { newcomers += 1 }
+            own[origin] = standing ?? Schedule()
+        }
+
+        func schedule(of origin: Digest16) -> Schedule { own[origin] ?? shared }
+
+        mutating func take(
+            _ pushClass: PushClass, of origin: Digest16, at time: Int64, interval: Int64
+        ) -> Int64 {
+            own[origin]?.take(pushClass, at: time, interval: interval)
+                ?? shared.take(pushClass, at: time, interval: interval)
+        }
+    }
+
     /// Counts what is no push against the same pace, behind everything that is promised: no push but those of
     /// the lowest class waits for it.
     ///
@@ -130,14 +205,14 @@ final class Pacer: Sendable {
         return isOver ? longest : min(longest, most)
     }
 
-    /// Whether one more schedule fits, after dropping those that say nothing any more; looked at once a
+    /// Whether so many more schedules fit, after dropping those that say nothing any more; looked at once a
     /// second at most.
-    private func makeRoom(_ state: inout State, _ time: Int64) -> Bool {
-        if state.schedules.count < limits.pacedOrigins { return true }
+    private func makeRoom(_ state: inout State, _ time: Int64, for count: Int = 1) -> Bool {
+        if state.schedules.count + count <= limits.pacedOrigins { return true }
         guard time - 1_000_000_000 >= state.sweptAt else { return false }
         state.sweptAt = time
         state.schedules = state.schedules.filter { $0.value.endsAt > time }
-        return state.schedules.count < limits.pacedOrigins
+        return state.schedules.count + count <= limits.pacedOrigins
     }
 
     private func nanoseconds(_ span: Duration) -> Int64 {

@@ -83,6 +83,55 @@ struct PaceTests {
         #expect(take(pacer, normal(1)) == seconds(30))
     }
 
+    private func take(
+        _ pacer: Pacer, _ pushes: [(UInt64, PushClass)], after seconds: Int = 0,
+        custody: Duration = .seconds(86_400)
+    ) -> Pacer.Decision {
+        pacer.take(
+            pushes.map { ($0.1, custody) }, of: pushes.map { Digest16(high: $0.0, low: $0.0) },
+            perMinute: 4, now: start + .seconds(seconds))
+    }
+
+    @Test("In a call of several origins each has its own pace, in whatever order they stand")
+    func severalOrigins() {
+        let pacer = pacer()
+        #expect(take(pacer, normal(3), of: Digest16(high: 2, low: 2)) == seconds(0, 0, 0))
+        let mixed: [(UInt64, PushClass)] = [
+            (1, .normal), (2, .normal), (1, .normal), (2, .normal), (1, .normal), (3, .urgent), (1, .normal),
+            (1, .normal), (2, .urgent)
+        ]
+        #expect(take(pacer, mixed) == seconds(0, 0, 0, 15, 0, 0, 0, 15, 0))
+        #expect(take(pacer, normal(1)) == seconds(30), "what the call promised stands")
+        #expect(take(pacer, [.background], of: Digest16(high: 2, low: 2)) == seconds(45))
+        #expect(take(pacer, []) == seconds())
+    }
+
+    @Test("One that is too far ahead, or out of its custody, refuses the call, and nothing of it is promised")
+    func severalRefused() {
+        let pacer = pacer()
+        guard case .slots = take(pacer, normal(60)) else {
+            Issue.record("a call of its own was refused")
+            return
+        }
+        #expect(take(pacer, [(2, .normal), (1, .normal)]) == .refused(retryAfter: .seconds(240)))
+        let late: [(UInt64, PushClass)] =
+            Array(repeating: (2, .normal), count: 4) + [(3, .normal), (2, .normal)]
+        #expect(take(pacer, late, custody: .seconds(10)) == .refused(retryAfter: .seconds(6)))
+        #expect(take(pacer, late) == seconds(0, 0, 0, 0, 0, 15), "neither left a trace")
+    }
+
+    @Test("Newcomers of one call share a schedule where there is room for one of them")
+    func severalNewcomers() {
+        let pacer = pacer { $0.pacedOrigins = 2 }
+        #expect(take(pacer, normal(1)) == seconds(0))
+        let mixed: [(UInt64, PushClass)] = [
+            (2, .normal), (3, .normal), (4, .normal), (3, .normal), (4, .normal), (3, .normal), (2, .normal)
+        ]
+        #expect(take(pacer, mixed) == seconds(0, 0, 0, 0, 0, 15, 0))
+        #expect(take(pacer, normal(1), of: Digest16(high: 5, low: 5)) == seconds(30))
+        #expect(take(pacer, normal(3), of: Digest16(high: 2, low: 2)) == seconds(0, 0, 15))
+    }
+
     @Test("What a clock put off that has been set back since is due")
     func clock() {
         var putOff = PutOff()
@@ -118,6 +167,24 @@ struct PaceTests {
             await rig.pass(until: rig.outbox.ended, reaches: 7)
             #expect(rig.clock.now.since(began) >= .seconds(30))
             #expect(provider.sent.count == 7)
+            try await rig.expectRows(0)
+        }
+    }
+
+    @Test(
+        "Of a call of two origins only what exceeds its own pace is put off", arguments: EngineKind.allCases)
+    func owedToTwo(_ kind: EngineKind) async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 8) { _ in .accepted }
+        try await Rig.run(Depot(kind), .of(provider)) { rig in
+            let pushes = (1...6).map { number in
+                var push = push(number)
+                push.origin = Secret([number == 3 ? 1 : 2])
+                return push
+            }
+            let outcomes = try await rig.admit(pushes, perMinute: 4)
+            #expect(outcomes == Array(repeating: .accepted, count: 5) + [.pending])
+            await rig.pass(until: rig.outbox.ended, reaches: 6)
+            #expect(provider.sent.count == 6)
             try await rig.expectRows(0)
         }
     }
