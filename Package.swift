@@ -90,7 +90,7 @@ let wiping: [Target] = [.target(name: "CWiping", path: "Sources/Foundations/CWip
 let rooms: [Target] = [
     library("Protocols/ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
     library("Protocols/MarmotPush", ["PushModel", "Primitives", "SchnorrKeys", "WireFormats"]),
-    library("Protocols/NextcloudPush", ["PushModel", "Primitives", "RSAKeys", "WireFormats"]),
+    library("Protocols/NextcloudPush", ["PushModel", "Primitives", "RSAKeys", "WireFormats", crypto]),
     library("Delivery", ["PushModel", lifecycle, metrics]),
     library(
         "Services/HTTP2Client",
@@ -207,8 +207,8 @@ let suites: [Target] = [
     tests(
         "Protocols/NextcloudPushTests",
         [
-            "PushModel", "PushTesting", "DeliveryTesting", "NextcloudPush", "Primitives", "RSAKeys",
-            "WireFormats", "Delivery", "APNs", "FCM", "MemoryStore", "AtRest"
+            "PushModel", "PushTesting", "DeliveryTesting", "NextcloudPush", "RSAKeys", "WireFormats",
+            "Delivery"
         ]),
     tests(
         "Ingress/HTTPIngressTests",
@@ -260,7 +260,7 @@ let fuzzing: [Target] =
             name: "Fuzz",
             dependencies: [
                 "PushModel", "Primitives", "SchnorrKeys", "WireFormats", "ZulipPush", "MarmotPush",
-                "WebSocket",
+                "NextcloudPush", "RSAKeys", "WebSocket",
                 "Delivery", "NostrIngress", nioCore, nioEmbedded
             ],
             path: "Fuzz", exclude: ["Inputs"],

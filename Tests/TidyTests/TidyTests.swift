@@ -37,7 +37,8 @@ struct TidyTests {
     @Test("A protocol is named in its own folders and targets alone")
     func protocolNames() throws {
         // Nostr is one protocol's transport.
-        let homes = #/(?i)zulip|marmot|NostrIngress|Simulators\/Nostr|\/Standard(Hosting|Protocols|Commands)/#
+        let homes =
+            #/(?i)zulip|marmot|nextcloud|NostrIngress|Simulators\/Nostr|\/Standard(Hosting|Protocols|Commands)/#
         try expectUnnamed(#/(?i)zulip|marmot|nextcloud/#, outside: homes)
     }
 

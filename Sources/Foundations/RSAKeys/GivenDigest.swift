@@ -4,8 +4,8 @@ import PushModel
 
 /// A SHA-512 digest whose message nobody here knows (decision 0068).
 ///
-/// swift-crypto takes its own digest types alone and gives them no public initialiser, so the 64 bytes are read
-/// as one. Whether that is what they are is looked at once in a process, before the first use.
+/// swift-crypto takes its own digest types alone and gives them no public initialiser, so the 64 bytes are
+/// read as one. Whether that is what they are is looked at once in a process, before the first use.
 enum GivenDigest {
     /// False: nothing verifies over a given digest.
     static let isSound = check(knownKey: knownKey, knownSignature: knownSignature)

@@ -44,18 +44,21 @@ public struct RSAPrivateKey: Sendable {
     public func sign(_ message: UnsafeRawBufferPointer) throws(RSAError) -> [UInt8] {
         var hash = SHA512()
         hash.update(bufferPointer: message)
+        // The library's own words are dropped.
         guard let signature = try? signing.signature(for: hash.finalize(), padding: .insecurePKCS1v1_5)
         else { throw RSAError(.libraryFailed) }
         return signature.withUnsafeBytes { Array($0) }
     }
 
-    /// - Throws: `.ciphertextDoesNotOpen`, whatever the cause. With PKCS#1 v1.5 the absence of an error shows nothing:
-    ///   whatever opens must be checked for its form.
+    /// - Throws: `.ciphertextDoesNotOpen`, whatever the cause. With PKCS#1 v1.5 the absence of an error shows
+    ///   nothing: whatever opens must be checked for its form.
     public func decrypt(
         _ ciphertext: UnsafeRawBufferPointer, padding: RSAPadding
     ) throws(RSAError) -> Secret {
         guard ciphertext.count == RSAForm.blockBytes,
+            // One word for every cause.
             let key = try? _RSA.Encryption.PrivateKey(derRepresentation: signing.derRepresentation),
+            // The same.
             let plain = try? key.decrypt(ciphertext, padding: padding.library)
         else { throw RSAError(.ciphertextDoesNotOpen) }
         return Secret(Array(plain))

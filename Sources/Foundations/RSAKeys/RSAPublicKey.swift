@@ -80,7 +80,9 @@ public struct RSAPublicKey: Sendable {
     /// - Throws: `.plaintextTooLong` when there is more than ``RSAPadding/plaintextBytes``.
     public func encrypt(_ plaintext: Secret, padding: RSAPadding) throws(RSAError) -> [UInt8] {
         guard plaintext.count <= padding.plaintextBytes else { throw RSAError(.plaintextTooLong) }
+        // The library's own words are dropped.
         guard let key = try? _RSA.Encryption.PublicKey(derRepresentation: der),
+            // As above.
             let sealed = plaintext.reveal({ try? key.encrypt($0, padding: padding.library) })
         else { throw RSAError(.libraryFailed) }
         return Array(sealed)

@@ -16,7 +16,8 @@ public enum NextcloudLimits {
     public static let queryBytes = 16 << 10
     /// Fields of a devices call: the largest known form has six.
     public static let formFields = 64
-    /// Nesting of JSON: what is read is 2 deep, but members to ignore may nest; the reader recurses over them.
+    /// Nesting of JSON: what is read is 2 deep, but members to ignore may nest; the reader recurses
+    /// over them.
     public static let jsonDepth = 64
     /// Characters of `pushToken` (§5.2 step 1).
     public static let tokenBytes = 4_096
@@ -36,7 +37,11 @@ public enum NextcloudLimits {
     public static let blockBytes = 256
     /// Their base64.
     public static let blockCharacters = 344
-    /// How long the relay owes an alert or a withdrawal, and what push services are told (§5.7).
+    /// How long push services keep an alert for a phone that is off (§5.7, a day to four weeks).
+    public static let alertTTL = Duration.seconds(7 * 86_400)
+    /// The same of a withdrawal (§5.7).
+    public static let withdrawalTTL = Duration.seconds(86_400)
+    /// How long the relay owes an alert or a withdrawal.
     public static let custody = Duration.seconds(86_400)
     /// How long it owes a call: nobody rings longer (§5.7, 30 to 60 s).
     public static let callCustody = Duration.seconds(60)
@@ -48,6 +53,11 @@ public enum NextcloudLimits {
     /// After a registration or a conflict a hash that differs says nothing for so long: the server may know
     /// the new token a moment before the relay does (§5.5 step 3).
     public static let tokenChange = Duration.seconds(600)
+    /// The time of a conflict is written once in so long: anyone can make one.
+    public static let conflictPause = Duration.seconds(60)
+    /// App passwords of an instance of which a proof tries the numbers: half a second of one core at most. A
+    /// device with a higher one cannot prove its identifier; it gets another when its account is added anew.
+    public static let appPasswords = 1 << 20
     /// Identifiers without any row that one answer lists as `unknown`: more than a real call has of devices
     /// that were never registered here, and few enough that the loss of a store does not wipe a server's
     /// registrations at once.
@@ -57,10 +67,13 @@ public enum NextcloudLimits {
     /// What an instance may answer to an identity proof, and how long it may take (§5.3).
     public static let proofAnswerBytes = 64 << 10
     public static let proofDeadline = Duration.seconds(5)
-    /// Batches of more entries are judged away from the event loops: 16 verifications take 0.3 ms.
-    public static let entriesOnLoop = 16
+    /// A call of a larger body, about 16 entries, is read and judged away from the event loops: so many
+    /// verifications take 0.5 ms.
+    public static let bytesOnLoop = 20 << 10
+    /// Records that one look-up of a batch asks for: as many as the largest call of another protocol.
+    public static let namesPerFind = 1_000
     /// A step of such a batch, after which others get their turn.
     public static let entriesPerStep = 256
-    /// Pins whose keys one batch keeps parsed: a group chat has a few hundred users.
-    public static let parsedKeys = 4_096
+    /// Pinned keys that are kept parsed, about 2 KiB each: more than a second of verifications uses.
+    public static let parsedKeys = 8_192
 }

@@ -2,8 +2,8 @@ package import Delivery
 package import PushModel
 package import PushTesting
 
-/// One instance with one app, `acme`, from intake to push services: the real store, sealed and in memory, the
-/// real delivery, and services that answer as the test says.
+/// One instance with one app, `acme`, or several, from intake to push services: the real store, sealed and in
+/// memory, the real delivery, and services that answer as the test says.
 package struct DeliveryRig: Sendable {
     package static let app = configured("acme")
 
@@ -19,15 +19,27 @@ package struct DeliveryRig: Sendable {
         override: (@Sendable (Answer) -> Outcome?)? = nil, rows: Int = 10_000,
         limits: DeliveryLimits = DeliveryLimits(), world: World
     ) async throws {
+        let apps = outlets.isEmpty ? [] : [AppDirectory.App(name: Self.app, outlets: outlets)]
+        try await self.init(
+            instance, apps: apps, override: override, rows: rows, limits: limits, world: world)
+    }
+
+    /// The same with several apps.
+    package init(
+        _ instance: ConfiguredName, apps: [AppDirectory.App],
+        override: (@Sendable (Answer) -> Outcome?)? = nil, rows: Int = 10_000,
+        limits: DeliveryLimits = DeliveryLimits(), world: World
+    ) async throws {
         self.instance = instance
         store = StoreSpy(try await SealedMemory(world, rows: rows).store)
         services = StubServices(now: world.now)
-        let apps = outlets.isEmpty ? [] : [AppDirectory.App(name: Self.app, outlets: outlets)]
         let services = services
-        let specs = outlets.map { outlet in
-            let service = type(of: outlet).service
-            let lane = LaneName(app: Self.app, service: service, environment: .production)
-            return DeliveryService.LaneSpec(services.provider(lane), credential: Credential())
+        let specs = apps.flatMap { app in
+            app.outlets.map { outlet in
+                let service = type(of: outlet).service
+                let lane = LaneName(app: app.name, service: service, environment: .production)
+                return DeliveryService.LaneSpec(services.provider(lane), credential: Credential())
+            }
         }
         delivery = DeliveryService(
             outbox: store, registry: store,

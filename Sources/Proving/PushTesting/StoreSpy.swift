@@ -6,6 +6,7 @@ package final class StoreSpy: ForwardingRegistry, ForwardingOutbox {
         var lookups: [[String]] = []
         var isOut = false
         var repeats = 0
+        var ends = 0
         var tallies = 0
     }
 
@@ -34,6 +35,11 @@ package final class StoreSpy: ForwardingRegistry, ForwardingOutbox {
     /// Returns once the outbox has met so many repeats.
     package func repeats(atLeast count: Int, file: String = #fileID, line: Int = #line) async {
         await state.until(for: "repeat \(count)", file: file, line: line) { $0.repeats >= count }
+    }
+
+    /// Returns once push services' answers have made so many changes of records.
+    package func ends(atLeast count: Int, file: String = #fileID, line: Int = #line) async {
+        await state.until(for: "end \(count)", file: file, line: line) { $0.ends >= count }
     }
 
     private func note(_ accepted: Accepted) {
@@ -87,5 +93,11 @@ package final class StoreSpy: ForwardingRegistry, ForwardingOutbox {
         let accepted = try await base.accept(acceptance)
         note(accepted)
         return accepted
+    }
+
+    package func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool] {
+        let settled = try await base.settle(settlements, feedback: feedback)
+        state.change { $0.ends += feedback.count }
+        return settled
     }
 }

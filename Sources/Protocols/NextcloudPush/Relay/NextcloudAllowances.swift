@@ -14,5 +14,11 @@ package struct NextcloudAllowances: Sendable {
     package var proofsOfSource = Allowance("proofs-source", perMinute: 5)
     package var proofsOfUser = Allowance("proofs-user", perMinute: 2)
 
+    /// Identifiers without any row that are told as `unknown`, all of them together: spread over the hour by
+    /// its minutes, rounded up.
+    func unknown(_ policy: NextcloudPolicy) -> Allowance {
+        Allowance("unknown", perMinute: (max(0, policy.unknownPerHour) + 59) / 60)
+    }
+
     package init() {}
 }

@@ -19,6 +19,8 @@ package struct NextcloudPolicy: Sendable {
     /// Where it is not empty, devices of these instances alone register, and each for the first time with a
     /// proof: `cloud.example.org`, with port and path where they have them.
     package var provenServers: Set<String>
+    /// ``NextcloudLimits/appPasswords``.
+    package var appPasswords = NextcloudLimits.appPasswords
 
     package init(
         subscriptionKeys: [Secret] = [], unknownPerAnswer: Int = NextcloudLimits.unknownPerAnswer,

@@ -1,3 +1,4 @@
+import Primitives
 package import PushModel
 import RSAKeys
 
@@ -18,6 +19,8 @@ package struct NextcloudRelay: AnsweringRole {
     let allowances: NextcloudAllowances
     let charge: @Sendable (Toll) -> Duration?
     let world: World
+    let asked = ProofsUnderWay()
+    let parsed = ParsedKeys()
 
     /// - Parameter web: for identity proofs; without it a conflict stays one.
     /// - Parameter charge: takes a toll; how long to wait, or `nil` when it was taken.
@@ -39,12 +42,19 @@ package struct NextcloudRelay: AnsweringRole {
         self.world = world
     }
 
+    /// The outcome table holds as it stands (§5.7, §5.8): `DeviceTokenNotForTopic` may be a fault of our own
+    /// configuration, so it is counted and ends no registration.
     package static func override(_ answer: Answer) -> Outcome? { nil }
 
     package func toll(
         of inbound: NextcloudInbound, from client: ClientKey
     ) async throws(NextcloudError) -> Toll? {
-        nil
+        switch inbound.call {
+        case .register(let form) where form.cloudID != nil:
+            Toll(allowances.proofsOfSource, of: .client(client))
+        case .register, .unregister: Toll(allowances.registrations, of: .client(client))
+        case .notify: Toll(allowances.notifications, of: .client(client))
+        }
     }
 
     /// A message: what is not taken is gone (§4.7).
@@ -52,7 +62,37 @@ package struct NextcloudRelay: AnsweringRole {
         if case .notify = inbound.call { true } else { false }
     }
 
+    /// Judges one request.
+    ///
+    /// - Returns: what to push, write and answer.
+    /// - Throws: the refusal to answer with; `.overloaded` when the store is out.
     package func receive(_ inbound: NextcloudInbound) async throws(NextcloudError) -> NextcloudVerdict {
-        Verdict(reply: .now(.done))
+        switch inbound.call {
+        case .register(let form): return try await register(form, inbound)
+        case .unregister(let form): return try await unregister(form)
+        case .notify(let call):
+            guard policy.admits(inbound.subscriptionKey) else { throw NextcloudError(.wrongSubscriptionKey) }
+            return try await notify(call)
+        }
+    }
+
+    // MARK: shared steps
+
+    func find(_ names: [RecordKey]) async throws(NextcloudError) -> [Record?] {
+        do { return try await registry.find(names) } catch { throw NextcloudError(.overloaded) }
+    }
+
+    /// Counts a call of one device against its allowance. The device is its identifier with the key that has
+    /// signed it: anyone can guess an identifier, and must use up nobody's share by that.
+    func chargeDevice(_ form: OwnershipForm) throws(NextcloudError) {
+        let digest = form.identifier.withBytes { identifier in
+            form.key.der.withUnsafeBytes { SHA256.hash(joining: [identifier, $0]) }
+        }
+        guard let payer = Digest16(digest.prefix(16)) else { return }
+        try take(Toll(allowances.ofDevice, of: .peer(payer)))
+    }
+
+    func take(_ toll: Toll) throws(NextcloudError) {
+        if let wait = charge(toll) { throw .rateLimited(retryAfter: wait) }
     }
 }

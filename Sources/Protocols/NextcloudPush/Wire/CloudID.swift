@@ -5,11 +5,11 @@ import WireFormats
 ///
 /// It names a person, so it is kept as a secret; the server's part alone becomes a URL.
 package struct CloudID: Sendable {
-    /// As sent.
+    /// As the instance writes it in an identifier: without `https://`, and without slashes at its end.
     package let text: Secret
     /// What stands before the last `@`: a user id may have some itself.
     package let userID: Secret
-    /// In lower case, without `https://` and without slashes at its end.
+    /// The host in lower case, without scheme and without slashes at its end.
     package let server: String
     /// An instance that is reached by plain http can prove nothing.
     package let isPlain: Bool
@@ -22,9 +22,9 @@ package struct CloudID: Sendable {
             return (Secret(bytes[..<at]), String(decoding: bytes[(at + 1)...], as: UTF8.self))
         }
         guard let parts, let (server, isPlain) = Self.server(parts.server) else { return nil }
-        self.text = text
+        self.text = parts.user.reveal { Secret(Array($0) + [0x40] + Array(server.utf8)) }
         userID = parts.user
-        self.server = server
+        self.server = Self.folded(server)
         self.isPlain = isPlain
     }
 
@@ -40,10 +40,18 @@ package struct CloudID: Sendable {
         }
         while rest.last == "/" { rest.removeLast() }
         let host = rest.prefix { $0 != "/" }
-        guard !host.isEmpty, rest.utf8.allSatisfy(isURLByte), host.utf8.allSatisfy(isHostByte) else {
+        guard !host.isEmpty, !rest.contains("//"), rest.utf8.allSatisfy(isURLByte),
+            host.utf8.allSatisfy(isHostByte)
+        else {
             return nil
         }
-        return (host.lowercased() + rest[host.endIndex...], isPlain)
+        return (String(rest), isPlain)
+    }
+
+    /// With the host in lower case.
+    private static func folded(_ server: String) -> String {
+        let host = server.prefix { $0 != "/" }
+        return host.lowercased() + server[host.endIndex...]
     }
 
     private static func isHostByte(_ byte: UInt8) -> Bool {

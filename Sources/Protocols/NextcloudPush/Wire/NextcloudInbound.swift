@@ -1,12 +1,38 @@
 package import PushModel
 import WireFormats
 
+/// A notifications call: a small one is read at once, a large one by the relay's role, away from the event
+/// loops.
+package enum NotificationCall: Sendable {
+    case read(NotificationBatch)
+    case unread(Secret, isJSON: Bool)
+
+    init(_ body: UnsafeRawBufferPointer, isJSON: Bool) throws(NextcloudError) {
+        if body.count > NextcloudLimits.bytesOnLoop {
+            self = .unread(Secret(copying: body), isJSON: isJSON)
+        } else {
+            self = .read(try NotificationBatch(parsing: body, isJSON: isJSON))
+        }
+    }
+
+    /// - Throws: what ``NotificationBatch`` throws.
+    package func batch() throws(NextcloudError) -> NotificationBatch {
+        switch self {
+        case .read(let batch): batch
+        case .unread(let body, let isJSON):
+            try body.reveal { (body) throws(NextcloudError) in
+                try NotificationBatch(parsing: body, isJSON: isJSON)
+            }
+        }
+    }
+}
+
 /// A request that has been read but is not yet believed.
 package struct NextcloudInbound: Sendable {
     package enum Call: Sendable {
         case register(RegistrationForm)
         case unregister(OwnershipForm)
-        case notify(NotificationBatch)
+        case notify(NotificationCall)
     }
 
     package let call: Call
@@ -33,7 +59,7 @@ package struct NextcloudInbound: Sendable {
     ///   have.
     /// - Parameter subscriptionKey: the header's value.
     /// - Parameter body: borrowed for the length of the call.
-    /// - Throws: `.unknownPath`, `.wrongMethod`, `.bodyTooLarge`, `.tooManyEntries`, and what the forms throw.
+    /// - Throws: `.unknownPath`, `.wrongMethod`, `.bodyTooLarge`, and what the forms throw.
     package static func parse(
         method: String, path: String, query: String? = nil, contentType: String? = nil,
         userAgent: String? = nil, subscriptionKey: Secret? = nil, body: UnsafeRawBufferPointer
@@ -49,7 +75,7 @@ package struct NextcloudInbound: Sendable {
                 method == "POST"
                 ? .register(try RegistrationForm(fields)) : .unregister(try OwnershipForm(fields))
         case .notifications:
-            call = .notify(try NotificationBatch(parsing: body, isJSON: isJSON))
+            call = .notify(try NotificationCall(body, isJSON: isJSON))
         }
         return NextcloudInbound(
             call: call, prefix: known.prefix, client: ClientHint(userAgent: userAgent),

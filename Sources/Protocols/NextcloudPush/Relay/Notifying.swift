@@ -1,0 +1,285 @@
+import PushModel
+import RSAKeys
+import WireFormats
+
+/// `POST /notifications` (§5.5).
+extension NextcloudRelay {
+    /// A large call leaves the event loop, which has others to serve: its verifications take up to 0.3 s.
+    func notify(_ call: NotificationCall) async throws(NextcloudError) -> NextcloudVerdict {
+        guard case .unread = call else { return try await judge(try call.batch()) }
+        return try await withTaskExecutorPreference(globalConcurrentExecutor) {
+            () async throws(NextcloudError) in
+            try await judge(try call.batch())
+        }
+    }
+
+    private func judge(_ batch: NotificationBatch) async throws(NextcloudError) -> NextcloudVerdict {
+        let devices = try await devices(of: batch)
+        var judgement = BatchJudgement(self, failed: batch.malformed)
+        for (index, entry) in batch.entries.enumerated() {
+            if index > 0, index.isMultiple(of: NextcloudLimits.entriesPerStep) { await Task.yield() }
+            judgement.judge(entry, of: batch, devices[entry.identifier])
+        }
+        return judgement.verdict()
+    }
+
+    /// What is stored of all devices of a batch, each looked up once.
+    private func devices(
+        of batch: NotificationBatch
+    ) async throws(NextcloudError) -> [DeviceIdentifier: KnownDevice] {
+        var called: [DeviceIdentifier: Bool] = [:]
+        for entry in batch.entries {
+            let isCalled = called[entry.identifier] ?? false
+            called[entry.identifier] = isCalled || entry.kind == .voip
+        }
+        var names: [RecordKey] = []
+        names.reserveCapacity(called.count * 3)
+        let identifiers = Array(called)
+        for (identifier, isCalled) in identifiers {
+            names.append(keys.pin(identifier))
+            names.append(keys.alert(identifier))
+            if isCalled { names.append(keys.voip(identifier)) }
+        }
+        var found: [Record?] = []
+        found.reserveCapacity(names.count)
+        // A part at a time, so that others' look-ups come between.
+        for start in stride(from: 0, to: names.count, by: NextcloudLimits.namesPerFind) {
+            let end = min(start + NextcloudLimits.namesPerFind, names.count)
+            found += try await find(Array(names[start..<end]))
+        }
+        var devices: [DeviceIdentifier: KnownDevice] = [:]
+        devices.reserveCapacity(called.count)
+        var at = 0
+        for (identifier, isCalled) in identifiers {
+            let count = isCalled ? 3 : 2
+            defer { at += count }
+            guard let record = found[at], let pin = NextcloudPin(body: record.body) else { continue }
+            devices[identifier] = KnownDevice(
+                pin: pin, key: parsed.key(pin.keyDER), alert: Self.live(found[at + 1]),
+                voip: isCalled ? Self.live(found[at + 2]) : nil)
+        }
+        return devices
+    }
+
+    private static func live(_ record: Record?) -> KnownDevice.Token? {
+        guard let record, record.state == .live, let target = NextcloudTarget(body: record.body) else {
+            return nil
+        }
+        return KnownDevice.Token(target: target, key: record.key, touchedAt: record.touchedAt)
+    }
+}
+
+/// What is stored of one device.
+struct KnownDevice {
+    struct Token {
+        let target: NextcloudTarget
+        let key: RecordKey
+        let touchedAt: UnixTime
+    }
+
+    let pin: NextcloudPin
+    let key: RSAPublicKey?
+    /// `nil`: it has ended, and the server is to hear of it.
+    let alert: Token?
+    /// Crossed with the pin's pad.
+    let voip: Token?
+}
+
+/// What becomes of one batch, entry by entry.
+struct BatchJudgement {
+    private let relay: NextcloudRelay
+    private let now: UnixTime
+    private var failed: Int
+    private var unknown: [DeviceIdentifier] = []
+    /// Identifiers without any row that were listed.
+    private var unheardOf = 0
+    /// Ended ones whose rows go with this answer.
+    private var gone: Set<DeviceIdentifier> = []
+    private var pushes: [Push] = []
+    private var sent: Set<RepeatMark> = []
+    private var notes: Set<NoteCode> = []
+    private var origins: [[UInt8]: Secret] = [:]
+    private var blocks = Blocks()
+
+    init(_ relay: NextcloudRelay, failed: Int) {
+        self.relay = relay
+        self.failed = failed
+        now = relay.world.now()
+        if failed > 0 { notes.insert(NoteCode("nextcloud.malformed-entry")) }
+    }
+
+    /// Judges an entry by itself, in the order of §5.5.
+    mutating func judge(_ entry: NotificationEntry, of batch: NotificationBatch, _ device: KnownDevice?) {
+        guard let device else { return unheardOf(entry.identifier) }
+        guard let alert = device.alert else {
+            // The server is told whoever asks; the rows go only when it is the server that hears it.
+            if isSigned(entry, batch, device) { gone.insert(entry.identifier) }
+            return unknown(entry.identifier, NoteCode("nextcloud.token-ended"))
+        }
+        guard let hash = entry.tokenHash, hash == device.pin.tokenHash else {
+            if device.pin.isChanging(at: now) { return fail(NoteCode("nextcloud.token-changing")) }
+            return unknown(entry.identifier, NoteCode("nextcloud.other-token"))
+        }
+        guard isSigned(entry, batch, device), let place = entry.place else {
+            return fail(NoteCode("nextcloud.badly-signed"))
+        }
+        // The store's marks tell repeats of earlier calls; those of one call it would take as different.
+        let mark = batch.texts.reveal { RepeatMark(entry.identifier, $0[batch.texts(at: place).signature]) }
+        guard sent.insert(mark).inserted else { return }
+        guard let push = push(entry, batch, place, device, alert) else {
+            return fail(NoteCode("nextcloud.app-gone"))
+        }
+        pushes.append(push)
+    }
+
+    func verdict() -> Verdict<NextcloudReply, NextcloudError> {
+        // The server forgets the registration by this answer, whatever has come since: so do we.
+        let changes = gone.flatMap { identifier in
+            [.delete(relay.keys.pin(identifier), if: .any)] + relay.tokensDeleted(identifier)
+        }
+        return Verdict(
+            pushes: pushes, changes: changes, reply: .now(.judged(unknown: unknown, failed: failed)),
+            notes: Array(notes))
+    }
+
+    // MARK: refusals
+
+    private mutating func fail(_ note: NoteCode) {
+        failed += 1
+        notes.insert(note)
+    }
+
+    private mutating func unknown(_ identifier: DeviceIdentifier, _ note: NoteCode) {
+        unknown.append(identifier)
+        fail(note)
+    }
+
+    /// No row at all: never registered here, or we have lost it. A server deletes what it reads in the list,
+    /// so what we may have lost is told a few at a time.
+    private mutating func unheardOf(_ identifier: DeviceIdentifier) {
+        let toll = Toll(relay.allowances.unknown(relay.policy), of: .everybody)
+        // An allowance of 0 would be one without end.
+        guard unheardOf < relay.policy.unknownPerAnswer, relay.policy.unknownPerHour > 0,
+            relay.charge(toll) == nil
+        else {
+            return fail(NoteCode("nextcloud.unknown-untold"))
+        }
+        unheardOf += 1
+        unknown(identifier, NoteCode("nextcloud.unknown-device"))
+    }
+
+    // MARK: signatures
+
+    /// Both texts decode to 256 bytes, and the pinned key has signed the ciphertext.
+    private mutating func isSigned(
+        _ entry: NotificationEntry, _ batch: NotificationBatch, _ device: KnownDevice
+    ) -> Bool {
+        guard let place = entry.place, let key = device.key else { return false }
+        let (subject, signature) = batch.texts(at: place)
+        return batch.texts.reveal { texts in
+            blocks.decode(texts[subject], texts[signature]) { subject, signature in
+                key.isValid(signature, over: subject)
+            }
+        }
+    }
+
+    /// Memory for one ciphertext and one signature.
+    private struct Blocks {
+        private var bytes = [UInt8](repeating: 0, count: 2 * NextcloudLimits.blockBytes)
+
+        mutating func decode(
+            _ first: Slice<UnsafeRawBufferPointer>, _ second: Slice<UnsafeRawBufferPointer>,
+            _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) -> Bool
+        ) -> Bool {
+            bytes.withUnsafeMutableBytes { bytes in
+                let half = NextcloudLimits.blockBytes
+                let one = UnsafeMutableRawBufferPointer(rebasing: bytes[..<half])
+                let two = UnsafeMutableRawBufferPointer(rebasing: bytes[half...])
+                do throws(FormatError) {
+                    try Base64.decode(UnsafeRawBufferPointer(rebasing: first), into: one)
+                    try Base64.decode(UnsafeRawBufferPointer(rebasing: second), into: two)
+                } catch {
+                    return false
+                }
+                return body(UnsafeRawBufferPointer(one), UnsafeRawBufferPointer(two))
+            }
+        }
+    }
+
+    // MARK: pushes
+
+    private mutating func push(
+        _ entry: NotificationEntry, _ batch: NotificationBatch, _ place: Int, _ device: KnownDevice,
+        _ alert: KnownDevice.Token
+    ) -> Push? {
+        // Where the call token has ended, or there was none, a call rings as an alert.
+        let call = entry.kind == .voip ? device.call : nil
+        let token = call ?? alert
+        guard let app = relay.apps[token.target.app] else { return nil }
+        let (subject, signature) = batch.texts(at: place)
+        let message = batch.texts.reveal { texts in
+            NextcloudPayload(
+                subject: texts[subject], signature: texts[signature], kind: entry.kind,
+                isHigh: entry.isHigh, isCall: call != nil
+            ).message(to: token.target, app, now)
+        }
+        guard let message else { return nil }
+        let isCall = entry.kind == .voip
+        return Push(
+            message: message,
+            pushClass: isCall ? .urgent : entry.kind == .alert ? .normal : .background,
+            origin: origin(device.pin.keyDER), record: token.key, touchedAt: token.touchedAt,
+            custodyEnds: now + (isCall ? NextcloudLimits.callCustody : NextcloudLimits.custody),
+            repeatIdentity: batch.texts.reveal { Self.identity(entry.identifier, $0[signature]) })
+    }
+
+    /// The pinned key's digest: a server sends for each of its users as for itself.
+    private mutating func origin(_ der: [UInt8]) -> Secret {
+        if let known = origins[der] { return known }
+        let digest = Secret(KeyDigest.of(der))
+        origins[der] = digest
+        return digest
+    }
+
+    /// Identifier ‖ signature: whoever sends it again, and from wherever, sends nothing new.
+    private static func identity(
+        _ identifier: DeviceIdentifier, _ signature: Slice<UnsafeRawBufferPointer>
+    ) -> Secret {
+        Secret(count: Bytes64.count + signature.count) { out in
+            identifier.withBytes { out.copyMemory(from: $0) }
+            UnsafeMutableRawBufferPointer(rebasing: out[Bytes64.count...])
+                .copyMemory(from: UnsafeRawBufferPointer(rebasing: signature))
+        }
+    }
+}
+
+/// A device and the first characters of a signature. Only whoever has the user's key could make two that
+/// begin so, and would lose their own entry by it.
+private struct RepeatMark: Hashable {
+    private let identifier: DeviceIdentifier
+    private let start: (UInt64, UInt64, UInt64, UInt64)
+
+    init(_ identifier: DeviceIdentifier, _ signature: Slice<UnsafeRawBufferPointer>) {
+        self.identifier = identifier
+        var start: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        withUnsafeMutableBytes(of: &start) { $0.copyBytes(from: signature.prefix($0.count)) }
+        self.start = start
+    }
+
+    static func == (left: Self, right: Self) -> Bool {
+        left.identifier == right.identifier && left.start == right.start
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(identifier)
+        hasher.combine(start.0)
+    }
+}
+
+extension KnownDevice {
+    /// The call token in clear; `nil` where it has ended, there was none, or it is no longer the pin's.
+    fileprivate var call: Token? {
+        guard let voip, let pad = pin.voipPad, let target = voip.target.crossed(with: pad) else { return nil }
+        return Token(target: target, key: voip.key, touchedAt: voip.touchedAt)
+    }
+}

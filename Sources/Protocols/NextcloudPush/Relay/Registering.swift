@@ -1,0 +1,129 @@
+import PushModel
+import RSAKeys
+
+/// `POST /devices` and `DELETE /devices` (§5.2 to §5.4).
+extension NextcloudRelay {
+    func register(
+        _ form: RegistrationForm, _ inbound: NextcloudInbound
+    ) async throws(NextcloudError) -> NextcloudVerdict {
+        let app = try apps.app(prefix: inbound.prefix, client: inbound.client, for: form.tokens)
+        let owner = form.ownership
+        guard owner.isSigned else { throw NextcloudError(.signatureMismatch) }
+        try chargeDevice(owner)
+        let record = try await find([keys.pin(owner.identifier)])[0]
+        let isAlertOnly = inbound.client.isAlertOnly
+        guard let record, let pin = NextcloudPin(body: record.body) else {
+            try await proveIfNeeded(form)
+            return written(form, app, isAlertOnly, over: record)
+        }
+        if pin.keyDER == owner.key.der { return written(form, app, isAlertOnly, over: record) }
+        guard let cloudID = form.cloudID, !cloudID.isPlain, web != nil else {
+            return try conflict(pin, record)
+        }
+        try await prove(cloudID, owner)
+        var verdict = written(form, app, isAlertOnly, over: record)
+        verdict.notes.append(NoteCode("nextcloud.key-replaced"))
+        return verdict
+    }
+
+    func unregister(_ form: OwnershipForm) async throws(NextcloudError) -> NextcloudVerdict {
+        let record = try await find([keys.pin(form.identifier)])[0]
+        guard let record, let pin = NextcloudPin(body: record.body) else {
+            switch policy.missingDelete {
+            case .forbidden: throw NextcloudError(.unknownDevice)
+            case .success: return Verdict(reply: .now(.done))
+            }
+        }
+        guard pin.keyDER == form.key.der, form.isSigned else { throw NextcloudError(.unknownDevice) }
+        try chargeDevice(form)
+        return Verdict(
+            changes: [.delete(record.key, if: .revision(record.revision))] + tokensDeleted(form.identifier),
+            reply: .now(.done), refusal: { _ in NextcloudError(.overloaded) },
+            notes: [NoteCode("nextcloud.unregistered")])
+    }
+
+    /// Deletes whatever tokens an identifier has.
+    func tokensDeleted(_ identifier: DeviceIdentifier) -> [Change] {
+        [.delete(keys.alert(identifier), if: .any), .delete(keys.voip(identifier), if: .any)]
+    }
+
+    // MARK: writing
+
+    /// Pin and tokens as the form has them; an older call token goes.
+    private func written(
+        _ form: RegistrationForm, _ app: NextcloudApp, _ isAlertOnly: Bool, over standing: Record?
+    ) -> NextcloudVerdict {
+        let now = world.now()
+        let tokens = targets(form, app, isAlertOnly)
+        let pad = tokens.voip.map { Secret(world.randomBytes($0.token.count)) }
+        let pin = NextcloudPin(
+            keyDER: form.ownership.key.der, tokenHash: TokenHash(of: form.pushToken), app: app.name,
+            registeredAt: now, voipPad: pad)
+        let identifier = form.ownership.identifier
+        let address = address(tokens.alert, app)
+        let pinned = Record(
+            key: keys.pin(identifier), address: address, touchedAt: now,
+            expiresAt: now + NextcloudLimits.pinLife, body: pin.body)
+        var changes: [Change] = [
+            .put(pinned, if: standing.map { .revision($0.revision) } ?? .absent),
+            .put(
+                Record(
+                    key: keys.alert(identifier), owner: pinned.key, address: address, touchedAt: now,
+                    expiresAt: now + NextcloudLimits.registrationLife, body: tokens.alert.body), if: .any)
+        ]
+        if let voip = tokens.voip, let pad, let crossed = voip.crossed(with: pad) {
+            changes.append(
+                .put(
+                    Record(
+                        key: keys.voip(identifier), owner: pinned.key, address: self.address(voip, app),
+                        touchedAt: now, expiresAt: now + NextcloudLimits.registrationLife,
+                        body: crossed.body), if: .any))
+        } else {
+            changes.append(.delete(keys.voip(identifier), if: .any))
+        }
+        return Verdict(
+            changes: changes, reply: .now(.done),
+            // Two registrations of one device at one time: it may repeat its own.
+            refusal: { _ in NextcloudError(.overloaded) },
+            notes: [NoteCode(standing == nil ? "nextcloud.registered" : "nextcloud.renewed")])
+    }
+
+    private func targets(
+        _ form: RegistrationForm, _ app: NextcloudApp, _ isAlertOnly: Bool
+    ) -> (alert: NextcloudTarget, voip: NextcloudTarget?) {
+        func target(_ kind: NextcloudTarget.Kind, _ token: Secret) -> NextcloudTarget {
+            NextcloudTarget(kind: kind, token: token, app: app.name, environment: form.environment)
+        }
+        switch form.tokens {
+        case .fcm(let token): return (target(.fcm, token), nil)
+        case .apns(let alert, let voip):
+            // A build of before 2020 took everything as a call; an app without PushKit takes none.
+            let isCalled = app.hasVoIP && !isAlertOnly
+            return (target(.apns, alert), isCalled ? voip.map { target(.apns, $0) } : nil)
+        }
+    }
+
+    private func address(_ target: NextcloudTarget, _ app: NextcloudApp) -> RecordKey {
+        NextcloudKeys.address(of: target.token, bundle: target.kind == .apns ? app.bundle : nil)
+    }
+
+    /// Another key for a known identifier: the row stays, but for the time of the conflict, which is written
+    /// by itself and once a minute at most.
+    private func conflict(_ pin: NextcloudPin, _ record: Record) throws(NextcloudError) -> NextcloudVerdict {
+        let now = world.now()
+        let known = max(pin.registeredAt, pin.conflictAt ?? .distantPast)
+        guard now.since(known) >= NextcloudLimits.conflictPause else { throw NextcloudError(.keyConflict) }
+        var noted = pin
+        noted.conflictAt = now
+        var standing = record
+        standing.body = noted.body
+        let revision = Condition.revision(record.revision)
+        var verdict = NextcloudVerdict(
+            // Never met, because the page before it has given the record another revision: so the refusal is
+            // said once the time is written.
+            changes: [.put(record, if: revision)], reply: .now(.done),
+            refusal: { _ in NextcloudError(.keyConflict) }, notes: [NoteCode("nextcloud.key-conflict")])
+        verdict.pages = [[.put(standing, if: revision)]]
+        return verdict
+    }
+}

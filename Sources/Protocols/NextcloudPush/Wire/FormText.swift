@@ -1,0 +1,44 @@
+import WireFormats
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#endif
+
+/// Parts of a large form, read where they stand.
+enum FormText {
+    /// Where that byte next is, or the end.
+    static func end(of byte: UInt8, in text: UnsafeRawBufferPointer, from start: Int) -> Int {
+        guard start < text.count, let base = text.baseAddress,
+            let found = memchr(base + start, Int32(byte), text.count - start)
+        else { return text.count }
+        return UnsafeRawPointer(found) - base
+    }
+
+    /// Decodes `application/x-www-form-urlencoded`: `+` is a blank.
+    ///
+    /// - Returns: how many bytes; `nil` where an escape is broken, or `out` too small.
+    static func decode(
+        _ text: Slice<UnsafeRawBufferPointer>, into out: UnsafeMutableRawBufferPointer
+    ) -> Int? {
+        let text = UnsafeRawBufferPointer(rebasing: text)
+        var (at, count) = (0, 0)
+        while at < text.count {
+            guard count < out.count else { return nil }
+            switch text[at] {
+            case 0x2B: out[count] = 0x20
+            case 0x25:
+                guard at + 2 < text.count, let high = Hex.value(ofDigit: text[at + 1]),
+                    let low = Hex.value(ofDigit: text[at + 2])
+                else { return nil }
+                out[count] = high << 4 | low
+                at += 2
+            case let byte: out[count] = byte
+            }
+            at += 1
+            count += 1
+        }
+        return count
+    }
+}

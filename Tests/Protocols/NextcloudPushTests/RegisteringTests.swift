@@ -1,0 +1,283 @@
+import NextcloudPush
+import PushModel
+import PushTesting
+import Testing
+import WireFormats
+
+@Suite("Registering at the Nextcloud relay", .timeLimit(.minutes(30)))
+struct RegisteringTests {
+    private let alice = PeerUser.alice
+    private let stranger = PeerUser.stranger
+
+    @Test("A registration pins the key, and keeps both tokens apart, the call token under the pin's pad")
+    func rows() async throws {
+        let rig = try await RelayRig.make()
+        let device = alice.device(41)
+        #expect(await rig.register(device).status == 200)
+        let pin = try #require(try await rig.pin(device.identifier))
+        #expect(pin.keyDER == alice.key.publicKey.der && pin.app == RelayRig.talk)
+        #expect(pin.tokenHash == TokenHash(of: Secret(PeerDevice.both.utf8)))
+        let alert = try #require(try await rig.record(rig.keys.alert(device.identifier)))
+        #expect(NextcloudTarget(body: alert.body)?.isFor(PeerDevice.alertToken) == true)
+        let voip = try #require(try await rig.record(rig.keys.voip(device.identifier)))
+        let stored = try #require(NextcloudTarget(body: voip.body))
+        #expect(!(stored.token == Secret(PeerDevice.voipToken.utf8)), "no token in clear without its pin")
+        #expect(stored.token.count == PeerDevice.voipToken.utf8.count)
+    }
+
+    @Test("A renewed token takes the place of the old one, and a device without a call token loses it")
+    func renewed() async throws {
+        let rig = try await RelayRig.make()
+        let device = alice.device(41)
+        await rig.register(device)
+        let other = String(repeating: "C3", count: 32)
+        #expect(await rig.register(device, token: other).status == 200)
+        let alert = try #require(try await rig.record(rig.keys.alert(device.identifier)))
+        #expect(NextcloudTarget(body: alert.body)?.isFor(other) == true)
+        #expect(try await rig.record(rig.keys.voip(device.identifier)) == nil)
+    }
+
+    @Test("Another key for a known identifier is a conflict: the rows stay, but for its time")
+    func conflict() async throws {
+        let rig = try await RelayRig.make()
+        let (device, forged) = (alice.device(41), stranger.device(41))
+        #expect(device.identifier == forged.identifier)
+        await rig.register(device)
+        #expect(await rig.register(forged, token: String(repeating: "D4", count: 32)).status == 409)
+        #expect(try await rig.pin(device.identifier)?.conflictAt == nil, "a moment after the registration")
+        rig.advance(by: .seconds(120))
+        #expect(await rig.register(forged).status == 409)
+        let pin = try #require(try await rig.pin(device.identifier))
+        #expect(pin.conflictAt == rig.world.now() && pin.keyDER == alice.key.publicKey.der)
+        let before = try await rig.revisions()
+        #expect(await rig.register(forged).status == 409)
+        #expect(try await rig.revisions() == before, "its time is written once a minute")
+    }
+
+    @Test(
+        "A conflict is settled by the instance alone: it names the key, and the identifier is that user's",
+        arguments: [
+            (answer: 200, key: "new", cloudID: "alice@cloud.example.org", status: 200),
+            (200, "new", "alice@https://cloud.example.org/", 200),
+            (200, "old", "alice@cloud.example.org", 403),
+            (404, "new", "alice@cloud.example.org", 403), (500, "new", "alice@cloud.example.org", 409),
+            (302, "new", "alice@cloud.example.org", 409), (200, "none", "alice@cloud.example.org", 409),
+            (200, "new", "alice@other.example.org", 403), (200, "new", "alice@http://cloud.example.org", 409),
+            (200, "new", "no-server", 409), (200, "new", "alice@cloud.example.org?x=y", 409)
+        ])
+    func proof(_ row: (answer: Int, key: String, cloudID: String, status: Int)) async throws {
+        let keys = ["new": PeerUser.bob.key.publicKey.pem, "old": alice.key.publicKey.pem, "none": "no key"]
+        let text = try #require(keys[row.key])
+        let body = JSONValue.object([
+            "ocs": .object(["data": .object(["public": .string(text)]), "meta": .object([:])])
+        ])
+        let web = ScriptedWeb([
+            .success(WebAnswer(row.answer, String(decoding: body.serialized(), as: UTF8.self)))
+        ])
+        var policy = NextcloudPolicy()
+        policy.appPasswords = 100
+        let rig = try await RelayRig.make(policy: policy, web: web)
+        await rig.register(alice.device(41))
+        // The instance was set up anew: Alice's key is another one, which here is Bob's.
+        let device = PeerUser.bob.device(41)
+        let answer = await rig.register(device, [("cloudId", row.cloudID)])
+        #expect(answer.status == row.status)
+        let pinned = try await rig.pin(device.identifier)?.keyDER
+        #expect((pinned == PeerUser.bob.key.publicKey.der) == (row.status == 200))
+        for request in web.requests.value {
+            #expect(request.publicAddressesOnly && request.deadline == .seconds(5))
+            #expect(request.answerLimitBytes == 64 << 10 && request.url.hasPrefix("https://"))
+            #expect(request.headers.contains { $0.name == "OCS-APIRequest" && $0.value == "true" })
+        }
+    }
+
+    @Test("With an account elsewhere nobody takes a guessed identifier, whatever their own instance says")
+    func takeOver() async throws {
+        let body = JSONValue.object([
+            "ocs": .object(["data": .object(["public": .string(stranger.key.publicKey.pem)])])
+        ])
+        let web = ScriptedWeb { (_) throws(WebError) in
+            WebAnswer(200, String(decoding: body.serialized(), as: UTF8.self))
+        }
+        var policy = NextcloudPolicy()
+        policy.appPasswords = 5_000
+        let rig = try await RelayRig.make(policy: policy, web: web)
+        let device = alice.device(41)
+        await rig.register(device)
+        let forged = stranger.device(41)
+        #expect(await rig.register(forged, [("cloudId", "mallory@evil.example.org")]).status == 403)
+        #expect(try await rig.pin(device.identifier)?.keyDER == alice.key.publicKey.der)
+    }
+
+    @Test("The user id is asked for alone, percent-encoded, and split off at the last @")
+    func proofURL() {
+        let rows = [
+            ("alice@cloud.example.org", "https://cloud.example.org/ocs/v2.php/identityproof/key/alice"),
+            ("a@b@cloud:8443/nc/", "https://cloud:8443/nc/ocs/v2.php/identityproof/key/a%40b"),
+            ("jürgen/x@https://c.example", "https://c.example/ocs/v2.php/identityproof/key/j%C3%BCrgen%2Fx"),
+            ("a@CLOUD.example/Sub", "https://cloud.example/Sub/ocs/v2.php/identityproof/key/a")
+        ]
+        for (text, url) in rows {
+            #expect(CloudID(Secret(text.utf8))?.proofURL == url + "?format=json")
+        }
+        let none = [
+            "", "@host", "alice@", "alice", "a@ftp://h", "a@h?q", "a@h#f", "a@user:p@", "a@h/\u{1}", "a@h h",
+            "a@h\\x", String(repeating: "a", count: 600) + "@h"
+        ]
+        for text in none { #expect(CloudID(Secret(text.utf8)) == nil, "\(text)") }
+    }
+
+    @Test("One user's proof is asked for once at a time, and the tolls of user and instance are charged")
+    func singleFlight() async throws {
+        let gate = Noted(false)
+        let web = ScriptedWeb([], gate: { await gate.until(for: "the gate") { $0 } })
+        let rig = try await RelayRig.make(web: web)
+        await rig.register(alice.device(41))
+        let device = PeerUser.bob.device(41)
+        let cloudID = [("cloudId", "alice@cloud.example.org")]
+        async let first = rig.register(device, cloudID)
+        await web.requests.until(for: "the first request") { $0.count == 1 }
+        #expect(await rig.register(device, cloudID).status == 429)
+        gate.set(true)
+        #expect(await first.status == 409)
+        let names = Set(rig.tolls.value.map(\.allowance.name))
+        #expect(names.isSuperset(of: ["device", "proofs", "proofs-user"]))
+        #expect(web.requests.value.count == 1)
+    }
+
+    @Test("Where some instances alone are admitted, a first registration needs their word")
+    func proven() async throws {
+        let body = JSONValue.object([
+            "ocs": .object(["data": .object(["public": .string(alice.key.publicKey.pem)])])
+        ])
+        let web = ScriptedWeb { (_) throws(WebError) in
+            WebAnswer(200, String(decoding: body.serialized(), as: UTF8.self))
+        }
+        let rig = try await RelayRig.make(
+            policy: NextcloudPolicy(provenServers: ["Cloud.example.org"]), web: web)
+        let device = alice.device(41)
+        #expect(await rig.register(device).status == 409)
+        #expect(await rig.register(device, [("cloudId", "alice@other.example.org")]).status == 409)
+        #expect(try await rig.pin(device.identifier) == nil)
+        #expect(await rig.register(device, [("cloudId", "alice@cloud.example.org")]).status == 200)
+        #expect(await rig.register(device).status == 200, "it is known now")
+    }
+
+    @Test("Removing a device takes its rows, and only its own key can do it")
+    func removal() async throws {
+        let rig = try await RelayRig.make()
+        let device = alice.device(41)
+        await rig.register(device)
+        #expect(await rig.unregister(stranger.device(41)).status == 403)
+        var badlySigned = stranger.device(41)
+        badlySigned = PeerDevice(
+            identifier: device.identifier, signature: badlySigned.signature, publicKey: device.publicKey,
+            user: alice)
+        #expect(await rig.unregister(badlySigned).status == 403)
+        #expect(try await rig.revisions().count == 3)
+        #expect(await rig.unregister(device).status == 200)
+        #expect(try await rig.revisions().isEmpty)
+        #expect(await rig.unregister(device).status == 403)
+        let lenient = try await RelayRig.make(policy: NextcloudPolicy(missingDelete: .success))
+        #expect(await lenient.unregister(device).status == 200)
+    }
+
+    @Test(
+        "Malformed tokens, endpoints and words that are not known are refused, and nothing is kept"
+    )
+    func tokens() async throws {
+        let rig = try await RelayRig.make()
+        let device = alice.device(41)
+        let bad = [
+            String(repeating: "f", count: 5_000), "abc\u{0}def", "line\nend", "t\u{7F}", "tökén",
+            "https://push.example.org/UP?token=x", "two words", PeerDevice.both + " " + PeerDevice.alertToken,
+            PeerDevice.alertToken + "  " + PeerDevice.voipToken
+        ]
+        for token in bad { #expect(await rig.register(device, token: token).status == 400, "\(token)") }
+        let more = [
+            [("pushProvider", "huawei")], [("pushEnvironment", "test")], [("voipToken", "xyz")],
+            [("voipToken", PeerDevice.voipToken)]
+        ]
+        for fields in more { #expect(await rig.register(device, fields).status == 400) }
+        #expect(try await rig.revisions().isEmpty)
+        #expect(await rig.register(device, token: String(repeating: "f", count: 4_096)).status == 200)
+    }
+
+    @Test("A registration may name provider, environment and call token")
+    func extensions() async throws {
+        let rig = try await RelayRig.make()
+        let device = alice.device(41)
+        let more = [
+            ("pushProvider", "apns"), ("pushEnvironment", "production"), ("voipToken", PeerDevice.voipToken)
+        ]
+        try await rig.running { rig in
+            #expect(await rig.register(device, token: PeerDevice.alertToken, more).status == 200)
+            let entry = device.entry(1, token: PeerDevice.alertToken, type: "voip")
+            #expect(await rig.notify([entry]).failed == 0)
+            await rig.services.sent(atLeast: 1)
+            let sent = try #require(rig.services.sent.first?.message.apns)
+            #expect(sent.environment == .production && sent.pushType == .voip)
+            #expect(sent.token == Secret(PeerDevice.voipToken.utf8))
+        }
+        await rig.register(device, [("pushEnvironment", "development")])
+        let alert = try #require(try await rig.record(rig.keys.alert(device.identifier)))
+        #expect(NextcloudTarget(body: alert.body)?.environment == .sandbox)
+    }
+
+    @Test("An app is found by path, User-Agent and token, in this order, or the device is refused")
+    func routing() async throws {
+        let rig = try await RelayRig.make()
+        let (apns, fcm) = (PeerDevice.alertToken, "fcm:token")
+        let android = "Mozilla/5.0 (Android) Nextcloud-android/3.31.0"
+        let rows: [(path: String, agent: String?, token: String, app: ConfiguredName?, status: Int)] = [
+            ("/acme-files/devices", PeerDevice.talk, apns, RelayRig.files, 200),
+            ("/nextcloud-talk/devices", android, fcm, RelayRig.talk, 200),
+            ("/devices", PeerDevice.talk, apns, RelayRig.talk, 200),
+            ("/devices", android, fcm, RelayRig.files, 200),
+            ("/devices", nil, PeerDevice.both, RelayRig.talk, 200), ("/devices", nil, apns, nil, 400),
+            ("/devices", "curl/8", fcm, nil, 400), ("/acme-mail/devices", PeerDevice.talk, apns, nil, 404)
+        ]
+        for (number, row) in rows.enumerated() {
+            let device = alice.device(100 + number)
+            let answer = await rig.register(device, token: row.token, userAgent: row.agent, path: row.path)
+            #expect(answer.status == row.status, "row \(number)")
+            #expect(try await rig.pin(device.identifier)?.app == row.app, "row \(number)")
+        }
+    }
+
+    @Test("An iOS build without Strict VoIP gets no VoIP push, nor does an app without PushKit")
+    func alertOnly() async throws {
+        let rig = try await RelayRig.make()
+        let old = alice.device(1)
+        await rig.register(old, userAgent: "Mozilla/5.0 (iOS) Nextcloud-Talk v8.0.0")
+        let files = alice.device(2)
+        await rig.register(files, userAgent: "Mozilla/5.0 (iOS) Nextcloud-iOS/6.6.1  (Strict VoIP)")
+        for device in [old, files] {
+            #expect(try await rig.record(rig.keys.alert(device.identifier)) != nil)
+            #expect(try await rig.record(rig.keys.voip(device.identifier)) == nil)
+        }
+    }
+
+    @Test("A device that registers too often waits, and a stranger uses up nobody's share")
+    func often() async throws {
+        let rig = try await RelayRig.make()
+        let (device, forged) = (alice.device(41), stranger.device(41))
+        await rig.register(device)
+        for _ in 0..<20 { await rig.register(forged) }
+        for _ in 0..<9 { #expect(await rig.register(device).status == 200) }
+        let refused = await rig.register(device)
+        #expect(refused.status == 429 && refused.unknown == nil && refused.failed == nil)
+    }
+
+    @Test("One source's registrations are counted, whoever they are for")
+    func source() async throws {
+        let rig = try await RelayRig.make()
+        var answers: [Int] = []
+        for _ in 0..<601 {
+            answers.append(await rig.ask("DELETE", "/devices", body: alice.device(1).body()).status)
+        }
+        #expect(answers.last == 429 && answers.count(where: { $0 == 403 }) == 600)
+        #expect(
+            await rig.ask("DELETE", "/devices", body: alice.device(1).body(), from: 2).status == 403)
+    }
+}

@@ -1,0 +1,116 @@
+import Delivery
+import DeliveryTesting
+import NextcloudPush
+import PushModel
+import PushTesting
+import RSAKeys
+
+import WireFormats
+
+/// One answer as a peer would read it.
+struct RelayAnswer: Sendable {
+    let status: Int
+    let json: JSONValue
+
+    var unknown: [String]? { json["unknown"]?.array?.compactMap(\.string) }
+    var failed: Int64? { json["failed"]?.int64 }
+}
+
+/// A relay over a real store, with delivery and push services that answer as the test says.
+///
+/// The wall clock moves when a test moves it; the monotonic one stands still.
+final class RelayRig: Sendable {
+    static let instance = configured("cloud-talk")
+    static let now = UnixTime(seconds: 1_800_000_000)
+
+    let relay: NextcloudRelay
+    let world: World
+    /// Tolls that were asked for.
+    let tolls = Noted<[Toll]>([])
+    private let clock: ManualClock
+    private let rig: DeliveryRig
+    private let reception: Reception<NextcloudRelay>
+
+    var store: StoreSpy { rig.store }
+    var services: StubServices { rig.services }
+    var keys: NextcloudKeys { relay.keys }
+
+    /// - Parameter tolled: how long a toll must wait; `nil`: it is taken.
+    init(
+        apps: NextcloudApps, policy: NextcloudPolicy = NextcloudPolicy(), web: (any WebFetch)? = nil,
+        rows: Int = 10_000, pushesPerMinute: Int = 0, seed: UInt64 = 1,
+        tolled: @escaping @Sendable (Toll) -> Duration? = { _ in nil }
+    ) async throws {
+        clock = ManualClock(start: Self.now)
+        var world = clock.world(seed: seed)
+        let instant = clock.instant
+        // Bound: the span that the code under test asks for.
+        world.sleep = { try await Task.sleep(for: instant.duration(to: $0), clock: .continuous) }
+        self.world = world
+        rig = try await DeliveryRig(
+            Self.instance, apps: apps.apps.map { Self.app($0) }, override: NextcloudRelay.override,
+            rows: rows, world: world)
+        let tolls = tolls
+        let known = Tolls(world: world)
+        relay = try NextcloudRelay(
+            instance: Self.instance, apps: apps, policy: policy, registry: rig.store, web: web,
+            charge: { toll in
+                tolls.change { $0.append(toll) }
+                return tolled(toll) ?? known.take(toll)
+            }, world: world)
+        reception = Reception(
+            relay, of: Self.instance, intake: rig.delivery.intake, pushesPerMinute: pushesPerMinute,
+            tolls: known)
+    }
+
+    private static func app(_ app: NextcloudApp) -> AppDirectory.App {
+        var outlets: [any ServiceOutlet] = []
+        if let bundle = app.bundle {
+            outlets.append(APNsOutlet(bundles: .listed([bundle]), takesVoIP: app.hasVoIP))
+        }
+        if app.hasFCM { outlets.append(FCMOutlet(isDefault: false)) }
+        return AppDirectory.App(name: app.name, outlets: outlets)
+    }
+
+    /// Moves the wall clock alone.
+    func advance(by span: Duration) { clock.skewWall(by: span) }
+
+    /// What stands under a name now.
+    func record(_ key: RecordKey) async throws -> Record? { try await store.find([key])[0] }
+    func pin(_ identifier: DeviceIdentifier) async throws -> NextcloudPin? {
+        try await record(keys.pin(identifier)).flatMap { NextcloudPin(body: $0.body) }
+    }
+
+    /// Runs the delivery while `body` runs.
+    func running<Result: Sendable>(_ body: @Sendable (RelayRig) async throws -> Result) async throws -> Result
+    {
+        try await rig.running { try await body(self) }
+    }
+
+    /// One HTTP request from bytes to answer.
+    func ask(
+        _ method: String, _ target: String, contentType: String? = "application/x-www-form-urlencoded",
+        userAgent: String? = nil, subscriptionKey: String? = nil, body: [UInt8] = [],
+        from client: UInt64 = 1
+    ) async -> RelayAnswer {
+        let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        do throws(NextcloudError) {
+            let inbound = try withBytes(body) { (bytes) throws(NextcloudError) in
+                try NextcloudInbound.parse(
+                    method: method, path: String(parts[0]), query: parts.count > 1 ? String(parts[1]) : nil,
+                    contentType: contentType, userAgent: userAgent,
+                    subscriptionKey: subscriptionKey.map { Secret($0.utf8) }, body: bytes)
+            }
+            let reply = try await reception.receive(inbound, from: ClientKey(client), bytes: body.count)
+            return Self.answer(200, reply.body())
+        } catch {
+            let answer = NextcloudErrorAnswer(error)
+            return Self.answer(answer.status, answer.body)
+        }
+    }
+
+    private static func answer(_ status: Int, _ body: [UInt8]) -> RelayAnswer {
+        // Our own answers are JSON; anything else shows as null and fails whatever is asked of it.
+        RelayAnswer(status: status, json: (try? JSONValue.parse(body, limitBytes: 8 << 20)) ?? .null)
+    }
+}
