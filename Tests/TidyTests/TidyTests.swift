@@ -201,7 +201,8 @@ struct TidyTests {
     @Test(
         "What a guide tells an app to write is what the example is built from",
         arguments: [
-            ("zulip", "ZulipApp/AccountNotifications"), ("marmot", "MarmotApp/GroupNotifications")
+            ("zulip", "ZulipApp/AccountNotifications"), ("marmot", "MarmotApp/GroupNotifications"),
+            ("nextcloud", "NextcloudApp/AccountPush")
         ])
     func snippets(_ guide: String, _ example: String) throws {
         let source = try Tree.text("Examples/Sources/\(example).swift")

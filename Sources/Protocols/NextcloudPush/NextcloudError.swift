@@ -21,7 +21,7 @@ public struct NextcloudError: PushError {
         case invalidProxyServer = "INVALID_PROXY_SERVER"
         // Device and origin
         case plaintextTooLong, sealingFailed, malformedAnswer, unsupportedServer
-        case foreignSignature, doesNotOpen, malformedSubject
+        case foreignSignature, doesNotOpen, malformedSubject, refusedByServer, refusedByProxy, malformedRow
     }
 
     public let code: Code
@@ -43,7 +43,7 @@ public struct NextcloudError: PushError {
 
     public var blame: Blame {
         switch code {
-        case .overloaded: .ourselves
+        case .overloaded, .malformedRow: .ourselves
         case .digestCheckFailed: .operator
         default: .peer
         }
@@ -99,6 +99,9 @@ public struct NextcloudError: PushError {
         case .foreignSignature: "The notification is signed by no account of this device."
         case .doesNotOpen: "The notification does not open with the device's key."
         case .malformedSubject: "The notification's content has a wrong form."
+        case .refusedByServer: "The server refuses to register the device."
+        case .refusedByProxy: "The push proxy refuses to register the device."
+        case .malformedRow: "What was kept of a registration was not written by this library."
         }
     }
 }

@@ -37,7 +37,7 @@ package struct NextcloudErrorAnswer: Sendable {
             .unsupportedPushToken, .noAppForDevice, .invalidUserKey, .invalidIdentifier, .invalidSignature,
             .signatureMismatch, .invalidTokenHash, .invalidSessionToken, .invalidDeviceKey,
             .invalidProxyServer, .plaintextTooLong, .malformedAnswer, .unsupportedServer, .foreignSignature,
-            .doesNotOpen, .malformedSubject:
+            .doesNotOpen, .malformedSubject, .refusedByServer, .refusedByProxy, .malformedRow:
             400
         }
     }

@@ -1,0 +1,69 @@
+public import PushModel
+public import RSAKeys
+
+/// What a device knows of its registration: the server's three values, and where and when it stands (§3.2).
+public struct DeviceRegistration: Sendable {
+    /// Base64, 88 characters.
+    public let deviceIdentifier: String
+    /// Base64, 344 characters.
+    public let signature: String
+    /// With it everything that arrives is verified.
+    public let userPublicKey: RSAPublicKey
+    /// As it was registered, so that it can be taken back there.
+    public let proxyServer: String
+    public let pushTokenHash: String
+    /// When the proxy took it last; `nil`: not yet.
+    public internal(set) var completedAt: UnixTime?
+
+    package init(
+        deviceIdentifier: String, signature: String, userPublicKey: RSAPublicKey, proxyServer: String,
+        pushTokenHash: String, completedAt: UnixTime? = nil
+    ) {
+        self.deviceIdentifier = deviceIdentifier
+        self.signature = signature
+        self.userPublicKey = userPublicKey
+        self.proxyServer = proxyServer
+        self.pushTokenHash = pushTokenHash
+        self.completedAt = completedAt
+    }
+
+    /// Whether to register again: something has changed, the proxy has not taken it yet, or it is a day old,
+    /// since a server or a proxy may have forgotten a device without its knowing.
+    func isDue(_ hash: String, _ proxyServer: String, now: UnixTime) -> Bool {
+        guard let completedAt, hash == pushTokenHash, proxyServer == self.proxyServer else { return true }
+        let age = now.since(completedAt)
+        // A clock that was set back must not put it off.
+        return age >= NextcloudLimits.registrationRepeat || age < .zero
+    }
+
+    /// The three fields that both calls to a proxy have.
+    var proof: [(name: String, value: Secret)] {
+        [
+            ("deviceIdentifier", Secret(deviceIdentifier.utf8)),
+            ("deviceIdentifierSignature", Secret(signature.utf8)),
+            ("userPublicKey", Secret(userPublicKey.pem.utf8))
+        ]
+    }
+
+    /// What to keep over a restart.
+    public func encoded() -> Secret {
+        KeptRows.write([
+            [
+                Secret(deviceIdentifier.utf8), Secret(signature.utf8), Secret(userPublicKey.pem.utf8),
+                Secret(proxyServer.utf8), Secret(pushTokenHash.utf8),
+                Secret((completedAt.map { String($0.milliseconds) } ?? "").utf8)
+            ]
+        ])
+    }
+
+    /// - Throws: `.malformedRow` for what ``encoded()`` has not written.
+    public init(decoding kept: Secret) throws(NextcloudError) {
+        guard let row = KeptRows.read(kept)?.first, row.count == 6,
+            let key = row[2].reveal({ try? RSAPublicKey(pem: $0) })  // Then it is malformed.
+        else { throw NextcloudError(.malformedRow) }
+        self.init(
+            deviceIdentifier: row[0].text, signature: row[1].text, userPublicKey: key,
+            proxyServer: row[3].text, pushTokenHash: row[4].text,
+            completedAt: Int64(row[5].text).map { UnixTime(milliseconds: $0) })
+    }
+}

@@ -1,0 +1,45 @@
+import PushModel
+import WireFormats
+
+/// What a device keeps between runs: rows of texts, as a JSON array of arrays.
+enum KeptRows {
+    static func write(_ rows: [[Secret]]) -> Secret {
+        let size = rows.reduce(0) { $0 + $1.reduce(0) { $0 + 2 * $1.count + 8 } + 8 }
+        var writer = JSONWriter(reserving: size + 8)
+        writer.beginArray()
+        for row in rows {
+            writer.beginArray()
+            for text in row { text.reveal { writer.string(utf8: $0) } }
+            writer.endArray()
+        }
+        writer.endArray()
+        return writer.takeSecret()
+    }
+
+    /// `nil` for anything else.
+    static func read(_ kept: Secret) -> [[Secret]]? {
+        guard kept.count <= NextcloudLimits.keptBytes else { return nil }
+        return kept.reveal { bytes in
+            do { return try read(bytes) } catch { return nil }
+        }
+    }
+
+    private static func read(_ bytes: UnsafeRawBufferPointer) throws(FormatError) -> [[Secret]] {
+        var reader = JSONReader(bytes, depthLimit: 4)
+        var rows: [[Secret]] = []
+        try reader.beginArray()
+        while try reader.nextElement() {
+            var row: [Secret] = []
+            try reader.beginArray()
+            while try reader.nextElement() { row.append(try reader.readString().secret()) }
+            rows.append(row)
+        }
+        try reader.end()
+        return rows
+    }
+}
+
+extension Secret {
+    /// A text of a kept row that is no secret: a URL, an identifier, a number.
+    var text: String { reveal { String(decoding: $0, as: UTF8.self) } }
+}

@@ -1,0 +1,39 @@
+/// Bounds of device and origin.
+extension NextcloudLimits {
+    /// Of a plaintext, before an ellipsis of six (§4.4). The deployed server takes the quotes of the subject
+    /// off twice, so that two of them are never used.
+    public static let plaintextBytes = 200
+    /// Plaintext that a device reads: the longest that either padding takes has 245.
+    public static let plaintextReadBytes = 256
+    /// Ids of one withdrawal from a Talk device (§4.4).
+    public static let withdrawnAtOnce = 10
+    /// Characters of a proxy's URL (§4.1 step 4).
+    public static let proxyURLBytes = 256
+    /// Devices whose app password was not used for so long get nothing (§4.3).
+    public static let appPasswordIdle = Duration.seconds(60 * 86_400)
+    /// Room to write an entry into: the largest that we write has 1,180.
+    public static let entryRoomBytes = 1_536
+    /// Entries that an origin sends in one call: 16 MB on the wire, as much as this relay takes.
+    public static let entriesSentAtOnce = 13_000
+    /// Answers that an origin or a device reads: a list of 13,000 unknown devices has 1.2 MB.
+    public static let answerBytes = 4 << 20
+    /// Entries that an origin keeps for one proxy, one call's worth, and for all of them: some 60 MB.
+    public static let queuedPerProxy = 13_000
+    public static let queuedEntries = 52_000
+    /// Proxies for which nothing waits and whose pause is still remembered: users name what they like.
+    public static let pausedProxies = 1_000
+    /// How long an entry is worth another try: a call rings for a minute (§4.7).
+    public static let callLife = Duration.seconds(60)
+    public static let entryLife = Duration.seconds(86_400)
+    /// The first wait before another try, and the longest (§4.7).
+    public static let backoffLeast = Duration.seconds(1)
+    public static let backoffMost = Duration.seconds(300)
+    /// A device registers anew at this age, since servers and proxies may have forgotten it (§8).
+    public static let registrationRepeat = Duration.seconds(86_400)
+    /// Accounts that have left a phone and are still to be unregistered: more than anybody has.
+    public static let unregistrations = 32
+    /// How long they are tried: a phone that finds no network for a month has other worries.
+    public static let unregistrationLife = Duration.seconds(30 * 86_400)
+    /// What a device reads back of what it has kept: 32 unregistrations of 3 KiB each.
+    public static let keptBytes = 256 << 10
+}
