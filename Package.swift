@@ -158,6 +158,7 @@ let application: [Target] = [
             "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore", "PostgresStore",
             "HTTPIngress",
             "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
+            "NextcloudPush", "RSAKeys",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL
         ]),
     program("Relay/sealbell", ["RelayProgram"]),
@@ -222,7 +223,7 @@ let suites: [Target] = [
             "RelayProgram", "sealbell", "sealbell-bench", "PushModel", "Primitives", "SchnorrKeys",
             "PushTesting", "DeliveryTesting", "EventLoops", "Simulators", "WireFormats", "ZulipPush",
             "SQLiteStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
-            "MarmotPush", "HTTPIngress", "HTTP2Client",
+            "MarmotPush", "HTTPIngress", "HTTP2Client", "NextcloudPush", "RSAKeys",
             "NostrIngress", "WebSocket", lifecycle,
             logging, metrics, arguments, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
         ]),

@@ -15,8 +15,7 @@ struct Sealbell: AsyncParsableCommand {
         subcommands: [
             ServeCommand.self, SandboxCommand.self, DemoCommand.self, ConfigCommand.self, DoctorCommand.self,
             KeysCommand.self, StoreCommand.self, OriginsCommand.self, TestPushCommand.self, WhyCommand.self,
-            ForgetCommand.self,
-            ReloadCommand.self, VersionCommand.self
+            ForgetCommand.self, DeviceCommand.self, ReloadCommand.self, VersionCommand.self
         ])
 
     /// Runs one command line.

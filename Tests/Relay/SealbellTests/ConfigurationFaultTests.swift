@@ -177,7 +177,7 @@ private let crossings: [BadText] = [
         "fcm_app of nobody", minimal("    keys", with: "    fcm_app: other\n    keys"), .unknownReference,
         "\(zulip).fcm_app", line: 12),
     BadText(
-        "unbuilt protocol", minimal("protocol: zulip", with: "protocol: nextcloud\n    bare_path: true"),
+        "unbuilt protocol", minimal("protocol: zulip", with: "protocol: session\n    bare_path: true"),
         .notBuiltYet, "\(zulip).protocol", line: 10),
     BadText(
         "no such protocol", minimal("protocol: zulip", with: "protocol: zullip"), .badValue,
@@ -303,7 +303,7 @@ struct ConfigurationFaultTests {
         let canary = "cAnArY0123"
         var text = bad.text
         for word in [
-            "A1B2C3D4E5", "apns.p8", "bouncer.keys", "hunter2", "org.acme.chat", "nextcloud", "https://a"
+            "A1B2C3D4E5", "apns.p8", "bouncer.keys", "hunter2", "org.acme.chat", "session", "https://a"
         ] {
             text = text.replacing(word, with: canary)
         }

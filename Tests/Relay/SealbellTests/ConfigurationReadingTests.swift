@@ -108,6 +108,8 @@ struct ConfigurationReadingTests {
         #expect(zulip?.signUp == .open && zulip?.keysFile == "/tmp/s/sandbox/bouncer.keys")
         let marmot = configuration.instances.first { $0.name.text == "marmot-main" }?.marmot
         #expect(marmot?.keyFile == "/tmp/s/sandbox/nostr.key")
+        let nextcloud = configuration.instances.first { $0.name.text == "nextcloud-main" }?.nextcloud
+        #expect(nextcloud?.hasBarePath == true && nextcloud?.subscriptionKeysFile == nil)
         #expect(configuration.apps[0].apns?.keyFile == "/tmp/s/sandbox/apns.p8")
         #expect(configuration.warnings.isEmpty)
     }

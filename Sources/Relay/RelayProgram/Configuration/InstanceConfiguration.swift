@@ -26,9 +26,13 @@ extension InstanceConfiguration: Hashable {
 extension InstanceConfiguration {
     /// Whether two instances would answer to the same paths on one listener.
     func clashes(with other: InstanceConfiguration) -> Bool {
-        let theirs = type(of: other.settings).paths
-        return type(of: settings).paths.contains { own in
-            theirs.contains { $0.hasPrefix(own) || own.hasPrefix($0) }
+        let theirs = other.settings.paths(of: other.name)
+        return settings.paths(of: name).contains { own in
+            theirs.contains { Self.holds($0, own) || Self.holds(own, $0) }
         }
+    }
+
+    private static func holds(_ path: String, _ other: String) -> Bool {
+        path == other || path.hasSuffix("/") && other.hasPrefix(path)
     }
 }

@@ -41,6 +41,8 @@ protocol HostedInstance: Sendable {
     ///
     /// - Parameter appID: as a device might have named its app; `nil`: as one that names none.
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey]
+    /// Whether a record that such an index leads to counts as a device: of two that one device has, one does.
+    func isDevice(_ record: RecordKey) -> Bool
 }
 
 extension HostedInstance {
@@ -55,6 +57,7 @@ extension HostedInstance {
     func hearsNobody() async -> Bool { false }
     var troubles: [Alert] { [] }
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] { [] }
+    func isDevice(_ record: RecordKey) -> Bool { true }
 }
 
 /// Work that lasts as long as an instance, such as listening at a peer's server.

@@ -57,4 +57,6 @@ struct ProtocolCommands {
     var why: [any ParsableCommand.Type] = []
     /// Below `sealbell forget`.
     var forget: [any ParsableCommand.Type] = []
+    /// Below `sealbell device`.
+    var device: [any ParsableCommand.Type] = []
 }

@@ -2,9 +2,11 @@ import PushModel
 
 /// What the keys of one instance say, valid and without secrets: keys are paths of files.
 protocol InstanceSettings: Sendable, Hashable {
-    /// Beginnings of the paths that an instance answers to. Two instances that share one cannot stand behind
-    /// one listener. Empty: no listener serves this protocol.
+    /// Paths that an instance answers to; one that ends in a slash stands for all below it. Two instances
+    /// that share one cannot stand behind one listener. Empty: no listener serves this protocol.
     static var paths: [String] { get }
+    /// The same of the instance of that name, where its name or its keys decide.
+    func paths(of instance: ConfiguredName) -> [String]
     /// Why no listener serves it, as a sentence; for a protocol without paths.
     static var unservedSentence: String { get }
     /// Which app a push of the service belongs to that names none; `nil`: none.
@@ -21,6 +23,7 @@ protocol InstanceSettings: Sendable, Hashable {
 extension InstanceSettings {
     static var unservedSentence: String { "No listener serves this protocol." }
     static var isServed: Bool { !paths.isEmpty }
+    func paths(of instance: ConfiguredName) -> [String] { Self.paths }
     func app(for service: PushService) -> ConfiguredName? { nil }
     var peers: [PeerAddress] { [] }
     var descriptors: Int { 0 }

@@ -5,8 +5,7 @@ import PushModel
 
 /// One HTTP/1.1 call to a running relay, on a connection of its own (RFC 9112).
 ///
-/// For commands that speak to the admin listener, and tests. It follows no redirection and takes no chunks:
-/// the relay sends neither.
+/// For commands that speak to the admin listener or to a server, and for tests. It follows no redirection.
 struct LocalCall: Sendable {
     struct Answer: Sendable {
         var status: Int
@@ -138,13 +137,17 @@ private final class AnswerReader: ChannelInboundHandler {
         guard !isDone else { return }
         bytes += unwrapInboundIn(data).readableBytesView
         switch Self.parse(bytes) {
-        case .unfinished where bytes.count <= LocalCall.answerLimitBytes: break
-        case .unfinished, .malformed: end(context, .failure(.malformed))
+        case .unfinished, .untilTheEnd:
+            if bytes.count > LocalCall.answerLimitBytes { end(context, .failure(.malformed)) }
+        case .malformed: end(context, .failure(.malformed))
         case .whole(let whole): end(context, .success(whole))
         }
     }
 
-    func channelInactive(context: ChannelHandlerContext) { end(context, .failure(.noAnswer)) }
+    func channelInactive(context: ChannelHandlerContext) {
+        if case .untilTheEnd(let whole) = Self.parse(bytes) { return end(context, .success(whole)) }
+        end(context, .failure(.noAnswer))
+    }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         // A reset behind the answer is no fault; before it the reset ends the channel.
@@ -164,9 +167,13 @@ private final class AnswerReader: ChannelInboundHandler {
         context.close(promise: nil)
     }
 
+    // MARK: Reading
+
     private enum Parsed {
         case unfinished, malformed
         case whole(LocalCall.Answer)
+        /// It names no length, so that the end of the connection is that of its body (RFC 9112 §6.3).
+        case untilTheEnd(LocalCall.Answer)
     }
 
     private static func parse(_ bytes: [UInt8]) -> Parsed {
@@ -185,9 +192,34 @@ private final class AnswerReader: ChannelInboundHandler {
             let value = line[line.index(after: colon)...].drop { $0 == " " }
             answer.headers.append((line[..<colon].lowercased(), String(value)))
         }
-        guard let length = Int(answer.header("content-length") ?? "0") else { return .malformed }
-        guard bytes.count - end.upperBound >= length else { return .unfinished }
-        answer.body = Array(bytes[end.upperBound..<(end.upperBound + length)])
+        let rest = bytes[end.upperBound...]
+        if answer.header("transfer-encoding")?.lowercased() == "chunked" { return unchunked(rest, answer) }
+        guard let text = answer.header("content-length") else {
+            if status == 204 || status == 304 { return .whole(answer) }
+            answer.body = Array(rest)
+            return .untilTheEnd(answer)
+        }
+        guard let length = Int(text), length >= 0 else { return .malformed }
+        guard rest.count >= length else { return .unfinished }
+        answer.body = Array(rest.prefix(length))
         return .whole(answer)
+    }
+
+    /// RFC 9112 §7.1; extensions and trailers are passed over.
+    private static func unchunked(_ bytes: ArraySlice<UInt8>, _ head: LocalCall.Answer) -> Parsed {
+        var answer = head
+        var rest = bytes
+        while let line = rest.firstRange(of: [0x0D, 0x0A]) {
+            let digits = rest[..<line.lowerBound].prefix { $0 != UInt8(ascii: ";") }
+            guard digits.count <= 8, let size = Int(String(decoding: digits, as: UTF8.self), radix: 16),
+                size >= 0
+            else { return .malformed }
+            if size == 0 { return .whole(answer) }
+            rest = rest[line.upperBound...]
+            guard rest.count >= size + 2 else { return .unfinished }
+            answer.body += rest.prefix(size)
+            rest = rest.dropFirst(size + 2)
+        }
+        return .unfinished
     }
 }

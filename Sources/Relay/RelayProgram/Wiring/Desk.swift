@@ -76,6 +76,11 @@ struct DeskInstances: Sendable {
             }
     }
 
+    /// How many devices records of such indexes are of.
+    func devices(among records: [RecordKey]) -> Int {
+        records.count { record in instances.allSatisfy { $0.isDevice(record) } }
+    }
+
     /// What is asked for of the instance that is meant; where one alone has it, it need not be named.
     func part<Part>(
         _ name: String?, _ of: (any HostedInstance) -> Part?

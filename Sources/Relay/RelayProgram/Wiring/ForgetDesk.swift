@@ -96,7 +96,9 @@ struct ForgetDesk: Sendable {
         let found = try await registry.find(learned)
         learned = zip(learned, found).compactMap { $1 == nil ? nil : $0 }
         _ = try await registry.apply((devices + learned).map { .delete($0, if: .any) })
-        return Self.counts([("devices", devices.count), ("environments", learned.count)])
+        return Self.counts([
+            ("devices", instances.devices(among: devices)), ("environments", learned.count)
+        ])
     }
 
     /// As given, and where it is hexadecimal in both cases: devices register it as their app spells it.

@@ -30,6 +30,7 @@ extension RelaySpans {
         spans.nostrConnections.pingAfterSilence = span
         spans.nostrConnections.pongDeadline = span
         spans.zulipReply = span
+        spans.nextcloudProof = span
         spans.watch.every = .milliseconds(50)
         spans.watch.patience = span
         return spans

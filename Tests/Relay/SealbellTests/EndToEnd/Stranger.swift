@@ -60,5 +60,8 @@ final class Stranger: Sendable {
     /// Whether an answer or the end has come.
     var hasHeard: Bool { heard.value.hasEnded || !heard.value.text.isEmpty }
 
+    /// All that has come so far.
+    var text: String { heard.value.text }
+
     func close() { channel.close(promise: nil) }
 }

@@ -40,7 +40,7 @@ struct ToyTests {
         #expect(faults(Self.text(more: ", titel: x")).map(\.code) == [.unknownKey])
         #expect(faults(Self.text(more: ", bell: nowhere")).map(\.path) == ["instances.toy-main.bell"])
         let unknown = try #require(faults(Self.text(), .standard).first { $0.path.hasSuffix("protocol") })
-        #expect(unknown.sentence.hasSuffix("this release speaks zulip and marmot."))
+        #expect(unknown.sentence.hasSuffix("this release speaks zulip, marmot and nextcloud."))
         let twice = Self.text() + "  toy-two: { protocol: toy, apps: [acme], key_file: toy.key }\n"
         let clash = faults(twice.replacing("toy-main],", with: "toy-main, toy-two],"))
         #expect(clash.map(\.path) == ["listeners.public.serves"])
@@ -69,7 +69,9 @@ struct ToyTests {
     func sandbox() throws {
         let configuration = try ConfigurationLoader.load(
             ConfigurationRequest(state: "/state", isSandbox: true), facts(), .withToy)
-        #expect(configuration.instances.map(\.name.text) == ["marmot-main", "toy-main", "zulip-main"])
+        #expect(
+            configuration.instances.map(\.name.text)
+                == ["marmot-main", "nextcloud-main", "toy-main", "zulip-main"])
         #expect(configuration.listeners.flatMap(\.serves).contains(configured("toy-main")))
     }
 

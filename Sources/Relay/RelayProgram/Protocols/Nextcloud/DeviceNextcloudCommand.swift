@@ -1,0 +1,234 @@
+import ArgumentParser
+import NextcloudPush
+import PushModel
+
+/// `sealbell device nextcloud`: a device of a real Nextcloud server, on the command line.
+struct DeviceNextcloudCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "nextcloud", abstract: "Plays an app of a Nextcloud server.",
+        subcommands: [
+            DeviceRegisterCommand.self, DeviceOpenCommand.self, DeviceUnregisterCommand.self
+        ])
+}
+
+/// `--state`, `--ca`.
+struct PlayedDeviceOptions: ParsableArguments {
+    @Option(
+        name: .customLong("state"),
+        help: ArgumentHelp(
+            "The file in which the device keeps its key, password and registration.", valueName: "file"))
+    var file: String
+
+    @Option(
+        help: ArgumentHelp(
+            "PEM file of the authority to trust instead of the system's.", valueName: "file"))
+    var ca: String?
+
+    func path(_ shell: Shell) -> String { joinPath(shell.facts.workingDirectory, file) }
+
+    func wire(_ shell: Shell) throws(CommandFailure) -> NextcloudWire {
+        let file = ca.map { joinPath(shell.facts.workingDirectory, $0) }
+        return NextcloudWire(
+            authority: try file.map { (file) throws(CommandFailure) in
+                try CredentialShelf.read(file).reveal { Array($0) }
+            }, deadline: shell.patience)
+    }
+}
+
+/// `sealbell device nextcloud register`.
+struct DeviceRegisterCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "register", abstract: "Registers a device at a Nextcloud server and at a relay.",
+        discussion: """
+            The first time it needs --server, --user, --password-file and --relay; later the state file has \
+            them. The password is an app password (Settings, Security, at the server): with a login's own the \
+            server refuses push. The device token is made up, and fits the simulators of serve --sandbox, \
+            unless --token-file names one. Prints what server and relay answered.
+            """)
+
+    @Option(help: ArgumentHelp("The Nextcloud server, such as https://cloud.example.org.", valueName: "url"))
+    var server: String?
+
+    @Option(help: ArgumentHelp("The user's id.", valueName: "id"))
+    var user: String?
+
+    @Option(help: ArgumentHelp("The login name, where it is not the user's id.", valueName: "name"))
+    var login: String?
+
+    @Option(help: ArgumentHelp("The file that holds the app password.", valueName: "file"))
+    var passwordFile: String?
+
+    @Option(help: ArgumentHelp("The relay, with instance and app.", valueName: "url"))
+    var relay: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The app that it stands for: \(PlayedDevice.Kind.allCases.map(\.rawValue).joined(separator: ", ")).",
+            valueName: "app"))
+    var app: String = PlayedDevice.Kind.talkAndroid.rawValue
+
+    @Option(
+        help: ArgumentHelp(
+            "The file that holds a device token; of an iOS app with calls two, with a blank between them.",
+            valueName: "file"))
+    var tokenFile: String?
+
+    @OptionGroup var place: PlayedDeviceOptions
+
+    func validate() throws {
+        guard PlayedDevice.Kind(rawValue: app) != nil else { throw ValidationError("There is no such app.") }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let wire = try place.wire(shell)
+        var played = try playedDevice(shell)
+        var device = played.device
+        try played.write(place.path(shell))
+        let asked = await wire.answer(device.capabilities())
+        guard asked.status == 200 else {
+            throw CommandFailure(.unavailable, "server: \(Self.words(asked)) when asked what it can do.")
+        }
+        var random = SystemRandomNumberGenerator()
+        var step: NextcloudDevice.Step
+        do throws(NextcloudError) {
+            let token = try NextcloudPushToken(played.token)
+            step = try device.register(
+                token, at: try NextcloudCapabilities(asked.body), .repair, now: shell.world.now())
+        } catch {
+            throw CommandFailure(.failed, "server: \(error.sentence)")
+        }
+        // Bound: server, relay, and the relay once more with the account's name.
+        for _ in 0..<3 {
+            guard case .call(let call) = step else { break }
+            let answer = await wire.answer(call)
+            let isServer = call.url.hasPrefix(played.server)
+            shell.out("\(isServer ? "server" : "relay"): \(Self.words(answer))")
+            step = device.settle(answer, now: shell.world.now(), using: &random)
+        }
+        played.registration = device.registration
+        try played.write(place.path(shell))
+        switch step {
+        case .done:
+            shell.out("registered")
+            return .done
+        case .failed(let error): throw CommandFailure(.failed, error.sentence)
+        case .call, .later: throw CommandFailure(.unavailable, "Not registered; try again later.")
+        }
+    }
+
+    static func words(_ answer: NextcloudAnswer) -> String {
+        answer.status.map { "HTTP \($0)" } ?? "no answer"
+    }
+
+    /// The device of the state file, changed where options say so; a new one where there is no file.
+    private func playedDevice(_ shell: Shell) throws -> PlayedDevice {
+        let path = place.path(shell)
+        let password = try passwordFile.map { try secret($0, shell) }
+        let token = try tokenFile.map { try secret($0, shell) }
+        guard isThere(path) else {
+            guard let server, let user, let password, let relay else {
+                throw CommandFailure(
+                    .usage, "\(path) is not there yet: give --server, --user, --password-file and --relay.")
+            }
+            let kind = PlayedDevice.Kind(rawValue: app) ?? .talkAndroid
+            return try PlayedDevice(
+                kind, server: server, user: user, login: login ?? user, appPassword: password, relay: relay,
+                token: token ?? kind.inventToken(shell.world))
+        }
+        var played = try PlayedDevice(file: path)
+        if let server { played.server = server }
+        if let user { played.user = user }
+        if let login { played.login = login }
+        if let password { played.appPassword = password }
+        if let relay { played.relay = relay }
+        if let token { played.token = token }
+        return played
+    }
+
+    private func isThere(_ path: String) -> Bool {
+        do throws(FileFault) {
+            _ = try readSecret(path, limitBytes: PlayedDevice.limitBytes)
+            return true
+        } catch {
+            return error != .missing
+        }
+    }
+
+    private func secret(_ file: String, _ shell: Shell) throws(CommandFailure) -> Secret {
+        try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).trimmed
+    }
+}
+
+/// `sealbell device nextcloud unregister`.
+struct DeviceUnregisterCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unregister", abstract: "Takes a device back at its server and at its relay.")
+
+    @OptionGroup var place: PlayedDeviceOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let wire = try place.wire(shell)
+        var played = try PlayedDevice(file: place.path(shell))
+        var device = played.device
+        guard let work = device.unregister(now: shell.world.now()) else {
+            throw CommandFailure(.failed, "The device is not registered.")
+        }
+        var open = Unregistrations()
+        open.add(work)
+        var random = SystemRandomNumberGenerator()
+        // Bound: one call to each of the two; what found no network stays in the state file.
+        for party in ["server", "relay"] {
+            guard let call = open.next(now: shell.world.now()).first else { break }
+            let answer = await wire.answer(call.request)
+            shell.out("\(party): \(DeviceRegisterCommand.words(answer))")
+            open.settle(call.id, answer, now: shell.world.now(), using: &random)
+        }
+        guard open.count == 0 else {
+            throw CommandFailure(.unavailable, "Not everything was taken back; run it again later.")
+        }
+        played.registration = nil
+        try played.write(place.path(shell))
+        shell.out("unregistered")
+        return .done
+    }
+}
+
+/// `sealbell device nextcloud open`.
+struct DeviceOpenCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "open", abstract: "Verifies and opens a push that reached the device.",
+        discussion: """
+            Reads the push from standard input as a push service delivered it: JSON with subject and \
+            signature, beside aps or in data. Prints what it says.
+            """)
+
+    @OptionGroup var place: PlayedDeviceOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let played = try PlayedDevice(file: place.path(shell))
+        let body = shell.input(PlayedDevice.limitBytes).reveal { Array($0) }
+        guard let sealed = SealedSubject(delivered: body) else {
+            throw CommandFailure(.failed, "Standard input holds no push of this protocol.")
+        }
+        do throws(NextcloudError) {
+            shell.out(try Self.text(try played.device.open(sealed)))
+            return .done
+        } catch {
+            throw CommandFailure(.failed, error.sentence)
+        }
+    }
+
+    private static func text(_ content: NextcloudContent?) throws(NextcloudError) -> String {
+        switch content {
+        case .alert(let alert)?:
+            let words = [
+                alert.id.map { "nid \($0)" }, "app \(alert.app)", alert.objectType.map { "type \($0)" },
+                alert.objectID.map { "id \($0)" }, alert.subject.map { "“\($0)”" }
+            ].compactMap(\.self).joined(separator: ", ")
+            return alert.needsDetails ? "alert: \(words); the app fetches the rest" : "alert: \(words)"
+        case .withdrawal(let ids)?: return "withdrawal: nid \(ids.map(String.init).joined(separator: ", "))"
+        case .withdrawalOfAll?: return "withdrawal of everything"
+        case nil: return "of a form that this version does not know"
+        }
+    }
+}

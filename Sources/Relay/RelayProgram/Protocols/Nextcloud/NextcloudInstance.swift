@@ -1,0 +1,76 @@
+import Delivery
+import HTTPIngress
+import NextcloudPush
+import PushModel
+
+/// One Nextcloud instance: a face at listeners over the relay's role.
+struct NextcloudInstance: HostedInstance {
+    let name: ConfiguredName
+    /// Apps and servers need no key of it: devices register over TLS, servers sign with their users' keys.
+    var publicKeys: [String] { [] }
+    private let nextcloudFace: NextcloudFace
+
+    /// - Throws: `CommandFailure` that names the file or the instance at fault.
+    init(
+        _ instance: InstanceConfiguration, _ settings: NextcloudSettings,
+        of configuration: RelayConfiguration, on ground: HostingGround
+    ) throws(CommandFailure) {
+        name = instance.name
+        let tolls = ground.delivery.tolls(of: name)
+        let apps = NextcloudApps(
+            instance.apps.compactMap(configuration.app).map { NextcloudApp($0) },
+            clients: settings.clients)
+        let policy = try Self.policy(settings)
+        let relay: NextcloudRelay
+        do throws(NextcloudError) {
+            relay = try NextcloudRelay(
+                instance: name, apps: apps, policy: policy, registry: ground.registry,
+                web: ProofWeb(settings, on: ground), charge: { tolls.take($0) }, world: ground.world)
+        } catch {
+            throw CommandFailure(.software, "instances.\(name): \(error.sentence)")
+        }
+        let notes = NoteMeter(name, ground.metrics)
+        nextcloudFace = NextcloudFace(
+            Reception(
+                relay, of: name, intake: ground.delivery.intake,
+                pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,
+                note: { notes.count($0) }),
+            segments: Set(instance.apps.map(\.text)).union(settings.clients.keys),
+            hasBarePath: settings.hasBarePath)
+    }
+
+    private static func policy(_ settings: NextcloudSettings) throws(CommandFailure) -> NextcloudPolicy {
+        NextcloudPolicy(
+            subscriptionKeys: try settings.subscriptionKeysFile.map { (file) throws(CommandFailure) in
+                try subscriptionKeys(file)
+            } ?? [],
+            missingDelete: settings.missingDevice == .accept ? .success : .forbidden,
+            provenServers: settings.proof)
+    }
+
+    private static func subscriptionKeys(_ path: String) throws(CommandFailure) -> [Secret] {
+        let file = try CredentialShelf.read(path)
+        do throws(SubscriptionKeysFile.Fault) { return try SubscriptionKeysFile.parse(file) } catch {
+            throw CommandFailure(.configuration, "\(path): \(error.sentence)")
+        }
+    }
+
+    var override: (@Sendable (Answer) -> Outcome?)? { { NextcloudRelay.override($0) } }
+    var face: (any HTTPFace)? { nextcloudFace }
+
+    /// The index is the same over all instances.
+    func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
+        [NextcloudKeys.address(of: address, bundle: appID)]
+    }
+    /// Beside each token stands what it is known by.
+    func isDevice(_ record: RecordKey) -> Bool { record.space != NextcloudKeys(name).pinSpace }
+}
+
+extension NextcloudApp {
+    /// An app as its publisher has set it up.
+    init(_ app: AppConfiguration) {
+        self.init(
+            name: app.name, bundle: app.apns?.bundles.first, hasVoIP: app.apns?.voip ?? false,
+            hasFCM: app.fcm != nil, aps: app.fallback == .standard ? nil : app.fallback.aps)
+    }
+}

@@ -1,0 +1,23 @@
+/// Nextcloud: servers push through a proxy, the relay, over HTTP.
+enum NextcloudProtocol: HostedProtocol {
+    static let word = "nextcloud"
+    static let keys = [
+        "protocol", "apps", "clients", "bare_path", "subscription_keys", "missing_device", "proof",
+        "private_hosts", "ca"
+    ]
+
+    static let sandboxKeys = ["bare_path: true"]
+
+    static func read(_ instance: InstanceReader) -> NextcloudSettings? { instance.nextcloud() }
+    static func host(
+        _ instance: InstanceConfiguration, _ settings: NextcloudSettings,
+        in configuration: RelayConfiguration, on ground: HostingGround, replacing old: (any HostedInstance)?
+    ) throws(CommandFailure) -> any HostedInstance {
+        try NextcloudInstance(instance, settings, of: configuration, on: ground)
+    }
+    static var commands: ProtocolCommands { ProtocolCommands(device: [DeviceNextcloudCommand.self]) }
+    static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
+        try await NextcloudSandboxPeer(on: ground)
+    }
+    static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { NextcloudDemo(on: stage) }
+}

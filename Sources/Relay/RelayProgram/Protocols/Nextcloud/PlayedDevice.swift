@@ -1,0 +1,146 @@
+import NextcloudPush
+import PushModel
+import RSAKeys
+import WireFormats
+
+/// A device that the command line plays, and what it keeps between two commands: a file of its own, for it
+/// holds an app password and the key that opens its notifications.
+struct PlayedDevice {
+    /// Apps that it can stand for: what they call themselves, and what their tokens look like.
+    enum Kind: String, CaseIterable {
+        case talkIOS = "talk-ios"
+        case filesIOS = "files-ios"
+        case talkAndroid = "talk-android"
+        case filesAndroid = "files-android"
+
+        var userAgent: String {
+            switch self {
+            case .talkIOS: "Mozilla/5.0 (iOS) Nextcloud-Talk v20.1.0"
+            case .filesIOS: "Mozilla/5.0 (iOS) Nextcloud-iOS/6.6.1"
+            case .talkAndroid: "Mozilla/5.0 (Android) Nextcloud-Talk v20.1.0"
+            case .filesAndroid: "Mozilla/5.0 (Android) Nextcloud-android/3.31.0"
+            }
+        }
+
+        var isApple: Bool { self == .talkIOS || self == .filesIOS }
+        var takesCalls: Bool { self == .talkIOS }
+
+        /// A token that no push service has given out.
+        func inventToken(_ world: World) -> Secret {
+            let hex = Hex.encode(world.randomBytes(32))
+            guard isApple else { return Secret("played-\(hex.prefix(16)):APA91b\(hex)\(hex)".utf8) }
+            return Secret((takesCalls ? "\(hex) \(Hex.encode(world.randomBytes(32)))" : hex).utf8)
+        }
+    }
+
+    /// A file of this kind has some 4 KiB.
+    static let limitBytes = 64 << 10
+
+    var kind: Kind
+    var server: String
+    var user: String
+    var login: String
+    var appPassword: Secret
+    /// The push proxy's URL.
+    var relay: String
+    /// As a push service would have given it.
+    var token: Secret
+    var key: RSAPrivateKey
+    var registration: DeviceRegistration?
+
+    /// The device as the library has it.
+    var device: NextcloudDevice {
+        NextcloudDevice(
+            account: NextcloudAccount(
+                serverURL: server, userID: user, loginName: login, appPassword: appPassword),
+            app: NextcloudAppBuild(
+                proxyServer: relay, userAgent: kind.userAgent, voip: kind.takesCalls ? .strict : .none),
+            key: key, registration: registration)
+    }
+
+    // MARK: The file
+
+    /// - Throws: `CommandFailure` that names the file.
+    init(file: String) throws(CommandFailure) {
+        let bytes: Secret
+        do throws(FileFault) { bytes = try readSecret(file, limitBytes: Self.limitBytes) } catch {
+            throw CommandFailure(.failed, "\(file): \(error.sentence)")
+        }
+        // The reason may be the file's own text.
+        guard let device = try? Self.read(bytes) else {
+            throw CommandFailure(.failed, "\(file): It holds no device of this command's.")
+        }
+        self = device
+    }
+
+    private init(_ members: [String: Secret]) throws {
+        func text(_ name: String) throws(FormatError) -> String {
+            guard let value = members[name] else { throw FormatError(.wrongType) }
+            return value.reveal { String(decoding: $0, as: UTF8.self) }
+        }
+        guard let kind = Kind(rawValue: try text("kind")), let password = members["app_password"],
+            let token = members["token"], let key = members["key"]
+        else { throw FormatError(.wrongType) }
+        self.kind = kind
+        server = try text("server")
+        user = try text("user")
+        login = try text("login")
+        appPassword = password
+        relay = try text("relay")
+        self.token = token
+        self.key = try RSAPrivateKey(pem: key)
+        registration = try members["registration"].map { try DeviceRegistration(decoding: $0) }
+    }
+
+    /// - Parameter key: made anew.
+    init(
+        _ kind: Kind, server: String, user: String, login: String, appPassword: Secret, relay: String,
+        token: Secret
+    ) throws(RSAError) {
+        (self.kind, self.server, self.user, self.login) = (kind, server, user, login)
+        (self.appPassword, self.relay, self.token) = (appPassword, relay, token)
+        key = try .generate()
+    }
+
+    private static func read(_ bytes: Secret) throws -> PlayedDevice {
+        var members: [String: Secret] = [:]
+        try bytes.reveal { (bytes) throws(FormatError) in
+            var reader = JSONReader(bytes, depthLimit: 2)
+            try reader.beginObject()
+            while let name = try reader.nextMember() {
+                members[name.string()] = try reader.readString().secret()
+            }
+            try reader.end()
+        }
+        return try PlayedDevice(members)
+    }
+
+    /// Writes the file, which its owner alone may read.
+    ///
+    /// - Throws: `CommandFailure` that names the file.
+    func write(_ file: String) throws(CommandFailure) {
+        var json = JSONWriter(reserving: Self.limitBytes)
+        json.beginObject()
+        for (name, text) in [
+            ("kind", kind.rawValue), ("server", server), ("user", user), ("login", login), ("relay", relay)
+        ] {
+            json.key(name)
+            json.string(text)
+        }
+        let kept = registration?.encoded()
+        for (name, secret) in [
+            ("app_password", appPassword), ("token", token), ("key", key.pem), ("registration", kept)
+        ] as [(String, Secret?)] {
+            guard let secret else { continue }
+            json.key(name)
+            secret.reveal { json.string(utf8: $0) }
+        }
+        json.endObject()
+        do throws(FileFault) {
+            let text = json.takeSecret()
+            try text.reveal { (raw) throws(FileFault) in try writeFile(file, raw, replacing: true) }
+        } catch {
+            throw CommandFailure(.failed, "\(file): \(error.sentence)")
+        }
+    }
+}
