@@ -86,7 +86,9 @@ struct NextcloudDemo: ProtocolDemo {
             proxyServer: url.replacing("127.0.0.1", with: "localhost") + path, userAgent: phone.userAgent,
             voip: phone.pushes.count > 1 ? .strict : .none)
         var device = NextcloudDevice(account: cloud.account(), app: app, key: try .generate())
-        try await register(&device, phone.token, at: &cloud, wire)
+        // A relay that ran before may have pinned another key of the first app password.
+        let tokenID = Int64(UInt32.random(in: 1 ... .max))
+        try await register(&device, phone.token, at: &cloud, tokenID: tokenID, wire)
 
         var reports: [DemoReport] = []
         for (number, push) in phone.pushes.enumerated() {
@@ -110,7 +112,7 @@ struct NextcloudDemo: ProtocolDemo {
 
     private func register(
         _ device: inout NextcloudDevice, _ token: NextcloudPushToken, at cloud: inout DemoCloud,
-        _ wire: NextcloudWire
+        tokenID: Int64, _ wire: NextcloudWire
     ) async throws {
         var random = SystemRandomNumberGenerator()
         var step = try device.register(token, at: try DemoCloud.capabilities(), now: world.now())
@@ -119,7 +121,7 @@ struct NextcloudDemo: ProtocolDemo {
             guard case .call(let call) = step else { break }
             let answer =
                 call.url.hasPrefix(cloud.url)
-                ? try cloud.answer(call, tokenID: 41, now: world.now()) : await wire.answer(call)
+                ? try cloud.answer(call, tokenID: tokenID, now: world.now()) : await wire.answer(call)
             step = device.settle(answer, now: world.now(), using: &random)
         }
         guard case .done = step else { throw Fault(words: "the device could not register") }

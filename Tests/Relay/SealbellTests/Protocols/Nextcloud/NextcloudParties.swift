@@ -12,7 +12,8 @@ final class TestCloud: Sendable {
     private let cloud: Mutex<DemoCloud>
     let url: String
     private let relay: RunningRelay
-    private let nextToken = Mutex<Int64>(40)
+    /// Every cloud has a user of the same name, and a key of its own: their devices must differ.
+    private let nextToken = Mutex(Int64.random(in: 1...1_000_000))
 
     init(_ relay: RunningRelay, padding: RSAPadding = .oaepSHA1, url: String = "https://cloud.example.org")
         throws
