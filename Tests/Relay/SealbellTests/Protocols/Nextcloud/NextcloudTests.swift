@@ -86,17 +86,21 @@ struct NextcloudTests {
                 let phone = try await cloud.phone(.filesIOS)
                 var message = TestCloud.message(1, "hello")
                 message.app = "files"
+                let first = stage.apns.subscribe(token: phone.addresses[0])
+                #expect(try await cloud.notify(message).outcome == .sent)
+                _ = try await first.next("an alert")
                 stage.apns.unregister(phone.addresses[0], since: World.live.now())
+                message.id = 2
                 #expect(try await cloud.notify(message).outcome == .sent, "nobody waits for Apple")
                 try await relay.drained()
-                message.id = 2
+                message.id = 3
                 let verdict = try await cloud.notify(message)
                 #expect(verdict.outcome == .partlyFailed && verdict.deletes == [phone.tokenID])
                 #expect(cloud.rows.isEmpty)
                 // The phone is started again, with a token that is alive.
                 let again = try await cloud.phone(.filesIOS)
                 let arrivals = stage.apns.subscribe(token: again.addresses[0])
-                message.id = 3
+                message.id = 4
                 #expect(try await cloud.notify(message).outcome == .sent)
                 #expect(try again.subject(try await arrivals.next("an alert")) == "hello")
             }
