@@ -208,8 +208,8 @@ let suites: [Target] = [
     tests(
         "Protocols/NextcloudPushTests",
         [
-            "PushModel", "PushTesting", "DeliveryTesting", "NextcloudPush", "RSAKeys", "WireFormats",
-            "Delivery"
+            "PushModel", "PushTesting", "DeliveryTesting", "NextcloudPush", "Primitives", "RSAKeys",
+            "WireFormats", "Delivery"
         ]),
     tests(
         "Ingress/HTTPIngressTests",

@@ -76,18 +76,18 @@ extension NextcloudOrigin {
             devicePublicKey: registration.devicePublicKey ?? "",
             pushTokenHash: registration.pushTokenHash ?? "", proxyServer: registration.proxyServer ?? "",
             group: DeviceGroup(userAgent: userAgent))
-        let standing = rows.first { $0.tokenID == tokenID }
+        let present = rows.first { $0.tokenID == tokenID }
         // A phone that logged in anew: the row under its old app password goes.
         let replaced = rows.filter { $0.tokenID != tokenID && $0.pushTokenHash == row.pushTokenHash }
         let answer = OCSAnswer(
-            status: standing == row ? 200 : 201,
+            status: present == row ? 200 : 201,
             data: [
                 ("publicKey", .text(session.user.key.publicKey.pem)),
                 ("deviceIdentifier", .text(identity.deviceIdentifier)),
                 ("signature", .text(try identity.signature(by: session.user.key)))
             ])
         return RegistrationVerdict(
-            answer: answer, deletes: replaced.map(\.tokenID), row: standing == row ? nil : row)
+            answer: answer, deletes: replaced.map(\.tokenID), row: present == row ? nil : row)
     }
 
     /// `DELETE` on the same path: 202 removed, 200 nothing was there.

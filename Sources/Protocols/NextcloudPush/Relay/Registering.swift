@@ -51,7 +51,7 @@ extension NextcloudRelay {
 
     /// Pin and tokens as the form has them; an older call token goes.
     private func written(
-        _ form: RegistrationForm, _ app: NextcloudApp, _ isAlertOnly: Bool, over standing: Record?
+        _ form: RegistrationForm, _ app: NextcloudApp, _ isAlertOnly: Bool, over known: Record?
     ) -> NextcloudVerdict {
         let now = world.now()
         let tokens = targets(form, app, isAlertOnly)
@@ -65,7 +65,7 @@ extension NextcloudRelay {
             key: keys.pin(identifier), address: address, touchedAt: now,
             expiresAt: now + NextcloudLimits.pinLife, body: pin.body)
         var changes: [Change] = [
-            .put(pinned, if: standing.map { .revision($0.revision) } ?? .absent),
+            .put(pinned, if: known.map { .revision($0.revision) } ?? .absent),
             .put(
                 Record(
                     key: keys.alert(identifier), owner: pinned.key, address: address, touchedAt: now,
@@ -85,7 +85,7 @@ extension NextcloudRelay {
             changes: changes, reply: .now(.done),
             // Two registrations of one device at one time: it may repeat its own.
             refusal: { _ in NextcloudError(.overloaded) },
-            notes: [NoteCode(standing == nil ? "nextcloud.registered" : "nextcloud.renewed")])
+            notes: [NoteCode(known == nil ? "nextcloud.registered" : "nextcloud.renewed")])
     }
 
     private func targets(
@@ -115,15 +115,15 @@ extension NextcloudRelay {
         guard now.since(known) >= NextcloudLimits.conflictPause else { throw NextcloudError(.keyConflict) }
         var noted = pin
         noted.conflictAt = now
-        var standing = record
-        standing.body = noted.body
+        var conflicting = record
+        conflicting.body = noted.body
         let revision = Condition.revision(record.revision)
         var verdict = NextcloudVerdict(
             // Never met, because the page before it has given the record another revision: so the refusal is
             // said once the time is written.
             changes: [.put(record, if: revision)], reply: .now(.done),
             refusal: { _ in NextcloudError(.keyConflict) }, notes: [NoteCode("nextcloud.key-conflict")])
-        verdict.pages = [[.put(standing, if: revision)]]
+        verdict.pages = [[.put(conflicting, if: revision)]]
         return verdict
     }
 }

@@ -40,10 +40,10 @@ struct DeviceRegisterCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "register", abstract: "Registers a device at a Nextcloud server and at a relay.",
         discussion: """
-            The first time it needs --server, --user, --password-file and --relay; later the state file has \
-            them. The password is an app password (Settings, Security, at the server): with a login's own the \
-            server refuses push. The device token is made up, and fits the simulators of serve --sandbox, \
-            unless --token-file names one. Prints what server and relay answered.
+            The first time it needs --server, --user, --password-file and --relay; later the state file \
+            has them. The password is an app password (Settings, Security, at the server): with a login's \
+            own the server refuses push. The device token is made up, and fits the simulators of serve \
+            --sandbox, unless --token-file names one. Prints what server and relay answered.
             """)
 
     @Option(help: ArgumentHelp("The Nextcloud server, such as https://cloud.example.org.", valueName: "url"))
@@ -63,7 +63,7 @@ struct DeviceRegisterCommand: SealbellCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The app that it stands for: \(PlayedDevice.Kind.allCases.map(\.rawValue).joined(separator: ", ")).",
+            "The app that it stands for: \(PlayedDevice.Kind.words).",
             valueName: "app"))
     var app: String = PlayedDevice.Kind.talkAndroid.rawValue
 

@@ -13,6 +13,9 @@ struct PlayedDevice {
         case talkAndroid = "talk-android"
         case filesAndroid = "files-android"
 
+        /// All of them, as a sentence lists them.
+        static var words: String { allCases.map(\.rawValue).listed("or") }
+
         var userAgent: String {
             switch self {
             case .talkIOS: "Mozilla/5.0 (iOS) Nextcloud-Talk v20.1.0"
