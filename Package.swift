@@ -194,7 +194,7 @@ let suites: [Target] = [
         "Proving/SimulatorsTests",
         [
             "PushModel", "PushTesting", "SchnorrKeys", "EventLoops", "WebSocket", "MarmotPush", "Simulators",
-            "CNghttp2",
+            "WebClient", "CNghttp2",
             nioCore,
             nioPosix, nioSSL, nioHTTP1
         ]),

@@ -2,6 +2,7 @@ import NIOHTTP1
 import NIOPosix
 import PushModel
 import Testing
+import WebClient
 
 @testable import Simulators
 
@@ -12,8 +13,7 @@ struct ControlTests {
         let stage = try await APNsStage()
         let control = SimulatorControl([stage.simulator], eventLoopGroup: stage.group)
         let port = try await control.start()
-        func ask(_ method: HTTPMethod, _ path: String, _ body: String = "") async throws -> PlainClient.Answer
-        {
+        func ask(_ method: HTTPMethod, _ path: String, _ body: String = "") async throws -> LocalCall.Answer {
             try await PlainClient.ask(port: port, trusting: nil, method, path, body: Array(body.utf8))
         }
         let turned = try await ask(

@@ -3,6 +3,7 @@ import NIOPosix
 import PushModel
 import PushTesting
 import Testing
+import WebClient
 
 @testable import Simulators
 
@@ -37,7 +38,7 @@ struct FCMConversationTests {
             return Array("grant_type=\(FCMTokens.grantType)&assertion=\(assertion)".utf8)
         }
 
-        func askToken() async throws -> PlainClient.Answer {
+        func askToken() async throws -> LocalCall.Answer {
             try await PlainClient.ask(
                 port: port, trusting: authority, .POST, "/token",
                 headers: [("content-type", "application/x-www-form-urlencoded")], body: try form())
@@ -48,7 +49,7 @@ struct FCMConversationTests {
         }
 
         func send(_ bearer: String, _ body: String = FCMConversationTests.message) async throws
-            -> PlainClient.Answer
+            -> LocalCall.Answer
         {
             try await PlainClient.ask(
                 port: port, trusting: authority, .POST, "/v1/projects/acme-chat/messages:send",
@@ -140,7 +141,7 @@ struct FCMConversationTests {
         stage.simulator.turn { $0.tokenFault = .tooMany(.seconds(7)) }
         let tooMany = try await stage.askToken()
         #expect(tooMany.status == 429)
-        #expect(tooMany.headers["retry-after"] == ["7"])
+        #expect(tooMany["retry-after"] == ["7"])
         stage.simulator.turn { $0.tokenFault = .noExpiry }
         let endless = try await stage.askToken()
         #expect(endless.status == 200)
@@ -162,14 +163,14 @@ struct FCMConversationTests {
     func retryAfter() async throws {
         let stage = try await Stage { $0.knobs.projectMinuteLimit = 0 }
         let bearer = try await stage.bearer()
-        #expect(try await stage.send(bearer).headers["retry-after"] == ["60"])
+        #expect(try await stage.send(bearer)["retry-after"] == ["60"])
         stage.simulator.turn { $0.retryAfter = .date(secondsAhead: 90) }
         // 1,800,000,090 s after the epoch; the date is from `date -u -d @1800000090`.
-        #expect(try await stage.send(bearer).headers["retry-after"] == ["Fri, 15 Jan 2027 08:01:30 GMT"])
+        #expect(try await stage.send(bearer)["retry-after"] == ["Fri, 15 Jan 2027 08:01:30 GMT"])
         stage.simulator.turn { $0.retryAfter = .off }
         let last = try await stage.send(bearer)
         #expect(last.status == 429)
-        #expect(last.headers["retry-after"].isEmpty)
+        #expect(last["retry-after"].isEmpty)
         #expect(last.text.contains("QUOTA_EXCEEDED"))
         await stage.simulator.stop()
     }
@@ -187,7 +188,7 @@ struct FCMConversationTests {
         #expect(try await stage.send(bearer).status == 503)
         stage.simulator.turn { $0.unavailableShare = 0 }
         let page = try await PlainClient.ask(port: stage.port, trusting: stage.authority, .GET, "/fcm/send")
-        #expect(page.headers["content-type"] == ["text/html; charset=UTF-8"])
+        #expect(page["content-type"] == ["text/html; charset=UTF-8"])
         await stage.simulator.stop()
     }
 }

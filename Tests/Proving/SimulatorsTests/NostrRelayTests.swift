@@ -4,6 +4,7 @@ import NIOHTTP1
 import PushModel
 import SchnorrKeys
 import Testing
+import WebClient
 import WebSocket
 
 @testable import Simulators
@@ -223,14 +224,14 @@ import WebSocket
         let answer = try await PlainClient.ask(
             port: port, trusting: stage.authority, .GET, "/", headers: [("accept", "application/nostr+json")])
         #expect(answer.status == 200)
-        #expect(answer.headers.first(name: "content-type") == "application/nostr+json")
+        #expect(answer.header("content-type") == "application/nostr+json")
         let limitation = answer.tree?["limitation"]
         #expect(limitation?["max_message_length"]?.integer == 65_536)
         #expect(limitation?["auth_required"]?.flag == true)
         #expect(answer.tree?["supported_nips"]?.items?.compactMap(\.integer) == [1, 11, 42])
         let plain = try await PlainClient.ask(port: port, trusting: stage.authority, .GET, "/")
         #expect(plain.status == 200)
-        #expect(plain.headers.first(name: "content-type") == "text/plain")
+        #expect(plain.header("content-type") == "text/plain")
         let post = try await PlainClient.ask(port: port, trusting: stage.authority, .POST, "/")
         #expect(post.status == 405)
         await stage.relay.stop()

@@ -1,5 +1,6 @@
 import ArgumentParser
 import PushModel
+import WebClient
 import WireFormats
 
 /// Which relay, and with what right.

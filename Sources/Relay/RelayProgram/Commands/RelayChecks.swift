@@ -4,6 +4,7 @@ import Glibc
 import Darwin
 #endif
 import PushModel
+import WebClient
 import WireFormats
 
 /// What the running relay says of itself: lanes, alerts, its last reload, and whether it is the program and

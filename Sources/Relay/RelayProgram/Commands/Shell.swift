@@ -6,6 +6,7 @@ import Darwin
 package import ArgumentParser
 import Primitives
 package import PushModel
+import WebClient
 
 /// What a command has around itself: facts, clocks, and the two ways out.
 package struct Shell: Sendable {

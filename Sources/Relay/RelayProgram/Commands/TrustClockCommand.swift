@@ -1,5 +1,6 @@
 import ArgumentParser
 import PushModel
+import WebClient
 import WireFormats
 
 /// `sealbell store trust-clock`.

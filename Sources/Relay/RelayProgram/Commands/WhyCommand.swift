@@ -1,5 +1,6 @@
 import ArgumentParser
 import PushModel
+import WebClient
 import WireFormats
 
 /// `sealbell why`: what a running relay knows of one push, or of one realm.

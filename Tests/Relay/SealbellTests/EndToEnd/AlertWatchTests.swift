@@ -5,6 +5,7 @@ import PushTesting
 import Simulators
 import Synchronization
 import Testing
+import WebClient
 import WireFormats
 import ZulipPush
 

@@ -1,6 +1,7 @@
 import Foundation
 import PushModel
 import Testing
+import WebClient
 import WireFormats
 @testable import ZulipPush
 @testable import RelayProgram

@@ -4,6 +4,7 @@ import PushTesting
 import SQLiteStore
 import Simulators
 import Testing
+import WebClient
 import WireFormats
 @testable import ZulipPush
 @testable import RelayProgram

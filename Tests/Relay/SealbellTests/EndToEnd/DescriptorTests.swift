@@ -6,6 +6,7 @@ import Darwin
 import PushModel
 import PushTesting
 import Testing
+import WebClient
 
 @testable import RelayProgram
 

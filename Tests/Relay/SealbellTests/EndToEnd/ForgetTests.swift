@@ -3,6 +3,7 @@ import PushModel
 import SQLiteStore
 import Simulators
 import Testing
+import WebClient
 import WireFormats
 import ZulipPush
 

@@ -3,6 +3,7 @@ import PushModel
 import PushTesting
 import Simulators
 import Testing
+import WebClient
 import ZulipPush
 
 @testable import RelayProgram

@@ -9,6 +9,7 @@ import PushModel
 import PushTesting
 import Synchronization
 import Testing
+import WebClient
 import ZulipPush
 
 @testable import RelayProgram

@@ -2,6 +2,7 @@ import HTTPIngress
 import PushModel
 import PushTesting
 import Testing
+import WebClient
 import WireFormats
 import ZulipPush
 

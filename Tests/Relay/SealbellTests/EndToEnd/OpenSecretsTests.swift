@@ -6,6 +6,7 @@ import Darwin
 #endif
 import PushModel
 import Testing
+import WebClient
 
 @testable import RelayProgram
 

@@ -1,5 +1,6 @@
 import PushModel
 import PushTesting
+import WebClient
 import WireFormats
 
 @testable import RelayProgram

@@ -1,6 +1,7 @@
 import PushModel
 import PushTesting
 import Testing
+import WebClient
 import WireFormats
 import ZulipPush
 

@@ -3,6 +3,7 @@ import HTTP2Client
 import HTTPIngress
 import NIOCore
 import NostrIngress
+import WebClient
 import WebSocket
 
 @testable import RelayProgram

@@ -7,6 +7,7 @@ import Foundation
 import PushModel
 import PushTesting
 import Testing
+import WebClient
 import WireFormats
 import ZulipPush
 

@@ -3,6 +3,7 @@ import PushTesting
 import SQLiteStore
 import Simulators
 import Testing
+import WebClient
 import WireFormats
 import ZulipPush
 

@@ -2,6 +2,7 @@ import PushModel
 import PushTesting
 import Simulators
 import Testing
+import WebClient
 import WireFormats
 import ZulipPush
 

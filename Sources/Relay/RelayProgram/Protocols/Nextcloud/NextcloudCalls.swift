@@ -1,6 +1,7 @@
 import NIOCore
 import NextcloudPush
 import PushModel
+import WebClient
 
 /// A URL of a server or a relay in its two parts: where to connect, and what comes after it.
 struct ServerURL: Sendable {

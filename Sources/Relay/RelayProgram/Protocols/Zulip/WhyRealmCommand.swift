@@ -1,5 +1,6 @@
 import ArgumentParser
 import PushModel
+import WebClient
 import WireFormats
 
 /// `sealbell why realm UUID`: whose a realm is at a running relay.

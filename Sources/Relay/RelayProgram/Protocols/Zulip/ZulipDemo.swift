@@ -2,6 +2,7 @@ import NIOCore
 import Primitives
 import PushModel
 import Simulators
+import WebClient
 import WireFormats
 import ZulipPush
 

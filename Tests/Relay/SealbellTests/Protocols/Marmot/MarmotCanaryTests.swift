@@ -5,6 +5,7 @@ import PushTesting
 import SchnorrKeys
 import Simulators
 import Testing
+import WebClient
 import WireFormats
 
 @testable import RelayProgram

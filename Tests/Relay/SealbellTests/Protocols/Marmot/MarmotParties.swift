@@ -9,6 +9,7 @@ import SchnorrKeys
 import Simulators
 import Synchronization
 import Testing
+import WebClient
 import WebSocket
 import WireFormats
 

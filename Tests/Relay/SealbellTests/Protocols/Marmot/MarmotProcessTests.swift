@@ -8,6 +8,7 @@ import PushModel
 import PushTesting
 import Simulators
 import Testing
+import WebClient
 import WireFormats
 
 @testable import RelayProgram

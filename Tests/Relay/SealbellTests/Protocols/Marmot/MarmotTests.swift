@@ -8,6 +8,7 @@ import PushTesting
 import SchnorrKeys
 import Simulators
 import Testing
+import WebClient
 import WebSocket
 import WireFormats
 

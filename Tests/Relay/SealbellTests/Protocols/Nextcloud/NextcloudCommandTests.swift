@@ -8,6 +8,7 @@ import ServiceLifecycle
 import Simulators
 import Synchronization
 import Testing
+import WebClient
 import WireFormats
 
 @testable import RelayProgram

@@ -3,6 +3,7 @@ import PushModel
 import Simulators
 import Synchronization
 import Testing
+import WebClient
 import WireFormats
 
 @testable import RelayProgram

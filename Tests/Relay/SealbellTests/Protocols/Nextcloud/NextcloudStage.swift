@@ -3,6 +3,7 @@ import NextcloudPush
 import PushModel
 import RSAKeys
 import Testing
+import WebClient
 import WireFormats
 
 @testable import RelayProgram

@@ -2,6 +2,7 @@ import Foundation
 import PushModel
 import PushTesting
 import Testing
+import WebClient
 import WireFormats
 
 @testable import RelayProgram

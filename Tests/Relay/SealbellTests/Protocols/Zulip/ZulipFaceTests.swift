@@ -7,6 +7,7 @@ import PushModel
 import PushTesting
 import Synchronization
 import Testing
+import WebClient
 import WireFormats
 import ZulipPush
 

@@ -1,6 +1,7 @@
 import PushModel
 import Simulators
 import Testing
+import WebClient
 import WireFormats
 import ZulipPush
 

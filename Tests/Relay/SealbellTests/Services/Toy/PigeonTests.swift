@@ -3,6 +3,7 @@ import PushModel
 import PushTesting
 import Simulators
 import Testing
+import WebClient
 
 @testable import RelayProgram
 

@@ -1,23 +1,23 @@
-import NIOCore
+package import NIOCore
 import NIOPosix
 import NIOSSL
-import PushModel
+package import PushModel
 
-/// One HTTP/1.1 call to a running relay, on a connection of its own (RFC 9112).
+/// One HTTP/1.1 call to a server on this machine, on a connection of its own (RFC 9112).
 ///
 /// For commands that speak to the admin listener or to a server, and for tests. It follows no redirection.
-struct LocalCall: Sendable {
-    struct Answer: Sendable {
-        var status: Int
+package struct LocalCall: Sendable {
+    package struct Answer: Sendable {
+        package var status: Int
         /// Names in small letters.
-        var headers: [(name: String, value: String)]
-        var body: [UInt8]
+        package var headers: [(name: String, value: String)]
+        package var body: [UInt8]
 
-        func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
-        var text: String { String(decoding: body, as: UTF8.self) }
+        package func header(_ name: String) -> String? { headers.first { $0.name == name }?.value }
+        package var text: String { String(decoding: body, as: UTF8.self) }
     }
 
-    enum Fault: Error, Sendable {
+    package enum Fault: Error, Sendable {
         /// Nobody answers at the address, or TLS fails.
         case unreachable
         /// The connection ended, or the deadline passed, before a whole answer was there.
@@ -26,12 +26,12 @@ struct LocalCall: Sendable {
     }
 
     /// A page of origins is some 100 KB.
-    static let answerLimitBytes = 4 << 20
+    package static let answerLimitBytes = 4 << 20
     /// Longer than the relay's own bound of an answer.
-    static let deadline = TimeAmount.seconds(30)
+    package static let deadline = TimeAmount.seconds(30)
 
-    let host: String
-    let port: Int
+    package let host: String
+    package let port: Int
     /// PEM authorities to trust instead of the system's; `nil`: plain HTTP.
     private let trust: NIOSSLContext?
     private let deadline: TimeAmount
@@ -39,7 +39,7 @@ struct LocalCall: Sendable {
     /// - Parameter url: a base URL as `run.json` has it: scheme, address, port.
     /// - Parameter authority: PEM; for https alone; `nil`: the system's.
     /// - Returns: `nil` when the URL has another form, or the authority is none.
-    init?(url: String, authority: [UInt8]? = nil, deadline: TimeAmount = Self.deadline) {
+    package init?(url: String, authority: [UInt8]? = nil, deadline: TimeAmount = Self.deadline) {
         self.deadline = deadline
         let isSecure = url.hasPrefix("https://")
         guard isSecure || url.hasPrefix("http://") else { return nil }
@@ -65,7 +65,7 @@ struct LocalCall: Sendable {
     }
 
     /// Asks with a method, a path and perhaps a body; the connection ends behind the answer.
-    func ask(
+    package func ask(
         _ method: String, _ path: String, headers: [(name: String, value: Secret)] = [], body: Secret? = nil
     ) async throws(Fault) -> Answer {
         let place = host.contains(":") ? "[\(host)]" : host
@@ -84,7 +84,7 @@ struct LocalCall: Sendable {
     }
 
     /// Sends bytes as they are, and waits for one answer.
-    func send(_ bytes: [UInt8]) async throws(Fault) -> Answer {
+    package func send(_ bytes: [UInt8]) async throws(Fault) -> Answer {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
         let answer = loop.makePromise(of: Answer.self)
         let (trust, host) = (trust, host)
