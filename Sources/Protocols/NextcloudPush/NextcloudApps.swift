@@ -53,6 +53,13 @@ package struct NextcloudApps: Sendable {
     /// Whether a segment of a path means an app.
     package func knows(prefix: String) -> Bool { byName[prefix] != nil || clients[prefix] != nil }
 
+    /// Whether a client names an app.
+    func knows(_ client: ClientHint) -> Bool { index(client) != nil }
+
+    private func index(_ client: ClientHint) -> Int? {
+        client.products.lazy.compactMap { clients[$0] }.first
+    }
+
     /// The app of a device: by the path, else by the `User-Agent`, else the only one whose push services fit
     /// the token.
     ///
@@ -64,7 +71,7 @@ package struct NextcloudApps: Sendable {
             guard let index = clients[prefix] ?? byName[prefix] else { throw NextcloudError(.unknownPath) }
             return try fitting(apps[index], tokens)
         }
-        if let index = client.products.lazy.compactMap({ clients[$0] }).first {
+        if let index = index(client) {
             return try fitting(apps[index], tokens)
         }
         let candidates = apps.filter { Self.fits($0, tokens) }

@@ -8,7 +8,7 @@ public enum NextcloudLimits {
     public static let entriesPerCall = 20_000
     /// Text of one entry: a real one has 1.0 KiB, and may have members to ignore.
     public static let entryBytes = 16 << 10
-    /// Characters of a `User-Agent` that are looked at: real ones have 60.
+    /// Characters of a `User-Agent` that are looked at, in the head or in the form: real ones have 60.
     public static let userAgentBytes = 512
     /// Body of a devices call: five values of at most 4 KiB, percent-encoded, and fields to ignore.
     public static let deviceBodyBytes = 64 << 10

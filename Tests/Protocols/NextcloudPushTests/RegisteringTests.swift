@@ -245,6 +245,51 @@ struct RegisteringTests {
         }
     }
 
+    @Test("The form's http.useragent tells the app where the head names no client of the instance")
+    func agentInForm() async throws {
+        let rig = try await RelayRig.make()
+        let android = "Mozilla/5.0 (Android) Nextcloud-android/3.31.0"
+        let library = "Jakarta Commons-HttpClient/3.1"
+        let long = android + String(repeating: " ", count: NextcloudLimits.userAgentBytes)
+        let rows: [(agent: String?, field: String, path: String, app: ConfiguredName?)] = [
+            (library, android, "/devices", RelayRig.files), (nil, android, "/devices", RelayRig.files),
+            (PeerDevice.talk, android, "/devices", RelayRig.talk),
+            (android, PeerDevice.talk, "/devices", RelayRig.files),
+            (library, android, "/acme-talk/devices", RelayRig.talk),
+            (library, "curl/8", "/devices", nil), (library, "", "/devices", nil),
+            (library, long, "/devices", nil)
+        ]
+        for (number, row) in rows.enumerated() {
+            let device = alice.device(120 + number)
+            let answer = await rig.register(
+                device, token: "fcm:token", [("http.useragent", row.field)], userAgent: row.agent,
+                path: row.path)
+            #expect(answer.status == (row.app == nil ? 400 : 200), "row \(number)")
+            #expect(try await rig.pin(device.identifier)?.app == row.app, "row \(number)")
+        }
+        // The head's own word on calls stands where the field names nobody that is known.
+        let old = alice.device(140)
+        await rig.register(
+            old, [("http.useragent", "curl/8")], userAgent: "Mozilla/5.0 (iOS) Else/1",
+            path: "/acme-talk/devices")
+        #expect(try await rig.record(rig.keys.voip(old.identifier)) == nil)
+    }
+
+    @Test("A field of JSON that is no text tells of no client, and is no fault of the registration")
+    func agentOfWrongType() async throws {
+        let rig = try await RelayRig.make()
+        for (number, value) in ["7", "null", #"["Nextcloud-android"]"#].enumerated() {
+            let device = alice.device(150 + number)
+            var members = JSONObject()
+            for field in device.fields("fcm:token") { members[field.0] = .string(field.1) }
+            let text = String(decoding: JSONValue.object(members).serialized(), as: UTF8.self)
+            let body = Array((text.dropLast() + #","http.useragent":\#(value)}"#).utf8)
+            let answer = await rig.ask(
+                "POST", "/acme-files/devices", contentType: "application/json", body: body)
+            #expect(answer.status == 200, "\(value)")
+        }
+    }
+
     @Test("An iOS build without Strict VoIP gets no VoIP push, nor does an app without PushKit")
     func alertOnly() async throws {
         let rig = try await RelayRig.make()

@@ -6,12 +6,13 @@ extension NextcloudRelay {
     func register(
         _ form: RegistrationForm, _ inbound: NextcloudInbound
     ) async throws(NextcloudError) -> NextcloudVerdict {
-        let app = try apps.app(prefix: inbound.prefix, client: inbound.client, for: form.tokens)
+        let client = apps.knows(inbound.client) || !apps.knows(form.client) ? inbound.client : form.client
+        let app = try apps.app(prefix: inbound.prefix, client: client, for: form.tokens)
         let owner = form.ownership
         guard owner.isSigned else { throw NextcloudError(.signatureMismatch) }
         try chargeDevice(owner)
         let record = try await find([keys.pin(owner.identifier)])[0]
-        let isAlertOnly = inbound.client.isAlertOnly
+        let isAlertOnly = client.isAlertOnly
         guard let record, let pin = NextcloudPin(body: record.body) else {
             try await proveIfNeeded(form)
             return written(form, app, isAlertOnly, over: record)

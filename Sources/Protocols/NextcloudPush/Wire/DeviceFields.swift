@@ -3,13 +3,15 @@ import WireFormats
 
 /// The fields of a devices call, from a form or JSON body and, behind it in rank, the query (§5.1).
 ///
-/// Fields that are not known are ignored, `format` and the `http.useragent` of one library among them.
+/// Fields that are not known are ignored, `format` among them.
 struct DeviceFields {
     /// Real clients' own spelling.
     enum Name: String, CaseIterable {
         case pushToken, deviceIdentifier, deviceIdentifierSignature, userPublicKey, cloudId
         // Of a third party's clients (§5.6 d).
         case pushProvider, pushEnvironment, voipToken
+        // Of Files on Android: its library sends the app's User-Agent here and its own in the head.
+        case userAgent = "http.useragent"
 
         var text: StaticString {
             switch self {
@@ -21,6 +23,7 @@ struct DeviceFields {
             case .pushProvider: "pushProvider"
             case .pushEnvironment: "pushEnvironment"
             case .voipToken: "voipToken"
+            case .userAgent: "http.useragent"
             }
         }
     }
@@ -64,6 +67,13 @@ struct DeviceFields {
         case .text(let text)?: return text
         case .wrongType?: throw NextcloudError(.wrongType, parameter: name.text)
         }
+    }
+
+    /// What `http.useragent` tells. Nobody needs it, so a value that cannot be one tells nothing.
+    var client: ClientHint {
+        guard case .text(let text)? = values[.userAgent], text.count <= NextcloudLimits.userAgentBytes
+        else { return .none }
+        return ClientHint(userAgent: text.reveal { String(decoding: $0, as: UTF8.self) })
     }
 
     private mutating func readForm(_ bytes: [UInt8]) throws(NextcloudError) {

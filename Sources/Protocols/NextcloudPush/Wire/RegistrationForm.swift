@@ -11,6 +11,8 @@ package struct RegistrationForm: Sendable {
     package let environment: Environment?
     /// `<user id>@<server>`, sent after a 409.
     package let cloudID: CloudID?
+    /// What `http.useragent` tells: it counts where the head's `User-Agent` names no client of the instance.
+    package let client: ClientHint
 
     /// Checks in the order of §5.2: all four fields first, then the token, the key, identifier and signature.
     init(_ fields: DeviceFields) throws(NextcloudError) {
@@ -23,6 +25,7 @@ package struct RegistrationForm: Sendable {
         environment = try Self.environment(fields)
         ownership = try OwnershipForm(identifier: identifier, signature: signature, key: key)
         cloudID = try fields.optional(.cloudId).flatMap { CloudID($0) }
+        client = fields.client
     }
 
     private static func provider(_ fields: DeviceFields) throws(NextcloudError) -> PushTokens.Provider? {
