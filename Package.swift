@@ -142,7 +142,8 @@ let doors: [Target] = [
         "Proving/Bench",
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "MarmotPush",
-            "SchnorrKeys", "CSecp256k1", "Delivery", "SQLiteStore", "Simulators", "PushTesting", nioCore,
+            "SchnorrKeys", "RSAKeys", "CSecp256k1", "Delivery", "SQLiteStore", "Simulators", "PushTesting",
+            nioCore,
             nioPosix, crypto, cryptoExtras
         ]),
     library("Proving/PushTesting", ["PushModel", "WireFormats", logging]),
@@ -247,7 +248,11 @@ let suites: [Target] = [
             nioPosix, metrics
         ]),
     tests("Proving/SimulationTests", ["Simulation"]),
-    tests("Proving/BenchTests", ["Bench", "PushModel", "PushTesting", "WireFormats", nioCore, nioPosix]),
+    tests(
+        "Proving/BenchTests",
+        [
+            "Bench", "PushModel", "PushTesting", "WireFormats", "NextcloudPush", "RSAKeys", nioCore, nioPosix
+        ]),
     tests("TidyTests")
 ]
 

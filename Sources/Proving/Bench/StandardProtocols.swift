@@ -1,5 +1,6 @@
 extension BenchProtocols {
     /// What `sealbell-bench` knows. This list and the folder of each protocol beside it are the only places
     /// of the benches that name a protocol.
-    static let standard = BenchProtocols(loads: [ZulipLoad()], companions: [ChaosMarmot.self])
+    static let standard = BenchProtocols(
+        loads: [ZulipLoad(), NextcloudLoad()], companions: [ChaosMarmot.self])
 }

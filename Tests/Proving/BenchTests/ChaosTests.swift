@@ -15,7 +15,7 @@ struct ChaosTests {
         acknowledged: Bool = true, kind: PushService = .apns, _ arrivals: [(id: String, Int64)]
     ) -> ChaosResult {
         var ledger = ChaosLedger()
-        ledger.asked([("p", kind)])
+        ledger.asked([("p", kind)], of: "toy")
         if acknowledged { ledger.acknowledged(["p"], hasDeadDevices: false) }
         for arrival in arrivals { ledger.delivered("p", id: arrival.id, at: at(arrival.1)) }
         ledger.killed(.init(began: at(1000), ended: at(1200)))
@@ -31,6 +31,31 @@ struct ChaosTests {
         let neither = verdict(acknowledged: false, [])
         #expect(neither.lost == 0 && neither.unpromised == 0 && neither.hasPassed)
         #expect(verdict([("a", 5)]).hasPassed)
+    }
+
+    @Test("Each protocol's loss is counted by itself")
+    func shares() {
+        var ledger = ChaosLedger()
+        ledger.asked([("p", .apns)], of: "one")
+        ledger.acknowledged(["p"], hasDeadDevices: false)
+        ledger.delivered("p", id: "a", at: at(5))
+        ledger.asked([("q", .apns)], of: "other")
+        ledger.acknowledged(["q"], hasDeadDevices: false)
+        let lost = ChaosResult(ledger)
+        #expect(lost.shares["one"]?.lost == 0 && lost.shares["other"]?.lost == 1 && !lost.hasPassed)
+        ledger.delivered("q", id: "b", at: at(6))
+        #expect(ChaosResult(ledger).hasPassed)
+    }
+
+    @Test("Every fourth caller asks in a protocol behind the first, and all of them have a turn")
+    func callers() {
+        let places = { (protocols: Int) in
+            (0..<16).map { ChaosPlan.place(ofCaller: $0, among: protocols) }
+        }
+        #expect(places(1).allSatisfy { $0 == 0 })
+        #expect(places(2).count { $0 == 1 } == 4)
+        let three = places(3)
+        #expect(three.count { $0 == 0 } == 12 && three.count { $0 == 1 } == 2 && three.count { $0 == 2 } == 2)
     }
 
     @Test("A double is excused only by a kill between its arrivals, shortly after the first, under one name")
@@ -54,7 +79,7 @@ struct ChaosTests {
     func order() {
         #expect(verdict([("a", 1300), ("a", 900)]).hasPassed)
         var ledger = ChaosLedger()
-        ledger.asked([("p", .apns)])
+        ledger.asked([("p", .apns)], of: "toy")
         ledger.acknowledged(["p"], hasDeadDevices: false)
         for moment in [900, 1300, 2300] { ledger.delivered("p", id: "a", at: at(Int64(moment))) }
         ledger.killed(.init(began: at(2000), ended: at(2200)))
@@ -69,7 +94,7 @@ struct ChaosTests {
             _ change: (inout ChaosLedger) -> Void = { _ in }
         ) throws -> Bool {
             var ledger = ChaosLedger()
-            ledger.asked([("p", .apns)])
+            ledger.asked([("p", .apns)], of: "toy")
             ledger.acknowledged(["p"], hasDeadDevices: false)
             ledger.delivered("p", id: "a", at: at(1))
             change(&ledger)
@@ -88,12 +113,13 @@ struct ChaosTests {
         #expect(try !passes { $0.delivered("unknown", id: "x", at: at(2)) })
         #expect(try !passes { $0.acknowledged(["p"], hasDeadDevices: true) })
         #expect(try !passes { $0 = ChaosLedger() }, "nothing was tried")
+        #expect(try !passes { $0.asked([("q", .apns)], of: "other") }, "one protocol showed nothing")
     }
 
     @Test("The ledger's file holds a line for each answer, with every name that its pushes arrived under")
     func file() throws {
         var ledger = ChaosLedger()
-        ledger.asked([("p", .apns), ("q", .apns)])
+        ledger.asked([("p", .apns), ("q", .apns)], of: "toy")
         ledger.note(.init(port: 1, sequence: 1, status: 200, marks: ["p"]))
         ledger.keepsAnswers = true
         ledger.note(.init(port: 50_001, sequence: 2, status: 200, marks: ["p", "q"]))

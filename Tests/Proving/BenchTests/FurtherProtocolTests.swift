@@ -8,6 +8,8 @@ import Testing
 struct FurtherProtocolTests {
     /// A protocol that nobody speaks, whose marks begin with `toy:`.
     private struct Toy: LoadProtocol {
+        var name: String { "toy" }
+
         func makeInstance(_ world: World) -> StagedInstance {
             StagedInstance(name: "toy-load", publicKey: [7], keyFile: ("toy.key", "7\n"), isServed: true) {
                 ["protocol: toy", "key_file: \($0.directory)/toy.key"]
@@ -75,7 +77,8 @@ struct FurtherProtocolTests {
         let folder = try TemporaryFolder()
         let stage = try RelayStage(plan(folder.path), world: .live)
         #expect(try folder.read("toy.key") == "7\n")
-        let origin = stage.makeOrigin(1, at: .init(pid: 1, host: "127.0.0.1", port: 9))
+        let last = BenchProtocols.standard.loads.count
+        let origin = stage.makeOrigin(last, at: .init(pid: 1, host: "127.0.0.1", port: 9))
         let call = try origin.notify([] as [LoadDevice], contentBytes: 1)
         #expect(call.head == Array("127.0.0.1:9".utf8) && call.body == [7])
     }

@@ -4,13 +4,17 @@ import PushModel
 /// One of the origin's callers: asks, and asks again with the same bytes until it is answered.
 struct ChaosCaller {
     private let trial: ChaosTrial
+    private let load: any LoadProtocol
     private let origin: any LoadOrigin
     private let eventLoop: any EventLoop
     private var connection: CallConnection?
     private var asked = 0
 
-    init(_ trial: ChaosTrial, _ origin: any LoadOrigin, _ eventLoop: any EventLoop) {
+    init(
+        _ trial: ChaosTrial, _ load: any LoadProtocol, _ origin: any LoadOrigin, _ eventLoop: any EventLoop
+    ) {
         self.trial = trial
+        self.load = load
         self.origin = origin
         self.eventLoop = eventLoop
     }
@@ -22,7 +26,9 @@ struct ChaosCaller {
                 origin.devices[trial.random.below(origin.devices.count)]
             }
             let request = try origin.notify(devices, contentBytes: 64 + trial.random.below(300))
-            trial.shared.ledger { $0.asked(Array(zip(request.marks, devices.map(\.kind)))) }
+            trial.shared.ledger {
+                $0.asked(Array(zip(request.marks, devices.map(\.kind))), of: load.name)
+            }
             var bytes = ByteBuffer(bytes: request.head)
             bytes.writeBytes(request.body)
             try await carry(bytes, request.marks)
@@ -55,7 +61,7 @@ struct ChaosCaller {
             switch reply.status {
             case 200:
                 let text = String(buffer: reply.body)
-                let isClean = trial.loads.areAlive(text)
+                let isClean = load.areAlive(text)
                 return trial.shared.ledger { $0.acknowledged(marks, hasDeadDevices: !isClean) }
             case 429, 503:
                 trial.shared.ledger { $0.wasRefusedForNow() }

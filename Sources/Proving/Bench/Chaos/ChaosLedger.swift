@@ -4,6 +4,8 @@ import PushModel
 struct ChaosLedger: Sendable {
     struct Item: Sendable {
         var kind: PushService
+        /// The name of the protocol in which it was asked for.
+        var load: String
         var isAcknowledged = false
         /// In the order of arrival; `id` is the `apns-id`, empty at FCM.
         var deliveries: [(id: String, at: UnixTime)] = []
@@ -38,9 +40,9 @@ struct ChaosLedger: Sendable {
     private(set) var answered: [Answered] = []
     var keepsAnswers = false
 
-    mutating func asked(_ marks: [(String, PushService)]) {
+    mutating func asked(_ marks: [(String, PushService)], of load: String) {
         requests += 1
-        for (mark, kind) in marks { items[mark] = Item(kind: kind) }
+        for (mark, kind) in marks { items[mark] = Item(kind: kind, load: load) }
     }
 
     mutating func acknowledged(_ marks: [String], hasDeadDevices: Bool) {
@@ -70,10 +72,18 @@ struct ChaosLedger: Sendable {
 
 /// What the ledger proves.
 struct ChaosResult: Sendable {
+    /// Of the pushes of one protocol.
+    struct Share: Sendable {
+        var acknowledged = 0
+        /// Acknowledged by a 200, and never accepted by the push service.
+        var lost = 0
+    }
+
     var pushes = 0
-    var acknowledged = 0
-    /// Acknowledged by a 200, and never accepted by the push service.
-    var lost = 0
+    /// By the protocol's name: each that was asked in.
+    var shares: [String: Share] = [:]
+    var acknowledged: Int { shares.values.reduce(0) { $0 + $1.acknowledged } }
+    var lost: Int { shares.values.reduce(0) { $0 + $1.lost } }
     /// Arrived although no answer had promised it; allowed.
     var unpromised = 0
     /// Pushes that arrived more than once.
@@ -91,9 +101,10 @@ struct ChaosResult: Sendable {
         let kills = ledger.kills.sorted { $0.began < $1.began }
         for item in ledger.items.values {
             pushes += 1
+            shares[item.load] = shares[item.load] ?? Share()
             if item.isAcknowledged {
-                acknowledged += 1
-                if item.deliveries.isEmpty { lost += 1 }
+                shares[item.load, default: Share()].acknowledged += 1
+                if item.deliveries.isEmpty { shares[item.load, default: Share()].lost += 1 }
             } else if !item.deliveries.isEmpty {
                 unpromised += 1
             }

@@ -60,6 +60,12 @@ package struct ChaosPlan: Sendable {
         self.seed = seed
     }
 
+    /// The place of the protocol that a caller asks in: every fourth caller's is behind the first.
+    static func place(ofCaller number: Int, among protocols: Int) -> Int {
+        guard protocols > 1, number % 4 == 3 else { return 0 }
+        return 1 + number / 4 % (protocols - 1)
+    }
+
     /// What goes beside the load, for the help.
     package static var companions: String {
         BenchProtocols.standard.companions.map { $0.discussion }.joined(separator: " ")

@@ -11,7 +11,9 @@ enum ChaosReport {
         var hasPassed =
             result.hasPassed && outcome.drainedIn != nil && outcome.exitStatus == 0
             && ledger.unexpectedStatuses.isEmpty && ledger.answersWithDeadDevices == 0
-            && ledger.neverAcknowledged == 0 && ledger.foreignDeliveries == 0 && result.acknowledged > 0
+            && ledger.neverAcknowledged == 0 && ledger.foreignDeliveries == 0
+            // Each protocol showed something.
+            && !result.shares.isEmpty && result.shares.values.allSatisfy { $0.acknowledged > 0 }
         var report = BenchReport()
         report.add("store", .text(plan.store.rawValue))
         report.add("kills", ledger.kills.count)
@@ -26,6 +28,10 @@ enum ChaosReport {
         report.add("pushes", result.pushes)
         report.add("pushes_acknowledged", result.acknowledged)
         report.add("lost", result.lost)
+        for (name, share) in result.shares.sorted(by: { $0.key < $1.key }) {
+            report.add("\(name)_pushes_acknowledged", share.acknowledged)
+            report.add("\(name)_lost", share.lost)
+        }
         report.add("doubled", result.doubled)
         report.add("doubled_under_two_names", result.doubledUnderTwoNames)
         report.add("doubled_without_cause", result.doubledWithoutCause)

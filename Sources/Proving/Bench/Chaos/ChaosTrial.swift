@@ -147,9 +147,10 @@ package final class ChaosTrial: Sendable {
             }
             try await withThrowingTaskGroup(of: Void.self) { workers in
                 for number in 0..<plan.workers {
-                    let (origin, eventLoop) = (origins[number % origins.count], group.next())
+                    let place = ChaosPlan.place(ofCaller: number, among: loads.count)
+                    let (load, origin, eventLoop) = (loads[place], origins[place], group.next())
                     workers.addTask {
-                        var caller = ChaosCaller(self, origin, eventLoop)
+                        var caller = ChaosCaller(self, load, origin, eventLoop)
                         try await caller.run()
                     }
                 }

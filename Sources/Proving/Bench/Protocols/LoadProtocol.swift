@@ -2,6 +2,9 @@ import PushModel
 
 /// A protocol whose pushes are asked for over HTTP and held in durable custody, as trials see it.
 protocol LoadProtocol: Sendable {
+    /// As reports have it, in snake case.
+    var name: String { get }
+
     /// An instance with a key of its own.
     func makeInstance(_ world: World) -> StagedInstance
 
@@ -25,6 +28,20 @@ protocol LoadProtocol: Sendable {
 
     /// What a siege does to an instance, in this order.
     var attacks: [SiegeAttack] { get }
+}
+
+extension LoadProtocol {
+    /// So many characters behind the first place of a label in a body; `nil` where they are not there.
+    static func characters(_ count: Int, behind label: String, in body: [UInt8]) -> String? {
+        let label = Array(label.utf8)
+        guard body.count >= label.count + count else { return nil }
+        for start in 0...(body.count - label.count - count)
+        where body[start] == label[0] && body[start..<start + label.count].elementsEqual(label) {
+            return String(
+                decoding: body[(start + label.count)..<(start + label.count + count)], as: UTF8.self)
+        }
+        return nil
+    }
 }
 
 /// A server that exists to make load: credentials of its own, devices, and the requests.

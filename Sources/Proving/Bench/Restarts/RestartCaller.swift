@@ -26,7 +26,9 @@ struct RestartCaller {
                 origin.devices[trial.random.below(origin.devices.count)]
             }
             let request = try origin.notify(devices, contentBytes: 64 + trial.random.below(200))
-            trial.shared.ledger { $0.asked(Array(zip(request.marks, devices.map(\.kind)))) }
+            trial.shared.ledger {
+                $0.asked(Array(zip(request.marks, devices.map(\.kind))), of: RelayPlan.load.name)
+            }
             var bytes = ByteBuffer(bytes: request.head)
             bytes.writeBytes(request.body)
             let (began, turn) = (trial.world.instant(), trial.turn)

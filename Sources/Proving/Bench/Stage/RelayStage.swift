@@ -44,8 +44,8 @@ package final class RelayStage: Sendable {
         self.world = world
         try Self.write(plan.apnsKey, "\(plan.directory)/apns.p8")
         try Self.write(plan.authority, "\(plan.directory)/ca.pem")
-        for instance in instances + plan.others {
-            try Self.write(instance.keyFile.text, "\(plan.directory)/\(instance.keyFile.name)")
+        for file in (instances + plan.others).compactMap(\.keyFile) {
+            try Self.write(file.text, "\(plan.directory)/\(file.name)")
         }
         if let fcm = plan.fcm { try Self.write(fcm.serviceAccount, "\(plan.directory)/fcm.json") }
         try Self.write(plan.configuration(instances + plan.others), plan.configurationFile)

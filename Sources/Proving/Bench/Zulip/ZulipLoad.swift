@@ -4,6 +4,8 @@ import WireFormats
 
 /// Zulip as trials see it: an instance that anybody may sign up at, and servers that do.
 struct ZulipLoad: LoadProtocol {
+    var name: String { "zulip" }
+
     func makeInstance(_ world: World) -> StagedInstance {
         let pair = X25519KeyPair.generate(world)
         let keys = pair.privateKey.reveal { privateKey in
@@ -29,14 +31,7 @@ struct ZulipLoad: LoadProtocol {
     private static let markBytes = 15
 
     func mark(in body: [UInt8]) -> String? {
-        let label = Array("\"encrypted_data\":\"".utf8)
-        guard body.count > label.count + Self.markBytes else { return nil }
-        for start in 0..<(body.count - label.count - Self.markBytes)
-        where body[start] == label[0] && body[start..<start + label.count].elementsEqual(label) {
-            let mark = body[(start + label.count)..<(start + label.count + Self.markBytes)]
-            return String(decoding: mark, as: UTF8.self)
-        }
-        return nil
+        Self.characters(Self.markBytes, behind: "\"encrypted_data\":\"", in: body)
     }
 
     func areAlive(_ answer: String) -> Bool { answer.contains(#""delete_token_ids":[]"#) }
