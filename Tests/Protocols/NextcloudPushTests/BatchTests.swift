@@ -116,6 +116,30 @@ struct BatchTests {
         #expect(try batch(same).malformed == 1)
     }
 
+    @Test("Many tiny entries take no more memory than the body has, and a real one among them is read")
+    func tiny() throws {
+        let zeros = String(repeating: "0,", count: NextcloudLimits.bytesOnLoop / 2 - 1_000)
+        let none = #"{"notifications":[\#(zeros)0]}"#
+        #expect(try batch(none, isJSON: true).texts.count == 0)
+        let list = #"{"notifications":[\#(zeros)\#(entry(1)),0]}"#
+        for (body, isJSON) in [
+            (list, true),
+            (
+                String(repeating: "notifications[]=&", count: 1_000) + "notifications[]=" + encoded(entry(1)),
+                false
+            )
+        ] {
+            let read = try batch(body, isJSON: isJSON)
+            #expect(read.texts.count == 2 * NextcloudLimits.blockCharacters)
+            #expect(ids(read) == [1] && read.entries.first?.place == 0)
+        }
+        // It names a device, and has no texts that could be passed on.
+        let id = Base64.text([UInt8](repeating: 3, count: 64))
+        let short = #"{"deviceIdentifier":"\#(id)","pushTokenHash":"","subject":"","signature":""}"#
+        let read = try batch(#"{"notifications":[\#(short),\#(short)]}"#, isJSON: true)
+        #expect(ids(read) == [3, 3] && read.entries.allSatisfy { $0.place == nil } && read.texts.count == 0)
+    }
+
     @Test("A body that is cut anywhere is read without harm, and nothing but whole entries is in it")
     func cut() throws {
         let body = Array(

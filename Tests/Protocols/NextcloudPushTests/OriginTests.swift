@@ -323,6 +323,31 @@ struct OriginTests {
         }
     }
 
+    @Test("Of lists that a proxy gives twice the last counts, and what is no identifier is passed over")
+    func oddLists() throws {
+        let row = try Ends().row()
+        let sent = [
+            SealedEntry(
+                row, SealedSubject(subject: Secret([]), signature: Secret([])), .withdrawal)
+        ]
+        let id = row.deviceIdentifier
+        let rows: [(list: String, deletes: [Int64])] = [
+            (#""unknown":["\#(id)"],"unknown":null"#, []), (#""unknown":null,"unknown":["\#(id)"]"#, [41]),
+            (#""unknown":[0,null,[["\#(id)"]],{"\#(id)":1},"","\#(id)"]"#, [41]),
+            (#""unknown":["\#(id.replacing("=", with: #"\u003d"#))"]"#, [41]), (#""unknown":"\#(id)""#, []),
+            (#""unknown":["\#(id)\#(id)"]"#, [])
+        ]
+        for (list, deletes) in rows {
+            let answer = NextcloudAnswer(200, "{\(list),\"failed\":1}")
+            let verdict = ProxyVerdict(answer, to: sent, rows: [row])
+            #expect(verdict.outcome == .partlyFailed && verdict.deletes == deletes, "\(list)")
+        }
+        let deep = String(repeating: "[", count: 200_000)
+        #expect(
+            ProxyVerdict(NextcloudAnswer(200, #"{"unknown":\#(deep)"#), to: sent, rows: [row]).outcome
+                == .outdatedProxy)
+    }
+
     @Test("Only the integer 0 means that nothing failed")
     func failed() throws {
         let sent = [try Ends().entry("a")]

@@ -127,6 +127,18 @@ struct RegisteringTests {
         for text in none { #expect(CloudID(Secret(text.utf8)) == nil, "\(text)") }
     }
 
+    @Test("An instance is known by its host in any case of letters, and by its path as it is written")
+    func provenServer() throws {
+        let proven = NextcloudPolicy(provenServers: ["Cloud.example.org/Nextcloud"]).provenServers
+        for (text, isProven) in [
+            ("alice@cloud.example.org/Nextcloud", true), ("alice@CLOUD.example.org/Nextcloud/", true),
+            ("alice@cloud.example.org/nextcloud", false), ("alice@cloud.example.org", false)
+        ] {
+            let id = try #require(CloudID(Secret(text.utf8)))
+            #expect(proven.contains(id.server) == isProven, "\(text)")
+        }
+    }
+
     @Test("One user's proof is asked for once at a time, and the tolls of user and instance are charged")
     func singleFlight() async throws {
         let gate = Noted(false)

@@ -52,6 +52,18 @@ struct UnregistrationTests {
         #expect(queue.count == 0 && queue.nextDeadline == nil)
     }
 
+    @Test("However many failures a kept row tells of, one more is counted")
+    mutating func manyFailures() throws {
+        let kept = try queue().encoded().reveal { String(decoding: $0, as: UTF8.self) }
+        let row = kept.replacing(#""atServer","0""#, with: #""atServer","\#(Int.max)""#)
+        #expect(row != kept)
+        var queue = try Unregistrations(decoding: Secret(row.utf8))
+        let call = try #require(queue.next(now: Ends.now).first)
+        queue.settle(call.id, .none, now: Ends.now, using: &random)
+        let next = try #require(queue.nextDeadline)
+        #expect(next > Ends.now && next <= Ends.now + NextcloudLimits.backoffMost)
+    }
+
     @Test("A phone without network tries again, less and less often, for a month")
     mutating func offline() throws {
         var queue = try queue()

@@ -88,7 +88,7 @@ public struct Unregistrations: Sendable {
         guard let place = items.firstIndex(where: { $0.id == id && $0.isUnderWay }) else { return }
         items[place].isUnderWay = false
         if answer.mayPass {
-            items[place].work.failures += 1
+            items[place].work.failures = min(items[place].work.failures, NextcloudBackoff.countedFailures) + 1
             items[place].work.notBefore =
                 now
                 + NextcloudBackoff.pause(

@@ -40,7 +40,7 @@ public struct ProxyVerdict: Sendable, Hashable {
             return
         }
         let mayHaveLists = (200..<300).contains(status) || (400..<500).contains(status)
-        guard mayHaveLists, let lists = Lists(answer.body) else {
+        guard mayHaveLists, let lists = answer.body.reveal({ Lists(reading: $0) }) else {
             self.init(
                 (200..<300).contains(status) ? .outdatedProxy : .refused, isRateLimited: status == 429)
             return
@@ -61,20 +61,65 @@ public struct ProxyVerdict: Sendable, Hashable {
     }
 
     /// `{"unknown": […] or null, "failed": n}`; other members are passed over.
+    ///
+    /// Any user may name a proxy, so of its answer nothing is kept but texts that are as long as identifiers:
+    /// a tree of all values would take twenty times the room of the body.
     private struct Lists {
-        var unknown: Set<String>
-        var hasFailed: Bool
+        var unknown: Set<String> = []
+        var hasFailed = false
 
-        init?(_ body: Secret) {
-            let json = body.reveal { bytes in
-                // Whatever cannot be read is the same to the caller: no answer about entries.
-                try? JSONValue.parse(bytes, limitBytes: NextcloudLimits.answerBytes)
-            }
-            guard let members = json?.object, let unknown = members["unknown"],
-                let failed = members["failed"]
-            else { return nil }
-            self.unknown = Set((unknown.array ?? []).compactMap(\.string))
-            hasFailed = failed.int64 != 0
+        /// `nil` for whatever cannot be read: that is no answer about entries.
+        init?(reading body: UnsafeRawBufferPointer) {
+            guard body.count <= NextcloudLimits.answerBytes else { return nil }
+            var reader = JSONReader(body, depthLimit: NextcloudLimits.jsonDepth)
+            do throws(FormatError) {
+                guard try read(&reader) else { return nil }
+            } catch { return nil }
         }
+
+        /// - Returns: whether it has both members. Of doubles the last counts.
+        private mutating func read(_ reader: inout JSONReader) throws(FormatError) -> Bool {
+            var (hasUnknown, saysFailed) = (false, false)
+            try reader.beginObject()
+            while let name = try reader.nextMember() {
+                if name.equals("unknown") {
+                    hasUnknown = true
+                    unknown = try Self.identifiers(&reader)
+                } else if name.equals("failed") {
+                    saysFailed = true
+                    let isNumber = try reader.peek() == .number
+                    hasFailed = isNumber ? try reader.readNumber().int64 != 0 : true
+                    if !isNumber { try reader.skipValue() }
+                } else {
+                    try reader.skipValue()
+                }
+            }
+            try reader.end()
+            return hasUnknown && saysFailed
+        }
+
+        private static func identifiers(_ reader: inout JSONReader) throws(FormatError) -> Set<String> {
+            guard try reader.peek() == .array else {
+                try reader.skipValue()
+                return []
+            }
+            var found: Set<String> = []
+            try reader.beginArray()
+            while try reader.nextElement() {
+                guard try reader.peek() == .string else {
+                    try reader.skipValue()
+                    continue
+                }
+                let text = try reader.readString()
+                // Escapes make it longer.
+                guard (identifierCharacters...6 * identifierCharacters).contains(text.raw.count) else {
+                    continue
+                }
+                found.insert(text.string())
+            }
+            return found
+        }
+
+        private static let identifierCharacters = 88
     }
 }

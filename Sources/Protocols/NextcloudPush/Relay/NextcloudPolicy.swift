@@ -31,7 +31,7 @@ package struct NextcloudPolicy: Sendable {
         self.unknownPerAnswer = unknownPerAnswer
         self.unknownPerHour = unknownPerHour
         self.missingDelete = missingDelete
-        self.provenServers = Set(provenServers.map { $0.lowercased() })
+        self.provenServers = Set(provenServers.map { CloudID.folded($0) })
     }
 
     /// Whether a caller that shows this key may send notifications. All keys are looked at, each in constant

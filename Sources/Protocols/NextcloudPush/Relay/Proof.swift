@@ -1,6 +1,6 @@
 import Primitives
 import PushModel
-import RSAKeys
+package import RSAKeys
 import Synchronization
 import WireFormats
 
@@ -77,8 +77,8 @@ struct IdentifierSearch {
     static let step = 2_048
 
     private(set) var next = 1
-    private var preimage: [UInt8]
-    private let head: Int
+    private let beginning: SharedBeginning
+    private var rest: [UInt8] = []
 
     init(_ cloudID: CloudID) {
         var text = Array(#"[""#.utf8)
@@ -87,8 +87,7 @@ struct IdentifierSearch {
                 Self.append(scalar, to: &text)
             }
         }
-        preimage = text + [0x22, 0x2C]
-        head = preimage.count
+        beginning = SharedBeginning(text + [0x22, 0x2C])
     }
 
     /// As PHP writes it: a slash behind a backslash, everything above U+007F as `\uXXXX`. Nobody's user id
@@ -107,26 +106,25 @@ struct IdentifierSearch {
 
     mutating func finds(_ identifier: DeviceIdentifier, before end: Int) -> Bool {
         while next < end {
-            preimage.removeLast(preimage.count - head)
-            var digits: [UInt8] = []
-            var rest = next
+            rest.removeAll(keepingCapacity: true)
+            var number = next
             repeat {
-                digits.append(0x30 + UInt8(rest % 10))
-                rest /= 10
-            } while rest > 0
-            preimage.append(contentsOf: digits.reversed())
-            preimage.append(0x5D)
+                rest.append(0x30 + UInt8(number % 10))
+                number /= 10
+            } while number > 0
+            rest.reverse()
+            rest.append(0x5D)
             next += 1
-            if preimage.withUnsafeBytes({ DeviceIdentifier(hashing: $0) }) == identifier { return true }
+            if beginning.identifier(endingWith: rest) == identifier { return true }
         }
         return false
     }
 }
 
 /// What an instance answers.
-enum ProofAnswer {
+package enum ProofAnswer {
     /// `ocs.data.public`; `nil` for anything that has none.
-    static func publicKey(_ bytes: UnsafeRawBufferPointer) -> RSAPublicKey? {
+    package static func publicKey(_ bytes: UnsafeRawBufferPointer) -> RSAPublicKey? {
         var reader = JSONReader(bytes, depthLimit: NextcloudLimits.jsonDepth)
         do throws(FormatError) {
             let text = try member("ocs", &reader) { reader throws(FormatError) in

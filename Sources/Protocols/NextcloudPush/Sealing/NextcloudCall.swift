@@ -58,10 +58,13 @@ enum NextcloudPaths {
 /// The wait before another try: 1 s, doubled with each failure up to 5 minutes, a random half of it taken
 /// off, and never less than the peer asks for.
 enum NextcloudBackoff {
+    /// More of them make no pause longer.
+    static let countedFailures = 16
+
     static func pause(
         failures: Int, asked: Duration?, using generator: inout some RandomNumberGenerator
     ) -> Duration {
-        let doublings = min(max(failures - 1, 0), 16)
+        let doublings = min(max(failures - 1, 0), countedFailures)
         let whole = min(
             NextcloudLimits.backoffMost.wholeMilliseconds,
             NextcloudLimits.backoffLeast.wholeMilliseconds << Int64(doublings))

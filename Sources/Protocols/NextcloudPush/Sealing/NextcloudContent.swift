@@ -1,4 +1,4 @@
-import PushModel
+package import PushModel
 import WireFormats
 
 /// What a push says once it is open (§3.5).
@@ -14,7 +14,7 @@ public enum NextcloudContent: Sendable, Hashable {
     ///
     /// - Returns: `nil` for JSON of a form that this version does not know: to be dropped silently.
     /// - Throws: `.malformedSubject` for what is no JSON.
-    static func read(_ plain: Secret) throws(NextcloudError) -> NextcloudContent? {
+    package static func read(_ plain: Secret) throws(NextcloudError) -> NextcloudContent? {
         let json: JSONValue
         do {
             json = try plain.reveal { (bytes) throws(FormatError) in

@@ -48,8 +48,8 @@ package struct CloudID: Sendable {
         return (String(rest), isPlain)
     }
 
-    /// With the host in lower case.
-    private static func folded(_ server: String) -> String {
+    /// With the host in lower case; a path keeps its letters.
+    static func folded(_ server: String) -> String {
         let host = server.prefix { $0 != "/" }
         return host.lowercased() + server[host.endIndex...]
     }

@@ -25,6 +25,20 @@ extension DeviceIdentifier {
     }
 }
 
+/// SHA-512 of texts that begin alike: their beginning, which a stranger may have made long, is hashed once.
+struct SharedBeginning {
+    private var state = SHA512()
+
+    init(_ beginning: [UInt8]) { beginning.withUnsafeBytes { state.update(bufferPointer: $0) } }
+
+    func identifier(endingWith rest: [UInt8]) -> DeviceIdentifier {
+        var whole = state
+        rest.withUnsafeBytes { whole.update(bufferPointer: $0) }
+        // SHA-512 has 64 bytes.
+        return whole.finalize().withUnsafeBytes { DeviceIdentifier($0)! }
+    }
+}
+
 extension SHA512 {
     fileprivate static func hash(bufferPointer bytes: UnsafeRawBufferPointer) -> SHA512Digest {
         var hash = SHA512()

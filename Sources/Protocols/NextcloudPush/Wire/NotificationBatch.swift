@@ -36,7 +36,7 @@ package struct NotificationBatch: Sendable {
         var (entries, malformed) = ([NotificationEntry](), 0)
         entries.reserveCapacity(fields.values.count)
         var reader = EntryReader()
-        let texts = Secret(count: fields.values.count * EntryReader.textBytes) { texts in
+        let texts = Secret(count: EntryReader.room(for: fields.values.lazy.map { $0?.count ?? 0 })) { texts in
             // One memory for all of them, wiped once.
             var scratch = [UInt8](repeating: 0, count: NextcloudLimits.entryBytes)
             scratch.withUnsafeMutableBytes { scratch in
@@ -61,7 +61,7 @@ package struct NotificationBatch: Sendable {
             guard values.count <= NextcloudLimits.entriesPerCall else { throw FormatError(.tooLarge) }
             var (entries, malformed) = ([NotificationEntry](), 0)
             var reader = EntryReader()
-            let texts = Secret(count: values.count * EntryReader.textBytes) { texts in
+            let texts = Secret(count: EntryReader.room(for: values.lazy.map(\.count))) { texts in
                 for value in values {
                     let entry = read(value, &reader, texts)
                     if let entry { entries.append(entry) } else { malformed += 1 }

@@ -23,7 +23,13 @@ struct EntryReader {
     /// Characters of both texts of one entry.
     static let textBytes = 2 * NextcloudLimits.blockCharacters
 
-    /// - Parameter texts: has room for ``textBytes`` more.
+    /// What the texts of entries of these encoded lengths take at most: no encoding is shorter than the text
+    /// itself. So a body of many tiny entries gets no memory that is larger than it.
+    static func room(for lengths: some Sequence<Int>) -> Int {
+        lengths.reduce(0) { $0 + ($1 < textBytes ? 0 : textBytes) }
+    }
+
+    /// - Parameter texts: ``room(for:)`` all entries.
     /// - Returns: `nil` for anything but an object that has the four texts; a fifth and sixth may be missing
     ///   (§5.5), but be nothing else than texts.
     mutating func read(
@@ -55,18 +61,25 @@ struct EntryReader {
             // What names no device at all cannot be told to a server as gone.
             let named = Self.withText(identifier, { DeviceIdentifier(base64: $0) })
         else { return nil }
-        var place: Int?
+        return NotificationEntry(
+            identifier: named, tokenHash: Self.withText(hash) { TokenHash(hex: $0) },
+            place: place(subject, signature, texts), isHigh: fields.priority?.equals("high") ?? false,
+            kind: Self.kind(fields.type))
+    }
+
+    /// `nil` where a text has another length than a real one's.
+    private mutating func place(
+        _ subject: JSONStringSlice, _ signature: JSONStringSlice, _ texts: UnsafeMutableRawBufferPointer
+    ) -> Int? {
+        // An entry that is too short to have both texts was given no room.
+        guard texts.count - written >= Self.textBytes else { return nil }
         let out = UnsafeMutableRawBufferPointer(rebasing: texts[written..<written + Self.textBytes])
         let half = NextcloudLimits.blockCharacters
-        if Self.copy(subject, to: UnsafeMutableRawBufferPointer(rebasing: out[..<half])),
+        guard Self.copy(subject, to: UnsafeMutableRawBufferPointer(rebasing: out[..<half])),
             Self.copy(signature, to: UnsafeMutableRawBufferPointer(rebasing: out[half...]))
-        {
-            place = written
-            written += Self.textBytes
-        }
-        return NotificationEntry(
-            identifier: named, tokenHash: Self.withText(hash) { TokenHash(hex: $0) }, place: place,
-            isHigh: fields.priority?.equals("high") ?? false, kind: Self.kind(fields.type))
+        else { return nil }
+        defer { written += Self.textBytes }
+        return written
     }
 
     /// Missing and unknown ones are alerts.
