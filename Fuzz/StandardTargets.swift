@@ -1,2 +1,4 @@
 /// The targets of each protocol. This list and the folder of each beside it are all that names a protocol here.
-let protocolTargets = [zulipTargets, marmotTargets, gossipTargets, listeningTargets, nextcloudTargets]
+let protocolTargets = [
+    zulipTargets, marmotTargets, gossipTargets, listeningTargets, nextcloudTargets, nextcloudEndTargets
+]
