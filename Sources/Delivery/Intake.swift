@@ -318,19 +318,17 @@ package struct Intake: Sendable {
             switch admission {
             case .repeated: core.observer.repeated(lane.name)
             case .owed(let push):
-                var here = entries[lane.name] ?? Handed(lane: lane)
                 if let due = place.notBefore {
-                    here.putOff.append((push.pushClass, due))
                     core.observer.paced(lane.name)
+                    entries[lane.name, default: Handed(lane: lane)].putOff.append((push.pushClass, due))
                 } else if place.parked {
-                    here.parked.append(push.pushClass)
+                    entries[lane.name, default: Handed(lane: lane)].parked.append(push.pushClass)
                 } else {
-                    here.held.append(
-                        LaneQueue.Entry(
-                            push: push, isFirst: true, environmentKnown: place.environmentKnown,
-                            term: taken.term))
+                    let entry = LaneQueue.Entry(
+                        push: push, isFirst: true, environmentKnown: place.environmentKnown, term: taken.term)
+                    // In place: a copy that is put back would copy all entries for each of them.
+                    entries[lane.name, default: Handed(lane: lane)].held.append(entry)
                 }
-                entries[lane.name] = here
             }
         }
         for handed in entries.values {

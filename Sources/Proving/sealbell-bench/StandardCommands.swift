@@ -2,5 +2,7 @@ import ArgumentParser
 
 /// The commands that belong to one protocol each.
 enum StandardCommands {
-    static let all: [any ParsableCommand.Type] = [BenchStrangersCommand.self, BenchMarmotCommand.self]
+    static let all: [any ParsableCommand.Type] = [
+        BenchStrangersCommand.self, BenchMarmotCommand.self, BenchNextcloudCommand.self
+    ]
 }

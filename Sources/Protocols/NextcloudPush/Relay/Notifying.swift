@@ -1,5 +1,4 @@
 import PushModel
-import RSAKeys
 import WireFormats
 
 /// `POST /notifications` (§5.5).
@@ -78,7 +77,7 @@ struct KnownDevice {
     }
 
     let pin: NextcloudPin
-    let key: RSAPublicKey?
+    let key: ParsedKey?
     /// `nil`: it has ended, and the server is to hear of it.
     let alert: Token?
     /// Crossed with the pin's pad.
@@ -98,7 +97,6 @@ struct BatchJudgement {
     private var pushes: [Push] = []
     private var sent: Set<RepeatMark> = []
     private var notes: Set<NoteCode> = []
-    private var origins: [[UInt8]: Secret] = [:]
     private var blocks = Blocks()
 
     init(_ relay: NextcloudRelay, failed: Int) {
@@ -174,7 +172,7 @@ struct BatchJudgement {
     private mutating func isSigned(
         _ entry: NotificationEntry, _ batch: NotificationBatch, _ device: KnownDevice
     ) -> Bool {
-        guard let place = entry.place, let key = device.key else { return false }
+        guard let place = entry.place, let key = device.key?.key else { return false }
         let (subject, signature) = batch.texts(at: place)
         return batch.texts.reveal { texts in
             blocks.decode(texts[subject], texts[signature]) { subject, signature in
@@ -208,14 +206,14 @@ struct BatchJudgement {
 
     // MARK: pushes
 
-    private mutating func push(
+    private func push(
         _ entry: NotificationEntry, _ batch: NotificationBatch, _ place: Int, _ device: KnownDevice,
         _ alert: KnownDevice.Token
     ) -> Push? {
         // Where the call token has ended, or there was none, a call rings as an alert.
         let call = entry.kind == .voip ? device.call : nil
         let token = call ?? alert
-        guard let app = relay.apps[token.target.app] else { return nil }
+        guard let app = relay.apps[token.target.app], let origin = device.key?.origin else { return nil }
         let (subject, signature) = batch.texts(at: place)
         let message = batch.texts.reveal { texts in
             NextcloudPayload(
@@ -228,17 +226,9 @@ struct BatchJudgement {
         return Push(
             message: message,
             pushClass: isCall ? .urgent : entry.kind == .alert ? .normal : .background,
-            origin: origin(device.pin.keyDER), record: token.key, touchedAt: token.touchedAt,
+            origin: origin, record: token.key, touchedAt: token.touchedAt,
             custodyEnds: now + (isCall ? NextcloudLimits.callCustody : NextcloudLimits.custody),
             repeatIdentity: batch.texts.reveal { Self.identity(entry.identifier, $0[signature]) })
-    }
-
-    /// The pinned key's digest: a server sends for each of its users as for itself.
-    private mutating func origin(_ der: [UInt8]) -> Secret {
-        if let known = origins[der] { return known }
-        let digest = Secret(KeyDigest.of(der))
-        origins[der] = digest
-        return digest
     }
 
     /// Identifier ‖ signature: whoever sends it again, and from wherever, sends nothing new.

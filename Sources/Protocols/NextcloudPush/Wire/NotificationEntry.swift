@@ -107,15 +107,18 @@ struct EntryReader {
         guard text.raw.count <= 6 * out.count else { return false }
         var (at, count) = (0, 0)
         while at < text.raw.count {
+            let end = FormText.end(of: 0x5C, in: text.raw, from: at)
+            guard end - at <= out.count - count else { return false }
+            UnsafeMutableRawBufferPointer(rebasing: out[count...])
+                .copyMemory(from: UnsafeRawBufferPointer(rebasing: text.raw[at..<end]))
+            count += end - at
+            guard end < text.raw.count else { break }
+            // Of all escapes only this one stands for a letter of base64 that anybody writes so.
+            guard text.raw[end + 1] == 0x2F else { return copyRare(text, to: out) }
             guard count < out.count else { return false }
-            if text.raw[at] == 0x5C {
-                // Of all escapes only this one stands for a letter of base64 that anybody writes so.
-                guard text.raw[at + 1] == 0x2F else { return copyRare(text, to: out) }
-                at += 1
-            }
-            out[count] = text.raw[at]
-            at += 1
+            out[count] = 0x2F
             count += 1
+            at = end + 2
         }
         return count == out.count
     }
