@@ -3,12 +3,21 @@ import Synchronization
 
 /// Records in a dictionary: what a judgement costs without a store.
 final class HeldRecords: Registry {
-    private let records = Mutex<[String: [[UInt8]: Record]]>([:])
+    private let records = Mutex<[String: [Name: Record]]>([:])
     let clock: DoubtedClock? = nil
+
+    /// Hashed in one piece, so that the look-ups stay small beside what is measured.
+    private struct Name: Hashable {
+        let bytes: [UInt8]
+
+        init(_ key: RecordKey) { bytes = key.name.reveal { Array($0) } }
+
+        func hash(into hasher: inout Hasher) { bytes.withUnsafeBytes { hasher.combine(bytes: $0) } }
+    }
 
     func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
         records.withLock { records in
-            keys.map { key in records[key.space.text]?[key.name.reveal { Array($0) }] }
+            keys.map { key in records[key.space.text]?[Name(key)] }
         }
     }
 
@@ -16,7 +25,7 @@ final class HeldRecords: Registry {
     func apply(_ changes: [Change]) async throws(StoreError) -> Applied {
         records.withLock { records in
             for case .put(let record, _) in changes {
-                records[record.key.space.text, default: [:]][record.key.name.reveal { Array($0) }] = record
+                records[record.key.space.text, default: [:]][Name(record.key)] = record
             }
         }
         return .committed
