@@ -25,15 +25,16 @@ enum FormText {
         let text = UnsafeRawBufferPointer(rebasing: text)
         var (at, count) = (0, 0)
         while at < text.count {
-            // Eight at a time: nearly all stand for themselves.
-            while at + 8 <= text.count, count + 8 <= out.count {
+            // Eight at a time, up to the first that does not stand for itself. What is copied behind it is
+            // written over.
+            if at + 8 <= text.count, count + 8 <= out.count {
                 let word = text.loadUnaligned(fromByteOffset: at, as: UInt64.self)
-                if has(0x25, word) || has(0x2B, word) { break }
                 out.storeBytes(of: word, toByteOffset: count, as: UInt64.self)
-                at += 8
-                count += 8
+                let plain = plainBytes(UInt64(littleEndian: word))
+                at += plain
+                count += plain
+                if plain == 8 { continue }
             }
-            guard at < text.count else { break }
             guard count < out.count else { return nil }
             switch text[at] {
             case 0x2B: out[count] = 0x20
@@ -51,9 +52,15 @@ enum FormText {
         return count
     }
 
-    /// Whether one of the word's bytes is that one.
-    private static func has(_ byte: UInt8, _ word: UInt64) -> Bool {
+    /// How many of the word's first bytes are neither `%` nor `+`.
+    private static func plainBytes(_ word: UInt64) -> Int {
+        // Above the lowest mark there may be a wrong one.
+        (marks(of: 0x25, in: word) | marks(of: 0x2B, in: word)).trailingZeroBitCount / 8
+    }
+
+    /// The highest bit of each byte that is that one; the lowest of them is right.
+    private static func marks(of byte: UInt8, in word: UInt64) -> UInt64 {
         let differing = word ^ (0x0101_0101_0101_0101 &* UInt64(byte))
-        return (differing &- 0x0101_0101_0101_0101) & ~differing & 0x8080_8080_8080_8080 != 0
+        return (differing &- 0x0101_0101_0101_0101) & ~differing & 0x8080_8080_8080_8080
     }
 }
