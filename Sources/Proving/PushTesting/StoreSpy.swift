@@ -22,6 +22,12 @@ package final class StoreSpy: ForwardingRegistry, ForwardingOutbox {
     /// Spaces of the keys of each look-up so far, one list for each call.
     package var lookups: [[String]] { state.value.lookups }
     package func forget() { state.change { $0.lookups = [] } }
+
+    /// Returns once there were so many look-ups since the last ``forget()``.
+    package func lookups(atLeast count: Int, file: String = #fileID, line: Int = #line) async {
+        await state.until(for: "look-up \(count)", file: file, line: line) { $0.lookups.count >= count }
+    }
+
     /// From now on every call fails.
     package func goOut() { state.change { $0.isOut = true } }
     package func comeBack() { state.change { $0.isOut = false } }

@@ -1,3 +1,4 @@
+import Delivery
 import NextcloudPush
 import PushModel
 import PushTesting
@@ -107,11 +108,12 @@ extension RelayRig {
     /// An instance with a Talk and a Files app.
     static func make(
         policy: NextcloudPolicy = NextcloudPolicy(), web: (any WebFetch)? = nil, rows: Int = 20_000,
-        pushesPerMinute: Int = 0, tolled: @escaping @Sendable (Toll) -> Duration? = { _ in nil }
+        pushesPerMinute: Int = 0, limits: DeliveryLimits = DeliveryLimits(),
+        tolled: @escaping @Sendable (Toll) -> Duration? = { _ in nil }
     ) async throws -> RelayRig {
         try await RelayRig(
-            apps: apps, policy: policy, web: web, rows: rows, pushesPerMinute: pushesPerMinute, tolled: tolled
-        )
+            apps: apps, policy: policy, web: web, rows: rows, pushesPerMinute: pushesPerMinute,
+            limits: limits, tolled: tolled)
     }
 
     @discardableResult

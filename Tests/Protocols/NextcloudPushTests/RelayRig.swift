@@ -4,12 +4,12 @@ import NextcloudPush
 import PushModel
 import PushTesting
 import RSAKeys
-
 import WireFormats
 
 /// One answer as a peer would read it.
 struct RelayAnswer: Sendable {
     let status: Int
+    let retryAfter: String?
     let json: JSONValue
 
     var unknown: [String]? { json["unknown"]?.array?.compactMap(\.string) }
@@ -18,7 +18,7 @@ struct RelayAnswer: Sendable {
 
 /// A relay over a real store, with delivery and push services that answer as the test says.
 ///
-/// The wall clock moves when a test moves it; the monotonic one stands still.
+/// Both clocks move when a test moves them; whoever sleeps does so for as long as it asks for.
 final class RelayRig: Sendable {
     static let instance = configured("cloud-talk")
     static let now = UnixTime(seconds: 1_800_000_000)
@@ -38,18 +38,20 @@ final class RelayRig: Sendable {
     /// - Parameter tolled: how long a toll must wait; `nil`: it is taken.
     init(
         apps: NextcloudApps, policy: NextcloudPolicy = NextcloudPolicy(), web: (any WebFetch)? = nil,
-        rows: Int = 10_000, pushesPerMinute: Int = 0, seed: UInt64 = 1,
+        rows: Int = 10_000, pushesPerMinute: Int = 0, limits: DeliveryLimits = DeliveryLimits(),
+        seed: UInt64 = 1,
         tolled: @escaping @Sendable (Toll) -> Duration? = { _ in nil }
     ) async throws {
         clock = ManualClock(start: Self.now)
         var world = clock.world(seed: seed)
-        let instant = clock.instant
-        // Bound: the span that the code under test asks for.
-        world.sleep = { try await Task.sleep(for: instant.duration(to: $0), clock: .continuous) }
+        world.sleep = { [clock] in
+            // Bound: the span that the code under test asks for.
+            try await Task.sleep(for: clock.instant.duration(to: $0), clock: .continuous)
+        }
         self.world = world
         rig = try await DeliveryRig(
             Self.instance, apps: apps.apps.map { Self.app($0) }, override: NextcloudRelay.override,
-            rows: rows, world: world)
+            rows: rows, limits: limits, world: world)
         let tolls = tolls
         let known = Tolls(world: world)
         relay = try NextcloudRelay(
@@ -74,6 +76,8 @@ final class RelayRig: Sendable {
 
     /// Moves the wall clock alone.
     func advance(by span: Duration) { clock.skewWall(by: span) }
+    /// Moves both clocks: what is held is for so much longer.
+    func pass(_ span: Duration) { clock.advance(by: span) }
 
     /// What stands under a name now.
     func record(_ key: RecordKey) async throws -> Record? { try await store.find([key])[0] }
@@ -105,12 +109,17 @@ final class RelayRig: Sendable {
             return Self.answer(200, reply.body())
         } catch {
             let answer = NextcloudErrorAnswer(error)
-            return Self.answer(answer.status, answer.body)
+            return Self.answer(answer.status, answer.body, answer.headers)
         }
     }
 
-    private static func answer(_ status: Int, _ body: [UInt8]) -> RelayAnswer {
-        // Our own answers are JSON; anything else shows as null and fails whatever is asked of it.
-        RelayAnswer(status: status, json: (try? JSONValue.parse(body, limitBytes: 8 << 20)) ?? .null)
+    private static func answer(
+        _ status: Int, _ body: [UInt8], _ headers: [(name: StaticString, value: String)] = []
+    ) -> RelayAnswer {
+        RelayAnswer(
+            status: status,
+            retryAfter: headers.first { "\($0.name)" == "retry-after" }?.value,
+            // Our own answers are JSON; anything else shows as null and fails whatever is asked of it.
+            json: (try? JSONValue.parse(body, limitBytes: 8 << 20)) ?? .null)
     }
 }
