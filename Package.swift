@@ -70,8 +70,8 @@ let foundations: [Target] = [
     library("Foundations/PushModel"),
     library("Foundations/Primitives", ["PushModel", "CSodium", crypto]),
     library("Foundations/SchnorrKeys", ["PushModel", "Primitives", "CSecp256k1"]),
-    library("Foundations/RSAKeys", ["PushModel", crypto, cryptoExtras]),
     library("Foundations/WireFormats", ["PushModel"]),
+    library("Foundations/RSAKeys", ["PushModel", "WireFormats", crypto, cryptoExtras]),
     library("Foundations/AtRest", ["PushModel", "Primitives"]),
     library("Foundations/EventLoops", [nioCore]),
     library(

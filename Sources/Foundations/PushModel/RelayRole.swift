@@ -134,6 +134,42 @@ package protocol DeferringError: PushError {
     var isOverloaded: Bool { get }
 }
 
+/// Codes among which are those two.
+package protocol DeferringCode: Sendable, Equatable {
+    static var overloaded: Self { get }
+    static var rateLimited: Self { get }
+}
+
+/// Such refusals of a protocol whose error is a code and, beside it, how long to wait.
+package protocol DeferringCodedError: DeferringError {
+    associatedtype Code: DeferringCode
+
+    var code: Code { get }
+    var retryAfter: Duration? { get set }
+    init(_ code: Code)
+}
+
+extension DeferringCodedError {
+    package static func overloaded(retryAfter: Duration?) -> Self {
+        var error = Self(.overloaded)
+        error.retryAfter = retryAfter
+        return error
+    }
+
+    package static func rateLimited(retryAfter: Duration) -> Self {
+        var error = Self(.rateLimited)
+        error.retryAfter = retryAfter
+        return error
+    }
+
+    package var isOverloaded: Bool { code == .overloaded }
+
+    /// For a header `Retry-After`: whole seconds, rounded up, at least 1.
+    package var retryAfterSeconds: Int64 {
+        max(1, ((retryAfter ?? .seconds(1)).wholeMilliseconds + 999) / 1_000)
+    }
+}
+
 /// A role whose pushes are kept, and whose peers are answered.
 package protocol AnsweringRole: RelayRole where Judged == Verdict<Reply, Failure>, Failure: DeferringError {
     /// What the call costs its caller, who has shown no credentials; `nil`: nothing.

@@ -1,4 +1,5 @@
 package import PushModel
+import WireFormats
 
 /// PEM (RFC 7468), leniently: line ends of any kind, lines of any width, with a line end behind it or none.
 ///
@@ -29,26 +30,18 @@ package enum PEMText {
 
     /// The text of a DER: 64 characters a line, a newline at the end.
     package static func text(_ der: UnsafeRawBufferPointer, label: StaticString) -> Secret {
-        let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-        var out: [UInt8] = []
+        var (out, digits) = ([UInt8](), [UInt8]())
+        digits.reserveCapacity((der.count + 2) / 3 * 4)
         out.reserveCapacity(der.count * 3 / 2 + 128)
-        defer { out.withUnsafeMutableBytes { wipe($0) } }
-        out += marker("BEGIN", label) + [0x0A]
-        var column = 0
-        for at in stride(from: 0, to: der.count, by: 3) {
-            if column == lineCharacters {
-                out.append(0x0A)
-                column = 0
-            }
-            let count = min(3, der.count - at)
-            var group = UInt32(der[at]) << 16
-            if count > 1 { group |= UInt32(der[at + 1]) << 8 }
-            if count > 2 { group |= UInt32(der[at + 2]) }
-            out.append(digits[Int(group >> 18)])
-            out.append(digits[Int(group >> 12 & 63)])
-            out.append(count > 1 ? digits[Int(group >> 6 & 63)] : 0x3D)
-            out.append(count > 2 ? digits[Int(group & 63)] : 0x3D)
-            column += 4
+        defer {
+            out.withUnsafeMutableBytes { wipe($0) }
+            digits.withUnsafeMutableBytes { wipe($0) }
+        }
+        Base64.append(der, to: &digits)
+        out += marker("BEGIN", label)
+        for at in stride(from: 0, to: digits.count, by: lineCharacters) {
+            out.append(0x0A)
+            out += digits[at..<min(at + lineCharacters, digits.count)]
         }
         out += [0x0A] + marker("END", label) + [0x0A]
         return Secret(out)
@@ -70,43 +63,15 @@ package enum PEMText {
         var digits: [UInt8] = []
         digits.reserveCapacity(text.count)
         defer { digits.withUnsafeMutableBytes { wipe($0) } }
-        var padding = 0
-        for byte in text where !isLineEnd(byte) {
-            if byte == 0x3D {
-                padding += 1
-            } else {
-                guard padding == 0, let value = value(byte) else { return nil }
-                digits.append(value)
+        digits += text.lazy.filter { !isLineEnd($0) }
+        return digits.withUnsafeBytes { digits in
+            guard let count = Base64.decodedCount(digits) else { return nil }
+            var isRead = false
+            let der = Secret(count: count) { out in
+                // Whatever is wrong with it, it is no PEM.
+                isRead = (try? Base64.decode(digits, into: out)) != nil
             }
-        }
-        guard padding <= 2, (digits.count + padding).isMultiple(of: 4), digits.count % 4 != 1 else {
-            return nil
-        }
-        let count = digits.count * 3 / 4
-        var isCanonical = true
-        let der = Secret(count: count) { out in
-            var (group, held, at) = (UInt32(0), UInt32(0), 0)
-            for digit in digits {
-                group = group << 6 | UInt32(digit)
-                held += 6
-                guard held >= 8 else { continue }
-                held -= 8
-                out[at] = UInt8(truncatingIfNeeded: group >> held)
-                at += 1
-            }
-            isCanonical = group & (1 << held - 1) == 0
-        }
-        return isCanonical ? der : nil
-    }
-
-    private static func value(_ digit: UInt8) -> UInt8? {
-        switch digit {
-        case 0x41...0x5A: digit - 0x41
-        case 0x61...0x7A: digit - 0x61 + 26
-        case 0x30...0x39: digit - 0x30 + 52
-        case 0x2B: 62
-        case 0x2F: 63
-        default: nil
+            return isRead ? der : nil
         }
     }
 }

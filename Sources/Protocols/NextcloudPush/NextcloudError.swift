@@ -106,18 +106,5 @@ public struct NextcloudError: PushError {
     }
 }
 
-extension NextcloudError: DeferringError {
-    package static func overloaded(retryAfter: Duration?) -> NextcloudError {
-        var error = NextcloudError(.overloaded)
-        error.retryAfter = retryAfter
-        return error
-    }
-
-    package static func rateLimited(retryAfter: Duration) -> NextcloudError {
-        var error = NextcloudError(.rateLimited)
-        error.retryAfter = retryAfter
-        return error
-    }
-
-    package var isOverloaded: Bool { code == .overloaded }
-}
+extension NextcloudError: DeferringCodedError {}
+extension NextcloudError.Code: DeferringCode {}

@@ -117,18 +117,5 @@ public struct ZulipError: PushError {
     }
 }
 
-extension ZulipError: DeferringError {
-    package static func overloaded(retryAfter: Duration?) -> ZulipError {
-        var error = ZulipError(.overloaded)
-        error.retryAfter = retryAfter
-        return error
-    }
-
-    package static func rateLimited(retryAfter: Duration) -> ZulipError {
-        var error = ZulipError(.rateLimited)
-        error.retryAfter = retryAfter
-        return error
-    }
-
-    package var isOverloaded: Bool { code == .overloaded }
-}
+extension ZulipError: DeferringCodedError {}
+extension ZulipError.Code: DeferringCode {}

@@ -75,9 +75,7 @@ struct BenchChaosCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         try await inTrialDirectory("chaos", kept: keep, shell) { directory in
             let plan = try plan(shell, directory)
-            let (report, hasPassed) = try await ChaosTrial(plan, say: shell.err).run()
-            tell(report, json: json, shell)
-            return hasPassed ? .done : .failed
+            return conclude(try await ChaosTrial(plan, say: shell.err).run(), json: json, shell)
         }
     }
 

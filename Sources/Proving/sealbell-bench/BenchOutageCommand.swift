@@ -39,9 +39,8 @@ struct BenchOutageCommand: SealbellCommand {
             plan.fault = fault == .unreachable ? .unreachable : .refusing
             plan.origins = origins
             plan.residentLimitMiB = 64
-            let (report, hasPassed) = try await OutageTrial(plan, world: shell.world, say: shell.err).run()
-            tell(report, json: json, shell)
-            return hasPassed ? .done : .failed
+            return conclude(
+                try await OutageTrial(plan, world: shell.world, say: shell.err).run(), json: json, shell)
         }
     }
 }
@@ -97,9 +96,8 @@ struct BenchBacklogCommand: SealbellCommand {
                 let pem = try trialFile(authority, shell)
                 plan.sink = .standing(url: sink, authority: pem)
             }
-            let (report, hasPassed) = try await BacklogBench(plan, world: shell.world, say: shell.err).run()
-            tell(report, json: json, shell)
-            return hasPassed ? .done : .failed
+            return conclude(
+                try await BacklogBench(plan, world: shell.world, say: shell.err).run(), json: json, shell)
         }
     }
 }

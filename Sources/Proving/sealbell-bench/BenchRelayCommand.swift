@@ -78,9 +78,8 @@ struct BenchRelayCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         try await inTrialDirectory("bench", shell) { directory in
             let plan = try plan(shell, directory)
-            let (report, hasPassed) = try await RelayBench(plan, world: shell.world, say: shell.err).run()
-            tell(report, json: json, shell)
-            return hasPassed ? .done : .failed
+            return conclude(
+                try await RelayBench(plan, world: shell.world, say: shell.err).run(), json: json, shell)
         }
     }
 
@@ -90,7 +89,7 @@ struct BenchRelayCommand: SealbellCommand {
         if let state {
             target = .running(state: joinPath(here, state))
         } else {
-            target = .own(try standing(here), volatile ? .memory : .sqlite)
+            target = .own(try standing(shell), volatile ? .memory : .sqlite)
         }
         var plan = RelayBenchPlan(
             target: target, executable: try relayExecutable(shell), directory: directory)
@@ -109,14 +108,8 @@ struct BenchRelayCommand: SealbellCommand {
         return plan
     }
 
-    private func standing(_ here: String) throws -> RelayBenchPlan.Sink {
+    private func standing(_ shell: Shell) throws -> RelayBenchPlan.Sink {
         guard let sink, let authority else { return .simulated(roundTrip: .milliseconds(roundTrip ?? 0)) }
-        let path = joinPath(here, authority)
-        do throws(FileFault) {
-            let pem = String(decoding: try readFile(path, limitBytes: 1 << 20), as: UTF8.self)
-            return .standing(url: sink, authority: pem, pid: sinkPid)
-        } catch {
-            throw CommandFailure(.failed, "\(path): \(error.sentence)")
-        }
+        return .standing(url: sink, authority: try trialFile(authority, shell), pid: sinkPid)
     }
 }

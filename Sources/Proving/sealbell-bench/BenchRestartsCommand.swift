@@ -55,9 +55,7 @@ struct BenchRestartsCommand: SealbellCommand {
             plan.kept = kept
             plan.fresh = fresh
             plan.handsSocketOver = !withoutSocket
-            let (report, hasPassed) = try await RestartTrial(plan, say: shell.err).run()
-            tell(report, json: json, shell)
-            return hasPassed ? .done : .failed
+            return conclude(try await RestartTrial(plan, say: shell.err).run(), json: json, shell)
         }
     }
 }

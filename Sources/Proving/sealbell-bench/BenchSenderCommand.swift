@@ -74,14 +74,8 @@ struct BenchSenderCommand: SealbellCommand {
             let text = String(decoding: try secret(tokenFile, shell).reveal { Array($0) }, as: UTF8.self)
             plan.tokens = text.split(separator: "\n").map(String.init)
         }
-        do {
-            let (report, hasPassed) = try await SenderBench(plan, world: shell.world).run()
-            tell(report, json: json, shell)
-            return hasPassed ? .done : .failed
-        } catch let error as BenchError {
-            throw failure(error)
-        } catch let error as any PushError {
-            throw CommandFailure(.failed, "\(error.sentence) [\(error.codeText)]")
+        return try await explained {
+            conclude(try await SenderBench(plan, world: shell.world).run(), json: json, shell)
         }
     }
 

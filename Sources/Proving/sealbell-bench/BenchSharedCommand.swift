@@ -77,9 +77,8 @@ struct BenchSharedCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         try await inTrialDirectory("shared", shell) { directory in
             let plan = try plan(shell, directory)
-            let (report, hasPassed) = try await SharedBench(plan, world: shell.world, say: shell.err).run()
-            tell(report, json: json, shell)
-            return hasPassed ? .done : .failed
+            return conclude(
+                try await SharedBench(plan, world: shell.world, say: shell.err).run(), json: json, shell)
         }
     }
 

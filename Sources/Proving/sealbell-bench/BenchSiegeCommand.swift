@@ -47,9 +47,8 @@ struct BenchSiegeCommand: SealbellCommand {
             var plan = SiegePlan(executable: try relay ?? relayExecutable(shell), directory: directory)
             plan.seconds = seconds
             plan.callers = callers
-            let (report, hasPassed) = try await SiegeTrial(plan, world: shell.world, say: shell.err).run()
-            tell(report, json: json, shell)
-            return hasPassed ? .done : .failed
+            return conclude(
+                try await SiegeTrial(plan, world: shell.world, say: shell.err).run(), json: json, shell)
         }
     }
 }

@@ -28,6 +28,14 @@ func tell(_ report: BenchReport, json: Bool, _ shell: Shell) {
     if json { shell.out(report.json()) } else { report.lines().forEach(shell.out) }
 }
 
+/// Tells it, and ends as it came out.
+func conclude(
+    _ outcome: (report: BenchReport, hasPassed: Bool), json: Bool, _ shell: Shell
+) -> Ending {
+    tell(outcome.report, json: json, shell)
+    return outcome.hasPassed ? .done : .failed
+}
+
 /// Says why a measurement could not be made.
 func failure(_ error: BenchError) -> CommandFailure {
     let ending: Ending =

@@ -25,8 +25,13 @@ func inTrialDirectory(
         // What cannot be removed is left to the system's own cleaning.
         if kept == nil { try? FileManager.default.removeItem(atPath: directory) }
     }
+    return try await explained { try await trial(directory) }
+}
+
+/// Runs a measurement or trial, and says why it could not be made.
+func explained(_ run: () async throws -> Ending) async throws -> Ending {
     do {
-        return try await trial(directory)
+        return try await run()
     } catch let error as BenchError {
         throw failure(error)
     } catch let fault as PostgresClusterFault {

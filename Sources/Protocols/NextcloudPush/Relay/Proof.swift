@@ -81,27 +81,11 @@ struct IdentifierSearch {
     private var rest: [UInt8] = []
 
     init(_ cloudID: CloudID) {
-        var text = Array(#"[""#.utf8)
-        cloudID.text.reveal { bytes in
-            for scalar in String(decoding: bytes, as: UTF8.self).unicodeScalars {
-                Self.append(scalar, to: &text)
-            }
-        }
-        beginning = SharedBeginning(text + [0x22, 0x2C])
-    }
-
-    /// As PHP writes it: a slash behind a backslash, everything above U+007F as `\uXXXX`. Nobody's user id
-    /// has control characters; one that has some is found no number for.
-    private static func append(_ scalar: Unicode.Scalar, to out: inout [UInt8]) {
-        switch scalar.value {
-        case 0x22, 0x2F, 0x5C: out += [0x5C, UInt8(scalar.value)]
-        case 0x20...0x7F: out.append(UInt8(scalar.value))
-        default:
-            for unit in String(scalar).utf16 {
-                let bytes = [UInt8(unit >> 8), UInt8(unit & 0xFF)]
-                out += Array("\\u".utf8) + Array(Hex.encode(bytes).utf8)
-            }
-        }
+        var text = PHPText()
+        text.raw("[")
+        cloudID.text.reveal { text.string(String(decoding: $0, as: UTF8.self)) }
+        text.raw(",")
+        beginning = SharedBeginning(text.bytes)
     }
 
     mutating func finds(_ identifier: DeviceIdentifier, before end: Int) -> Bool {

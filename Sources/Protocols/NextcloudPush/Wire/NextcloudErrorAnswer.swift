@@ -45,13 +45,8 @@ package struct NextcloudErrorAnswer: Sendable {
     private static func headers(_ error: NextcloudError) -> [(name: StaticString, value: String)] {
         switch error.code {
         case .wrongMethod: [("allow", error.allowedMethods.joined(separator: ", "))]
-        case .rateLimited, .overloaded: [("retry-after", String(wholeSeconds(error.retryAfter)))]
+        case .rateLimited, .overloaded: [("retry-after", String(error.retryAfterSeconds))]
         default: []
         }
-    }
-
-    /// Rounded up, at least 1.
-    private static func wholeSeconds(_ span: Duration?) -> Int64 {
-        max(1, ((span ?? .seconds(1)).wholeMilliseconds + 999) / 1_000)
     }
 }

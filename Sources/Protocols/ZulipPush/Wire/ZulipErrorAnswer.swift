@@ -96,7 +96,7 @@ package struct ZulipErrorAnswer: Sendable {
             [("www-authenticate", "Basic realm=\"zulip\"")]
         case .wrongMethod: [("allow", error.allowedMethods.joined(separator: ", "))]
         case .rateLimited, .overloaded, .mailDomainUnknown:
-            [("retry-after", String(wholeSeconds(error.retryAfter)))]
+            [("retry-after", String(error.retryAfterSeconds))]
         default: []
         }
     }
@@ -116,13 +116,8 @@ package struct ZulipErrorAnswer: Sendable {
             writer.endArray()
         case .rateLimited:
             writer.key("retry-after")
-            writer.int(wholeSeconds(error.retryAfter))
+            writer.int(error.retryAfterSeconds)
         default: break
         }
-    }
-
-    /// Rounded up, at least 1.
-    private static func wholeSeconds(_ span: Duration?) -> Int64 {
-        max(1, ((span ?? .seconds(1)).wholeMilliseconds + 999) / 1_000)
     }
 }

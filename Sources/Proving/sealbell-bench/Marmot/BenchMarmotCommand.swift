@@ -23,14 +23,9 @@ struct BenchMarmotCommand: SealbellCommand {
     var json = false
 
     func run(_ shell: Shell) async throws -> Ending {
-        do {
-            let (report, hasPassed) = try await MarmotBench(rounds: rounds, world: shell.world).run()
-            tell(report, json: json, shell)
-            return hasPassed ? .done : .failed
-        } catch let error as BenchError {
-            throw failure(error)
-        } catch let error as any PushError {
-            throw CommandFailure(.failed, "\(error.sentence) [\(error.codeText)]")
+        try await explained {
+            conclude(
+                try await MarmotBench(rounds: rounds, world: shell.world).run(), json: json, shell)
         }
     }
 }

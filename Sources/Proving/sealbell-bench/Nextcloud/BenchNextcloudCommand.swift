@@ -22,14 +22,9 @@ struct BenchNextcloudCommand: SealbellCommand {
     var json = false
 
     func run(_ shell: Shell) async throws -> Ending {
-        do {
-            let (report, hasPassed) = try await NextcloudBench(rounds: rounds, world: shell.world).run()
-            tell(report, json: json, shell)
-            return hasPassed ? .done : .failed
-        } catch let error as BenchError {
-            throw failure(error)
-        } catch let error as any PushError {
-            throw CommandFailure(.failed, "\(error.sentence) [\(error.codeText)]")
+        try await explained {
+            conclude(
+                try await NextcloudBench(rounds: rounds, world: shell.world).run(), json: json, shell)
         }
     }
 }

@@ -25,9 +25,7 @@ struct BenchStrangersCommand: SealbellCommand {
             let bench = StrangersBench(
                 pairs: pairs, executable: try relayExecutable(shell), directory: directory, world: shell.world
             )
-            let (report, hasPassed) = try await bench.run()
-            tell(report, json: json, shell)
-            return hasPassed ? .done : .failed
+            return conclude(try await bench.run(), json: json, shell)
         }
     }
 }

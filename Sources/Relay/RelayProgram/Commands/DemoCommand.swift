@@ -9,7 +9,6 @@ import Foundation
 import NIOPosix
 import PushModel
 import ServiceLifecycle
-import WebClient
 
 /// `sealbell demo [protocol …]`: one notification through each protocol, over real sockets, in this process.
 struct DemoCommand: SealbellCommand {

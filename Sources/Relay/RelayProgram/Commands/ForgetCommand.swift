@@ -1,6 +1,5 @@
 import ArgumentParser
 import PushModel
-import WebClient
 import WireFormats
 
 /// `sealbell forget`: deletes what a running relay remembers of somebody.

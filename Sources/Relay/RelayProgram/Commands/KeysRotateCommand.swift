@@ -1,7 +1,6 @@
 import ArgumentParser
 import AtRest
 import PushModel
-import WebClient
 import WireFormats
 
 /// `sealbell keys rotate-storage`: makes a new seal key, with which the running relay seals the whole store.

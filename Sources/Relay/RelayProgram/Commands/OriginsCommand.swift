@@ -1,6 +1,5 @@
 import ArgumentParser
 import PushModel
-import WebClient
 import WireFormats
 
 /// `sealbell origins`: who has signed up at a running relay, and who may.

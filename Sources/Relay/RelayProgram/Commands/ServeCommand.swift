@@ -5,7 +5,6 @@ import NIOPosix
 import PushModel
 import SQLiteStore
 import ServiceLifecycle
-import WebClient
 
 /// What a relay gives up for a trial that must be able to fail.
 package struct ServeDanger: Sendable {

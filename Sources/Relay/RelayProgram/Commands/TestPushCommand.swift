@@ -5,7 +5,6 @@ import Darwin
 #endif
 import ArgumentParser
 import PushModel
-import WebClient
 import WireFormats
 
 /// `sealbell test-push`: a visible alert to one device, through the running relay's own connections.

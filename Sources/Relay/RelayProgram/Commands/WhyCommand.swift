@@ -1,6 +1,5 @@
 import ArgumentParser
 import PushModel
-import WebClient
 import WireFormats
 
 /// `sealbell why`: what a running relay knows of one push, or of one realm.

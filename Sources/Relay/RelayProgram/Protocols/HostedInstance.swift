@@ -3,7 +3,6 @@ import Delivery
 import HTTPIngress
 import PushModel
 import ServiceLifecycle
-import WebClient
 
 /// One instance, made whole from a configuration. It comes into force with ``takeForce()``, and keeps of the
 /// one that it replaces what must outlive a reload.

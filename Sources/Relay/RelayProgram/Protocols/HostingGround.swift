@@ -2,7 +2,6 @@ import AdminIngress
 import Delivery
 import NIOCore
 import PushModel
-import WebClient
 
 /// What instances stand on, the same before and after a reload.
 struct HostingGround: Sendable {

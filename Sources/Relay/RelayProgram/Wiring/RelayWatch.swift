@@ -4,7 +4,6 @@ import Delivery
 import PushModel
 import ServiceLifecycle
 import Synchronization
-import WebClient
 
 /// Looks every few seconds at what an operator must know without asking: the store, what is owed and for how
 /// long, the lanes, custody that has ended, inbox relays. What it sees raises and clears alerts, and what it

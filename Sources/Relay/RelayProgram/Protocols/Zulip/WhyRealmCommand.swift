@@ -1,6 +1,5 @@
 import ArgumentParser
 import PushModel
-import WebClient
 import WireFormats
 
 /// `sealbell why realm UUID`: whose a realm is at a running relay.

@@ -3,7 +3,6 @@ import Delivery
 import HTTPIngress
 import Primitives
 import PushModel
-import WebClient
 import ZulipPush
 
 /// What the keys of a Zulip instance say.
