@@ -132,7 +132,10 @@ struct RegisteringTests {
         let proven = NextcloudPolicy(provenServers: ["Cloud.example.org/Nextcloud"]).provenServers
         for (text, isProven) in [
             ("alice@cloud.example.org/Nextcloud", true), ("alice@CLOUD.example.org/Nextcloud/", true),
-            ("alice@cloud.example.org/nextcloud", false), ("alice@cloud.example.org", false)
+            ("alice@cloud.example.org.:0443/Nextcloud", true), ("alice@cloud.example.org:/Nextcloud", true),
+            ("alice@cloud.example.org/nextcloud", false), ("alice@cloud.example.org", false),
+            ("alice@cloud.example.org:8443/Nextcloud", false), ("alice@cloud.example.org:0/Nextcloud", false),
+            ("alice@[2001:db8::443]/Nextcloud", false)
         ] {
             let id = try #require(CloudID(Secret(text.utf8)))
             #expect(proven.contains(id.server) == isProven, "\(text)")
@@ -155,6 +158,32 @@ struct RegisteringTests {
         let names = Set(rig.tolls.value.map(\.allowance.name))
         #expect(names.isSuperset(of: ["device", "proofs", "proofs-user"]))
         #expect(web.requests.value.count == 1)
+    }
+
+    @Test("However a cloud id is spelled, its user has one share of proofs; another user or host has its own")
+    func oneShare() async throws {
+        let web = ScriptedWeb { (_) throws(WebError) in throw WebError(.unreachable) }
+        let rig = try await RelayRig.make(web: web)
+        await rig.register(alice.device(41))
+        let device = PeerUser.bob.device(41)
+        // From one source after another: each has few proofs of its own.
+        func payer(_ cloudID: String) async -> Payer? {
+            await rig.register(device, [("cloudId", cloudID)], from: UInt64(rig.tolls.value.count) + 2)
+            return rig.tolls.value.last { $0.allowance.name == "proofs-user" }?.payer
+        }
+        let first = await payer("alice@cloud.example.org")
+        #expect(first != nil)
+        for spelling in [
+            "ALICE@Cloud.Example.org", "alice@cloud.example.org.", "alice@cloud.example.org:443",
+            "alice@https://cloud.example.org:0443/", "alice@cloud.example.org./nextcloud/./index.php"
+        ] {
+            #expect(await payer(spelling) == first, "\(spelling)")
+        }
+        // Two a minute, and what is refused asks nobody.
+        #expect(web.requests.value.count == 2)
+        for other in ["alic@cloud.example.org", "alice@cloud.example.com", "alice@cloud.example.org:8443"] {
+            #expect(await payer(other) != first, "\(other)")
+        }
     }
 
     @Test("Where some instances alone are admitted, a first registration needs their word")

@@ -20,7 +20,7 @@ extension NextcloudRelay {
     ///
     /// - Throws: `.rateLimited`, `.instanceUnreachable`, `.identityRefused`.
     func prove(_ cloudID: CloudID, _ form: OwnershipForm) async throws(NextcloudError) {
-        let name = SHA256.hash(cloudID.text)
+        let name = SHA256.hash(cloudID.payer)
         guard let payer = Digest16(name.prefix(16)), asked.enter(payer) else {
             throw .rateLimited(retryAfter: NextcloudLimits.proofDeadline)
         }

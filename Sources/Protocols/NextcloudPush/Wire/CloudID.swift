@@ -9,7 +9,7 @@ package struct CloudID: Sendable {
     package let text: Secret
     /// What stands before the last `@`: a user id may have some itself.
     package let userID: Secret
-    /// The host in lower case, without scheme and without slashes at its end.
+    /// ``folded(_:)``, without scheme and without slashes at its end.
     package let server: String
     /// An instance that is reached by plain http can prove nothing.
     package let isPlain: Bool
@@ -48,10 +48,30 @@ package struct CloudID: Sendable {
         return (String(rest), isPlain)
     }
 
-    /// With the host in lower case; a path keeps its letters.
+    /// With the host in lower case, without the dot at its end and without the port of https; a path keeps
+    /// its letters.
     static func folded(_ server: String) -> String {
-        let host = server.prefix { $0 != "/" }
-        return host.lowercased() + server[host.endIndex...]
+        let authority = server.prefix { $0 != "/" }
+        var host = authority.lowercased()[...]
+        var port = ""
+        if host.last != "]", let colon = host.lastIndex(of: ":") {
+            let digits = host[host.index(after: colon)...]
+            let number = digits.drop { $0 == "0" }
+            port = String(number.isEmpty ? digits.prefix(1) : number)
+            host = host[..<colon]
+        }
+        if host.count > 1, host.last == "." { host.removeLast() }
+        let isUsual = port.isEmpty || port == "443"
+        return "\(host)\(isUsual ? "" : ":\(port)")\(server[authority.endIndex...])"
+    }
+
+    /// Whose share a proof uses: one name of a user, however the cloud id is spelled. A server looks its
+    /// users up without regard to case, and one path of it may be written in many ways, so it is left out.
+    var payer: Secret {
+        userID.reveal { user in
+            let letters = user.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
+            return Secret(letters + [0x40] + server.prefix { $0 != "/" }.utf8)
+        }
     }
 
     private static func isHostByte(_ byte: UInt8) -> Bool {
