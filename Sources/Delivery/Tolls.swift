@@ -15,9 +15,9 @@ package final class Tolls: Sendable {
         self.relays = relays
     }
 
-    /// Takes one unit.
+    /// Takes its units, all or none.
     ///
-    /// - Returns: when there is one again; `nil`: it was taken.
+    /// - Returns: when there are as many again; `nil`: it was taken.
     package func take(_ toll: Toll) -> Duration? {
         let limiter = limiters.withLock { limiters in
             if let known = limiters[toll.allowance] { return known }
@@ -25,7 +25,7 @@ package final class Tolls: Sendable {
             limiters[toll.allowance] = fresh
             return fresh
         }
-        guard case .refused(let retryAfter) = limiter.take(1, of: toll.payer) else { return nil }
+        guard case .refused(let retryAfter) = limiter.take(toll.units, of: toll.payer) else { return nil }
         return retryAfter
     }
 }

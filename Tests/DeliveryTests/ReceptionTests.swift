@@ -50,6 +50,9 @@ struct ReceptionTests {
         let tolls = Tolls(world: clock.world(seed: 1), relays: { 4 })
         let toll = Toll(Allowance("visits", perMinute: 8), of: .everybody)
         #expect((0..<3).map { _ in tolls.take(toll) != nil } == [false, false, true])
+        // All of its units, or none.
+        let large = Toll(Allowance("loads", perMinute: 8), of: .everybody, units: 2)
+        #expect((0..<2).map { _ in tolls.take(large) != nil } == [false, true])
     }
 
     @Test("A call that is asked once waits while the role cannot judge it; another is refused at once")

@@ -116,10 +116,12 @@ package enum Payer: Sendable, Hashable {
 package struct Toll: Sendable, Hashable {
     package let allowance: Allowance
     package let payer: Payer
+    package let units: Int
 
-    package init(_ allowance: Allowance, of payer: Payer) {
+    package init(_ allowance: Allowance, of payer: Payer, units: Int = 1) {
         self.allowance = allowance
         self.payer = payer
+        self.units = units
     }
 }
 

@@ -382,4 +382,18 @@ struct NotifyingTests {
             #expect(Set(rig.services.sent.map(\.origin)).count == 2)
         }
     }
+
+    @Test("A call takes of its client's share by its size, before anything is looked up", arguments: [1, 200])
+    func priced(_ count: Int) async throws {
+        let rig = try await RelayRig.make()
+        let entry = alice.device(1).entry(1)
+        let body = Form((0..<count).map { ("notifications[\($0)]", Array(entry.utf8)) }).encoded()
+        let inbound = try withBytes(body) { (bytes) throws(NextcloudError) in
+            try NextcloudInbound.parse(method: "POST", path: "/notifications", body: bytes)
+        }
+        let toll = try #require(await rig.relay.toll(of: inbound, from: ClientKey(1)))
+        #expect(toll.allowance.name == "notifications" && toll.payer == .client(ClientKey(1)))
+        #expect(toll.units == (count == 1 ? 1 : 1 + body.count / (20 << 10)))
+        #expect(rig.store.lookups.isEmpty)
+    }
 }

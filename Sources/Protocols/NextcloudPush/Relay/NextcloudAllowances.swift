@@ -7,7 +7,8 @@ package struct NextcloudAllowances: Sendable {
     package var registrations = Allowance("registrations", perMinute: 600)
     /// The same of one identifier: a phone registers at each start, and some far too often.
     package var ofDevice = Allowance("device", perMinute: 10)
-    /// Notifications calls of one source: a server makes one for each notification.
+    /// Notifications calls of one source: a server makes one for each notification. A large call takes as
+    /// much as its entries by themselves would, 16 a unit.
     package var notifications = Allowance("notifications", perMinute: 6_000)
     /// Identity proofs: each asks a host of a stranger's choice.
     package var proofsOfAll = Allowance("proofs", perMinute: 30)

@@ -53,7 +53,8 @@ package struct NextcloudRelay: AnsweringRole {
         case .register(let form) where form.cloudID != nil:
             Toll(allowances.proofsOfSource, of: .client(client))
         case .register, .unregister: Toll(allowances.registrations, of: .client(client))
-        case .notify: Toll(allowances.notifications, of: .client(client))
+        case .notify(let call):
+            Toll(allowances.notifications, of: .client(client), units: call.units)
         }
     }
 

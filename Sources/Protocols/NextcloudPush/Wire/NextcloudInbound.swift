@@ -15,6 +15,15 @@ package enum NotificationCall: Sendable {
         }
     }
 
+    /// What it takes of its client's allowance: one unit, and one for each ``NextcloudLimits/bytesOnLoop``
+    /// of a large call, which is looked up and verified before anybody has shown a credential.
+    var units: Int {
+        switch self {
+        case .read: 1
+        case .unread(let body, _): 1 + body.count / NextcloudLimits.bytesOnLoop
+        }
+    }
+
     /// - Throws: what ``NotificationBatch`` throws.
     package func batch() throws(NextcloudError) -> NotificationBatch {
         switch self {
