@@ -75,13 +75,11 @@ def version(command, pattern):
 
 
 @contextlib.contextmanager
-def relay(folder, *settings, serves):
-    """A sandbox relay of its own state on free ports, with that instance behind its public listener; yields what its
-    run file says."""
+def relay(folder, *settings):
+    """A sandbox relay of its own state on free ports; yields what its run file says."""
     state = folder / "state"
     command = [SEALBELL, "serve", "--sandbox", "--state", str(state)]
-    for setting in ("listeners.public.bind=127.0.0.1:0", f"listeners.public.serves={serves}",
-                    "listeners.admin.bind=127.0.0.1:0", *settings):
+    for setting in ("listeners.public.bind=127.0.0.1:0", "listeners.admin.bind=127.0.0.1:0", *settings):
         command += ["--set", setting]
     file = state / "run.json"
     # Not ready: ours to answer for, so it is a failure.

@@ -87,7 +87,7 @@ def client(folder):
     from websockets.exceptions import ConnectionClosed
     from websockets.sync.client import connect
     keys = Keys.generate()
-    with relay(folder, serves="zulip-main") as run:
+    with relay(folder) as run:
         url = run["urls"]["sandbox-nostr"]
         trust = ssl.create_default_context(cafile=folder / "state" / "sandbox" / "ca.pem")
         asked = urllib.request.Request(url.replace("wss:", "https:"), headers={"Accept": "application/nostr+json"})

@@ -202,7 +202,7 @@ class Talk:
 
 def direct(folder):
     need_modules("nacl", "requests")
-    with relay(folder, serves="zulip-main") as run:
+    with relay(folder) as run:
         note = Talk(Door(run["urls"]["public"]), run).whole()
         return None, note
 
@@ -215,7 +215,7 @@ def nginx(folder):
     need("nginx", "openssl")
     need_modules("nacl", "requests")
     certificates(folder, NAME)
-    with relay(folder, "listeners.public.trusted_proxies=127.0.0.1", serves="zulip-main") as run:
+    with relay(folder, "listeners.public.trusted_proxies=127.0.0.1") as run:
         port = free_port()
         live = f"/etc/letsencrypt/live/{NAME}"
         block = guide_block(
@@ -239,7 +239,7 @@ def caddy(folder):
     need("caddy", "openssl")
     need_modules("nacl", "requests")
     certificates(folder, NAME)
-    with relay(folder, "listeners.public.trusted_proxies=127.0.0.1", serves="zulip-main") as run:
+    with relay(folder, "listeners.public.trusted_proxies=127.0.0.1") as run:
         port = free_port()
         block = guide_block(
             "caddy", (f"{NAME} {{\n", f"{NAME}:{port} {{\n    tls leaf.pem leaf.key\n    bind 127.0.0.1\n"),

@@ -49,7 +49,7 @@ class Curl:
 
 def curl(folder):
     need("curl")
-    with relay(folder, serves="zulip-main") as run:
+    with relay(folder) as run:
         call = Curl(folder, run["urls"]["public"])
         [status], [body], _ = call(*call.sign_up())
         expect((status, json.loads(body).get("created")), (200, True), "a form")

@@ -136,7 +136,7 @@ def same_second(talk):
 def row(habit):
     def run(folder):
         need_modules("nacl", "requests")
-        with relay(folder, serves="zulip-main") as served:
+        with relay(folder) as served:
             return None, habit(joined(Door(served["urls"]["public"]), served))
     return run
 
