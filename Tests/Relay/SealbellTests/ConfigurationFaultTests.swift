@@ -207,8 +207,14 @@ private let crossings: [BadText] = [
         "serves nobody", minimal(appending: "listeners: { a: { bind: \"127.0.0.1:1\", serves: [zulip] } }"),
         .unknownReference, "listeners.a.serves", line: 13),
     BadText(
-        "no serves", minimal(appending: "listeners: { a: { bind: \"127.0.0.1:1\" } }"), .missingKey,
-        "listeners.a.serves", line: 13),
+        "no serves beside another",
+        minimal(
+            appending: """
+                listeners:
+                  a: { bind: "127.0.0.1:1" }
+                  b: { bind: "127.0.0.1:2", serves: [zulip-main] }
+                """),
+        .missingKey, "listeners.a.serves", line: 14),
     BadText(
         "no bind", minimal(appending: "listeners: { a: { serves: [zulip-main] } }"), .missingKey,
         "listeners.a.bind", line: 13),

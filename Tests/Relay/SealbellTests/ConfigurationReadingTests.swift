@@ -47,6 +47,14 @@ struct ConfigurationReadingTests {
         #expect(configuration.warnings.isEmpty)
     }
 
+    @Test("The only listener for instances serves all of them unless it names some")
+    func onlyListener() throws {
+        let text = minimal(appending: "listeners: { a: { bind: \"127.0.0.1:1\" }, admin: {} }")
+        let listeners = try load(text).listeners
+        #expect(listeners.first { $0.name.text == "a" }?.serves.map(\.text) == ["zulip-main"])
+        #expect(listeners.first(where: \.isAdmin)?.serves.isEmpty == true)
+    }
+
     @Test("Everything that can be set is read")
     func everything() throws {
         let configuration = try load(

@@ -6,12 +6,15 @@ extension ConfigurationReader {
     static let originName = "origin"
 
     /// Reads `listeners`. Without that key: public on 127.0.0.1:8480 for every instance, admin on
-    /// 127.0.0.1:8481.
+    /// 127.0.0.1:8481. A listener that is the only one for instances need not name them.
     func listeners(_ root: MappingCursor, instances: [ConfiguredName]) -> [ListenerConfiguration] {
         guard let cursor = root.cursor("listeners", keys: nil) else {
             return root.node["listeners"] == nil ? standardListeners(instances) : []
         }
-        return cursor.named().compactMap { entry in
+        let entries = cursor.named()
+        let others = entries.filter { $0.name.text != Self.adminName && $0.name.text != Self.originName }
+        let all = others.count == 1 ? served(instances) : []
+        return entries.compactMap { entry in
             guard entry.name.text != Self.originName else {
                 context.fault(
                     .notBuiltYet, entry.path, entry.node.source,
@@ -21,7 +24,17 @@ extension ConfigurationReader {
             guard
                 let cursor = MappingCursor(entry.node, entry.path, keys: ConfigurationKeys.listener, context)
             else { return nil }
-            return listener(entry.name, cursor)
+            return listener(entry.name, cursor, all)
+        }
+    }
+
+    /// Those that a listener can serve.
+    private func served(_ instances: [ConfiguredName]) -> [ConfiguredName] {
+        instances.filter { name in
+            guard case .scalar(let word)? = root["instances"]?[name.text]?["protocol"]?.value,
+                let spoken = vocabulary.protocols.first(where: { $0.word == word })
+            else { return true }
+            return spoken.isServed
         }
     }
 
@@ -34,12 +47,7 @@ extension ConfigurationReader {
                 name: adminName, bind: adminBind, purpose: .admin(tokenFile: nil), trustedProxies: [],
                 tls: nil)
         ]
-        let instances = instances.filter { name in
-            guard case .scalar(let word)? = root["instances"]?[name.text]?["protocol"]?.value,
-                let spoken = vocabulary.protocols.first(where: { $0.word == word })
-            else { return true }
-            return spoken.isServed
-        }
+        let instances = served(instances)
         if !instances.isEmpty {
             listeners.append(
                 ListenerConfiguration(
@@ -52,7 +60,10 @@ extension ConfigurationReader {
     private static let publicBind = "127.0.0.1:8480"
     private static let adminBind = "127.0.0.1:8481"
 
-    private func listener(_ name: ConfiguredName, _ cursor: MappingCursor) -> ListenerConfiguration? {
+    /// - Parameter all: what it serves if it names nothing; none: it must name something.
+    private func listener(
+        _ name: ConfiguredName, _ cursor: MappingCursor, _ all: [ConfiguredName]
+    ) -> ListenerConfiguration? {
         let isAdmin = name.text == Self.adminName
         let proxies = (cursor.list("trusted_proxies") ?? []).compactMap { text -> AddressBlock? in
             if let block = AddressBlock(text.text) { return block }
@@ -61,7 +72,7 @@ extension ConfigurationReader {
             return nil
         }
         let tls = cursor.cursor("tls", keys: ConfigurationKeys.tls).flatMap(tls)
-        let purpose = isAdmin ? admin(cursor) : instances(cursor)
+        let purpose = isAdmin ? admin(cursor) : instances(cursor, all)
         guard let bind = bind(name, cursor), let purpose else { return nil }
         if isAdmin, !bind.isLoopback, case .admin(nil) = purpose {
             cursor.missing(
@@ -111,13 +122,16 @@ extension ConfigurationReader {
         return .admin(tokenFile: cursor.file("token_file", .token))
     }
 
-    private func instances(_ cursor: MappingCursor) -> ListenerConfiguration.Purpose? {
+    private func instances(
+        _ cursor: MappingCursor, _ all: [ConfiguredName]
+    ) -> ListenerConfiguration.Purpose? {
         if cursor.node["token_file"] != nil {
             cursor.fault(
                 .conflict, "token_file",
                 "Only the admin listener has a token; protocols have their own authentication.")
         }
         guard cursor.node["serves"] != nil else {
+            guard all.isEmpty else { return .instances(all) }
             cursor.missing("serves", "Say which instances this listener serves: serves: [NAME].")
             return nil
         }
