@@ -40,6 +40,15 @@ public struct ProxyQueue: Sendable {
         public let lost: Int
     }
 
+    /// How many entries are kept for one proxy, and for all of them; those of calls under way count for the
+    /// latter alone.
+    package struct Room: Sendable {
+        package var perProxy = NextcloudLimits.queuedPerProxy
+        package var all = NextcloudLimits.queuedEntries
+
+        package init() {}
+    }
+
     private struct Lane: Sendable {
         var waiting: [Waiting] = []
         /// What the call under way has, and its number.
@@ -52,25 +61,34 @@ public struct ProxyQueue: Sendable {
 
     private let origin: NextcloudOrigin
     private let retries: Retries
+    private let room: Room
     private var lanes: [String: Lane] = [:]
+    /// The proxies of calls under way, by the call's number.
+    private var called: [UInt64: String] = [:]
+    /// Entries not yet settled, those of calls under way too.
+    public private(set) var count = 0
     private var nextID: UInt64 = 1
     /// Entries that were given up without a call, because there was no room or their time was over.
     public private(set) var dropped = 0
 
     /// - Parameter waiting: as kept from the last run, ``waiting``.
     public init(_ origin: NextcloudOrigin, retries: Retries = .withBackoff, waiting: [Waiting] = []) {
+        self.init(origin, retries: retries, waiting: waiting, room: Room())
+    }
+
+    /// As above, with other bounds than those of ``NextcloudLimits``.
+    package init(
+        _ origin: NextcloudOrigin, retries: Retries = .withBackoff, waiting: [Waiting] = [], room: Room
+    ) {
         self.origin = origin
         self.retries = retries
+        self.room = room
         for item in waiting { append(item) }
     }
 
     /// Everything not yet settled, the calls under way too: what to keep over a restart.
     public var waiting: [Waiting] {
         lanes.sorted { $0.key < $1.key }.flatMap { ($0.value.flight?.entries ?? []) + $0.value.waiting }
-    }
-
-    public var count: Int {
-        lanes.values.reduce(0) { $0 + $1.waiting.count + ($1.flight?.entries.count ?? 0) }
     }
 
     /// Proxies of which something is remembered.
@@ -89,7 +107,7 @@ public struct ProxyQueue: Sendable {
             guard lane.flight == nil, lane.pausedUntil.map({ $0 <= now }) ?? true else { continue }
             var lane = lane
             let live = lane.waiting.filter { $0.until > now }
-            dropped += lane.waiting.count - live.count
+            drop(lane.waiting.count - live.count)
             let batch = Array(live.prefix(lane.batch))
             lane.waiting = Array(live.dropFirst(batch.count))
             guard !batch.isEmpty else {
@@ -98,6 +116,7 @@ public struct ProxyQueue: Sendable {
             }
             lane.flight = (nextID, batch)
             lanes[proxy] = lane
+            called[nextID] = proxy
             calls.append(Call(id: nextID, request: origin.call(batch.map(\.entry)), count: batch.count))
             nextID += 1
         }
@@ -118,10 +137,9 @@ public struct ProxyQueue: Sendable {
         _ id: UInt64, _ answer: NextcloudAnswer, rows: [RegisteredDevice], now: UnixTime,
         using generator: inout some RandomNumberGenerator
     ) -> Settlement? {
-        guard let (proxy, found) = lanes.first(where: { $0.value.flight?.id == id }),
-            let sent = found.flight?.entries
+        guard let proxy = called.removeValue(forKey: id), var lane = lanes[proxy],
+            let sent = lane.flight?.entries
         else { return nil }
-        var lane = found
         lane.flight = nil
         let verdict = ProxyVerdict(answer, to: sent.map(\.entry), rows: rows)
         var again: [Waiting] = []
@@ -142,6 +160,7 @@ public struct ProxyQueue: Sendable {
         }
         let kept = again.filter { $0.until > now }
         lane.waiting = kept + lane.waiting
+        count -= sent.count - kept.count
         keep(lane, of: proxy, now: now)
         let lost = verdict.isLoss ? sent.count - kept.count : 0
         return Settlement(verdict: verdict, retried: kept.count, lost: lost)
@@ -152,16 +171,24 @@ public struct ProxyQueue: Sendable {
     private mutating func append(_ item: Waiting) {
         let proxy = item.entry.proxy
         lanes[proxy, default: Lane()].waiting.append(item)
-        if lanes[proxy, default: Lane()].waiting.count > NextcloudLimits.queuedPerProxy {
-            lanes[proxy]?.waiting.removeFirst()
-            dropped += 1
-        }
+        count += 1
+        if lanes[proxy, default: Lane()].waiting.count > room.perProxy { dropOldest(of: proxy) }
         // The longest has the new entry at least.
-        guard count > NextcloudLimits.queuedEntries,
+        guard count > room.all,
             let longest = lanes.max(by: { $0.value.waiting.count < $1.value.waiting.count })?.key
         else { return }
-        lanes[longest]?.waiting.removeFirst()
-        dropped += 1
+        dropOldest(of: longest)
+    }
+
+    private mutating func dropOldest(of proxy: String) {
+        lanes[proxy]?.waiting.removeFirst()
+        drop(1)
+    }
+
+    /// Counts entries that have gone without a call.
+    private mutating func drop(_ entries: Int) {
+        count -= entries
+        dropped += entries
     }
 
     /// A proxy is remembered while something waits for it, and while it is paused if there are not too many.
