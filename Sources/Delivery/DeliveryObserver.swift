@@ -64,6 +64,12 @@ package struct DeliveryObserver: Sendable {
         Counter(label: "sealbell_pushes_paced_total", dimensions: [("lane", lane.description)]).increment()
     }
 
+    /// Pushes of origins too far ahead of their pace, in calls of which the rest was taken.
+    func withheld(_ instance: ConfiguredName, _ count: Int) {
+        Counter(label: "sealbell_pushes_withheld_total", dimensions: [("instance", instance.text)])
+            .increment(by: count)
+    }
+
     /// Volatile pushes that had no room, or that a stop had no time for.
     func volatileDropped(_ lane: LaneName, _ count: Int) {
         Counter(label: "sealbell_volatile_dropped_total", dimensions: [("lane", lane.description)])

@@ -36,8 +36,8 @@ package struct Intake: Sendable {
             return await reply(verdict.reply, taken, until: nil)
         }
         let stay = stay ?? self.stay(bytes: verdict.pushes.reduce(0) { $0 + $1.message.bytes })
-        let origins = origins(of: verdict.pushes, at: instance)
-        let paced = Paced(origins: origins, slots: try slots(verdict, origins, perMinute))
+        var verdict = verdict
+        let paced = try pace(&verdict, of: instance, perMinute)
         let asked: Asked
         do throws(StoreError) { asked = try await ask(verdict, of: instance, paced) } catch {
             asked = try await askAgain(verdict, of: instance, paced, stay, after: error)
@@ -146,17 +146,29 @@ package struct Intake: Sendable {
         }
     }
 
-    private func slots<Reply, Failure>(
-        _ verdict: Verdict<Reply, Failure>, _ origins: [Digest16], _ perMinute: Int
-    ) throws(IntakeRefusal<Failure>) -> [UnixTime?] {
-        guard perMinute > 0, !verdict.pushes.isEmpty else { return [] }
+    /// Puts the pushes off by their origins' pace. Those that it withholds leave the verdict, and the reply
+    /// is as the role plans it then.
+    private func pace<Reply, Failure>(
+        _ verdict: inout Verdict<Reply, Failure>, of instance: ConfiguredName, _ perMinute: Int
+    ) throws(IntakeRefusal<Failure>) -> Paced {
+        let origins = origins(of: verdict.pushes, at: instance)
+        guard perMinute > 0, !verdict.pushes.isEmpty else { return Paced(origins: origins, slots: []) }
         let among = core.membership.relays
         let now = core.world.now()
         let decision = core.pacer.take(
             verdict.pushes.map { ($0.pushClass, $0.custodyEnds.since(now)) }, of: origins,
-            perMinute: (perMinute + among - 1) / among, now: core.world.instant())
+            perMinute: (perMinute + among - 1) / among, now: core.world.instant(),
+            excess: verdict.withheld == nil ? .refusesCall : .isWithheld)
         switch decision {
-        case .slots(let slots): return slots.map { $0 == .zero ? nil : now + $0 }
+        case .slots(let slots, let withheld):
+            let times = slots.map { $0 == .zero ? nil : now + $0 }
+            guard !withheld.isEmpty, let reply = verdict.withheld else {
+                return Paced(origins: origins, slots: times)
+            }
+            core.observer.withheld(instance, withheld.count)
+            verdict.pushes = verdict.pushes.without(withheld)
+            verdict.reply = reply(withheld)
+            return Paced(origins: origins.without(withheld), slots: times)
         case .refused(let retryAfter): throw .tooFarAhead(retryAfter: retryAfter)
         }
     }
@@ -347,5 +359,20 @@ extension Verdict {
         guard error.retry == .later, !pushes.isEmpty else { return false }
         return error.code != .uncertain
             || changes.isEmpty && pushes.allSatisfy { $0.repeatIdentity != nil }
+    }
+}
+
+extension Array {
+    /// - Parameter dropped: ascending.
+    fileprivate func without(_ dropped: [Int]) -> [Element] {
+        var kept: [Element] = []
+        kept.reserveCapacity(count - dropped.count)
+        var next = 0
+        for index in dropped {
+            kept += self[next..<index]
+            next = index + 1
+        }
+        kept += self[next...]
+        return kept
     }
 }

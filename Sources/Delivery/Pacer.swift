@@ -30,23 +30,38 @@ struct Schedule: Sendable {
         fullAt[last] = max(fullAt[last], now) + (isOver ? 60 * Self.minute : min(span, 60 * Self.minute))
     }
 
+    /// From now until one more push of that class might leave.
+    func slot(_ pushClass: PushClass, at now: Int64, interval: Int64) -> Int64 {
+        max(0, ahead(pushClass, at: now) + interval)
+    }
+
     /// Promises one push.
     ///
     /// - Parameter interval: of the pace.
-    /// - Returns: from now until it may leave.
-    mutating func take(_ pushClass: PushClass, at now: Int64, interval: Int64) -> Int64 {
+    mutating func take(_ pushClass: PushClass, at now: Int64, interval: Int64) {
         for level in Int(pushClass.rawValue)..<fullAt.count {
             fullAt[level] = max(fullAt[level], now) + interval
         }
-        return max(0, ahead(pushClass, at: now))
     }
 }
 
 /// The schedules of all origins. In memory only: a restart forgets them, not what they have put off.
 final class Pacer: Sendable {
+    /// A push as its pace sees it: class, and how long it is owed from now on.
+    typealias Item = (pushClass: PushClass, custody: Duration)
+
+    /// What becomes of a call of which something is too far ahead of its origin's pace.
+    enum Excess: Sendable {
+        /// Nothing of it is promised.
+        case refusesCall
+        /// The rest of it is promised, if there is one.
+        case isWithheld
+    }
+
     enum Decision: Sendable, Equatable {
-        /// From now until each may leave, in order.
-        case slots([Duration])
+        /// From now until each may leave, in order; and the indices of those to which nothing was promised,
+        /// which have none.
+        case slots([Duration], withheld: [Int] = [])
         /// Too much waits already; nothing was promised.
         case refused(retryAfter: Duration)
     }
@@ -67,93 +82,130 @@ final class Pacer: Sendable {
         self.start = start
     }
 
-    /// Promises a whole call, or nothing.
+    /// Promises a call of one origin.
     ///
-    /// - Parameter pushes: class, and how long each is owed from now on.
     /// - Parameter perMinute: the pace of this origin at this process, more than 0.
     func take(
-        _ pushes: [(pushClass: PushClass, custody: Duration)], of origin: Digest16, perMinute: Int,
-        now: ContinuousClock.Instant
+        _ pushes: [Item], of origin: Digest16, perMinute: Int, now: ContinuousClock.Instant,
+        excess: Excess = .refusesCall
     ) -> Decision {
-        let time = nanoseconds(start.duration(to: now))
-        let interval = max(1, Schedule.minute / Int64(perMinute))
-        let longest = nanoseconds(limits.paceAhead)
-        let bound = bound(interval)
+        var tally = tally(of: pushes.count, perMinute: perMinute, now: now)
         return state.withLock { state in
-            let isShared = state.schedules[origin] == nil && !makeRoom(&state, time)
-            var schedule = isShared ? state.shared : state.schedules[origin] ?? Schedule()
-            var slots: [Duration] = []
-            slots.reserveCapacity(pushes.count)
-            // Judged by what stood before the call, so that a call larger than the bound can be made at all.
-            let over = pushes.map { schedule.ahead($0.pushClass, at: time) - bound }.max() ?? 0
-            guard over <= 0 else { return .refused(retryAfter: .nanoseconds(over)) }
-            for push in pushes {
-                let span = schedule.take(push.pushClass, at: time, interval: interval)
-                // Nothing is put off for longer: a clock that was set back is known by that.
-                let slot = Duration.nanoseconds(min(span, longest))
-                guard slot == .zero || slot < push.custody else {
-                    return .refused(retryAfter: slot - push.custody + .seconds(1))
-                }
-                slots.append(slot)
-            }
+            let isShared = state.schedules[origin] == nil && !makeRoom(&state, tally.time)
+            let standing = isShared ? state.shared : state.schedules[origin] ?? Schedule()
+            var schedule = standing
+            for push in pushes { tally.take(push, from: &schedule, standing) }
+            let decision = tally.decision(excess)
+            guard case .slots = decision else { return decision }
             if isShared { state.shared = schedule } else { state.schedules[origin] = schedule }
-            return .slots(slots)
+            return decision
         }
     }
 
-    /// Promises a whole call whose pushes have several origins, or nothing: each is put off by its own pace,
-    /// and one that is too far ahead refuses the call.
+    /// Promises a call whose pushes may have several origins: each is put off by its own pace.
     ///
     /// - Parameter origins: of the pushes, in their order.
     func take(
-        _ pushes: [(pushClass: PushClass, custody: Duration)], of origins: [Digest16], perMinute: Int,
-        now: ContinuousClock.Instant
+        _ pushes: [Item], of origins: [Digest16], perMinute: Int, now: ContinuousClock.Instant,
+        excess: Excess = .refusesCall
     ) -> Decision {
-        guard let first = origins.first, origins.contains(where: { $0 != first }) else {
-            return origins.first.map { take(pushes, of: $0, perMinute: perMinute, now: now) } ?? .slots([])
+        guard let first = origins.first else { return .slots([]) }
+        guard origins.contains(where: { $0 != first }) else {
+            return take(pushes, of: first, perMinute: perMinute, now: now, excess: excess)
         }
-        let time = nanoseconds(start.duration(to: now))
-        let interval = max(1, Schedule.minute / Int64(perMinute))
-        let longest = nanoseconds(limits.paceAhead)
-        let bound = bound(interval)
+        var tally = tally(of: pushes.count, perMinute: perMinute, now: now)
         return state.withLock { state in
             var draft = Draft(shared: state.shared)
-            var over: Int64 = 0
             for (push, origin) in zip(pushes, origins) {
                 if !draft.knows(origin) {
                     let isKnown = state.schedules[origin] != nil
-                    let hasRoom = isKnown || makeRoom(&state, time, for: draft.newcomers + 1)
+                    let hasRoom = isKnown || makeRoom(&state, tally.time, for: draft.newcomers + 1)
                     draft.enter(origin, state.schedules[origin], hasRoom: hasRoom)
                 }
-                // Judged by what stood before the call.
-                over = max(over, draft.schedule(of: origin).ahead(push.pushClass, at: time) - bound)
+                draft.take(push, of: origin, in: &tally)
             }
-            guard over <= 0 else { return .refused(retryAfter: .nanoseconds(over)) }
-            var slots: [Duration] = []
-            slots.reserveCapacity(pushes.count)
-            for (push, origin) in zip(pushes, origins) {
-                let span = draft.take(push.pushClass, of: origin, at: time, interval: interval)
-                let slot = Duration.nanoseconds(min(span, longest))
-                guard slot == .zero || slot < push.custody else {
-                    return .refused(retryAfter: slot - push.custody + .seconds(1))
-                }
-                slots.append(slot)
-            }
-            state.shared = draft.shared
-            state.schedules.merge(draft.own) { $1 }
-            return .slots(slots)
+            let decision = tally.decision(excess)
+            guard case .slots = decision else { return decision }
+            state.shared = draft.shared.planned
+            for (origin, own) in draft.own { state.schedules[origin] = own.planned }
+            return decision
         }
+    }
+
+    /// What a call comes to, push by push.
+    private struct Tally {
+        let time: Int64
+        let interval: Int64
+        /// How far ahead of its pace an origin may be, and how long a push may be put off.
+        let bound: Int64
+        let longest: Int64
+        private var slots: [Duration] = []
+        private var withheld: [Int] = []
+        /// Until the last of those withheld could be promised.
+        private var wait = Duration.zero
+
+        init(of count: Int, time: Int64, interval: Int64, bound: Int64, longest: Int64) {
+            self.time = time
+            self.interval = interval
+            self.bound = bound
+            self.longest = longest
+            slots.reserveCapacity(count)
+        }
+
+        /// - Parameter standing: the schedule before the call. An origin is judged by it, so that a call
+        ///   larger than the bound can be made at all.
+        mutating func take(_ push: Item, from schedule: inout Schedule, _ standing: Schedule) {
+            let over = standing.ahead(push.pushClass, at: time) - bound
+            let span = schedule.slot(push.pushClass, at: time, interval: interval)
+            // Nothing is put off for longer: a clock that was set back is known by that.
+            let slot = Duration.nanoseconds(min(span, longest))
+            let isInTime = slot == .zero || slot < push.custody
+            guard over <= 0, isInTime else {
+                wait = max(wait, over > 0 ? .nanoseconds(over) : slot - push.custody + .seconds(1))
+                withheld.append(slots.count + withheld.count)
+                return
+            }
+            schedule.take(push.pushClass, at: time, interval: interval)
+            slots.append(slot)
+        }
+
+        func decision(_ excess: Excess) -> Decision {
+            let isRefused = excess == .refusesCall || slots.isEmpty
+            return isRefused && !withheld.isEmpty
+                ? .refused(retryAfter: wait) : .slots(slots, withheld: withheld)
+        }
+    }
+
+    private func tally(of count: Int, perMinute: Int, now: ContinuousClock.Instant) -> Tally {
+        let interval = max(1, Schedule.minute / Int64(perMinute))
+        return Tally(
+            of: count, time: nanoseconds(start.duration(to: now)), interval: interval,
+            bound: bound(interval), longest: nanoseconds(limits.paceAhead))
     }
 
     /// Schedules as they would be after a call.
     private struct Draft {
-        private(set) var shared: Schedule
-        private(set) var own: [Digest16: Schedule] = [:]
+        struct Plan {
+            let standing: Schedule
+            var planned: Schedule
+
+            init(_ standing: Schedule) {
+                self.standing = standing
+                planned = standing
+            }
+
+            mutating func take(_ push: Item, in tally: inout Tally) {
+                tally.take(push, from: &planned, standing)
+            }
+        }
+
+        private(set) var shared: Plan
+        private(set) var own: [Digest16: Plan] = [:]
         /// How many of them have none yet.
         private(set) var newcomers = 0
         private var sharing: Set<Digest16> = []
 
-        init(shared: Schedule) { self.shared = shared }
+        init(shared: Schedule) { self.shared = Plan(shared) }
 
         func knows(_ origin: Digest16) -> Bool { own[origin] != nil || sharing.contains(origin) }
 
@@ -163,16 +215,11 @@ final class Pacer: Sendable {
                 return
             }
             if standing == nil { newcomers += 1 }
-            own[origin] = standing ?? Schedule()
+            own[origin] = Plan(standing ?? Schedule())
         }
 
-        func schedule(of origin: Digest16) -> Schedule { own[origin] ?? shared }
-
-        mutating func take(
-            _ pushClass: PushClass, of origin: Digest16, at time: Int64, interval: Int64
-        ) -> Int64 {
-            own[origin]?.take(pushClass, at: time, interval: interval)
-                ?? shared.take(pushClass, at: time, interval: interval)
+        mutating func take(_ push: Item, of origin: Digest16, in tally: inout Tally) {
+            if own[origin]?.take(push, in: &tally) == nil { shared.take(push, in: &tally) }
         }
     }
 

@@ -51,7 +51,7 @@ struct PaceTests {
     func bound() {
         let pacer = pacer()
         // A single call may pass the bound: else it could never be made. Nothing is put off for longer.
-        guard case .slots(let slots) = take(pacer, normal(100)) else {
+        guard case .slots(let slots, _) = take(pacer, normal(100)) else {
             Issue.record("a call of its own was refused")
             return
         }
@@ -85,11 +85,11 @@ struct PaceTests {
 
     private func take(
         _ pacer: Pacer, _ pushes: [(UInt64, PushClass)], after seconds: Int = 0,
-        custody: Duration = .seconds(86_400)
+        custody: Duration = .seconds(86_400), excess: Pacer.Excess = .refusesCall
     ) -> Pacer.Decision {
         pacer.take(
             pushes.map { ($0.1, custody) }, of: pushes.map { Digest16(high: $0.0, low: $0.0) },
-            perMinute: 4, now: start + .seconds(seconds))
+            perMinute: 4, now: start + .seconds(seconds), excess: excess)
     }
 
     @Test("In a call of several origins each has its own pace, in whatever order they stand")
@@ -118,6 +118,61 @@ struct PaceTests {
             Array(repeating: (2, .normal), count: 4) + [(3, .normal), (2, .normal)]
         #expect(take(pacer, late, custody: .seconds(10)) == .refused(retryAfter: .seconds(6)))
         #expect(take(pacer, late) == seconds(0, 0, 0, 0, 0, 15), "neither left a trace")
+    }
+
+    @Test("Where a protocol has it so, what is too far ahead is withheld alone, and costs its origin nothing")
+    func withheld() {
+        let pacer = pacer()
+        guard case .slots(_, withheld: []) = take(pacer, normal(60)) else {
+            Issue.record("a call of its own was refused")
+            return
+        }
+        let mixed: [(UInt64, PushClass)] = [
+            (2, .normal), (1, .normal), (2, .normal), (1, .urgent), (1, .background), (2, .urgent)
+        ]
+        #expect(
+            take(pacer, mixed, excess: .isWithheld)
+                == .slots(Array(repeating: .zero, count: 4), withheld: [1, 4]))
+        // 240 s, and the slot that the urgent one has taken.
+        #expect(take(pacer, normal(1)) == .refused(retryAfter: .seconds(255)))
+        #expect(take(pacer, normal(2), of: Digest16(high: 2, low: 2)) == seconds(0, 15))
+        #expect(
+            take(pacer, [(1, .normal), (1, .urgent)], excess: .isWithheld)
+                == .slots([.zero], withheld: [0]), "of one origin too")
+    }
+
+    @Test("A call of which nothing could be promised is refused, until all of it could be")
+    func allWithheld() {
+        let pacer = pacer()
+        _ = take(pacer, normal(60))
+        _ = take(pacer, normal(58), of: Digest16(high: 2, low: 2))
+        let both: [(UInt64, PushClass)] = [(2, .normal), (1, .normal)]
+        #expect(take(pacer, both, excess: .isWithheld) == .refused(retryAfter: .seconds(240)))
+        #expect(take(pacer, [(1, .normal)], excess: .isWithheld) == .refused(retryAfter: .seconds(240)))
+        #expect(take(pacer, [], excess: .isWithheld) == seconds())
+        let later = take(pacer, both, after: 210, excess: .isWithheld)
+        #expect(later == .slots([.seconds(600)], withheld: [1]))
+    }
+
+    @Test("What would leave after its custody's end is withheld, and another takes its slot")
+    func withheldForCustody() {
+        let pacer = pacer()
+        _ = take(pacer, normal(4))
+        let pushes: [Pacer.Item] = [10, 86_400, 15, 86_400].map { (.normal, .seconds($0)) }
+        let decision = pacer.take(
+            pushes, of: origin, perMinute: 4, now: start, excess: .isWithheld)
+        #expect(decision == .slots([.seconds(15), .seconds(30)], withheld: [0, 2]))
+        #expect(take(pacer, normal(1)) == seconds(45))
+    }
+
+    @Test("Of newcomers without room for schedules of their own those are withheld for whom all are too far")
+    func withheldTogether() {
+        let pacer = pacer { $0.pacedOrigins = 1 }
+        #expect(take(pacer, normal(1)) == seconds(0))
+        _ = take(pacer, normal(60), of: Digest16(high: 2, low: 2))
+        #expect(
+            take(pacer, [(1, .normal), (3, .normal), (1, .normal)], excess: .isWithheld)
+                == .slots([.zero, .zero], withheld: [1]))
     }
 
     @Test("Newcomers of one call share a schedule where there is room for one of them")

@@ -48,6 +48,11 @@ package struct Verdict<Reply: Sendable, Failure: PushError>: Sendable {
     package var reply: ReplyTiming<Reply>
     /// What to say when the change at that index, of its page or of ``changes``, did not meet its condition.
     package var refusal: (@Sendable (Int) -> Failure)?
+    /// How to answer when the pushes at those indices, in ascending order, were not taken, because their
+    /// origin is too far ahead of its pace, and the others were: outcomes of first attempts are those of the
+    /// others. `nil`: one such push refuses the call. A call of which nothing could be taken is refused in
+    /// any case.
+    package var withheld: (@Sendable ([Int]) -> ReplyTiming<Reply>)?
     package var notes: [NoteCode]
     /// Pushes a minute of this origin, where an operator gave it a quota of its own; 0: no limit; `nil`: the
     /// instance's.

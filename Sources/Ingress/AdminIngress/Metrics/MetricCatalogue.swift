@@ -42,6 +42,8 @@ package enum MetricCatalogue {
             "From a push's acceptance here to its acceptance by the push service, with all waits between.",
         "sealbell_pushes_repeated_total": "Pushes recognised as repeats and not sent again.",
         "sealbell_pushes_paced_total": "Pushes that their origin's pace has put off.",
+        "sealbell_pushes_withheld_total":
+            "Pushes not taken for their origin was too far ahead, in calls of which the rest was.",
         "sealbell_calls_unknown_total": "Calls that may have rung or not, and were not sent again.",
         "sealbell_custody_ended_total": "Pushes that grew too old before they could be sent.",
         "sealbell_volatile_dropped_total": "Pushes that nobody may keep, dropped for want of room or time."

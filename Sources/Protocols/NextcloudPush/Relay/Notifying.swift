@@ -135,9 +135,14 @@ struct BatchJudgement {
         let changes = gone.flatMap { identifier in
             [.delete(relay.keys.pin(identifier), if: .any)] + relay.tokensDeleted(identifier)
         }
-        return Verdict(
+        var verdict = Verdict<NextcloudReply, NextcloudError>(
             pushes: pushes, changes: changes, reply: .now(.judged(unknown: unknown, failed: failed)),
             notes: Array(notes))
+        // Deployed servers repeat no call, and one user's excess is no reason to lose everybody's pushes.
+        verdict.withheld = { [unknown, failed] in
+            .now(NextcloudReply.judged(unknown: unknown, failed: failed + $0.count))
+        }
+        return verdict
     }
 
     // MARK: refusals
