@@ -67,9 +67,11 @@ let foundations: [Target] = [
     // The C library's own resolver.
     system("CResolver"),
     system("CPostgres", pkgConfig: "libpq", package: "libpq-dev"),
+    system("CZeroMQ", pkgConfig: "libzmq", package: "libzmq3-dev"),
     library("Foundations/PushModel"),
     library("Foundations/Primitives", ["PushModel", "CSodium", crypto]),
     library("Foundations/SchnorrKeys", ["PushModel", "Primitives", "CSecp256k1"]),
+    library("Foundations/EdwardsKeys", ["PushModel", "Primitives", "CSodium"]),
     library("Foundations/WireFormats", ["PushModel"]),
     library("Foundations/RSAKeys", ["PushModel", "WireFormats", crypto, cryptoExtras]),
     library("Foundations/AtRest", ["PushModel", "Primitives"]),
@@ -91,6 +93,7 @@ let rooms: [Target] = [
     library("Protocols/ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
     library("Protocols/MarmotPush", ["PushModel", "Primitives", "SchnorrKeys", "WireFormats"]),
     library("Protocols/NextcloudPush", ["PushModel", "Primitives", "RSAKeys", "WireFormats", crypto]),
+    library("Protocols/SessionPush", ["PushModel", "Primitives", "EdwardsKeys", "WireFormats", crypto]),
     library("Delivery", ["PushModel", lifecycle, metrics]),
     library(
         "Services/HTTP2Client",
@@ -125,13 +128,16 @@ let doors: [Target] = [
             nioCore, metrics, lifecycle
         ]),
     library(
+        "Ingress/SwarmIngress",
+        ["PushModel", "WireFormats", "SessionPush", "Delivery", "CZeroMQ", metrics, lifecycle]),
+    library(
         "Ingress/AdminIngress",
         ["PushModel", "WireFormats", "Delivery", "HTTPIngress", crypto, metrics, lifecycle]),
     library(
         "Proving/Simulators",
         [
             "PushModel", "SchnorrKeys", "WireFormats", "CNghttp2", "WebSocket", "MarmotPush",
-            nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, crypto, cryptoExtras, lifecycle
+            "SessionPush", "CZeroMQ", nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, crypto, cryptoExtras, lifecycle
         ]),
     library(
         "Proving/Simulation",
@@ -158,7 +164,7 @@ let application: [Target] = [
             "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore", "PostgresStore",
             "HTTPIngress",
             "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
-            "NextcloudPush", "RSAKeys",
+            "NextcloudPush", "RSAKeys", "SessionPush", "SwarmIngress", "EdwardsKeys",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL
         ]),
     program("Relay/sealbell", ["RelayProgram"]),
@@ -212,6 +218,18 @@ let suites: [Target] = [
             "WireFormats", "Delivery"
         ]),
     tests(
+        "Protocols/SessionPushTests",
+        [
+            "PushModel", "PushTesting", "DeliveryTesting", "SessionPush", "Primitives", "EdwardsKeys",
+            "WireFormats", "Delivery"
+        ]),
+    tests(
+        "Ingress/SwarmIngressTests",
+        [
+            "PushModel", "PushTesting", "DeliveryTesting", "SwarmIngress", "SessionPush", "EdwardsKeys",
+            "WireFormats", "Delivery", "Simulators", "CZeroMQ", metrics
+        ]),
+    tests(
         "Ingress/HTTPIngressTests",
         [
             "PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats", "Delivery",
@@ -224,7 +242,7 @@ let suites: [Target] = [
             "PushTesting", "DeliveryTesting", "EventLoops", "Simulators", "WireFormats", "ZulipPush",
             "SQLiteStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
             "MarmotPush", "HTTPIngress", "HTTP2Client", "NextcloudPush", "RSAKeys",
-            "NostrIngress", "WebSocket", lifecycle,
+            "NostrIngress", "WebSocket", "SessionPush", "SwarmIngress", "EdwardsKeys", lifecycle,
             logging, metrics, arguments, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
         ]),
     tests(
@@ -265,7 +283,7 @@ let fuzzing: [Target] =
             name: "Fuzz",
             dependencies: [
                 "PushModel", "Primitives", "SchnorrKeys", "WireFormats", "ZulipPush", "MarmotPush",
-                "NextcloudPush", "RSAKeys", "WebSocket",
+                "NextcloudPush", "RSAKeys", "SessionPush", "EdwardsKeys", "WebSocket",
                 "Delivery", "NostrIngress", nioCore, nioEmbedded
             ],
             path: "Fuzz", exclude: ["Inputs"],
@@ -292,6 +310,7 @@ let package = Package(
         .library(name: "ZulipPush", targets: ["ZulipPush"]),
         .library(name: "MarmotPush", targets: ["MarmotPush"]),
         .library(name: "NextcloudPush", targets: ["NextcloudPush"]),
+        .library(name: "SessionPush", targets: ["SessionPush"]),
         .library(name: "Simulators", targets: ["Simulators"])
     ],
     dependencies: [
