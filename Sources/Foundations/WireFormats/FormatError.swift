@@ -12,7 +12,7 @@ public enum FormatErrorCode: String, PushErrorCode {
     case tooDeep
     /// More bytes, members or fields than the reader allows.
     case tooLarge
-    /// Well-formed JSON of another type than was asked for.
+    /// Well-formed, but of another type than was asked for.
     case wrongType
     /// Not base64 in its one canonical spelling.
     case malformedBase64
@@ -20,6 +20,8 @@ public enum FormatErrorCode: String, PushErrorCode {
     case malformedHex
     /// A form with a broken percent escape.
     case malformedForm
+    /// Not bencode, or an integer beyond 64 bits where those count.
+    case malformedBencode
 
     public var blame: Blame { .peer }
     public var retry: RetryAdvice { .never }
@@ -27,12 +29,13 @@ public enum FormatErrorCode: String, PushErrorCode {
         switch self {
         case .malformedJSON: "The text is not JSON."
         case .invalidUTF8: "The text is not UTF-8."
-        case .tooDeep: "The JSON is nested too deeply."
+        case .tooDeep: "The input is nested too deeply."
         case .tooLarge: "The input is larger than allowed."
-        case .wrongType: "A JSON value has another type than expected."
+        case .wrongType: "A value has another type than expected."
         case .malformedBase64: "The text is not canonical base64."
         case .malformedHex: "The text is not hexadecimal."
         case .malformedForm: "The form is not correctly percent-encoded."
+        case .malformedBencode: "The bytes are not bencode."
         }
     }
 }
