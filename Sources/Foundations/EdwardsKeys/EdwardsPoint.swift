@@ -16,6 +16,23 @@ package enum EdwardsPoint {
         return isPoint ? coordinate : nil
     }
 
+    /// A point times a scalar, without clamping.
+    ///
+    /// - Returns: `nil` for what is no point of the group, one of small order, and zero.
+    package static func product(_ scalar: Secret, _ key: Ed25519PublicKey) -> Ed25519PublicKey? {
+        guard scalar.count == EdwardsScalar.byteCount else { return nil }
+        var isPoint = false
+        let product = Secret(count: Ed25519PublicKey.keyBytes) { out in
+            isPoint =
+                scalar.reveal { scalar in
+                    key.bytes.reveal {
+                        crypto_scalarmult_ed25519_noclamp(out.octets, scalar.octets, $0.octets)
+                    }
+                } == 0
+        }
+        return isPoint ? Ed25519PublicKey(product) : nil
+    }
+
     /// The point of sign 0 that belongs to u: y = (u − 1) / (u + 1). Whether there is one on the curve is
     /// not looked at.
     ///

@@ -51,6 +51,32 @@ package enum Base64 {
         if alphabet == .standard { out.append(contentsOf: repeatElement(0x3D, count: 3 - held)) }
     }
 
+    /// How many characters the padded spelling of so many bytes has.
+    package static func encodedCount(_ count: Int) -> Int { (count + 2) / 3 * 4 }
+
+    /// Writes the padded spelling into memory of exactly ``encodedCount(_:)`` bytes. For hot paths.
+    package static func encode(_ bytes: UnsafeRawBufferPointer, into out: UnsafeMutableRawBufferPointer) {
+        precondition(out.count == encodedCount(bytes.count), "as many characters as the bytes need")
+        standardDigits.withUnsafeBufferPointer { digits in
+            let whole = bytes.count / 3
+            for index in 0..<whole {
+                let (first, second) = (bytes[3 * index], bytes[3 * index + 1])
+                let third = bytes[3 * index + 2]
+                out[4 * index] = digits[Int(first >> 2)]
+                out[4 * index + 1] = digits[Int((first & 3) << 4 | second >> 4)]
+                out[4 * index + 2] = digits[Int((second & 15) << 2 | third >> 6)]
+                out[4 * index + 3] = digits[Int(third & 63)]
+            }
+            let left = bytes.count - 3 * whole
+            guard left > 0 else { return }
+            let (first, second) = (bytes[3 * whole], left == 2 ? bytes[3 * whole + 1] : 0)
+            out[4 * whole] = digits[Int(first >> 2)]
+            out[4 * whole + 1] = digits[Int((first & 3) << 4 | second >> 4)]
+            out[4 * whole + 2] = left == 2 ? digits[Int((second & 15) << 2)] : 0x3D
+            out[4 * whole + 3] = 0x3D
+        }
+    }
+
     /// Number of bytes that a canonical text stands for, or `nil` when no text of this form has that length.
     ///
     /// Looks at length and padding only.

@@ -2,4 +2,64 @@
 public enum SessionLimits {
     /// An account id: a prefix and a key (§2).
     public static let accountBytes = 33
+    /// A key of Ed25519 or X25519, and a device's `enc_key`.
+    public static let keyBytes = 32
+    public static let signatureBytes = 64
+    /// Prefix, flags, two reserved bytes, a key (§5.1).
+    public static let subaccountBytes = 36
+    /// Of the withdrawn scheme (§5.2).
+    public static let subkeyTagBytes = 32
+
+    /// Body of a call, and of the request inside an onion request (§3).
+    public static let bodyBytes = 100_000
+    /// Body of an onion request: the inner body, its own head of at most a few hundred bytes, and what a
+    /// storage node forwards behind it. Deployed servers allow 10 MiB, of which nothing beyond this is used.
+    public static let onionBodyBytes = 160 << 10
+    /// The JSON behind an onion request's ciphertext: as much as a node's whole routing takes.
+    public static let onionRoutingBytes = 16 << 10
+    /// The JSON head of an inner request: method, endpoint and headers.
+    public static let innerHeadBytes = 8 << 10
+    /// Elements of one call: clients send a hundred at most (§3.4), and so many real ones fill a body.
+    public static let elementsPerCall = 200
+    /// Nesting of JSON: what is read is 3 deep, but members to ignore may nest; the reader recurses over them.
+    public static let jsonDepth = 64
+    /// Characters of the longest spelling of a byte field: a signature in hex, with room for padding.
+    public static let fieldBytes = 256
+    /// Namespaces of a subscription: clients ask for five (§4). A storage node is shown them all.
+    public static let namespaces = 256
+    /// Characters of a service's name (§9.5).
+    public static let serviceBytes = 32
+    /// Characters of a device token (§3.4).
+    public static let tokenBytes = 32...999
+    /// Characters of an APNs token: 64 hex digits (§8.3).
+    public static let apnsTokenDigits = 64
+    /// How long a signature holds, and with it a subscription (§3.1).
+    public static let signatureLife = Duration.seconds(14 * 86_400)
+    /// How far in the future a signature's time may lie: clocks differ (§3.1).
+    public static let futureSignature = Duration.seconds(86_400)
+    /// The same of an unsubscription, in both directions (§3.3).
+    public static let unsubscribeWindow = Duration.seconds(86_400)
+    /// Subscriptions of one account, each a device with its token: nobody has so many phones, but a phone
+    /// gets another token with each installation, and the old ones stay for two weeks.
+    public static let subscriptionsPerAccount = 64
+
+    /// A message's hash: 43 characters in practice (§9.5).
+    public static let hashBytes = 32...99
+    /// A message that goes into a push: base64 of it, sealed, must fit 4 KiB (§8.1).
+    public static let pushMessageBytes = 2_500
+    /// Lengths of sealed plaintexts are multiples of this (§8.2).
+    public static let paddingBytes = 256
+    /// Messages that the filter of duplicates remembers in each of its two generations, about 4 MiB each:
+    /// all members of a swarm report one within seconds, and what comes later meets the store's marks.
+    public static let seenMessages = 100_000
+    /// How long a generation lasts (§9.5): an entry lives one to two.
+    public static let seenLife = Duration.seconds(600)
+    /// Subscriptions that one look-up for a message reads: all of an account, and its tombstones, which are
+    /// of as many tokens at most.
+    public static let rowsPerLookup = 2 * subscriptionsPerAccount
+    /// How long the relay owes a push, whatever the message's own expiry says: what an account's swarm keeps
+    /// longer, a device that was off so long fetches by itself.
+    public static let custody = Duration.seconds(14 * 86_400)
+    /// What an APNs push may have, all of it (docs/push-services.md §2.4).
+    public static let apnsBytes = 4_096
 }

@@ -1,0 +1,48 @@
+package import PushModel
+
+/// What an operator decides for one instance (docs/configuration.md).
+package struct SessionPolicy: Sendable, Hashable {
+    /// How what describes a message is written where the message itself is not sent (§8.1).
+    package enum MetadataStyle: Sendable, Hashable {
+        /// A JSON text, as the seed has it.
+        case json
+        /// A bencoded dict, as the deployed server has it, and as unmodified apps on iPhones read it.
+        case deployed
+    }
+
+    /// Which pushes through FCM go out at once.
+    package enum FCMHigh: Sendable, Hashable {
+        /// Those of messages that people read: namespaces 0 and 11.
+        case messages
+        /// All, as the deployed server had it until 2024.
+        case always
+    }
+
+    package var metadata: MetadataStyle
+    package var fcmHigh: FCMHigh
+    /// Whether the seed's withdrawn `subkey_tag` is looked at (§5.2).
+    package var takesSubkeys: Bool
+
+    package init(
+        metadata: MetadataStyle = .json, fcmHigh: FCMHigh = .messages, takesSubkeys: Bool = false
+    ) {
+        self.metadata = metadata
+        self.fcmHigh = fcmHigh
+        self.takesSubkeys = takesSubkeys
+    }
+}
+
+/// What callers may ask for within a minute. Nobody shows credentials.
+package struct SessionAllowances: Sendable {
+    /// Elements of one source over plain HTTP: each costs two verifications and a commit. Many phones stand
+    /// behind one address of a carrier, and one may have a hundred groups.
+    package var ofSource = Allowance("calls", perMinute: 6_000)
+    /// Elements of all onion requests together, because the storage nodes that bring them are few and bring
+    /// everybody's: a tenth of one core.
+    package var ofOnions = Allowance("onion-calls", perMinute: 60_000)
+    /// Subscriptions and unsubscriptions of one account, counted once it has signed: a phone makes one in
+    /// hours, and repeats it five times at most.
+    package var ofAccount = Allowance("account", perMinute: 30)
+
+    package init() {}
+}

@@ -1,0 +1,97 @@
+import EdwardsKeys
+import PushModel
+
+/// Whether a claim was signed by whoever may sign for the account (§3.1, §5).
+enum ClaimProof {
+    enum Signer: Sendable, Hashable {
+        /// The account itself, or a subaccount of it.
+        case account
+        /// The withdrawn scheme's subkey, which no storage server admits.
+        case subkey
+    }
+
+    /// - Parameter takesSubkeys: whether the withdrawn scheme is looked at.
+    /// - Throws: `.keyMismatch`, `.subaccountRefused`, `.signatureMismatch`.
+    static func verify(
+        _ claim: SessionClaim, over text: Secret, takesSubkeys: Bool
+    ) throws(SessionError) -> Signer {
+        let owner = try owner(of: claim)
+        if let subaccount = claim.subaccount {
+            let key = try key(of: subaccount, prefix: claim.account.prefix, owner)
+            guard isValid(claim.signature, over: text, key) else { throw SessionError(.signatureMismatch) }
+            return .account
+        }
+        if takesSubkeys, let tag = claim.subkeyTag, let key = SubkeyTag.verifyingKey(tag, of: owner),
+            isValid(claim.signature, over: text, key)
+        {
+            return .subkey
+        }
+        // A tag that did not fit says nothing: deployed servers have never looked at it.
+        guard isValid(claim.signature, over: text, owner) else { throw SessionError(.signatureMismatch) }
+        return .account
+    }
+
+    /// The key of an account: a person shows it, and it must be that person's; another's is its id.
+    private static func owner(of claim: SessionClaim) throws(SessionError) -> Ed25519PublicKey {
+        guard let shown = claim.sessionKey else {
+            guard let key = Ed25519PublicKey(claim.account.key) else { throw SessionError(.keyMismatch) }
+            return key
+        }
+        // Refuses what is no point of the curve, and points of small order.
+        guard let key = Ed25519PublicKey(shown), let montgomery = EdwardsPoint.x25519(of: key),
+            montgomery == claim.account.key
+        else { throw SessionError(.keyMismatch) }
+        return key
+    }
+
+    private static let mayRead: UInt8 = 1
+    private static let anyPrefix: UInt8 = 8
+
+    /// The key inside a subaccount token: prefix, flags, two reserved bytes, key (§5.1).
+    private static func key(
+        of subaccount: SessionClaim.Subaccount, prefix: UInt8, _ owner: Ed25519PublicKey
+    ) throws(SessionError) -> Ed25519PublicKey {
+        let (tokenPrefix, flags, key) = subaccount.token.reveal { token in
+            (token[0], token[1], Secret(copying: UnsafeRawBufferPointer(rebasing: token[4...])))
+        }
+        guard flags & mayRead != 0, tokenPrefix == prefix || flags & anyPrefix != 0,
+            isValid(subaccount.signature, over: subaccount.token, owner), let key = Ed25519PublicKey(key)
+        else { throw SessionError(.subaccountRefused) }
+        return key
+    }
+
+    private static func isValid(_ signature: Secret, over text: Secret, _ key: Ed25519PublicKey) -> Bool {
+        signature.reveal { signature in text.reveal { key.isValid(signature, over: $0) } }
+    }
+}
+
+/// The seed's `subkey_tag` (§5.2), withdrawn by the project: whoever issues such a key may show its holder the
+/// account's own.
+package enum SubkeyTag {
+    private static let hashKey = Secret("OxenSSSubkey".utf8)
+
+    /// D = m·A, where m = ((c + BLAKE2b(c ‖ A)) mod 2^256) mod L.
+    ///
+    /// - Returns: `nil` where A is no point of the group, or the product is none.
+    static func verifyingKey(_ tag: Secret, of account: Ed25519PublicKey) -> Ed25519PublicKey? {
+        let hash = ScalarHash.blake2b([tag, account.bytes], key: hashKey, count: EdwardsScalar.byteCount)
+        let sum = Secret(count: 2 * EdwardsScalar.byteCount) { out in
+            tag.reveal { tag in hash.reveal { add($0, tag, into: out) } }
+        }
+        return EdwardsPoint.product(EdwardsScalar.reduced(sum), account)
+    }
+
+    /// The sum of two little-endian numbers of 32 bytes, whose last carry is lost as it was in the issuers'
+    /// library; the upper half stays zero.
+    private static func add(
+        _ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer,
+        into out: UnsafeMutableRawBufferPointer
+    ) {
+        var carry: UInt16 = 0
+        for at in 0..<EdwardsScalar.byteCount {
+            carry += UInt16(left[at]) + UInt16(right[at])
+            out[at] = UInt8(truncatingIfNeeded: carry)
+            carry >>= 8
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import WireFormats
+
+/// The body of `POST /subscribe` or `/unsubscribe`: one element, or an array of them (§3).
+///
+/// Elements are independent: each is judged, admitted and answered by itself.
+package struct SessionCallBody: Sendable {
+    package let elements: [Result<SessionInbound, SessionError>]
+    package let isArray: Bool
+
+    /// Reads the body. Whatever is wrong with it as a whole is thrown, what is wrong with one element stands
+    /// in its place.
+    ///
+    /// - Parameter body: borrowed for the length of the call.
+    /// - Throws: `.bodyTooLarge`, `.malformedBody`, `.tooManyElements`, `.unknownPath` for an onion request.
+    package init(
+        _ endpoint: SessionEndpoint, by way: SessionInbound.Way, _ body: UnsafeRawBufferPointer
+    ) throws(SessionError) {
+        guard body.count <= SessionLimits.bodyBytes else { throw SessionError(.bodyTooLarge) }
+        guard endpoint != .onion else { throw SessionError(.unknownPath) }
+        var elements: [Result<SessionInbound, SessionError>] = []
+        var isArray = false
+        var isOverfull = false
+        do throws(FormatError) {
+            var reader = JSONReader(body, depthLimit: SessionLimits.jsonDepth)
+            switch try reader.peek() {
+            case .object: elements.append(try Self.element(endpoint, way, &reader))
+            case .array:
+                isArray = true
+                try reader.beginArray()
+                while try reader.nextElement() {
+                    isOverfull = elements.count == SessionLimits.elementsPerCall
+                    if isOverfull { break }
+                    elements.append(try Self.element(endpoint, way, &reader))
+                }
+            default: throw FormatError(.wrongType)
+            }
+            if !isOverfull { try reader.end() }
+        } catch {
+            throw SessionError(.malformedBody)
+        }
+        guard !isOverfull else { throw SessionError(.tooManyElements) }
+        self.elements = elements
+        self.isArray = isArray
+    }
+
+    private static func element(
+        _ endpoint: SessionEndpoint, _ way: SessionInbound.Way, _ reader: inout JSONReader
+    ) throws(FormatError) -> Result<SessionInbound, SessionError> {
+        guard try reader.peek() == .object else {
+            try reader.skipValue()
+            return .failure(SessionError(.malformedBody))
+        }
+        let fields = try SessionFields(&reader)
+        do throws(SessionError) {
+            return .success(
+                endpoint == .unsubscribe
+                    ? .unsubscribe(try UnsubscribeForm(fields), by: way)
+                    : .subscribe(try SubscribeForm(fields), by: way))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+/// What the relay says of one element.
+package enum SessionReply: Sendable, Hashable {
+    case added
+    case updated
+    /// Whether there was something to remove.
+    case removed(Bool)
+    /// A message of a storage server was taken; nobody hears of it.
+    case taken
+}
+
+/// Bodies of answers (§3.2). All of them go out with status 200, refusals too.
+package enum CallReply {
+    package static let contentType = "application/json"
+
+    /// - Parameter isArray: as the call was.
+    package static func body(_ results: [Result<SessionReply, SessionError>], isArray: Bool) -> [UInt8] {
+        var writer = JSONWriter(reserving: 64 * results.count + 2)
+        if isArray { writer.beginArray() }
+        for result in results {
+            switch result {
+            case .success(let reply): write(reply, to: &writer)
+            case .failure(let error): write(error, to: &writer)
+            }
+        }
+        if isArray { writer.endArray() }
+        return writer.bytes
+    }
+
+    /// What a call is answered that is refused as a whole.
+    package static func body(_ error: SessionError) -> [UInt8] { body([.failure(error)], isArray: false) }
+
+    private static func write(_ reply: SessionReply, to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("success")
+        writer.bool(true)
+        switch reply {
+        case .added:
+            writer.key("added")
+            writer.bool(true)
+        case .updated:
+            writer.key("updated")
+            writer.bool(true)
+        case .removed(let wasThere):
+            writer.key("removed")
+            writer.bool(wasThere)
+        case .taken: break
+        }
+        writer.key("message")
+        writer.string(message(reply))
+        writer.endObject()
+    }
+
+    private static func message(_ reply: SessionReply) -> String {
+        switch reply {
+        case .added: "Subscribed."
+        case .updated: "Subscription renewed."
+        case .removed(true): "Unsubscribed."
+        case .removed(false): "There was no such subscription."
+        case .taken: "Taken."
+        }
+    }
+
+    private static func write(_ error: SessionError, to writer: inout JSONWriter) {
+        writer.beginObject()
+        writer.key("error")
+        writer.int(error.wireCode)
+        writer.key("message")
+        writer.string(error.sentence)
+        writer.endObject()
+    }
+}

@@ -1,0 +1,43 @@
+/// What the relay is told: parsed and bounded, not yet believed.
+package enum SessionInbound: Sendable {
+    /// How a call came: through the storage network everybody has the same few addresses.
+    package enum Way: Sendable, Hashable { case plain, onion }
+
+    case subscribe(SubscribeForm, by: Way)
+    case unsubscribe(UnsubscribeForm, by: Way)
+    case notified(StoragePush)
+}
+
+/// Paths of the front end (§3).
+package enum SessionEndpoint: String, Sendable, Hashable, CaseIterable {
+    case subscribe = "/subscribe"
+    case unsubscribe = "/unsubscribe"
+    case onion = "/oxen/v4/lsrpc"
+
+    package static let methods = ["POST"]
+
+    package var bodyLimitBytes: Int {
+        switch self {
+        case .subscribe, .unsubscribe: SessionLimits.bodyBytes
+        case .onion: SessionLimits.onionBodyBytes
+        }
+    }
+
+    /// Checks what a request's head alone tells.
+    ///
+    /// - Parameter path: without query, behind the instance's own route.
+    /// - Throws: `.unknownPath`, `.wrongMethod`.
+    package static func find(
+        method: String, path: String, in known: [SessionEndpoint] = Self.allCases
+    ) throws(SessionError) -> SessionEndpoint {
+        guard let endpoint = known.first(where: { $0.rawValue == path }) else {
+            throw SessionError(.unknownPath)
+        }
+        guard methods.contains(method.uppercased()) else {
+            var error = SessionError(.wrongMethod)
+            error.allowedMethods = methods
+            throw error
+        }
+        return endpoint
+    }
+}

@@ -1,0 +1,61 @@
+package import PushModel
+
+/// A push service, by the name that servers know it by (§8.3).
+public enum SessionService: String, Sendable, Hashable, CaseIterable {
+    case apns
+    /// Apple's service for apps under development.
+    case apnsSandbox = "apns-sandbox"
+    case firebase
+    /// Reserved: no app of a relay has it yet, and whoever names it is refused.
+    case huawei
+
+    /// Which of Apple's two services, told by the name.
+    package var environment: Environment? {
+        switch self {
+        case .apns: .production
+        case .apnsSandbox: .sandbox
+        case .firebase, .huawei: nil
+        }
+    }
+
+    var word: StaticString {
+        switch self {
+        case .apns: "apns"
+        case .apnsSandbox: "apns-sandbox"
+        case .firebase: "firebase"
+        case .huawei: "huawei"
+        }
+    }
+
+    package var isApple: Bool { environment != nil }
+
+    /// Whether a token has the form that the service gives: APNs 64 hex digits, the others visible ASCII.
+    package func takes(_ token: Secret) -> Bool {
+        guard SessionLimits.tokenBytes.contains(token.count) else { return false }
+        return token.reveal { bytes in
+            guard isApple else { return bytes.allSatisfy { (0x21..<0x7F).contains($0) } }
+            return bytes.count == SessionLimits.apnsTokenDigits
+                && bytes.allSatisfy { character in
+                    switch character {
+                    case 0x30...0x39, 0x41...0x46, 0x61...0x66: true
+                    default: false
+                    }
+                }
+        }
+    }
+
+    /// Its byte in stored forms.
+    package var stored: UInt8 {
+        switch self {
+        case .apns: 1
+        case .apnsSandbox: 2
+        case .firebase: 3
+        case .huawei: 4
+        }
+    }
+
+    package init?(stored: UInt8) {
+        guard let service = Self.allCases.first(where: { $0.stored == stored }) else { return nil }
+        self = service
+    }
+}
