@@ -24,7 +24,8 @@ struct SeenMessages: Sendable {
     private static func digest(_ message: SessionMessage, _ key: Secret) -> Digest16 {
         KeyedHash.digest16(key: key) { hash in
             hash.update(message.account.bytes)
-            hash.update(count: message.namespace.map { Int($0) } ?? Int.max)
+            // Counts are not negative, and namespaces may be.
+            hash.update(count: message.namespace.map { Int($0) + 32_768 } ?? Int.max)
             hash.update(message.hash)
         }
     }
