@@ -12,7 +12,9 @@ let package = Package(
         .executableTarget(
             name: "MarmotApp", dependencies: [.product(name: "MarmotPush", package: "Sealbell")]),
         .executableTarget(
-            name: "NextcloudApp", dependencies: [.product(name: "NextcloudPush", package: "Sealbell")])
+            name: "NextcloudApp", dependencies: [.product(name: "NextcloudPush", package: "Sealbell")]),
+        .executableTarget(
+            name: "SessionApp", dependencies: [.product(name: "SessionPush", package: "Sealbell")])
     ],
     swiftLanguageModes: [.v6]
 )
