@@ -21,7 +21,8 @@ public enum SessionLimits {
     public static let innerHeadBytes = 8 << 10
     /// Elements of one call: clients send a hundred at most (§3.4), and so many real ones fill a body.
     public static let elementsPerCall = 200
-    /// Nesting of JSON: what is read is 3 deep, but members to ignore may nest; the reader recurses over them.
+    /// Nesting of JSON: what is read is 3 deep, but members to ignore may nest; the reader recurses over
+    /// them.
     public static let jsonDepth = 64
     /// Characters of the longest spelling of a byte field: a signature in hex, with room for padding.
     public static let fieldBytes = 256

@@ -3,7 +3,7 @@ import PushTesting
 import Testing
 import WireFormats
 
-@Suite("Bencode by Session's vectors")
+@Suite("Bencode by Session's vectors", .timeLimit(.minutes(30)))
 struct BencodeVectorTests {
     private static let file = Result { try VectorFile.load("session.json") }
     private static let set: VectorSet? = try? file.get().map { file in

@@ -4,7 +4,7 @@ import SessionPush
 import Testing
 import WireFormats
 
-@Suite("Messages of storage servers", .timeLimit(.minutes(10)))
+@Suite("Messages of storage servers", .timeLimit(.minutes(30)))
 struct NotifyingTests {
     private let alice: PeerAccount
     private let group: PeerAccount

@@ -4,7 +4,7 @@ import SessionPush
 import Testing
 import WireFormats
 
-@Suite("Subscribing to Session's relay", .timeLimit(.minutes(10)))
+@Suite("Subscribing to Session's relay", .timeLimit(.minutes(30)))
 struct SubscribingTests {
     private let alice: PeerAccount
     private let group: PeerAccount

@@ -65,8 +65,8 @@ enum ClaimProof {
     }
 }
 
-/// The seed's `subkey_tag` (§5.2), withdrawn by the project: whoever issues such a key may show its holder the
-/// account's own.
+/// The seed's `subkey_tag` (§5.2), withdrawn by the project: whoever issues such a key may show its holder
+/// the account's own.
 package enum SubkeyTag {
     private static let hashKey = Secret("OxenSSSubkey".utf8)
 

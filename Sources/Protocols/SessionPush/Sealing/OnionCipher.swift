@@ -95,12 +95,14 @@ public enum OnionCipher: String, Sendable, Hashable, CaseIterable {
         _ sealed: UnsafeRawBufferPointer, _ key: Secret, _ nonce: UnsafeRawBufferPointer
     ) -> Secret? {
         let end = sealed.count - tagBytes
-        // Whatever does not open, it is the same to the peer.
-        guard let nonce = try? AES.GCM.Nonce(data: Array(nonce)),
-            let box = try? AES.GCM.SealedBox(
-                nonce: nonce, ciphertext: Array(sealed[..<end]), tag: Array(sealed[end...])),
-            let plain = try? AES.GCM.open(box, using: key.reveal { SymmetricKey(data: Array($0)) })
-        else { return nil }
-        return Secret(plain)
+        do {
+            let box = try AES.GCM.SealedBox(
+                nonce: AES.GCM.Nonce(data: Array(nonce)), ciphertext: Array(sealed[..<end]),
+                tag: Array(sealed[end...]))
+            return Secret(try AES.GCM.open(box, using: key.reveal { SymmetricKey(data: Array($0)) }))
+        } catch {
+            // Whatever does not open, it is the same to the peer.
+            return nil
+        }
     }
 }
