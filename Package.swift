@@ -76,6 +76,7 @@ let foundations: [Target] = [
     library("Foundations/RSAKeys", ["PushModel", "WireFormats", crypto, cryptoExtras]),
     library("Foundations/AtRest", ["PushModel", "Primitives"]),
     library("Foundations/EventLoops", [nioCore]),
+    library("Foundations/MessageSockets", ["PushModel", "CZeroMQ"]),
     library(
         "Foundations/WebSocket",
         [
@@ -129,7 +130,10 @@ let doors: [Target] = [
         ]),
     library(
         "Ingress/SwarmIngress",
-        ["PushModel", "WireFormats", "SessionPush", "Delivery", "CZeroMQ", metrics, lifecycle]),
+        [
+            "PushModel", "Primitives", "WireFormats", "SessionPush", "MessageSockets", "Delivery", metrics,
+            lifecycle
+        ]),
     library(
         "Ingress/AdminIngress",
         ["PushModel", "WireFormats", "Delivery", "HTTPIngress", crypto, metrics, lifecycle]),
@@ -137,7 +141,8 @@ let doors: [Target] = [
         "Proving/Simulators",
         [
             "PushModel", "SchnorrKeys", "WireFormats", "CNghttp2", "WebSocket", "MarmotPush",
-            "SessionPush", "CZeroMQ", nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS, crypto, cryptoExtras, lifecycle
+            "SessionPush", "MessageSockets", "EdwardsKeys", "Primitives", nioCore, nioPosix, nioHTTP1, nioSSL,
+            nioTLS, crypto, cryptoExtras, lifecycle
         ]),
     library(
         "Proving/Simulation",
@@ -227,7 +232,7 @@ let suites: [Target] = [
         "Ingress/SwarmIngressTests",
         [
             "PushModel", "PushTesting", "DeliveryTesting", "SwarmIngress", "SessionPush", "EdwardsKeys",
-            "WireFormats", "Delivery", "Simulators", "CZeroMQ", metrics
+            "WireFormats", "Delivery", "Simulators", "MessageSockets", "Primitives", metrics
         ]),
     tests(
         "Ingress/HTTPIngressTests",

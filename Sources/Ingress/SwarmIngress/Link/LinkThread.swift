@@ -1,0 +1,260 @@
+import MessageSockets
+import Primitives
+import PushModel
+import SessionPush
+import Synchronization
+
+/// The thread that owns all sockets of the link, and its state. Others reach it by orders alone.
+final class LinkThread: @unchecked Sendable {
+    // Safety: what is not behind a lock is touched by the thread alone, or set before it starts.
+
+    /// What the thread hands on.
+    struct Outlets: Sendable {
+        let queue: PushQueue
+        let readings: Mailbox<WatchReading>
+        let note: @Sendable (SwarmNote) -> Void
+        let received: @Sendable () -> Void
+    }
+
+    private enum Order: Sendable {
+        case event(LinkState.Event, done: Bell?)
+        case room(NodeKey)
+        case stop
+    }
+
+    private struct Place {
+        let peer: Peer
+        let socket: MessageSocket
+        let monitor: SocketMonitor
+        /// Its share of the queue is full, so it is not read.
+        var isPaused = false
+    }
+
+    private let orders = Mutex<[Order]>([])
+    private let snapshot = Mutex((statistics: SwarmStatistics(), map: SwarmMap([])))
+    private let context: MessageContext
+    private let waking: WakeUp
+    private let poll: SocketPoll
+    private let pair: X25519KeyPair
+    private let limits: SwarmLimits
+    private let world: World
+    private var outlets: Outlets?
+    private var state: LinkState
+    private var places: [UInt64: Place] = [:]
+    private var numbers: [Peer: UInt64] = [:]
+    private var nextNumber: UInt64 = 0
+    /// Sockets that may have more to say.
+    private var unread: Set<UInt64> = []
+    private var isStopping = false
+
+    /// - Returns: `nil` when the process has no descriptor left.
+    init?(
+        daemon: DaemonAddress, pair: X25519KeyPair, limits: SwarmLimits, world: World,
+        falls: @escaping @Sendable () -> (@Sendable (NodeKey) -> Bool)?
+    ) {
+        guard let waking = WakeUp(), let poll = SocketPoll(waking: waking) else { return nil }
+        // A node's socket, its monitor's two ends; and as much again for what is just being closed.
+        context = MessageContext(sockets: 6 * SwarmFormLimits.nodes + 64)
+        self.waking = waking
+        self.poll = poll
+        self.pair = pair
+        self.limits = limits
+        self.world = world
+        state = LinkState(daemon: daemon, limits: limits, random: world.random, falls: falls)
+    }
+
+    // MARK: From other threads
+
+    /// Runs until ``stop()``.
+    ///
+    /// - Returns: false when there could be no thread.
+    func run(_ outlets: Outlets) async -> Bool {
+        self.outlets = outlets
+        return await withCheckedContinuation { continuation in
+            let began = OwnedThread.start { [self] in
+                work()
+                continuation.resume(returning: true)
+            }
+            if !began { continuation.resume(returning: false) }
+        }
+    }
+
+    /// - Parameter done: rung when the event has been dealt with.
+    func tell(_ event: LinkState.Event, done: Bell? = nil) { add(.event(event, done: done)) }
+    func hasRoom(_ node: NodeKey) { add(.room(node)) }
+    func stop() { add(.stop) }
+    var statistics: SwarmStatistics { snapshot.withLock(\.statistics) }
+    /// Of the list in force.
+    func swarm(of point: UInt64) -> UInt64? { snapshot.withLock { $0.map.swarm(of: point) } }
+
+    private func add(_ order: Order) {
+        orders.withLock { $0.append(order) }
+        waking.ring()
+    }
+
+    // MARK: The thread
+
+    private func work() {
+        take(.start)
+        var ticked = world.instant()
+        while !isStopping {
+            let orders = orders.withLock { orders in
+                defer { orders = [] }
+                return orders
+            }
+            for order in orders { follow(order) }
+            let now = world.instant()
+            if now - ticked >= limits.tick {
+                ticked = now
+                take(.tick)
+                publish()
+            }
+            for number in Array(unread) { read(number) }
+            let patience = unread.isEmpty ? limits.tick.wholeMilliseconds : 0
+            unread.formUnion(poll.wait(milliseconds: Int32(clamping: patience)))
+        }
+        for number in Array(places.keys) { close(number) }
+        publish()
+        for case .event(_, let done?) in orders.withLock(\.self) { done.ring() }
+    }
+
+    private func follow(_ order: Order) {
+        switch order {
+        case .event(let event, let done):
+            take(event)
+            done?.ring()
+        case .room(let node):
+            guard let number = numbers[.node(node)], let place = places[number], place.isPaused else {
+                return
+            }
+            places[number]?.isPaused = false
+            poll.add(place.socket.descriptor, number)
+            unread.insert(number)
+        case .stop: isStopping = true
+        }
+    }
+
+    private func publish() {
+        var statistics = state.statistics
+        statistics.queued = outlets?.queue.count ?? 0
+        outlets?.queue.setShare(limits.share(among: statistics.connected))
+        snapshot.withLock { $0 = (statistics, state.map) }
+    }
+
+    private func take(_ event: LinkState.Event) {
+        let blockHash = state.blockHash
+        let actions = state.take(event, at: world.instant())
+        if state.blockHash != blockHash { publish() }
+        for action in actions { perform(action) }
+    }
+
+    private func perform(_ action: LinkState.Action) {
+        switch action {
+        case .open(let peer, let endpoint, let key): open(peer, endpoint, key)
+        case .close(let peer): if let number = numbers[peer] { close(number) }
+        case .send(let peer, let frames):
+            guard let number = numbers[peer], let place = places[number] else { return }
+            if !place.socket.send(frames) { take(.ended(peer, isRefusal: false)) }
+            // Sending takes in what the library has to say, whose sign is then gone.
+            unread.insert(number)
+        case .read(let reading): outlets?.readings.put(reading)
+        case .push(let node, let swarm, let body):
+            outlets?.received()
+            outlets?.queue.put(PushQueue.Item(node: node, swarm: swarm, body: body))
+        case .note(let note): outlets?.note(note)
+        }
+    }
+
+    // MARK: Sockets
+
+    /// Both descriptors of a peer's socket have one number; the monitor's has the lowest bit set.
+    private func open(_ peer: Peer, _ endpoint: String, _ serverKey: [UInt8]?) {
+        nextNumber += 2
+        let number = nextNumber
+        guard let socket = MessageSocket(.dealer, in: context),
+            let monitor = socket.monitor("monitor-\(number)")
+        else { return take(.ended(peer, isRefusal: false)) }
+        prepare(socket, peer, serverKey)
+        places[number] = Place(peer: peer, socket: socket, monitor: monitor)
+        numbers[peer] = number
+        poll.add(socket.descriptor, number)
+        poll.add(monitor.descriptor, number | 1)
+        guard socket.connect(endpoint) else { return take(.ended(peer, isRefusal: false)) }
+        unread.insert(number | 1)
+    }
+
+    private func prepare(_ socket: MessageSocket, _ peer: Peer, _ serverKey: [UInt8]?) {
+        let isDaemon = peer == .daemon
+        socket.set(.routingID, OxenMessage.routingID(of: pair.publicKey))
+        if let serverKey {
+            socket.set(.curveServerKey, serverKey)
+            socket.set(.curvePublicKey, pair.publicKey)
+            pair.privateKey.reveal { socket.set(.curveSecretKey, $0) }
+        }
+        socket.set(.frameBytes, isDaemon ? SwarmLimits.messageBytes : SwarmLimits.nodeFrameBytes)
+        socket.set(.receiveBound, SwarmLimits.receiveBound)
+        socket.set(.sendBound, SwarmLimits.sendBound)
+        socket.set(.handshakeMilliseconds, Int(limits.dialDeadline.wholeMilliseconds))
+        socket.set(.connectMilliseconds, Int(limits.dialDeadline.wholeMilliseconds))
+        socket.set(.heartbeatMilliseconds, Int(limits.heartbeat.wholeMilliseconds))
+        socket.set(.heartbeatTimeoutMilliseconds, Int(limits.heartbeatTimeout.wholeMilliseconds))
+        // A connection that is lost ends its socket: who dials again, and when, is ours to say.
+        socket.set(.reconnectMilliseconds, -1)
+        socket.set(.onlyConnected, 1)
+    }
+
+    private func close(_ number: UInt64) {
+        guard let place = places.removeValue(forKey: number) else { return }
+        if numbers[place.peer] == number { numbers[place.peer] = nil }
+        unread.subtract([number, number | 1])
+        if !place.isPaused { poll.remove(place.socket.descriptor) }
+        poll.remove(place.monitor.descriptor)
+        place.monitor.close()
+        place.socket.close()
+    }
+
+    /// Reads what there is of one descriptor, a turn's worth at most.
+    private func read(_ number: UInt64) {
+        unread.remove(number)
+        guard let place = places[number & ~1] else { return }
+        // A socket's last words come before its end.
+        if number & 1 == 1 { return readMonitor(number, place) }
+        guard !place.isPaused else { return }
+        for _ in 0..<SwarmLimits.messagesPerTurn {
+            if case .node(let key) = place.peer, outlets?.queue.takes(from: key) == false {
+                places[number]?.isPaused = true
+                poll.remove(place.socket.descriptor)
+                // Room may have come in between.
+                if outlets?.queue.takes(from: key) == true { follow(.room(key)) }
+                return
+            }
+            guard let message = place.socket.receive(framesAtMost: SwarmFormLimits.frames) else { return }
+            take(.said(place.peer, message.isCut ? .strange : OxenMessage(message.frames)))
+            guard places[number] != nil else { return }
+        }
+        unread.insert(number)
+    }
+
+    private func readMonitor(_ number: UInt64, _ place: Place) {
+        while let event = place.monitor.next() {
+            switch event {
+            case .ready: take(.ready(place.peer))
+            case .ended, .refused:
+                if !place.isPaused { readAll(number & ~1, place) }
+                guard places[number & ~1] != nil else { return }
+                take(.ended(place.peer, isRefusal: event == .refused))
+            }
+            guard places[number & ~1] != nil else { return }
+        }
+    }
+
+    /// What had come before the connection ended: with the bound on what waits, that is little.
+    private func readAll(_ number: UInt64, _ place: Place) {
+        for _ in 0...SwarmLimits.receiveBound {
+            guard places[number] != nil,
+                let message = place.socket.receive(framesAtMost: SwarmFormLimits.frames)
+            else { return }
+            take(.said(place.peer, message.isCut ? .strange : OxenMessage(message.frames)))
+        }
+    }
+}

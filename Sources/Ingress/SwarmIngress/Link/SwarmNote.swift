@@ -1,0 +1,54 @@
+package import PushModel
+package import SessionPush
+
+/// What happened on the link, for counting and logging: words of our own, nothing that a node said.
+package enum SwarmNote: Sendable, Hashable {
+    case dialled, connected, lost, refused, late, farewell
+    /// So many watches were taken.
+    case shown(Int)
+    case watchRefused(MonitorRefusal)
+    /// No node takes it any more; it left the rotation until its row changes.
+    case watchEnded
+    case replyLate, replyMalformed, requestRefused, struckOut
+    case strange, storeSilent
+    case daemonConnected, daemonLost, daemonSilent, nodesMalformed, nodesDoubted, nodesTaken
+
+    /// Metric label, and the `note` of a log line.
+    package var code: NoteCode {
+        switch self {
+        case .dialled: NoteCode("dialled")
+        case .connected: NoteCode("connected")
+        case .lost: NoteCode("lost")
+        case .refused: NoteCode("refused")
+        case .late: NoteCode("late")
+        case .farewell: NoteCode("farewell")
+        case .shown: NoteCode("shown")
+        case .watchRefused: NoteCode("watch-refused")
+        case .watchEnded: NoteCode("watch-ended")
+        case .replyLate: NoteCode("reply-late")
+        case .replyMalformed: NoteCode("reply-malformed")
+        case .requestRefused: NoteCode("request-refused")
+        case .struckOut: NoteCode("struck-out")
+        case .strange: NoteCode("strange")
+        case .storeSilent: NoteCode("store-silent")
+        case .daemonConnected: NoteCode("daemon-connected")
+        case .daemonLost: NoteCode("daemon-lost")
+        case .daemonSilent: NoteCode("daemon-silent")
+        case .nodesMalformed: NoteCode("nodes-malformed")
+        case .nodesDoubted: NoteCode("nodes-doubted")
+        case .nodesTaken: NoteCode("nodes-taken")
+        }
+    }
+
+    /// Silent: what a node may cause as often as it likes is counted, never logged.
+    package var level: LogLevel? {
+        switch self {
+        case .daemonConnected: .info
+        case .daemonLost, .daemonSilent, .nodesMalformed, .nodesDoubted, .storeSilent: .warning
+        case .nodesTaken: .debug
+        case .dialled, .connected, .lost, .refused, .late, .farewell, .shown, .watchRefused, .watchEnded,
+            .replyLate, .replyMalformed, .requestRefused, .struckOut, .strange:
+            nil
+        }
+    }
+}

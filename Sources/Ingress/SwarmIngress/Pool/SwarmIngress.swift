@@ -1,0 +1,214 @@
+package import CoreMetrics
+package import Delivery
+import MessageSockets
+package import Primitives
+package import PushModel
+import ServiceLifecycle
+package import SessionPush
+import Synchronization
+import WireFormats
+
+/// What one instance listens to.
+package struct SwarmSettings: Sendable {
+    package var daemon: DaemonAddress
+    /// What storage servers know us by. Each process has a pair of its own: two connections with one key to one
+    /// server are not possible.
+    package var pair: X25519KeyPair
+    /// Where the subscriptions are.
+    package var space: Space
+
+    package init(daemon: DaemonAddress, pair: X25519KeyPair, space: Space) {
+        self.daemon = daemon
+        self.pair = pair
+        self.space = space
+    }
+}
+
+/// The link to the swarm: shows storage servers what is to be watched, and hands on what they tell.
+///
+/// One thread owns all sockets. Registering and watching stay apart: the registry is the only thing between
+/// them, and the bell says no more than that it is worth a look.
+package final class SwarmIngress: Service {
+    /// Takes one message in: role, then delivery. It keeps its faults to itself.
+    package typealias Take = @Sendable (StoragePush) async -> Void
+
+    package let name: ConfiguredName
+    private let settings: SwarmSettings
+    private let source: WatchSource
+    private let bell: Bell
+    private let share: SwarmShare
+    private let limits: SwarmLimits
+    private let world: World
+    private let journal: Journal
+    private let metrics: SwarmMetrics
+    private let take: Mutex<Take>
+    private let thread: LinkThread?
+    private let queue: PushQueue
+    private let readings = Mailbox<WatchReading>()
+    private let stopping = Bell()
+    private let received = Atomic(0)
+
+    /// - Parameters:
+    ///   - bell: rung after each commit of a subscription.
+    ///   - membership: who else may serve this instance; `nil`: nobody.
+    ///   - parse: what a row says is to be watched.
+    package init(
+        name: ConfiguredName, settings: SwarmSettings, registry: any Registry, bell: Bell,
+        membership: Membership? = nil, limits: SwarmLimits = SwarmLimits(), world: World, journal: Journal,
+        metrics factory: any MetricsFactory, parse: @escaping WatchSource.Parse, take: @escaping Take
+    ) {
+        self.name = name
+        self.settings = settings
+        self.bell = bell
+        self.limits = limits
+        self.world = world
+        self.journal = journal
+        self.take = Mutex(take)
+        metrics = SwarmMetrics(name, factory)
+        source = WatchSource(
+            registry: registry, space: settings.space, limits: limits, now: world.now, parse: parse)
+        let share = SwarmShare(of: name, membership, deafAfter: limits.deafAfter)
+        self.share = share
+        let thread = LinkThread(
+            daemon: settings.daemon, pair: settings.pair, limits: limits, world: world,
+            falls: { share.falls })
+        self.thread = thread
+        queue = PushQueue(share: limits.share(among: 1)) { thread?.hasRoom($0) }
+    }
+
+    /// Puts another way for what nodes tell in force.
+    package func adopt(take: @escaping Take) { self.take.withLock { $0 = take } }
+
+    package var statistics: SwarmStatistics {
+        var statistics = thread?.statistics ?? SwarmStatistics()
+        statistics.received = received.load(ordering: .relaxed)
+        return statistics
+    }
+
+    package func stop() { stopping.ring() }
+
+    // MARK: Running
+
+    /// Watches until a graceful stop or ``stop()``; then what was taken is handed on, and it returns.
+    package func run() async throws {
+        guard let thread else {
+            journal.note("swarm link has no descriptors left", [.instance: name], level: .error)
+            return
+        }
+        await withGracefulShutdownHandler {
+            await withTaskCancellationHandler {
+                await withDiscardingTaskGroup { group in
+                    for _ in 0..<limits.workers {
+                        group.addTask(executorPreference: globalConcurrentExecutor, priority: .utility) {
+                            await self.work()
+                        }
+                    }
+                    await self.link(thread)
+                    self.queue.close()
+                }
+            } onCancel: {
+                self.stop()
+            }
+        } onGracefulShutdown: {
+            self.stop()
+        }
+    }
+
+    private func link(_ thread: LinkThread) async {
+        let outlets = LinkThread.Outlets(
+            queue: queue, readings: readings, note: { self.take($0) },
+            received: {
+                self.received.add(1, ordering: .relaxed)
+                self.metrics.countReceived()
+            })
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask {
+                if await !thread.run(outlets) {
+                    self.journal.note("swarm link has no thread", [.instance: self.name], level: .error)
+                }
+            }
+            await withTaskGroup(of: Void.self) { helpers in
+                for _ in 0..<limits.readers { helpers.addTask { await self.read(for: thread) } }
+                helpers.addTask { await self.look(for: thread) }
+                helpers.addTask { await self.tick(thread) }
+                await self.stopping.waitThroughCancellation()
+                readings.close()
+                helpers.cancelAll()
+            }
+            thread.stop()
+        }
+        share.leave()
+        metrics.show(SwarmStatistics())
+    }
+
+    /// Finds what was registered: rows that this process has not seen.
+    private func look(for thread: LinkThread) async {
+        var last: UInt64 = 0
+        while !Task.isCancelled {
+            do throws(StoreError) {
+                while !Task.isCancelled, let page = try await source.page(after: last) {
+                    last = page.last
+                    // The thread has taken one page before the next is read.
+                    let done = Bell()
+                    thread.tell(.rows(page.entries), done: done)
+                    await done.waitThroughCancellation()
+                }
+            } catch {
+                take(.storeSilent)
+                // The sleep ends early only by cancellation, which ends the loop.
+                do { try await world.sleep(world.instant() + limits.storeRest) } catch { return }
+            }
+            await bell.wait()
+        }
+    }
+
+    private func read(for thread: LinkThread) async {
+        while let reading = await readings.take() {
+            do throws(StoreError) {
+                thread.tell(.read(reading.id, try await source.read(reading)))
+            } catch {
+                thread.tell(.read(reading.id, nil))
+            }
+        }
+    }
+
+    private func tick(_ thread: LinkThread) async {
+        var lookAt = world.instant()
+        while true {
+            // The sleep ends early only by cancellation, which ends the link.
+            do { try await world.sleep(world.instant() + limits.tick) } catch { return }
+            let statistics = thread.statistics
+            metrics.show(statistics)
+            share.look(statistics, at: world.instant())
+            if world.instant() >= lookAt {
+                lookAt = world.instant() + limits.lookEvery
+                bell.ring()
+            }
+        }
+    }
+
+    private func work() async {
+        while let item = await queue.take() {
+            let push: StoragePush
+            do throws(FormatError) {
+                push = try item.body.reveal { (raw) throws(FormatError) in try StoragePush(parsing: raw) }
+            } catch {
+                metrics.dropped(.malformed)
+                continue
+            }
+            // A node speaks for the accounts of its own swarm.
+            guard thread?.swarm(of: push.account.swarmPoint) == item.swarm else {
+                metrics.dropped(.foreign)
+                continue
+            }
+            let take = take.withLock { $0 }
+            await take(push)
+        }
+    }
+
+    private func take(_ note: SwarmNote) {
+        metrics.count(note)
+        guard let level = note.level else { return }
+        journal.note("swarm link", [.instance: name, .note: note.code], level: level)
+    }
+}

@@ -1,0 +1,85 @@
+import PushModel
+import SessionPush
+
+/// What one connected node has been shown, and what comes next.
+///
+/// Two lanes go to it beside each other, each with one request at a time: everything, after connecting and
+/// then once in 45 to 55 minutes; and what was registered since. So a new registration waits for no renewal.
+struct Watching: Sendable {
+    enum Lane: Sendable, Hashable, CaseIterable { case everything, fresh }
+
+    enum Work: Sendable {
+        case idle
+        /// The store did not answer.
+        case resting(until: ContinuousClock.Instant)
+        case reading(Int)
+        case asked(tag: [UInt8], until: ContinuousClock.Instant, id: Int, batch: WatchBatch)
+
+        var isIdle: Bool { if case .idle = self { true } else { false } }
+        /// Of the reading that it waits for, or whose batch it has sent.
+        var reading: Int? {
+            switch self {
+            case .idle, .resting: nil
+            case .reading(let id), .asked(_, _, let id, _): id
+            }
+        }
+    }
+
+    private(set) var works: [Lane: Work] = [:]
+    /// The renewal that goes on: from the entry behind `after` to `end`.
+    private var after: UInt64?
+    private var end: UInt64 = 0
+    private var renewAt: ContinuousClock.Instant
+    /// Later entries have not been shown.
+    private var freshAfter: UInt64
+    private var hasFresh = false
+    /// Replies in a row that did not come.
+    private(set) var strikes = 0
+
+    /// Shows everything up to `last`, and what comes behind it as it comes.
+    init(last: UInt64, renewAt: ContinuousClock.Instant) {
+        after = 0
+        end = last
+        freshAfter = last
+        self.renewAt = renewAt
+    }
+
+    subscript(lane: Lane) -> Work {
+        get { works[lane] ?? .idle }
+        set { works[lane] = newValue }
+    }
+
+    /// From where a lane goes on; `nil`: it has nothing to do, or something under way.
+    func cursor(of lane: Lane) -> UInt64? {
+        guard self[lane].isIdle else { return nil }
+        switch lane {
+        case .everything: return after
+        case .fresh: return hasFresh ? freshAfter : nil
+        }
+    }
+
+    /// There are new entries of its swarm.
+    mutating func grew() { hasFresh = true }
+
+    /// Begins another renewal when it is time for one.
+    ///
+    /// - Parameter next: when the one after it is due.
+    mutating func renew(at now: ContinuousClock.Instant, last: UInt64, next: ContinuousClock.Instant) {
+        guard after == nil, renewAt <= now else { return }
+        (after, end, renewAt) = (0, last, next)
+    }
+
+    /// A lane has dealt with all up to a revision; `isLast`: no entry of the swarm stands behind it.
+    mutating func went(_ lane: Lane, through revision: UInt64, isLast: Bool) {
+        self[lane] = .idle
+        switch lane {
+        case .everything: after = isLast || revision >= end ? nil : revision
+        case .fresh:
+            freshAfter = max(freshAfter, revision)
+            if isLast { hasFresh = false }
+        }
+    }
+
+    mutating func answered() { strikes = 0 }
+    mutating func struck() { strikes += 1 }
+}
