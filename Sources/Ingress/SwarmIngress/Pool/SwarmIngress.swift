@@ -55,7 +55,8 @@ package final class SwarmIngress: Service {
     package init(
         name: ConfiguredName, settings: SwarmSettings, registry: any Registry, bell: Bell,
         membership: Membership? = nil, limits: SwarmLimits = SwarmLimits(), world: World, journal: Journal,
-        metrics factory: any MetricsFactory, parse: @escaping WatchSource.Parse, take: @escaping Take
+        metrics factory: any MetricsFactory,
+        parse: @escaping WatchSource.Parse = { MonitorRequest($0) }, take: @escaping Take
     ) {
         self.name = name
         self.settings = settings

@@ -44,6 +44,22 @@ package struct MonitorRequest: Sendable {
         self.sigTimestamp = sigTimestamp
     }
 
+    /// What a subscription is shown as; `nil` for one that no storage server would take, and that is not shown.
+    package init?(_ subscription: SessionSubscription) {
+        guard !subscription.isLocal else { return nil }
+        self.init(
+            account: subscription.account, ed25519: subscription.sessionKey,
+            delegation: subscription.subaccount.map { Delegation(token: $0.token, signature: $0.signature) },
+            wantsData: subscription.wantsData, namespaces: subscription.namespaces,
+            signature: subscription.signature, sigTimestamp: subscription.signedAt)
+    }
+
+    /// What a row of the registry is shown as.
+    package init?(_ record: Record) {
+        guard let subscription = SessionSubscription(record) else { return nil }
+        self.init(subscription)
+    }
+
     /// Whether storage servers still take the signature.
     package func isValid(at now: UnixTime) -> Bool {
         UnixTime(seconds: sigTimestamp) > now - SwarmFormLimits.signatureLife

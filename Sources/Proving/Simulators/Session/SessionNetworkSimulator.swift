@@ -1,0 +1,129 @@
+package import PushModel
+import ServiceLifecycle
+package import SessionPush
+import Synchronization
+
+/// Storage servers and a chain daemon on this machine, over ZeroMQ with CURVE. They judge watches as the real
+/// ones do, and are as unreliable as a test wants.
+///
+/// ```swift
+/// let network = SessionNetworkSimulator(.init(), world: .live)
+/// try await network.start()
+/// let daemon = network.daemonEndpoint  // tcp://127.0.0.1:…
+/// ```
+package final class SessionNetworkSimulator: Service {
+    private static let notesAhead = 65_536
+    private static let noteReaders = 64
+
+    private struct Readers {
+        var next = 0
+        var inlets: [Int: AsyncStream<SessionNote>.Continuation] = [:]
+        var isStopped = false
+    }
+
+    private let configuration: SessionNetworkConfiguration
+    private let thread: SessionNetworkThread?
+    private let readers = Mutex(Readers())
+    private let endpoints = Mutex<(daemon: String, nodes: [StorageNode])?>(nil)
+    private let stopping = Bell()
+
+    package init(_ configuration: SessionNetworkConfiguration = .init(), world: World) {
+        self.configuration = configuration
+        thread = SessionNetworkThread(configuration, world: world)
+    }
+
+    /// Binds all ports and serves.
+    ///
+    /// - Throws: `.portNotFree`, `.alreadyStarted`.
+    package func start() async throws(SimulatorError) {
+        guard endpoints.withLock({ $0 == nil }), let thread else { throw SimulatorError(.alreadyStarted) }
+        guard let made = await thread.start(note: { [weak self] in self?.note($0) }) else {
+            throw SimulatorError(.portNotFree)
+        }
+        endpoints.withLock { $0 = made }
+    }
+
+    /// Starts, unless that was done, and serves until graceful shutdown.
+    package func run() async throws {
+        if endpoints.withLock({ $0 == nil }) { try await start() }
+        try? await gracefulShutdown()  // Throws only when cancelled, which is the end as well.
+        await stop()
+    }
+
+    /// Closes all ports, and ends all notes.
+    package func stop() async {
+        await thread?.stop()
+        let inlets = readers.withLock { readers in
+            readers.isStopped = true
+            defer { readers.inlets = [:] }
+            return Array(readers.inlets.values)
+        }
+        for inlet in inlets { inlet.finish() }
+    }
+
+    /// Where the chain daemon listens, without encryption; `nil` before ``start()``.
+    package var daemonEndpoint: String? { endpoints.withLock { $0?.daemon } }
+    /// Storage servers as they were at the start, in the order of the configuration.
+    package var nodes: [StorageNode] { endpoints.withLock { $0?.nodes ?? [] } }
+
+    // MARK: What a test turns and reads
+
+    package func turn(_ node: Int, _ change: @escaping @Sendable (inout StorageNodeKnobs) -> Void) {
+        thread?.tell { $0.turn(node, change) }
+    }
+
+    package func turnDaemon(_ change: @escaping @Sendable (inout ChainDaemonKnobs) -> Void) {
+        thread?.tell { $0.turnDaemon(change) }
+    }
+
+    /// Stores a message: each member of the account's swarm tells everyone who watches.
+    package func store(_ push: StoragePush) { thread?.tell { $0.store(push) } }
+
+    /// Stops a storage server and starts it again at the same place; it has lost its watches.
+    package func restart(_ node: Int) { thread?.tell { $0.restart(node) } }
+
+    /// Drops connections alone: watches stay, as with a network that failed for a moment.
+    package func cut(_ node: Int) { thread?.tell { $0.cut(node) } }
+
+    /// Says something to everyone who is connected to a storage server.
+    package func say(_ node: Int, _ frames: [[UInt8]], times: Int = 1) {
+        thread?.tell { $0.say(node, frames, times: times) }
+    }
+
+    /// A block: the network is as said from now on, by the numbers of the nodes.
+    ///
+    /// - Parameter swarms: the swarm of each node; `nil`: it is not in the list.
+    package func block(swarms: [UInt64?]) { thread?.tell { $0.block(swarms) } }
+
+    /// Watches that hold, of all clients of a storage server.
+    package func watches(at node: Int) async -> Int {
+        await withCheckedContinuation { continuation in
+            guard let thread else { return continuation.resume(returning: 0) }
+            thread.tell { continuation.resume(returning: $0.watches(at: node)) }
+        }
+    }
+
+    /// What is seen from now on.
+    package func notes() -> AsyncStream<SessionNote> {
+        let (stream, inlet) = AsyncStream.makeStream(
+            of: SessionNote.self, bufferingPolicy: .bufferingNewest(Self.notesAhead))
+        let number = readers.withLock { readers -> Int? in
+            guard !readers.isStopped, readers.inlets.count < Self.noteReaders else { return nil }
+            readers.next += 1
+            readers.inlets[readers.next] = inlet
+            return readers.next
+        }
+        guard let number else {
+            inlet.finish()
+            return stream
+        }
+        inlet.onTermination = { [weak self] _ in
+            self?.readers.withLock { _ = $0.inlets.removeValue(forKey: number) }
+        }
+        return stream
+    }
+
+    private func note(_ note: SessionNote) {
+        for inlet in readers.withLock({ Array($0.inlets.values) }) { inlet.yield(note) }
+    }
+}
