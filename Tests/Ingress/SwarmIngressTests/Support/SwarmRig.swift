@@ -63,7 +63,7 @@ final class SwarmRig: Sendable {
     /// What the link notes, in order.
     let notes: AsyncStream<String>
     let bell = Bell()
-    let memory: SealedMemory
+    let registry: any Registry
     let space: Space
     let name: ConfiguredName
     private let inlet: AsyncStream<StoragePush>.Continuation
@@ -76,7 +76,7 @@ final class SwarmRig: Sendable {
         seen = network.notes()
         (taken, inlet) = AsyncStream.makeStream()
         (notes, pen) = AsyncStream.makeStream()
-        memory = try await SealedMemory(.live)
+        registry = try await SealedMemory(.live).store
         name = try #require(ConfiguredName("session-main"))
         space = Space(name, "sub")
     }
@@ -110,7 +110,7 @@ final class SwarmRig: Sendable {
                     key: RecordKey(space, Secret(bytes)), touchedAt: World.live.now(), body: Secret(bytes)),
                 if: .any)
         }
-        #expect(try await memory.store.apply(changes) == .committed)
+        #expect(try await registry.apply(changes) == .committed)
         bell.ring()
     }
 
@@ -132,7 +132,7 @@ final class SwarmRig: Sendable {
             for (key, value) in fields where key == .note { pen.yield(value.logText) }
         }
         return SwarmIngress(
-            name: name, settings: settings, registry: memory.store, bell: bell, membership: membership,
+            name: name, settings: settings, registry: registry, bell: bell, membership: membership,
             limits: limits, world: .live, journal: journal, metrics: metrics, parse: { self.parse($0) },
             take: take ?? { self.inlet.yield($0) })
     }
