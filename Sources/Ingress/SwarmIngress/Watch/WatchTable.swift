@@ -38,6 +38,9 @@ package struct WatchTable: ~Copyable {
     /// Subscriptions in the rotation.
     package var count: Int { filled - gone }
 
+    /// Memory that it takes.
+    package var bytes: Int { capacity * MemoryLayout<Slot>.stride }
+
     /// The last revision that was added.
     package var last: UInt64 { filled == 0 ? 0 : (slots.map { $0[filled - 1].mark } ?? 0) >> 1 }
 

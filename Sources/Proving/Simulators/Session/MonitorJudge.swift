@@ -1,13 +1,13 @@
 import Crypto
 import EdwardsKeys
-import PushModel
+package import PushModel
 import SessionPush
 import WireFormats
 
 /// Judges watches as a storage server does: the same checks, in the same order, with the same numbers.
-struct MonitorJudge {
+package struct MonitorJudge {
     /// What a server refuses, with the number that it gives.
-    enum Refusal: Int, Error {
+    package enum Refusal: Int, Error {
         case arguments = 1
         case account, namespaces, timestamp, signature, wrongSwarm
 
@@ -24,17 +24,20 @@ struct MonitorJudge {
     }
 
     /// One watch that holds.
-    struct Watch {
-        let account: [UInt8]
-        let namespaces: Set<Int16>
-        let wantsData: Bool
+    package struct Watch: Sendable {
+        package let account: [UInt8]
+        package let namespaces: Set<Int16>
+        package let wantsData: Bool
     }
 
-    let now: UnixTime
+    package let now: UnixTime
+
+    package init(now: UnixTime) { self.now = now }
 
     /// - Returns: one verdict for each dictionary, and whether there was a list of them; `nil` where the body
     ///   cannot be read at all.
-    func judge(_ body: UnsafeRawBufferPointer) -> (verdicts: [Result<Watch, Refusal>], isList: Bool)? {
+    package func judge(_ body: UnsafeRawBufferPointer) -> (verdicts: [Result<Watch, Refusal>], isList: Bool)?
+    {
         var reader = BencodeReader(body)
         do {
             guard try reader.peek() == .list else {
@@ -53,7 +56,7 @@ struct MonitorJudge {
     }
 
     /// The answer to them.
-    static func reply(_ verdicts: [Result<Watch, Refusal>], isList: Bool) -> [UInt8] {
+    package static func reply(_ verdicts: [Result<Watch, Refusal>], isList: Bool) -> [UInt8] {
         var writer = BencodeWriter()
         if isList { writer.beginList() }
         for verdict in verdicts {
