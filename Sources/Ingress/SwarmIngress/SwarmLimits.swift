@@ -26,6 +26,8 @@ package struct SwarmLimits: Sendable {
     package var replyDeadline = Duration.seconds(15)
     /// Replies in a row that a node owes before it is dialled anew.
     package var strikes = 3
+    /// A node that owed a reply is shown everything again after so long.
+    package var strikeRest = Duration.seconds(60)
     package var heartbeat = Duration.seconds(15)
     package var heartbeatTimeout = Duration.seconds(30)
     /// The ladder of pauses after an attempt that failed (§10.5), or a connection that did not last.
@@ -68,11 +70,12 @@ package struct SwarmLimits: Sendable {
     package var nodesEvery = Duration.seconds(5 * 60)
     /// Between two questions for it.
     package var nodesPause = Duration.seconds(1)
-    /// A list of less than half of the nodes is believed when it comes again after so long.
+    /// A list that cannot be read is asked for again after so long; one of less than half of the nodes is
+    /// believed when it comes again then.
     package var doubtRest = Duration.seconds(30)
 
-    /// Bytes of pushes that wait for a worker, of all nodes. Each node may fill an equal share of it; then its
-    /// connection is not read, and nobody else waits.
+    /// Bytes of pushes that wait for a worker, of all nodes. Each node may fill an equal share of it; then
+    /// its connection is not read, and nobody else waits.
     package var queuedBytes = 32 << 20
     /// The least share: one push of the largest size.
     package var leastShare = 128 << 10

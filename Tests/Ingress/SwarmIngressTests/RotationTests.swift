@@ -58,7 +58,7 @@ struct RotationTests {
         try rig.read(rig.wanted())
         try rig.reply(nodes[0], 5)
         rig.take(.ended(.node(nodes[0].key), isRefusal: false))
-        rig.pass(.seconds(1))
+        rig.pass(.seconds(6))
         rig.connect(nodes[0])
         #expect(rig.readings.count == 1)
     }
@@ -101,6 +101,18 @@ struct RotationTests {
             rig.pass(.seconds(15))
         }
         #expect(rig.closed == [.node(nodes[0].key)] && rig.notes.contains(.struckOut))
+    }
+
+    @Test("After one late reply everything is shown again within minutes")
+    func late() throws {
+        let (rig, nodes) = try rig(1, rows: 1...5)
+        rig.connect(nodes[0])
+        try rig.read(rig.wanted())
+        rig.pass(.seconds(15))
+        #expect(rig.notes.last == .replyLate && rig.readings.isEmpty)
+        rig.pass(.seconds(60))
+        #expect(try rig.wanted().revisions == [1, 2, 3, 4, 5])
+        #expect(rig.closed.isEmpty)
     }
 
     @Test("A row that has gone leaves the rotation; a store that does not answer is asked again")

@@ -40,6 +40,8 @@ struct DaemonState: Sendable {
     var wantsNodes = false
     var nodesAskedAt: ContinuousClock.Instant?
     var noticesAskedAt: ContinuousClock.Instant?
+    /// When it is asked for nodes again, because the last answer was of no use.
+    var nodesDueAt: ContinuousClock.Instant?
     /// Since when a list is doubted.
     var doubtedAt: ContinuousClock.Instant?
 
@@ -99,10 +101,11 @@ extension LinkState {
             daemon.noticesAskedAt = now
             actions.append(ask(.notices, "sub.block", [], now))
         }
-        if daemon.nodesAskedAt.map({ now - $0 >= limits.nodesEvery }) ?? true { daemon.wantsNodes = true }
+        let isOld = daemon.nodesAskedAt.map { now - $0 >= limits.nodesEvery } ?? true
+        if isOld || daemon.nodesDueAt.map({ $0 <= now }) ?? false { daemon.wantsNodes = true }
         let hasRested = daemon.nodesAskedAt.map { now - $0 >= limits.nodesPause } ?? true
         if daemon.wantsNodes, hasRested, !daemon.isAsking(.nodes) {
-            daemon.wantsNodes = false
+            (daemon.wantsNodes, daemon.nodesDueAt) = (false, nil)
             daemon.nodesAskedAt = now
             let body = MessageFrame.bytes(Array(ServiceNodes.question.utf8))
             actions.append(ask(.nodes, "rpc.get_service_nodes", [body], now))
@@ -136,7 +139,7 @@ extension LinkState {
             case nil: return [.note(.strange)]
             }
         case .refusal(_, let tag?):
-            _ = daemon.answered(tag)
+            if daemon.answered(tag) == .nodes { daemon.nodesDueAt = now + limits.doubtRest }
             return [.note(.requestRefused)]
         case .refusal(_, nil), .hi, .call, .strange: return [.note(.strange)]
         }
@@ -154,12 +157,11 @@ extension LinkState {
                 }
             }
         } catch {
+            daemon.nodesDueAt = now + limits.doubtRest
             return [.note(.nodesMalformed)]
         }
         guard believes(told, now) else {
-            // It is asked again by then.
-            daemon.wantsNodes = false
-            daemon.nodesAskedAt = now + limits.doubtRest - limits.nodesEvery
+            daemon.nodesDueAt = now + limits.doubtRest
             return [.note(.nodesDoubted)]
         }
         daemon.doubtedAt = nil

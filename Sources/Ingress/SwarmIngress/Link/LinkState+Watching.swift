@@ -31,8 +31,8 @@ extension LinkState {
             case .asked(_, let end, let id, let batch) where end <= now:
                 actions.append(.note(.replyLate))
                 letGo(id, LanePlace(node: key, lane: lane))
-                nodes[key]?.watching?.struck()
-                // Others of the swarm have it: what is missing here is shown with the next renewal.
+                nodes[key]?.watching?.struck(again: now + limits.strikeRest)
+                // Others of the swarm have it: what is missing here is shown in a while.
                 nodes[key]?.watching?.went(lane, through: batch.through, isLast: false)
             case .idle, .resting, .reading, .asked: break
             }
@@ -141,7 +141,7 @@ extension LinkState {
     mutating func replyRefused(_ key: NodeKey, _ tag: Secret, _ now: ContinuousClock.Instant) -> [Action] {
         guard let (lane, id, batch) = awaited(key, tag) else { return stray(key, now) }
         letGo(id, LanePlace(node: key, lane: lane))
-        nodes[key]?.watching?.struck()
+        nodes[key]?.watching?.struck(again: now + limits.strikeRest)
         nodes[key]?.watching?.went(lane, through: batch.through, isLast: false)
         guard nodes[key]?.watching?.strikes ?? 0 < limits.strikes else {
             return [.note(.requestRefused)] + ended(.node(key), .struckOut, now)

@@ -11,8 +11,8 @@ import WireFormats
 /// What one instance listens to.
 package struct SwarmSettings: Sendable {
     package var daemon: DaemonAddress
-    /// What storage servers know us by. Each process has a pair of its own: two connections with one key to one
-    /// server are not possible.
+    /// What storage servers know us by. Each process has a pair of its own: two connections with one key to
+    /// one server are not possible.
     package var pair: X25519KeyPair
     /// Where the subscriptions are.
     package var space: Space

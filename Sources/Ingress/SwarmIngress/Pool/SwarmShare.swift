@@ -3,8 +3,8 @@ import PushModel
 import SessionPush
 import Synchronization
 
-/// Which storage servers this process connects to, where several serve one instance on one store: each goes to
-/// one of them, and to another when that one has gone.
+/// Which storage servers this process connects to, where several serve one instance on one store: each goes
+/// to one of them, and to another when that one has gone.
 final class SwarmShare: Sendable {
     private let membership: Membership?
     private let group: GroupName

@@ -81,5 +81,9 @@ struct Watching: Sendable {
     }
 
     mutating func answered() { strikes = 0 }
-    mutating func struck() { strikes += 1 }
+    /// - Parameter again: when everything is shown again, for what this reply would have said.
+    mutating func struck(again: ContinuousClock.Instant) {
+        strikes += 1
+        renewAt = min(renewAt, again)
+    }
 }

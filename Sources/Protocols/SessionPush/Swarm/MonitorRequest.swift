@@ -44,7 +44,7 @@ package struct MonitorRequest: Sendable {
         self.sigTimestamp = sigTimestamp
     }
 
-    /// What a subscription is shown as; `nil` for one that no storage server would take, and that is not shown.
+    /// What a subscription is shown as; `nil` for one that no storage server would take.
     package init?(_ subscription: SessionSubscription) {
         guard !subscription.isLocal else { return nil }
         self.init(

@@ -91,6 +91,7 @@ final class SwarmRig: Sendable {
         limits.ladder = [.milliseconds(50), .milliseconds(100)]
         limits.eagerRedial = .milliseconds(50)
         limits.lookEvery = .milliseconds(50)
+        limits.strikeRest = .milliseconds(50)
         limits.nodesPause = .milliseconds(20)
         limits.doubtRest = .seconds(600)
         return limits
