@@ -42,7 +42,7 @@ struct ReachChecks {
 
     private func knock(_ place: PeerAddress) async -> Finding {
         let isPlain = place.isPlain
-        let subject = "\(place.host):\(place.port)"
+        let subject = place.socket ?? "\(place.host):\(place.port)"
         let group = MultiThreadedEventLoopGroup.singleton
         do {
             let client = try isPlain ? nil : context(place)
@@ -64,11 +64,16 @@ struct ReachChecks {
                 }
             let channel: any Channel
             do {
-                channel = try await bootstrap.connect(host: place.host, port: place.port).get()
+                channel =
+                    if let socket = place.socket {
+                        try await bootstrap.connect(unixDomainSocketPath: socket).get()
+                    } else {
+                        try await bootstrap.connect(host: place.host, port: place.port).get()
+                    }
             } catch {
                 // The wait for the handshake must not last for ever.
                 opened.fail(error)
-                return .fault(.reach, subject, sentence(error, place.port, isPlain))
+                return .fault(.reach, subject, sentence(error, place))
             }
             let timer = loop.scheduleTask(in: Self.deadline) {
                 opened.fail(ChannelError.connectTimeout(Self.deadline))
@@ -82,7 +87,7 @@ struct ReachChecks {
                 .reach, subject,
                 isPlain ? "It answers." : "It answers, and its certificate is trusted.")
         } catch {
-            return .fault(.reach, subject, sentence(error, place.port, isPlain))
+            return .fault(.reach, subject, sentence(error, place))
         }
     }
 
@@ -94,7 +99,11 @@ struct ReachChecks {
     }
 
     /// What to do; the foreign error itself is dropped.
-    private func sentence(_ error: any Error, _ port: Int, _ isPlain: Bool) -> String {
+    private func sentence(_ error: any Error, _ place: PeerAddress) -> String {
+        if place.socket != nil {
+            return "Nothing answers at this socket: look whether the program runs, and who may open it."
+        }
+        let (port, isPlain) = (place.port, place.isPlain)
         switch error {
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
             return

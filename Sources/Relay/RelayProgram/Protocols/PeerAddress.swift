@@ -8,6 +8,8 @@ struct PeerAddress: Hashable {
     var caFile: String?
     /// Without TLS: a proxy, or a relay on this machine.
     var isPlain = false
+    /// Path of a local socket, instead of host and port.
+    var socket: String?
 }
 
 extension PeerAddress {
@@ -15,4 +17,6 @@ extension PeerAddress {
     init(_ base: HTTPSBase?, or own: String, caFile: String?) {
         self.init(host: base?.host ?? own, port: base?.port ?? 443, caFile: caFile)
     }
+
+    init(socket: String) { self.init(host: "", port: 0, isPlain: true, socket: socket) }
 }

@@ -1,0 +1,20 @@
+/// Session: devices subscribe, and storage nodes tell the relay what came for them.
+enum SessionProtocol: HostedProtocol {
+    static let word = "session"
+    static let keys = [
+        "protocol", "apps", "services", "onion_key", "oxend", "oxend_key", "plain_http", "subkeys",
+        "metadata", "fcm_high"
+    ]
+
+    static let sandboxKeys = ["onion_key: onion.key"]
+
+    static func read(_ instance: InstanceReader) -> SessionSettings? { instance.session() }
+    static func host(
+        _ instance: InstanceConfiguration, _ settings: SessionSettings, in configuration: RelayConfiguration,
+        on ground: HostingGround, replacing old: (any HostedInstance)?
+    ) throws(CommandFailure) -> any HostedInstance {
+        try SessionInstance(
+            instance, settings, of: configuration, on: ground, replacing: old as? SessionInstance)
+    }
+    static var commands: ProtocolCommands { ProtocolCommands(keys: [KeysNewSessionCommand.self]) }
+}

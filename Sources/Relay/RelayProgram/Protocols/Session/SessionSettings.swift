@@ -1,0 +1,83 @@
+import Primitives
+import PushModel
+import WireFormats
+
+/// What the keys of a Session instance say.
+struct SessionSettings: Sendable, Hashable {
+    /// Push services as clients name them. `huawei` is one too, and reserved.
+    enum Service: String, Sendable, Hashable, CaseIterable {
+        case apns
+        case apnsSandbox = "apns-sandbox"
+        case firebase
+
+        static let reserved = "huawei"
+        var isApple: Bool { self != .firebase }
+    }
+
+    /// What describes a message in a push that does not carry it.
+    enum Metadata: String, Sendable, Hashable, CaseIterable {
+        /// A JSON text, as with the message.
+        case json
+        /// A bencoded dict, as the deployed server has it.
+        case deployed
+    }
+
+    /// Which pushes wake an Android phone at once.
+    enum FCMHigh: String, Sendable, Hashable, CaseIterable {
+        /// Those of what people read: namespaces 0 and 11.
+        case messages
+        case all
+    }
+
+    /// Which app a service's tokens belong to.
+    var services: [Service: ConfiguredName]
+    /// The private key that apps encrypt requests to (`SessionKeyFile`).
+    var onionKeyFile: String
+    /// `nil` in a sandbox alone, which has its own.
+    var oxend: OxendAddress?
+    /// oxend's X25519 key, 64 hexadecimal digits; `nil`: it is spoken to in the clear, on this machine.
+    var oxendKey: String?
+    /// Whether subscriptions by the withdrawn `subkey_tag` are judged.
+    var takesSubkeys: Bool
+    var metadata: Metadata
+    /// Whether `/subscribe` and `/unsubscribe` are answered outside onion requests too.
+    var hasPlainHTTP: Bool
+    var fcmHigh: FCMHigh
+}
+
+extension SessionSettings: InstanceSettings {
+    static let plainPaths = ["/subscribe", "/unsubscribe"]
+    static let onionPath = "/oxen/v4/lsrpc"
+    static let paths = plainPaths + [onionPath]
+
+    func paths(of instance: ConfiguredName) -> [String] {
+        (hasPlainHTTP ? Self.plainPaths : []) + [Self.onionPath]
+    }
+
+    func app(for service: PushService) -> ConfiguredName? {
+        service == .fcm ? services[.firebase] : services[.apns] ?? services[.apnsSandbox]
+    }
+
+    var peers: [PeerAddress] { oxend.map { [$0.peer] } ?? [] }
+
+    func makeSandboxKeys() throws(CommandFailure) {
+        try writeKeysOnce(onionKeyFile, SessionKeyFile.limitBytes) {
+            SessionKeyFile.text(.generate(.live))
+        }
+    }
+}
+
+extension InstanceConfiguration {
+    var session: SessionSettings? { settings as? SessionSettings }
+}
+
+extension FileContent {
+    static let onionKey = FileContent(words: "an onion key", inSandbox: .madeOnce) { bytes, _ in
+        do throws(SessionKeyFile.Fault) {
+            _ = try SessionKeyFile.parse(bytes)
+            return nil
+        } catch {
+            return error.sentence
+        }
+    }
+}
