@@ -169,7 +169,7 @@ let application: [Target] = [
             "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore", "PostgresStore",
             "HTTPIngress",
             "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
-            "NextcloudPush", "RSAKeys", "SessionPush", "SwarmIngress", "EdwardsKeys",
+            "NextcloudPush", "RSAKeys", "SessionPush", "SwarmIngress",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL
         ]),
     program("Relay/sealbell", ["RelayProgram"]),

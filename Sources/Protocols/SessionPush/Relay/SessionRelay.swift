@@ -17,7 +17,7 @@ package struct SessionRelay: AnsweringRole {
     let allowances: SessionAllowances
     let charge: @Sendable (Toll) -> Duration?
     let world: World
-    let seen: SeenNotices
+    package let seen: SeenNotices
 
     /// - Parameter seen: what the relay that this one takes the place of has seen.
     /// - Parameter charge: takes a toll; how long to wait, or `nil` when it was taken.

@@ -3,6 +3,7 @@ import HTTP2Client
 import HTTPIngress
 import NIOCore
 import NostrIngress
+import SwarmIngress
 import WebClient
 import WebSocket
 
@@ -30,6 +31,15 @@ extension RelaySpans {
         spans.nostrConnections.writeDeadline = span
         spans.nostrConnections.pingAfterSilence = span
         spans.nostrConnections.pongDeadline = span
+        spans.swarm.dialDeadline = span
+        spans.swarm.replyDeadline = span
+        spans.swarm.heartbeatTimeout = span
+        spans.swarm.ladder = [.milliseconds(200)]
+        spans.swarm.eagerRedial = .milliseconds(100)
+        spans.swarm.lookEvery = .milliseconds(200)
+        spans.swarm.shareEvery = .milliseconds(200)
+        spans.swarm.tick = .milliseconds(20)
+        spans.swarm.deafAfter = span
         spans.zulipReply = span
         spans.nextcloudProof = span
         spans.watch.every = .milliseconds(50)

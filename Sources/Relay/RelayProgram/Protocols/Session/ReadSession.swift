@@ -1,4 +1,5 @@
 import PushModel
+import SessionPush
 import WireFormats
 
 extension InstanceReader {
@@ -51,7 +52,8 @@ extension InstanceReader {
 
     // MARK: Services
 
-    private typealias Service = SessionSettings.Service
+    private typealias Service = SessionService
+    private static let spoken = Service.allCases.filter { $0 != .huawei }
 
     private func services() -> [Service: ConfiguredName] {
         guard cursor.node["services"] != nil else { return ownServices() }
@@ -59,7 +61,7 @@ extension InstanceReader {
         var services: [Service: ConfiguredName] = [:]
         for entry in entries.named() {
             let word = entry.name.text
-            guard let service = Service(rawValue: word) else {
+            guard let service = Self.spoken.first(where: { $0.rawValue == word }) else {
                 entries.fault(.badValue, word, Self.unknown(word))
                 continue
             }
@@ -81,10 +83,10 @@ extension InstanceReader {
     }
 
     private static func unknown(_ word: String) -> String {
-        if word == Service.reserved {
+        if word == Service.huawei.rawValue {
             return "This version does not push through Huawei; clients that name it are refused."
         }
-        let words = Service.allCases.map(\.rawValue)
+        let words = spoken.map(\.rawValue)
         let near = nearest(word, among: words).map { " Did you mean \($0)?" } ?? ""
         return "One of \(words.joined(separator: ", ")).\(near)"
     }
@@ -102,7 +104,7 @@ extension InstanceReader {
     /// Those that the apps have, where no two have the same.
     private func ownServices() -> [Service: ConfiguredName] {
         var services: [Service: ConfiguredName] = [:]
-        for service in Service.allCases {
+        for service in Self.spoken {
             let able = apps.filter { serves($0, service) }
             guard able.count <= 1 else {
                 cursor.missing(

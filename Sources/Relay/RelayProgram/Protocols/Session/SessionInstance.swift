@@ -3,12 +3,25 @@ import Delivery
 import HTTPIngress
 import Primitives
 import PushModel
+import SessionPush
+import SwarmIngress
 import WireFormats
 
-/// One Session instance: a face at listeners, and a link to the swarm.
-struct SessionInstance: HostedInstance {
+/// One Session instance: a face at listeners, and a link to the swarm. A reload changes the face at once, and
+/// drops no connection to a storage node unless oxend is another one.
+final class SessionInstance: HostedInstance {
     let name: ConfiguredName
+    let tally: SessionTally
     private let onion: X25519KeyPair
+    private let core: X25519KeyPair
+    private let sessionFace: SessionFace
+    private let post: SessionPost
+    private let daemon: DaemonAddress
+    private let ingress: SwarmIngress
+    /// Whether the link is that of the instance before, which goes on.
+    private let goesOn: Bool
+    private let subscribed: Bell
+    private let world: World
 
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
     init(
@@ -16,9 +29,115 @@ struct SessionInstance: HostedInstance {
         of configuration: RelayConfiguration, on ground: HostingGround, replacing old: SessionInstance?
     ) throws(CommandFailure) {
         name = instance.name
+        world = ground.world
         onion = try SessionKeyFile.read(settings.onionKeyFile)
-        _ = try SessionKeyFile.core(name, state: configuration.state, ground.world)
+        core = try SessionKeyFile.core(name, state: configuration.state, ground.world)
+        let tally = old?.tally ?? SessionTally(began: ground.world.instant())
+        let tolls = ground.delivery.tolls(of: name)
+        let relay = SessionRelay(
+            instance: name, apps: Self.apps(settings, configuration), policy: SessionPolicy(settings),
+            registry: ground.registry, seen: old?.post.reception.role.seen ?? SeenNotices(),
+            charge: { tolls.take($0) }, world: ground.world)
+        let notes = NoteMeter(name, ground.metrics)
+        let reception = Reception(
+            relay, of: name, intake: ground.delivery.intake,
+            pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,
+            note: { note in
+                notes.count(note)
+                tally.count(note)
+            })
+        self.tally = tally
+        post = SessionPost(reception, ground.metrics)
+        guard let daemon = DaemonAddress(settings) else {
+            throw CommandFailure(.configuration, "instances.\(name): oxend is no address.")
+        }
+        self.daemon = daemon
+        if let old, old.daemon == daemon, old.core.publicKey == core.publicKey {
+            (ingress, subscribed, goesOn) = (old.ingress, old.subscribed, true)
+        } else {
+            let bell = Bell()
+            ingress = SwarmIngress(
+                name: name,
+                settings: SwarmSettings(daemon: daemon, pair: core, space: relay.keys.subscriptions),
+                registry: ground.registry, bell: bell, membership: ground.delivery.membership,
+                limits: ground.spans.swarm, world: ground.world, journal: ground.journal,
+                metrics: ground.metrics, parse: { MonitorRequest($0) }, take: post.take)
+            (subscribed, goesOn) = (bell, false)
+        }
+        sessionFace = SessionFace(
+            reception, onion: onion, hasPlainHTTP: settings.hasPlainHTTP, subscribed: subscribed,
+            world: ground.world)
+    }
+
+    private static func apps(_ settings: SessionSettings, _ configuration: RelayConfiguration) -> SessionApps
+    {
+        var apps: [SessionService: SessionApp] = [:]
+        for (service, name) in settings.services {
+            guard let app = configuration.app(name) else { continue }
+            apps[service] = SessionApp(
+                name: name, bundle: app.apns?.bundles.first,
+                aps: app.fallback == .standard ? nil : app.fallback.aps)
+        }
+        return SessionApps(apps)
     }
 
     var publicKeys: [String] { [Hex.encode(onion.publicKey)] }
+    /// Of what storage nodes and oxend know the relay by.
+    var coreKey: String { Hex.encode(core.publicKey) }
+    var face: (any HTTPFace)? { sessionFace }
+    var override: (@Sendable (Answer) -> Outcome?)? { { SessionRelay.override($0) } }
+    var link: SwarmStatistics { ingress.statistics }
+    var uptimeSeconds: Int { Int((world.instant() - tally.began).components.seconds) }
+
+    func takeForce() -> [any InstanceService] {
+        if goesOn { ingress.adopt(take: post.take) }
+        return [ingress]
+    }
+
+    /// It takes subscriptions whether or not it hears of messages, so it is ready with its listener.
+    ///
+    /// Whether it hears: some of the nodes that fall to this process are connected, or others have them all.
+    func hearsNobody() async -> Bool {
+        let link = self.link
+        return !link.hasNodes || link.ours > 0 && link.connected == 0
+    }
+
+    /// The index is the same over all instances.
+    func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
+        [SessionKeys.address(of: address, bundle: appID)]
+    }
+}
+
+extension SwarmIngress: InstanceService {}
+
+extension SessionPolicy {
+    init(_ settings: SessionSettings) {
+        self.init(
+            metadata: settings.metadata == .json ? .json : .deployed,
+            fcmHigh: settings.fcmHigh == .messages ? .messages : .always, takesSubkeys: settings.takesSubkeys)
+    }
+}
+
+extension DaemonAddress {
+    /// `nil` where the settings name none.
+    init?(_ settings: SessionSettings) {
+        guard let address = settings.oxend else { return nil }
+        guard let text = settings.oxendKey else {
+            self.init(address.text)
+            return
+        }
+        // The reader has checked the digits.
+        guard let bytes = try? Hex.decode(Array(text.utf8)), let key = NodeKey(bytes) else { return nil }
+        self.init(address.text, key: key)
+    }
+}
+
+extension RelaySpans {
+    private enum Swarm: SpanKey { static let standard = SwarmLimits() }
+
+    /// Deadlines and bounds of the link to the swarm.
+    var swarm: SwarmLimits {
+        get { self[Swarm.self] }
+        set { self[Swarm.self] = newValue }
+    }
 }

@@ -1,3 +1,5 @@
+import AdminIngress
+
 /// Session: devices subscribe, and storage nodes tell the relay what came for them.
 enum SessionProtocol: HostedProtocol {
     static let word = "session"
@@ -16,5 +18,10 @@ enum SessionProtocol: HostedProtocol {
         try SessionInstance(
             instance, settings, of: configuration, on: ground, replacing: old as? SessionInstance)
     }
+    static func calls(_ instances: DeskInstances) -> [AdminCall] { SessionDesk(instances: instances).calls }
     static var commands: ProtocolCommands { ProtocolCommands(keys: [KeysNewSessionCommand.self]) }
+    static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
+        try await SessionSandboxPeer(on: ground)
+    }
+    static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { SessionDemo(on: stage) }
 }

@@ -1,19 +1,10 @@
 import Primitives
 import PushModel
+import SessionPush
 import WireFormats
 
 /// What the keys of a Session instance say.
 struct SessionSettings: Sendable, Hashable {
-    /// Push services as clients name them. `huawei` is one too, and reserved.
-    enum Service: String, Sendable, Hashable, CaseIterable {
-        case apns
-        case apnsSandbox = "apns-sandbox"
-        case firebase
-
-        static let reserved = "huawei"
-        var isApple: Bool { self != .firebase }
-    }
-
     /// What describes a message in a push that does not carry it.
     enum Metadata: String, Sendable, Hashable, CaseIterable {
         /// A JSON text, as with the message.
@@ -30,7 +21,7 @@ struct SessionSettings: Sendable, Hashable {
     }
 
     /// Which app a service's tokens belong to.
-    var services: [Service: ConfiguredName]
+    var services: [SessionService: ConfiguredName]
     /// The private key that apps encrypt requests to (`SessionKeyFile`).
     var onionKeyFile: String
     /// `nil` in a sandbox alone, which has its own.

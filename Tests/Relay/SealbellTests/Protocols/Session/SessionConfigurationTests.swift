@@ -2,6 +2,7 @@ import Foundation
 import Primitives
 import PushModel
 import PushTesting
+import SessionPush
 import Testing
 import WireFormats
 
@@ -72,10 +73,12 @@ struct SessionConfigurationTests {
 
     @Test("An app's services follow from what it has, the environment too")
     func ownServices() throws {
-        func services(_ environment: String) throws -> [SessionSettings.Service]? {
-            try load(
-                session().replacing("[org.acme.chat]", with: "[org.acme.chat]\n      environment: \(environment)")
-            ).instances.first?.session.map { $0.services.keys.sorted { $0.rawValue < $1.rawValue } }
+        func services(_ environment: String) throws -> [SessionService]? {
+            let bundles = "[org.acme.chat]"
+            let text = session().replacing(bundles, with: "\(bundles)\n      environment: \(environment)")
+            return try load(text).instances.first?.session.map {
+                $0.services.keys.sorted { $0.rawValue < $1.rawValue }
+            }
         }
         #expect(try services("production") == [.apns])
         #expect(try services("sandbox") == [.apnsSandbox])

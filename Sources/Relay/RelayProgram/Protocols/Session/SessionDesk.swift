@@ -1,0 +1,61 @@
+import AdminIngress
+import PushModel
+import SwarmIngress
+import WireFormats
+
+/// `GET /session/statistics`: what deployed push servers tell by `admin.get_stats`, as far as it is known
+/// here (docs/conformance/session.md).
+struct SessionDesk {
+    static let path = "/session/statistics"
+
+    let instances: DeskInstances
+
+    var calls: [AdminCall] {
+        [
+            .desk(Self.path, changes: false) { inbound throws(DeskRefusal) in
+                let name = inbound.members["instance"].map(String.init)
+                return try instances.part(name) { $0 as? SessionInstance }.part.statistics()
+            }
+        ]
+    }
+}
+
+extension SessionInstance {
+    /// As JSON.
+    func statistics() -> [UInt8] {
+        let (link, counts) = (self.link, tally.all)
+        var json = JSONWriter()
+        json.beginObject()
+        func number(_ name: StaticString, _ value: Int) {
+            json.key(name)
+            json.int(Int64(value))
+        }
+        json.key("instance")
+        json.string(name.text)
+        number("uptime", uptimeSeconds)
+        number("notifications", link.received)
+        number("notified", counts.notified)
+        number("subscription", counts.subscribed)
+        number("sub_renew", counts.renewed)
+        number("unsubscribed", counts.unsubscribed)
+        json.key("subscriptions")
+        json.beginObject()
+        number("total", link.watches)
+        json.endObject()
+        number("connections", link.connected)
+        number("pending_connections", link.dialling)
+        number("snodes", link.nodes)
+        number("snodes_ours", link.ours)
+        number("swarms", link.swarms)
+        json.key("block_hash")
+        json.string(link.blockHash)
+        json.key("block_height")
+        json.int(Int64(clamping: link.height))
+        json.key("oxend")
+        json.bool(link.isDaemonConnected)
+        json.key("core_key")
+        json.string(coreKey)
+        json.endObject()
+        return json.bytes
+    }
+}

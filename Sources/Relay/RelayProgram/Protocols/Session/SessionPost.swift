@@ -1,0 +1,47 @@
+import CoreMetrics
+import Delivery
+import PushModel
+import SessionPush
+import SwarmIngress
+import Synchronization
+
+/// What storage nodes tell, on its way into the relay. Nobody hears back, so what is wrong is counted and no
+/// more.
+final class SessionPost: Sendable {
+    let name: ConfiguredName
+    let reception: Reception<SessionRelay>
+    private let metrics: any MetricsFactory
+
+    init(_ reception: Reception<SessionRelay>, _ metrics: any MetricsFactory) {
+        name = reception.instance
+        self.reception = reception
+        self.metrics = metrics
+    }
+
+    /// What keeps a notice in memory beside its data.
+    private static let noticeBytes = 512
+
+    /// Takes one notice in. When this returns, its pushes stand in the store, or are lost: nodes tell of a
+    /// message once.
+    var take: SwarmIngress.Take { { push in await self.receive(push) } }
+
+    private func receive(_ push: StoragePush) async {
+        do throws(SessionError) {
+            // A node is known by its connection, and its notices are free.
+            _ = try await reception.receive(
+                .notified(push), from: ClientKey(0), bytes: Self.noticeBytes + (push.data?.count ?? 0))
+            count("taken")
+        } catch {
+            // Another node of the swarm may tell of it when there is room again.
+            reception.role.release(push)
+            count(error.codeText)
+        }
+    }
+
+    private func count(_ outcome: String) {
+        Counter(
+            label: "sealbell_session_notices_total",
+            dimensions: [("instance", name.text), ("outcome", outcome)], factory: metrics
+        ).increment()
+    }
+}
