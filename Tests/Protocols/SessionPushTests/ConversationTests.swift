@@ -75,16 +75,16 @@ struct ConversationTests {
 
     private func stored(
         _ account: AccountID, _ namespace: Int16 = 0, hash: String = Self.hash,
-        data: [UInt8]? = Array("hi".utf8)
+        data: [UInt8]? = Array("hi".utf8), at now: UnixTime = SessionRig.now
     ) -> StoragePush {
         StoragePush(
-            account: account, hash: Secret(hash.utf8), namespace: namespace, timestamp: SessionRig.now,
-            expiry: SessionRig.now + .seconds(86_400), data: data.map { Secret($0) })
+            account: account, hash: Secret(hash.utf8), namespace: namespace, timestamp: now,
+            expiry: now + .seconds(86_400), data: data.map { Secret($0) })
     }
 
     private func message(_ relay: SessionRig, _ place: Int) async throws -> APNsMessage {
         await relay.services.sent(atLeast: place + 1)
-        return try #require(relay.services.sent[place].message.apns)
+        return try #require(relay.services.sent.dropFirst(place).first?.message.apns)
     }
 
     @Test(
@@ -120,7 +120,7 @@ struct ConversationTests {
             }
 
             // The group's keys change: for the app, not for the screen.
-            try await relay.notify(stored(phone.group, 12))
+            try await relay.notify(stored(phone.group, 12, hash: Self.hash.replacing("D", with: "B")))
             guard case .update(let keys) = try phone.open(await message(relay, 1), at: relay) else {
                 Issue.record("taken in")
                 return
@@ -137,7 +137,8 @@ struct ConversationTests {
 
             // What is too long for a push is fetched.
             let long = [UInt8](repeating: 7, count: 2_501)
-            try await relay.notify(stored(phone.group, 11, data: long))
+            try await relay.notify(
+                stored(phone.group, 11, hash: Self.hash.replacing("D", with: "C"), data: long))
             guard case .fetch(let missing) = try phone.open(await message(relay, 3), at: relay) else {
                 Issue.record("fetched")
                 return
@@ -156,10 +157,11 @@ struct ConversationTests {
             relay.advance(by: .seconds(7 * 86_400))
             #expect(try await phone.renew(at: relay) == [.updated, .updated])
             relay.advance(by: .seconds(10 * 86_400))
-            try await relay.notify(stored(phone.user.account))
+            try await relay.notify(stored(phone.user.account, at: relay.world.now()))
             _ = try phone.open(await message(relay, 0), at: relay)
             relay.advance(by: .seconds(4 * 86_400))
-            try await relay.notify(stored(phone.user.account, hash: Self.hash.replacing("D", with: "F")))
+            let late = Self.hash.replacing("D", with: "F")
+            try await relay.notify(stored(phone.user.account, hash: late, at: relay.world.now()))
             #expect(relay.services.sent.count == 1)
             #expect(try await phone.renew(at: relay).count == 2)
         }
@@ -200,7 +202,8 @@ struct ConversationTests {
             relay.services.answer(Phone.token, by: nil)
             relay.advance(by: .seconds(7 * 86_400))
             _ = try await phone.renew(at: relay)
-            try await relay.notify(stored(phone.user.account, hash: Self.hash.replacing("D", with: "H")))
+            let next = Self.hash.replacing("D", with: "H")
+            try await relay.notify(stored(phone.user.account, hash: next, at: relay.world.now()))
             guard case .show = try phone.open(await message(relay, 1), at: relay) else {
                 Issue.record("shown")
                 return
