@@ -14,7 +14,7 @@ extension SealedStore: Registry {
     }
 
     /// A record that does not open is left out, and said in the journal; one that has expired has no names
-    /// any more, and is left out too.
+    /// any more, and is left out too. Others take their places, so a short page is the last one.
     package func page(
         _ index: RecordIndex, after revision: UInt64, limit: Int
     ) async throws(StoreError) -> [Record] {
@@ -25,9 +25,23 @@ extension SealedStore: Registry {
             case .address(let key): .address(digests.digest(key))
             }
         let time = doubted.now
-        let rows = try await records.page(stored, after: revision, limit: limit, now: time.judged)
-        return rows.compactMap { $0.hasEnded(by: time) ? nil : open($0, asked: nil) }
+        var page: [Record] = []
+        var after = revision
+        while page.count < limit {
+            let wanted = max(limit - page.count, min(limit, Self.leastRead))
+            let rows = try await records.page(stored, after: after, limit: wanted, now: time.judged)
+            for row in rows where page.count < limit && !row.hasEnded(by: time) {
+                if let record = open(row, asked: nil) { page.append(record) }
+            }
+            guard rows.count == wanted, let last = rows.last else { break }
+            after = last.revision
+        }
+        return page
     }
+
+    /// Rows of one reading, unless the page is smaller: filling a page up must not take one reading for each
+    /// row that is left out.
+    private static var leastRead: Int { 32 }
 
     package func apply(_ changes: [Change]) async throws(StoreError) -> Applied {
         guard !changes.isEmpty else { return .committed }

@@ -77,7 +77,8 @@ package enum StoreErrorCode: String, PushErrorCode {
 package protocol Registry: Sendable {
     /// One answer for each key, in order; `nil` where there is none (a record past `expiresAt` is none).
     func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?]
-    /// Records of an index in order of revision, after the given revision; at most `limit`.
+    /// Records of an index in order of revision, after the given revision; at most `limit`, and fewer only
+    /// when there are no more.
     func page(_ index: RecordIndex, after revision: UInt64, limit: Int) async throws(StoreError) -> [Record]
     /// Makes all the changes or none, durably.
     func apply(_ changes: [Change]) async throws(StoreError) -> Applied

@@ -97,6 +97,38 @@ struct AtRestTests {
         }
     }
 
+    @Test("rows that have expired take no place of a page, so a short page is the last")
+    func pagesAreFull() async throws {
+        let clock = ManualClock()
+        let world = clock.world(seed: 12)
+        let engine = MemoryStore(owner: Self.owner, clock: world.now)
+        let store = try await SealedStore(engine: engine, keys: AtRestKeys.generate(world), world: world)
+        let space = Space(core: "canary")
+        let names = (0..<120).map { Secret([UInt8($0)]) }
+        for name in names {
+            let record = Record(key: RecordKey(space, name), touchedAt: world.now(), body: name)
+            #expect(try await store.apply([.put(record, if: .absent)]) == .committed)
+        }
+        // A run of a hundred of them, such as dead tokens leave, and one row alone.
+        let ended = Array(5..<105) + [110]
+        for index in ended {
+            let end = Change.expire(RecordKey(space, names[index]), at: world.now(), if: .any)
+            #expect(try await store.apply([end]) == .committed)
+        }
+        let live = (0..<120).filter { !ended.contains($0) }.map { [UInt8($0)] }
+        for limit in [1, 3, 19, 40] {
+            var found: [[UInt8]] = []
+            var after: UInt64 = 0
+            while true {
+                let page = try await store.page(.space(space), after: after, limit: limit)
+                found += page.map { $0.body.reveal(Array.init) }
+                guard page.count == limit, let last = page.last else { break }
+                after = last.revision
+            }
+            #expect(found == live, "limit \(limit)")
+        }
+    }
+
     @Test("what is learned of an address is written without its name, and found by it all the same")
     func nameless() async throws {
         let world = ManualClock().world(seed: 11)
