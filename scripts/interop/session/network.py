@@ -12,7 +12,7 @@ from nacl.public import PrivateKey
 from nacl.signing import VerifyKey
 from zmq.utils import z85
 
-from tools import Failed, expect, free_port
+from tools import Failed, expect
 
 WAIT_SECONDS = 30
 TICK_MILLISECONDS = 20
@@ -63,7 +63,8 @@ class Listener:
     def __init__(self, context):
         key = PrivateKey.generate()
         self.public, self.secret = bytes(key.public_key), bytes(key)
-        self.context, self.port = context, free_port()
+        # Any that is free; after a restart the same.
+        self.context, self.port = context, 0
         self.clients, self.swarm = set(), None
         self.watches, self.taken, self.questions = [], 0, []
         self.open()
@@ -79,11 +80,13 @@ class Listener:
         ends = time.monotonic() + WAIT_SECONDS
         while True:
             try:
-                return self.socket.bind(f"tcp://127.0.0.1:{self.port}")
+                self.socket.bind(f"tcp://127.0.0.1:{self.port}")
+                break
             except zmq.ZMQError:
                 if time.monotonic() > ends:
                     raise
                 time.sleep(0.05)
+        self.port = int(self.socket.getsockopt_string(zmq.LAST_ENDPOINT).rsplit(":", 1)[1])
 
     def restart(self):
         """As a storage node that starts again: it has lost what it was shown."""
@@ -260,7 +263,7 @@ class Network:
         self.ended = True
         self.thread.join(WAIT_SECONDS)
         self.authority.stop()
-        self.context.term()
+        self.context.destroy(linger=0)
 
 
 @contextlib.contextmanager
