@@ -43,6 +43,12 @@ extension SessionDevice {
         return subscribing.calls(&self, now) + unsubscribing.calls(&self, now)
     }
 
+    /// Makes every account due at once, for somebody who asks for it; a server that has lost its records takes
+    /// them again.
+    package mutating func renewAll() {
+        for name in standings.keys { standings[name]?.dueAt = .distantPast }
+    }
+
     /// When ``renewal(due:)`` has something again; `nil` when nothing waits for time.
     public var nextDeadline: UnixTime? {
         guard token != nil else { return nil }

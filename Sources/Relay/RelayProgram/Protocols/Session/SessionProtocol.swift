@@ -19,7 +19,9 @@ enum SessionProtocol: HostedProtocol {
             instance, settings, of: configuration, on: ground, replacing: old as? SessionInstance)
     }
     static func calls(_ instances: DeskInstances) -> [AdminCall] { SessionDesk(instances: instances).calls }
-    static var commands: ProtocolCommands { ProtocolCommands(keys: [KeysNewSessionCommand.self]) }
+    static var commands: ProtocolCommands {
+        ProtocolCommands(keys: [KeysNewSessionCommand.self], device: [DeviceSessionCommand.self])
+    }
     static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
         try await SessionSandboxPeer(on: ground)
     }

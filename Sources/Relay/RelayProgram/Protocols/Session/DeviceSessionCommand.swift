@@ -1,0 +1,239 @@
+import ArgumentParser
+import PushModel
+import SessionPush
+import WireFormats
+
+/// `sealbell device session`: a phone of Session with an account of its own, on the command line.
+struct DeviceSessionCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "session", abstract: "Plays a phone of Session.",
+        subcommands: [
+            DeviceSubscribeCommand.self, DeviceUnsubscribeCommand.self, DeviceOpenSessionCommand.self
+        ])
+}
+
+/// `--state`, `--ca`, `--cipher`.
+struct PlayedPhoneOptions: ParsableArguments {
+    @Option(
+        name: .customLong("state"),
+        help: ArgumentHelp(
+            "The file in which the phone keeps its account, keys and subscription.", valueName: "file"))
+    var file: String
+
+    @Option(
+        help: ArgumentHelp(
+            "PEM file of the authority to trust instead of the system's.", valueName: "file"))
+    var ca: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The cipher of onion requests: \(OnionCipher.allCases.map(\.rawValue).listed("or")).",
+            valueName: "cipher"))
+    var cipher: String = OnionCipher.xchacha20.rawValue
+
+    func validate() throws {
+        guard OnionCipher(rawValue: cipher) != nil else { throw ValidationError("There is no such cipher.") }
+    }
+
+    func path(_ shell: Shell) -> String { joinPath(shell.facts.workingDirectory, file) }
+
+    /// Sends what the phone has to say, and prints what came of it.
+    ///
+    /// - Throws: `CommandFailure` unless each call has succeeded.
+    func send(
+        _ calls: [SessionCall], of phone: PlayedPhone, _ device: inout SessionDevice, _ shell: Shell
+    ) async throws(CommandFailure) {
+        let authority = try ca.map { (file) throws(CommandFailure) in
+            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).reveal { Array($0) }
+        }
+        let cipher = OnionCipher(rawValue: cipher) ?? .xchacha20
+        let wire = try SessionWire(phone, cipher, authority: authority, shell)
+        var random = SystemRandomNumberGenerator()
+        for call in calls {
+            let answer = await wire.answer(call)
+            shell.out("relay: \(answer.status.map { "HTTP \($0)" } ?? "no answer")")
+            for (_, verdict) in device.settle(call.id, answer, now: shell.world.now(), using: &random) {
+                shell.out(try Self.words(verdict))
+            }
+        }
+    }
+
+    private static func words(_ verdict: SessionVerdict) throws(CommandFailure) -> String {
+        switch verdict {
+        case .added: return "subscribed"
+        case .updated: return "subscribed again"
+        case .removed(let wasThere): return wasThere ? "unsubscribed" : "was not subscribed"
+        case .later: throw CommandFailure(.unavailable, "It is to be tried again later.")
+        case .refused(let error): throw CommandFailure(.failed, "The relay refuses it: error \(error).")
+        case .refusedCall(let status):
+            throw CommandFailure(.failed, "The relay refuses it: HTTP \(status).")
+        }
+    }
+}
+
+/// `sealbell device session subscribe`.
+struct DeviceSubscribeCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "subscribe", abstract: "Subscribes a phone at a push server.",
+        discussion: """
+            The first time it needs --server, and makes an account; later the state file has both. With \
+            --onion-key the request is sealed as apps seal theirs, and goes to the server without nodes \
+            between; without, it goes in the clear. The device token is made up, and fits the simulators \
+            of serve --sandbox, unless --token-file names one. Prints the account's id, to which anybody \
+            can write, and what the server answered.
+            """)
+
+    /// Huawei's service is reserved.
+    private static let services = SessionService.allCases.filter { $0 != .huawei }
+
+    @Option(help: ArgumentHelp("The push server, such as https://push.acme.example.", valueName: "url"))
+    var server: String?
+
+    @Option(help: ArgumentHelp("The push server's onion key, 64 hexadecimal digits.", valueName: "key"))
+    var onionKey: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "The push service: \(Self.services.map(\.rawValue).listed("or")); \(SessionService.apns.rawValue)"
+                + " where nothing is said.",
+            valueName: "service"))
+    var service: String?
+
+    @Option(help: ArgumentHelp("The file that holds a device token.", valueName: "file"))
+    var tokenFile: String?
+
+    @OptionGroup var place: PlayedPhoneOptions
+
+    func validate() throws {
+        guard let service else { return }
+        guard Self.services.contains(where: { $0.rawValue == service }) else {
+            throw ValidationError("There is no such service.")
+        }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        var phone = try phone(shell)
+        do {
+            var device = try phone.device()
+            // Kept before it is known anywhere: what the server then sends can be opened.
+            try phone.write(place.path(shell))
+            device.renewAll()
+            let calls = try device.renewal(due: shell.world.now())
+            shell.out("account \(try phone.account.account.bytes.reveal { Hex.encode(Array($0)) })")
+            try await place.send(calls, of: phone, &device, shell)
+            phone.keep(device)
+        } catch let error as SessionError {
+            throw CommandFailure(.failed, error.sentence)
+        }
+        try phone.write(place.path(shell))
+        return .done
+    }
+
+    /// The phone of the state file, changed where options say so; a new one where there is no file.
+    private func phone(_ shell: Shell) throws(CommandFailure) -> PlayedPhone {
+        let path = place.path(shell)
+        let token = try tokenFile.map { (file) throws(CommandFailure) in
+            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).trimmed
+        }
+        let named = service.flatMap(SessionService.init)
+        guard isThere(path) else {
+            guard let server else {
+                throw CommandFailure(.usage, "\(path) is not there yet: give --server.")
+            }
+            return PlayedPhone(
+                named ?? .apns, server: Self.bare(server), onionKey: onionKey, token: token, shell.world)
+        }
+        var phone = try PlayedPhone(file: path)
+        if let server { phone.server = Self.bare(server) }
+        if let onionKey { phone.onionKey = onionKey }
+        if let named { phone.service = named }
+        if let token { phone.token = token }
+        return phone
+    }
+
+    private static func bare(_ url: String) -> String { url.hasSuffix("/") ? String(url.dropLast()) : url }
+
+    private func isThere(_ path: String) -> Bool {
+        do throws(FileFault) {
+            _ = try readSecret(path, limitBytes: PlayedPhone.limitBytes)
+            return true
+        } catch {
+            return error != .missing
+        }
+    }
+}
+
+/// `sealbell device session unsubscribe`.
+struct DeviceUnsubscribeCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unsubscribe", abstract: "Takes a phone's subscription back.")
+
+    @OptionGroup var place: PlayedPhoneOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        var phone = try PlayedPhone(file: place.path(shell))
+        do {
+            var device = try phone.device()
+            try device.leave(try phone.account.account, now: shell.world.now())
+            let calls = try device.renewal(due: shell.world.now())
+            guard !calls.isEmpty else { throw CommandFailure(.failed, "The phone is not subscribed.") }
+            // What fails leaves the file as it was, so that it can be tried again.
+            try await place.send(calls, of: phone, &device, shell)
+            phone.keep(device)
+        } catch let error as SessionError {
+            throw CommandFailure(.failed, error.sentence)
+        }
+        try phone.write(place.path(shell))
+        return .done
+    }
+}
+
+/// `sealbell device session open`.
+struct DeviceOpenSessionCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "open", abstract: "Opens a push that reached the phone.",
+        discussion: """
+            Reads the push from standard input, or from --file, as a push service delivered it: JSON with \
+            enc_payload and spns. Prints what it says, and the message in base64, which its sender has \
+            encrypted once more.
+            """)
+
+    @Option(help: ArgumentHelp("The file that holds the push.", valueName: "file"))
+    var file: String?
+
+    @OptionGroup var place: PlayedPhoneOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        let phone = try PlayedPhone(file: place.path(shell))
+        let body =
+            try file.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
+            ?? shell.input(PlayedPhone.limitBytes)
+        do throws(SessionError) {
+            let push = try DeliveredPush(delivered: body)
+            for line in Self.lines(try phone.device().open(push, now: shell.world.now())) { shell.out(line) }
+            return .done
+        } catch {
+            throw CommandFailure(.failed, error.sentence)
+        }
+    }
+
+    private static func lines(_ action: SessionAction) -> [String] {
+        switch action {
+        case .show(let message): lines("message", message)
+        case .update(let message): lines("for the account", message)
+        case .fetch(let message): lines(message.isTooLong ? "too long, to fetch" : "to fetch", message)
+        case .ignore(.repeated): ["ignored: it came before"]
+        case .ignore(.foreignAccount): ["ignored: for another account"]
+        case .ignore(.expired): ["ignored: expired"]
+        }
+    }
+
+    private static func lines(_ head: String, _ message: SessionMessage) -> [String] {
+        let words = [
+            message.namespace.map { "namespace \($0)" }, "hash \(message.hash)",
+            message.data.map { "\($0.count) bytes" }
+        ].compactMap(\.self).joined(separator: ", ")
+        return ["\(head): \(words)"]
+            + (message.data.map { [$0.reveal { Base64.text(Array($0)) }] } ?? [])
+    }
+}

@@ -1,0 +1,181 @@
+import PushModel
+import SessionPush
+import WebClient
+import WireFormats
+
+/// A phone of Session that the command line plays, and what it keeps between two commands: a file of its own,
+/// because it holds the account's key and the one that opens pushes.
+struct PlayedPhone {
+    /// A file of this kind has some 4 KiB.
+    static let limitBytes = 64 << 10
+
+    /// The push server's URL, without a slash at its end.
+    var server: String
+    /// The server's public key in hexadecimal; `nil`: it is spoken to in the clear.
+    var onionKey: String?
+    var service: SessionService
+    /// As a push service would have given it.
+    var token: Secret
+    /// Of the account's key.
+    let seed: Secret
+    /// What the library keeps.
+    private var kept: Secret
+
+    /// An account and keys that are made anew.
+    init(_ service: SessionService, server: String, onionKey: String?, token: Secret?, _ world: World) {
+        (self.server, self.onionKey, self.service) = (server, onionKey, service)
+        self.token = token ?? Self.inventToken(service, world)
+        seed = Secret(world.randomBytes(32))
+        var random = SystemRandomNumberGenerator()
+        kept = SessionDevice(using: &random).encoded()
+    }
+
+    /// A token that no push service has given out.
+    private static func inventToken(_ service: SessionService, _ world: World) -> Secret {
+        let hex = Hex.encode(world.randomBytes(32))
+        return Secret((service.isApple ? hex : "played-\(hex.prefix(16)):APA91b\(hex)\(hex)").utf8)
+    }
+
+    // MARK: The phone
+
+    var account: WatchedAccount {
+        get throws(SessionError) { try WatchedAccount(try SessionAccountKey(seed: seed)) }
+    }
+
+    /// The phone as the library has it.
+    func device() throws(SessionError) -> SessionDevice {
+        var device = try SessionDevice(keeping: kept)
+        device.use(try SessionDeviceToken(service, token))
+        try device.watch(try account)
+        return device
+    }
+
+    mutating func keep(_ device: SessionDevice) { kept = device.encoded() }
+
+    // MARK: The file
+
+    /// - Throws: `CommandFailure` that names the file.
+    init(file: String) throws(CommandFailure) {
+        let bytes: Secret
+        do throws(FileFault) { bytes = try readSecret(file, limitBytes: Self.limitBytes) } catch {
+            throw CommandFailure(.failed, "\(file): \(error.sentence)")
+        }
+        // The reason may be the file's own text.
+        guard let members = try? Self.members(bytes), let phone = PlayedPhone(members) else {
+            throw CommandFailure(.failed, "\(file): It holds no phone of this command's.")
+        }
+        self = phone
+    }
+
+    private init?(_ members: [String: Secret]) {
+        func text(_ name: String) -> String? {
+            members[name].map { $0.reveal { String(decoding: $0, as: UTF8.self) } }
+        }
+        guard let server = text("server"), let service = text("service").flatMap(SessionService.init),
+            let token = members["token"], let seed = members["seed"].flatMap(Self.decoded),
+            let kept = members["kept"]
+        else { return nil }
+        (self.server, onionKey, self.service) = (server, text("onion_key"), service)
+        (self.token, self.seed, self.kept) = (token, seed, kept)
+    }
+
+    private static func members(_ bytes: Secret) throws(FormatError) -> [String: Secret] {
+        try bytes.reveal { (bytes) throws(FormatError) in
+            var members: [String: Secret] = [:]
+            var reader = JSONReader(bytes, depthLimit: 2)
+            try reader.beginObject()
+            while let name = try reader.nextMember() {
+                members[name.string()] = try reader.readString().secret()
+            }
+            try reader.end()
+            return members
+        }
+    }
+
+    private static func decoded(_ text: Secret) -> Secret? {
+        text.reveal { text in
+            guard let count = Base64.decodedCount(text) else { return nil }
+            return try? Secret(count: count) { (room) throws(FormatError) in
+                try Base64.decode(text, into: room)
+            }
+        }
+    }
+
+    /// Writes the file, which its owner alone may read.
+    ///
+    /// - Throws: `CommandFailure` that names the file.
+    func write(_ file: String) throws(CommandFailure) {
+        var json = JSONWriter(reserving: Self.limitBytes)
+        json.beginObject()
+        for (name, text) in [("server", server), ("onion_key", onionKey), ("service", service.rawValue)] {
+            guard let text else { continue }
+            json.key(name)
+            json.string(text)
+        }
+        let seed = Secret(seed.reveal { Base64.encode($0) })
+        for (name, secret) in [("token", token), ("seed", seed), ("kept", kept)] {
+            json.key(name)
+            secret.reveal { json.string(utf8: $0) }
+        }
+        json.endObject()
+        do throws(FileFault) {
+            let text = json.takeSecret()
+            try text.reveal { (raw) throws(FileFault) in try writeFile(file, raw, replacing: true) }
+        } catch {
+            throw CommandFailure(.failed, "\(file): \(error.sentence)")
+        }
+    }
+}
+
+// MARK: - The network
+
+/// Brings a phone's calls to its push server, each over a connection of its own.
+struct SessionWire {
+    private let url: ServerURL
+    private let wire: LocalCall
+    private let server: SessionServer?
+    private let cipher: OnionCipher
+
+    /// - Parameter authority: PEM to trust instead of the system's.
+    /// - Throws: `CommandFailure` for a URL or a key that is none.
+    init(
+        _ phone: PlayedPhone, _ cipher: OnionCipher, authority: [UInt8]?, _ shell: Shell
+    ) throws(CommandFailure) {
+        guard let url = ServerURL(phone.server),
+            let wire = LocalCall(url: url.base, authority: authority, deadline: shell.patience)
+        else { throw CommandFailure(.usage, "--server: A URL such as https://push.acme.example.") }
+        (self.url, self.wire, self.cipher) = (url, wire, cipher)
+        guard let text = phone.onionKey else {
+            server = nil
+            return
+        }
+        guard let key = try? Hex.decode(Array(text.utf8)),
+            let server = try? SessionServer(host: wire.host, key: Secret(key))
+        else {
+            throw CommandFailure(
+                .usage, "--onion-key: 64 hexadecimal digits, as sealbell keys new session prints them.")
+        }
+        self.server = server
+    }
+
+    /// - Returns: the server's answer; `.none` where none came, or nobody can read it.
+    func answer(_ call: SessionCall) async -> SessionAnswer {
+        guard let server else { return await ask(call.endpoint.rawValue, call.body, "application/json") }
+        var random = SystemRandomNumberGenerator()
+        guard let request = try? server.request(call, cipher, using: &random) else { return .none }
+        let answer = await ask(request.path, request.body, "application/octet-stream")
+        // Whoever gave another status, it was not the server that read the request.
+        return (try? request.answer(status: answer.status, body: answer.body)) ?? .none
+    }
+
+    private func ask(_ path: String, _ body: Secret, _ type: String) async -> SessionAnswer {
+        do throws(LocalCall.Fault) {
+            let answer = try await wire.ask(
+                "POST", url.path + path, headers: [(name: "Content-Type", value: Secret(type.utf8))],
+                body: body)
+            return SessionAnswer(status: answer.status, body: Secret(answer.body))
+        } catch {
+            return .none
+        }
+    }
+}
