@@ -289,7 +289,7 @@ let fuzzing: [Target] =
             dependencies: [
                 "PushModel", "Primitives", "SchnorrKeys", "WireFormats", "ZulipPush", "MarmotPush",
                 "NextcloudPush", "RSAKeys", "SessionPush", "EdwardsKeys", "WebSocket",
-                "Delivery", "NostrIngress", nioCore, nioEmbedded
+                "Delivery", "NostrIngress", "SwarmIngress", "MessageSockets", nioCore, nioEmbedded
             ],
             path: "Fuzz", exclude: ["Inputs"],
             swiftSettings: strict + [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],
