@@ -1,0 +1,143 @@
+import Foundation
+import PushModel
+import PushTesting
+import SessionPush
+import Simulators
+import Testing
+import WebClient
+import WireFormats
+
+@testable import RelayProgram
+
+@Suite("A Session phone on the command line", .timeLimit(.minutes(30)))
+struct SessionCommandTests {
+    private struct Person {
+        let folder: TemporaryFolder
+
+        init() throws { folder = try TemporaryFolder() }
+
+        var state: String { folder.path + "/phone.json" }
+
+        func run(
+            _ words: String..., arguments: [String] = [], input: String = ""
+        ) async -> (status: Ending, out: [String], err: [String]) {
+            let (out, err) = (Lines(), Lines())
+            var facts = facts()
+            facts.workingDirectory = folder.path
+            var shell = Shell(facts: facts, world: .live, out: { out.add($0) }, err: { err.add($0) })
+            shell.patience = LocalCall.patience
+            shell.input = { limit in Secret(Array(input.utf8.prefix(limit))) }
+            let status = await Sealbell.run(
+                ["device", "session"] + words + arguments + ["--state", "phone.json"], shell)
+            return (status, out.all, err.all)
+        }
+
+        /// The account's id out of what `subscribe` printed.
+        func account(_ out: [String]) throws -> AccountID {
+            let line = try #require(out.first)
+            #expect(line.hasPrefix("account 05"))
+            return try #require(AccountID(Secret(try Hex.decode(Array(line.dropFirst(8).utf8)))))
+        }
+    }
+
+    @Test(
+        "It subscribes in the clear and by onion, opens what arrives, and takes itself back",
+        arguments: [nil] + OnionCipher.allCases)
+    func life(cipher: OnionCipher?) async throws {
+        try await RelayStage.with(RelayStage.session()) { stage in
+            try await stage.run { relay in
+                let (person, network) = (try Person(), stage.sandbox.session)
+                let token = Hex.encode(World.live.randomBytes(32))
+                try writeFile(person.folder.path + "/token", Array("\(token)\n".utf8), replacing: true)
+                let way =
+                    cipher.map {
+                        ["--onion-key", relay.relay.publicKeys["main"]?.first ?? "", "--cipher", $0.rawValue]
+                    } ?? []
+                let arrivals = stage.apns.subscribe(token: token)
+                let first = await person.run(
+                    "subscribe",
+                    arguments: ["--server", relay.urls["public"] ?? "", "--token-file", "token"] + way)
+                #expect(first.err == [])
+                #expect(Array(first.out.dropFirst()) == ["relay: HTTP 200", "subscribed"])
+                let account = try person.account(first.out)
+                try await network.watch(1)
+                let hash = Base64.text(World.live.randomBytes(32)).replacing("=", with: "")
+                let now = World.live.now()
+                network.store(
+                    StoragePush(
+                        account: account, hash: Secret(hash.utf8), namespace: 0, timestamp: now,
+                        expiry: now + .seconds(86_400), data: Secret("see you".utf8)))
+                let delivery = try await arrivals.next("a delivery")
+                let push = String(decoding: delivery.body, as: UTF8.self)
+                let opened = await person.run("open", input: push)
+                #expect(
+                    opened.out == [
+                        "message: namespace 0, hash \(hash), 7 bytes", Base64.text(Array("see you".utf8))
+                    ])
+                try writeFile(person.folder.path + "/push", delivery.body, replacing: true)
+                #expect(await person.run("open", "--file", "push").out == opened.out)
+                // Again, with what the state file holds.
+                let again = await person.run(
+                    "subscribe", arguments: cipher == nil ? [] : Array(way.suffix(2)))
+                #expect(again.out == [first.out[0], "relay: HTTP 200", "subscribed again"])
+                let gone = await person.run("unsubscribe", arguments: Array(way.suffix(2)))
+                #expect(gone.out == ["relay: HTTP 200", "unsubscribed"])
+                let nothing = await person.run("unsubscribe")
+                #expect(nothing.status == .failed && nothing.out.isEmpty)
+                for run in [first, opened, again, gone] {
+                    #expect(!(run.out + run.err).joined().contains(token))
+                }
+            }
+        }
+    }
+
+    @Test("Another phone's push, and what is no push, are not opened")
+    func foreign() async throws {
+        try await RelayStage.with(RelayStage.session()) { stage in
+            try await stage.run { relay in
+                let (person, other) = (try Person(), try SessionPhone(.apns))
+                let subscribed = await person.run("subscribe", "--server", relay.urls["public"] ?? "")
+                #expect(subscribed.status == .done)
+                let arrivals = stage.apns.subscribe(token: other.token)
+                #expect(try await other.subscribe(at: relay) == [.added])
+                try await stage.sandbox.session.watch(2)
+                stage.sandbox.session.store("not for you", for: other)
+                let delivery = try await arrivals.next("a delivery")
+                for input in [String(decoding: delivery.body, as: UTF8.self), "no push", "{}", ""] {
+                    let opened = await person.run("open", input: input)
+                    #expect(opened.status == .failed && opened.out.isEmpty)
+                    #expect(!opened.err.isEmpty)
+                }
+            }
+        }
+    }
+
+    @Test("What it keeps is for its owner alone, and what it cannot do it says without a secret")
+    func faults() async throws {
+        let person = try Person()
+        let without = await person.run("subscribe")
+        #expect(without.status == .usage && without.err.joined().contains("--server"))
+        #expect(await person.run("open").status == .failed)
+        #expect(await person.run("unsubscribe").status == .failed)
+        #expect(await person.run("subscribe", "--service", "huawei").status == .usage)
+        #expect(await person.run("subscribe", "--cipher", "rot13").status == .usage)
+        let misspelt = await person.run(
+            "subscribe", "--server", "http://localhost:1", "--onion-key", "0123")
+        #expect(misspelt.status == .usage && misspelt.err.joined().contains("--onion-key"))
+        let onion = String(repeating: "09", count: 32)
+        let unreached = await person.run("subscribe", "--onion-key", onion)
+        #expect(unreached.status == .unavailable)
+        #expect(unreached.out.last == "relay: no answer")
+        let mode = try FileManager.default.attributesOfItem(atPath: person.state)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        let kept = try JSONValue.parse(Array(try Data(contentsOf: URL(fileURLWithPath: person.state))))
+        let secrets = try ["seed", "token", "kept"].map { try #require(kept[$0]?.string) }
+        for run in [without, misspelt, unreached] {
+            let text = (run.out + run.err).joined()
+            #expect(secrets.allSatisfy { !text.contains($0) })
+        }
+        try writeFile(person.state, Array("{\"seed\":\"\(secrets[0])\"}".utf8), replacing: true)
+        let broken = await person.run("subscribe")
+        #expect(broken.status == .failed && !broken.err.joined().contains(secrets[0]))
+    }
+}
