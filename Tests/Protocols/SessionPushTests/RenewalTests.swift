@@ -263,6 +263,29 @@ struct RenewalTests {
         #expect(try other.device.renewal(due: now).isEmpty)
     }
 
+    @Test("Of an account that leaves twice both ends are tried, and each is put off")
+    func leavesTwice() throws {
+        var phone = try DevicePhone()
+        try phone.subscribe()
+        try phone.device.leave(phone.key.account, now: now)
+        let first = try #require(try phone.device.renewal(due: now).first)
+        // It is back while the first end is under way, and leaves again.
+        try phone.device.watch(WatchedAccount(phone.key))
+        let back = try #require(try phone.device.renewal(due: now).first)
+        #expect(phone.settle(back, DevicePhone.added(1)) == [.added])
+        let later = now + .seconds(1)
+        try phone.device.leave(phone.key.account, now: later)
+        let second = try #require(try phone.device.renewal(due: later).first)
+        _ = phone.settle(first, .none, at: later)
+        _ = phone.settle(second, .none, at: later)
+        #expect(try phone.device.renewal(due: later).isEmpty)
+        let next = later + .seconds(15)
+        let both = try #require(try phone.device.renewal(due: next).first)
+        #expect(try DevicePhone.elements(both).count == 2)
+        _ = phone.settle(both, .none, at: next)
+        #expect(try phone.device.renewal(due: next).isEmpty && phone.device.nextDeadline ?? next > next)
+    }
+
     // MARK: keeping
 
     @Test("A restarted phone goes on where it was")

@@ -30,6 +30,11 @@ struct Leaving: Sendable {
     var failures = 0
     var dueAt: UnixTime
 
+    /// An account that came back and left again has two with one token, each with a signature of its own.
+    func isSame(as other: Leaving) -> Bool {
+        account == other.account && token == other.token && element == other.element
+    }
+
     /// Also when the clock was set back since: nobody knows then how old the signature is.
     func isOver(now: UnixTime) -> Bool {
         let age = now.since(since)

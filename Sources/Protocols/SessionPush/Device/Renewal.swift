@@ -38,7 +38,7 @@ extension SessionDevice {
         }
         var unsubscribing = Batch(.unsubscribe)
         for one in leaving where one.dueAt <= now && !isUnderWay(one) {
-            unsubscribing.add(one.element, .leaving(one.account, one.token))
+            unsubscribing.add(one.element, .leaving(one))
         }
         return subscribing.calls(&self, now) + unsubscribing.calls(&self, now)
     }
@@ -80,9 +80,9 @@ extension SessionDevice {
                     let verdict = settle(name, settings, answer, now, &generator)
                 else { continue }
                 verdicts.append((member.account.account, verdict))
-            case .leaving(let account, let token):
-                guard let verdict = settle(account, token, answer, now, &generator) else { continue }
-                verdicts.append((account, verdict))
+            case .leaving(let one):
+                guard let verdict = settle(one, answer, now, &generator) else { continue }
+                verdicts.append((one.account, verdict))
             }
         }
         return verdicts
@@ -140,12 +140,10 @@ extension SessionDevice {
     }
 
     private mutating func settle(
-        _ account: AccountID, _ token: SessionDeviceToken, _ answer: ElementAnswer, _ now: UnixTime,
+        _ one: Leaving, _ answer: ElementAnswer, _ now: UnixTime,
         _ generator: inout some RandomNumberGenerator
     ) -> SessionVerdict? {
-        guard let place = leaving.firstIndex(where: { $0.account == account && $0.token == token }) else {
-            return nil
-        }
+        guard let place = leaving.firstIndex(where: { $0.isSame(as: one) }) else { return nil }
         switch answer {
         case .none:
             leaving[place].failures = min(leaving[place].failures, Self.countedFailures) + 1
@@ -177,9 +175,7 @@ extension SessionDevice {
     private func isUnderWay(_ one: Leaving) -> Bool {
         underWay.values.contains { call in
             call.items.contains { item in
-                if case .leaving(let account, let token) = item {
-                    return account == one.account && token == one.token
-                }
+                if case .leaving(let other) = item { return other.isSame(as: one) }
                 return false
             }
         }

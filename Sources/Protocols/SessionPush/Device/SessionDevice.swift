@@ -27,7 +27,7 @@ public struct SessionDevice: Sendable {
     struct UnderWay: Sendable {
         enum Item: Sendable {
             case watched(Digest16, settings: Digest16)
-            case leaving(AccountID, SessionDeviceToken)
+            case leaving(Leaving)
         }
         let endpoint: SessionCall.Endpoint
         let items: [Item]
@@ -56,6 +56,9 @@ public struct SessionDevice: Sendable {
         for row in rows[2...] {
             if row.first?.word == "leaving" {
                 guard let one = Leaving(Array(row.dropFirst())) else { throw SessionError(.malformedRow) }
+                guard !leaving.contains(where: { $0.isSame(as: one) }) else {
+                    throw SessionError(.malformedRow)
+                }
                 leaving.append(one)
             } else if row.count == 7, let name = row[0].fromHex.flatMap({ $0.reveal { Digest16($0) } }),
                 let standing = Standing(row[1...])
@@ -121,8 +124,10 @@ public struct SessionDevice: Sendable {
         let element = try CallElement.unsubscribe(account, token, signedAt: now.seconds)
         leftAt = leftAt.filter { $0.value >= now.seconds }
         leftAt[name(of: account.account)] = now.seconds
-        leaving.append(
-            Leaving(account: account.account, token: token, element: element, since: now, dueAt: now))
+        let one = Leaving(account: account.account, token: token, element: element, since: now, dueAt: now)
+        // Left twice within a second: once is enough.
+        if leaving.contains(where: { $0.isSame(as: one) }) { return }
+        leaving.append(one)
         if leaving.count > SessionLimits.unsubscriptions { leaving.removeFirst() }
     }
 
