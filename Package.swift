@@ -153,8 +153,9 @@ let doors: [Target] = [
         "Proving/Bench",
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "MarmotPush",
-            "NextcloudPush", "RSAKeys", "SchnorrKeys", "CSecp256k1", "Delivery", "SQLiteStore", "Simulators",
-            "PushTesting", nioCore, nioPosix, crypto, cryptoExtras
+            "NextcloudPush", "RSAKeys", "SchnorrKeys", "CSecp256k1", "SessionPush", "SwarmIngress",
+            "Delivery", "SQLiteStore", "Simulators", "PushTesting", metrics, nioCore, nioPosix,
+            crypto, cryptoExtras
         ]),
     library("Proving/PushTesting", ["PushModel", "WireFormats", logging]),
     // What tests of protocols need besides: apart, so that a store's tests are not built anew with delivery.

@@ -3,6 +3,7 @@ import ArgumentParser
 /// The commands that belong to one protocol each.
 enum StandardCommands {
     static let all: [any ParsableCommand.Type] = [
-        BenchStrangersCommand.self, BenchMarmotCommand.self, BenchNextcloudCommand.self
+        BenchStrangersCommand.self, BenchMarmotCommand.self, BenchNextcloudCommand.self,
+        BenchSessionCommand.self, SwarmCommand.self
     ]
 }

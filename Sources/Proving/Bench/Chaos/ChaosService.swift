@@ -116,7 +116,7 @@ final class ChaosService: Sendable {
             }
             // A wake may carry nothing: it is known by its device.
             func isLoads(_ delivery: Delivery) -> Bool {
-                !companions.contains { $0.delivered(delivery.token, at: delivery.receivedAt) }
+                !companions.contains { $0.delivered(delivery) }
             }
             let (ours, theirs) = (apple.filter(isLoads), google.filter(isLoads))
             shared.ledger { ledger in

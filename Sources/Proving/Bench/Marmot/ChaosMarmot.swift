@@ -117,8 +117,8 @@ final class ChaosMarmot: ChaosCompanion {
     }
 
     /// False when the delivery belongs to no trigger.
-    func delivered(_ token: String, at moment: UnixTime) -> Bool {
-        state.withLock { $0.ledger.delivered(token, at: moment) }
+    func delivered(_ delivery: Delivery) -> Bool {
+        state.withLock { $0.ledger.delivered(delivery.token, at: delivery.receivedAt) }
     }
 
     /// Waits until the relay under trial listens and has published its list.

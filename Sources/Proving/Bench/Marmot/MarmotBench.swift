@@ -203,9 +203,5 @@ package struct MarmotBench: Sendable {
     }
 
     /// - Parameter values: at least one.
-    static func median(_ values: [Double]) -> Double {
-        let sorted = values.sorted()
-        let middle = sorted.count / 2
-        return sorted.count.isMultiple(of: 2) ? (sorted[middle - 1] + sorted[middle]) / 2 : sorted[middle]
-    }
+    static func median(_ values: [Double]) -> Double { Median.of(values) }
 }

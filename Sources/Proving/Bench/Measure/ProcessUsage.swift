@@ -12,10 +12,14 @@ package struct ProcessUsage: Sendable {
 
     /// This process.
     package static func own() -> ProcessUsage {
+        ProcessUsage(cpu: ownCPU(), residentBytes: of(getpid())?.residentBytes ?? 0)
+    }
+
+    /// Its CPU time alone: for spans in which reading a file would be seen.
+    static func ownCPU() -> Duration {
         var time = timespec()
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
-        let cpu = Duration.seconds(Int64(time.tv_sec)) + .nanoseconds(Int64(time.tv_nsec))
-        return ProcessUsage(cpu: cpu, residentBytes: of(getpid())?.residentBytes ?? 0)
+        return Duration.seconds(Int64(time.tv_sec)) + .nanoseconds(Int64(time.tv_nsec))
     }
 
     /// Another process, from `/proc/PID/stat` (fields 14, 15 and 24 of proc(5)); `nil` when it is gone or the

@@ -17,7 +17,7 @@ protocol ChaosCompanion: ChaosPublishing {
     func watch() async
 
     /// False when the delivery is none of its own.
-    func delivered(_ token: String, at moment: UnixTime) -> Bool
+    func delivered(_ delivery: Delivery) -> Bool
 
     /// Writes what was found, in the end.
     ///

@@ -82,6 +82,9 @@ package final class SessionNetworkSimulator: Service {
     /// Stops a storage server and starts it again at the same place; it has lost its watches.
     package func restart(_ node: Int) { thread?.tell { $0.restart(node) } }
 
+    /// A storage server loses its watches and keeps its connections, as when their time is over.
+    package func forget(_ node: Int) { thread?.tell { $0.forget(node) } }
+
     /// Drops connections alone: watches stay, as with a network that failed for a moment.
     package func cut(_ node: Int) { thread?.tell { $0.cut(node) } }
 
@@ -100,6 +103,14 @@ package final class SessionNetworkSimulator: Service {
         await withCheckedContinuation { continuation in
             guard let thread else { return continuation.resume(returning: 0) }
             thread.tell { continuation.resume(returning: $0.watches(at: node)) }
+        }
+    }
+
+    /// Accounts whose watches hold, of all clients of a storage server, as their bytes.
+    package func watchedAccounts(at node: Int) async -> Set<[UInt8]> {
+        await withCheckedContinuation { continuation in
+            guard let thread else { return continuation.resume(returning: []) }
+            thread.tell { continuation.resume(returning: $0.watchedAccounts(at: node)) }
         }
     }
 

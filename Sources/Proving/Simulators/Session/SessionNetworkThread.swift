@@ -299,9 +299,11 @@ final class SessionNetworkThread: @unchecked Sendable {
     }
 
     func restart(_ node: Int) {
-        servers[node].watches = [:]
+        forget(node)
         cut(node)
     }
+
+    func forget(_ node: Int) { servers[node].watches = [:] }
 
     func cut(_ node: Int) {
         let number = Self.first + UInt64(node)
@@ -336,5 +338,10 @@ final class SessionNetworkThread: @unchecked Sendable {
     func watches(at node: Int) -> Int {
         servers.indices.contains(node)
             ? servers[node].watches.values.count { $0.until > world.instant() } : 0
+    }
+
+    func watchedAccounts(at node: Int) -> Set<[UInt8]> {
+        guard servers.indices.contains(node) else { return [] }
+        return Set(servers[node].watches.filter { $0.value.until > world.instant() }.keys.map(\.account))
     }
 }

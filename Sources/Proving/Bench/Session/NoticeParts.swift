@@ -1,0 +1,160 @@
+import Primitives
+import PushModel
+import SessionPush
+import WireFormats
+
+/// Messages on the wire, the accounts that they are for, and the arithmetic of what becomes of them, taken
+/// apart: the same bytes through each primitive alone, into memory that is there already.
+final class NoticeParts {
+    /// One push of one message.
+    private struct Part {
+        let plain: Secret
+        let key: Secret
+        let nonce: [UInt8]
+        let service: [UInt8]
+        let token: Secret
+        let hash: Secret
+    }
+
+    let relay: SessionRelay
+    let devices: Int
+    /// `notify.message`'s one part, of each.
+    let bodies: [Secret]
+    private let pushes: [StoragePush]
+    private var parts: [Part] = []
+    private let filterKey: Secret
+    private let room: UnsafeMutableRawBufferPointer
+
+    private static let accounts = 64
+    /// As many as the largest push has.
+    private static let roomBytes = 16 << 10
+
+    /// - Parameters:
+    ///   - count: messages, each of its own hash.
+    ///   - devices: of each account; every other one has FCM.
+    ///   - bytes: of the message itself, which goes along.
+    init(_ count: Int, devices: Int, bytes: Int, world: World) async throws {
+        let (instance, apps) = try SessionMaterial.app()
+        let keys = SessionKeys(instance)
+        var (phones, records, ids) = ([[SessionMaterial.Phone]](), [Record](), [AccountID]())
+        for _ in 0..<Self.accounts {
+            let key = try SessionMaterial.key(world)
+            let own = try (0..<devices).map { number in
+                try SessionMaterial.Phone(key, number.isMultiple(of: 2) ? .apns : .firebase, world: world)
+            }
+            for phone in own {
+                records.append(
+                    SessionSubscription(phone.form, app: instance)
+                        .record(keys, bundle: SessionMaterial.bundle, now: world.now()))
+            }
+            phones.append(own)
+            ids.append(key.account)
+        }
+        pushes = (0..<count).map { number in
+            NoticeParts.message(ids[number % Self.accounts], bytes: bytes, world)
+        }
+        bodies = pushes.map { $0.serialized() }
+        relay = SessionRelay(
+            instance: instance, apps: apps, registry: HeldSubscriptions(records), world: world)
+        self.devices = devices
+        filterKey = Secret(world.randomBytes(32))
+        room = .allocate(byteCount: Self.roomBytes, alignment: 64)
+        for (number, push) in pushes.enumerated() {
+            try await take(push, phones[number % Self.accounts])
+        }
+        forget()
+    }
+
+    deinit { room.deallocate() }
+
+    static func message(_ account: AccountID, bytes: Int, _ world: World) -> StoragePush {
+        let now = world.now()
+        return StoragePush(
+            account: account, hash: Secret(Base64.encode(world.randomBytes(32)).prefix(43)), namespace: 0,
+            timestamp: now, expiry: now + .seconds(14 * 86_400), data: Secret(world.randomBytes(bytes)))
+    }
+
+    /// Opens what the relay makes of a message, for what was sealed.
+    private func take(_ push: StoragePush, _ phones: [SessionMaterial.Phone]) async throws {
+        let made = try await relay.receive(.notified(push)).pushes
+        guard made.count == phones.count else { throw BenchError(.setUpRefused) }
+        for (push, phone) in zip(made, phones) {
+            let text = push.message.apns?.payload ?? push.message.fcm?.data
+            let json = try text?.reveal { try JSONValue.parse($0) }
+            let sealed = try Base64.decode(json?["enc_payload"]?.string ?? "")
+            guard sealed.count > XChaCha20Poly1305.nonceBytes else { throw BenchError(.setUpRefused) }
+            let nonce = Array(sealed[..<XChaCha20Poly1305.nonceBytes])
+            let plain = try XChaCha20Poly1305.open(
+                Array(sealed[XChaCha20Poly1305.nonceBytes...]), with: [], key: phone.encryptionKey,
+                nonce: nonce)
+            parts.append(
+                Part(
+                    plain: plain, key: phone.encryptionKey, nonce: nonce,
+                    service: Array(phone.service.rawValue.utf8), token: phone.token,
+                    hash: pushes[parts.count / devices].hash))
+        }
+    }
+
+    /// Lets the relay's filter take all messages again.
+    func forget() { for push in pushes { relay.release(push) } }
+
+    /// The relay's whole way: bytes, message, look-up, pushes.
+    func judge() async throws {
+        for body in bodies {
+            let push = try body.reveal { (raw) throws(FormatError) in try StoragePush(parsing: raw) }
+            let verdict = try await relay.receive(.notified(push))
+            guard verdict.pushes.count == devices else { throw BenchError(.setUpRefused) }
+        }
+    }
+
+    /// Every primitive by its name: the filter's keyed hash of each message; of each push the seal, the
+    /// base64 of it, and the hash that names a repeat.
+    static let names = ["keyed_hash", "xchacha20_poly1305", "base64", "blake2b_256"]
+
+    func run(_ name: String) {
+        switch name {
+        case "keyed_hash":
+            for push in pushes {
+                _ = KeyedHash.digest16(key: filterKey) { hash in
+                    hash.update(push.account.bytes)
+                    withUnsafeBytes(of: push.namespace.bigEndian) { hash.update($0) }
+                    hash.update(push.hash)
+                }
+            }
+        case "xchacha20_poly1305": for part in parts { seal(part) }
+        case "base64": for part in parts { encode(part) }
+        default: for part in parts { identify(part) }
+        }
+    }
+
+    private func seal(_ part: Part) {
+        part.plain.reveal { plain in
+            part.key.reveal { key in
+                part.nonce.withUnsafeBytes { nonce in
+                    XChaCha20Poly1305.seal(
+                        plain, with: UnsafeRawBufferPointer(start: nil, count: 0), key: key, nonce: nonce,
+                        into: UnsafeMutableRawBufferPointer(
+                            rebasing: room[..<(plain.count + XChaCha20Poly1305.overheadBytes)]))
+                }
+            }
+        }
+    }
+
+    /// Whatever lies in the room: the text is as long as the push's.
+    private func encode(_ part: Part) {
+        let count = part.nonce.count + part.plain.count + XChaCha20Poly1305.overheadBytes
+        let half = Self.roomBytes / 2
+        Base64.encode(
+            UnsafeRawBufferPointer(rebasing: room[..<count]),
+            into: UnsafeMutableRawBufferPointer(
+                rebasing: room[half..<(half + Base64.encodedCount(count))]))
+    }
+
+    private func identify(_ part: Part) {
+        part.service.withUnsafeBytes { service in
+            part.token.reveal { token in
+                part.hash.reveal { _ = Blake2b.digest32([service, token, $0]) }
+            }
+        }
+    }
+}
