@@ -43,8 +43,8 @@ extension SessionDevice {
         return subscribing.calls(&self, now) + unsubscribing.calls(&self, now)
     }
 
-    /// Makes every account due at once, for somebody who asks for it; a server that has lost its records takes
-    /// them again.
+    /// Makes every account due at once, for somebody who asks for it; a server that has lost its records
+    /// takes them again.
     package mutating func renewAll() {
         for name in standings.keys { standings[name]?.dueAt = .distantPast }
     }

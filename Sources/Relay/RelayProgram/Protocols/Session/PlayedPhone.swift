@@ -95,6 +95,7 @@ struct PlayedPhone {
     private static func decoded(_ text: Secret) -> Secret? {
         text.reveal { text in
             guard let count = Base64.decodedCount(text) else { return nil }
+            // What is no base64 is no token.
             return try? Secret(count: count) { (room) throws(FormatError) in
                 try Base64.decode(text, into: room)
             }
@@ -149,7 +150,9 @@ struct SessionWire {
             server = nil
             return
         }
+        // The sentence below is for whichever is wrong.
         guard let key = try? Hex.decode(Array(text.utf8)),
+            // As above.
             let server = try? SessionServer(host: wire.host, key: Secret(key))
         else {
             throw CommandFailure(
@@ -162,6 +165,7 @@ struct SessionWire {
     func answer(_ call: SessionCall) async -> SessionAnswer {
         guard let server else { return await ask(call.endpoint.rawValue, call.body, "application/json") }
         var random = SystemRandomNumberGenerator()
+        // A call that cannot be encrypted is one that has no answer.
         guard let request = try? server.request(call, cipher, using: &random) else { return .none }
         let answer = await ask(request.path, request.body, "application/octet-stream")
         // Whoever gave another status, it was not the server that read the request.
