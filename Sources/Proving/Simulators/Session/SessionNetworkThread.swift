@@ -32,6 +32,8 @@ final class SessionNetworkThread: @unchecked Sendable {
     private var sockets: [UInt64: MessageSocket] = [:]
     private var endpoints: [UInt64: String] = [:]
     private var unread: Set<UInt64> = []
+    /// Storage servers whose port is not free again yet: the library closes it behind our back.
+    private var closed: Set<UInt64> = []
     private var chain = SimulatedChainDaemon()
     private var servers: [SimulatedStorageServer]
     private var isStopping = false
@@ -146,8 +148,10 @@ final class SessionNetworkThread: @unchecked Sendable {
                 return inbox.orders
             }
             for order in orders { order(self) }
+            for number in closed { reopen(number) }
             for number in Array(unread) { read(number) }
-            unread.formUnion(poll.wait(milliseconds: unread.isEmpty ? 1_000 : 0))
+            let patience: Int32 = closed.isEmpty ? 1_000 : 2
+            unread.formUnion(poll.wait(milliseconds: unread.isEmpty ? patience : 0))
         }
     }
 
@@ -307,15 +311,15 @@ final class SessionNetworkThread: @unchecked Sendable {
 
     func cut(_ node: Int) {
         let number = Self.first + UInt64(node)
-        guard let endpoint = endpoints[number] else { return }
         remove(number)
         servers[node].clients = []
-        // The library closes the port behind our back: it is free again in a moment.
-        for _ in 0..<1_000 where sockets[number] == nil {
-            if listen(number, at: endpoint, servers[node].pair) == nil {
-                _ = poll.wait(milliseconds: 2)
-            }
-        }
+        closed.insert(number)
+    }
+
+    private func reopen(_ number: UInt64) {
+        guard let endpoint = endpoints[number] else { return }
+        let pair = servers[Int(number - Self.first)].pair
+        if listen(number, at: endpoint, pair) != nil { closed.remove(number) }
     }
 
     func say(_ node: Int, _ frames: [[UInt8]], times: Int) {
