@@ -18,22 +18,14 @@ struct MarmotDemo: ProtocolDemo {
     let sandbox: Sandbox
     let group: any EventLoopGroup
     let world: World
-    /// How long each step may take before the demo says that it failed.
     let patience: Duration
-
-    init(
-        server: XOnlyKey, sandbox: Sandbox, group: any EventLoopGroup, world: World,
-        patience: Duration = .seconds(10)
-    ) {
-        (self.server, self.sandbox, self.group, self.world) = (server, sandbox, group, world)
-        self.patience = patience
-    }
 
     init?(on stage: DemoStage) {
         guard let instance = stage.configuration.instances.first(where: { $0.marmot != nil }),
             let key = stage.publicKeys[instance.name.text]?.first.flatMap({ XOnlyKey(hex: $0) })
         else { return nil }
-        self.init(server: key, sandbox: stage.sandbox, group: stage.group, world: stage.world)
+        server = key
+        (sandbox, group, world, patience) = (stage.sandbox, stage.group, stage.world, stage.patience)
     }
 
     /// What a demo could not do; ends it.

@@ -7,20 +7,20 @@ import WireFormats
 /// Nextcloud over real sockets: Talk on a phone of Apple's, with a message and a call, and Talk on one of
 /// Google's. Device, relay and what the server says to it are real; the server itself is played in memory.
 struct NextcloudDemo: ProtocolDemo {
-    private static let patience: Duration = .seconds(10)
     private static let subject = "Grace: see you at nine"
 
     let url: String
     let path: String
     let sandbox: Sandbox
     let world: World
+    let patience: Duration
 
     init?(on stage: DemoStage) {
         guard let (instance, url) = stage.served(NextcloudSettings.self), let app = instance.apps.first else {
             return nil
         }
         (self.url, path) = (url, "/\(instance.name)/\(app)")
-        (sandbox, world) = (stage.sandbox, stage.world)
+        (sandbox, world, patience) = (stage.sandbox, stage.world, stage.patience)
     }
 
     /// What a demo could not do; ends it.
@@ -81,7 +81,7 @@ struct NextcloudDemo: ProtocolDemo {
 
     private func converse(_ phone: Phone) async throws -> [DemoReport] {
         var cloud = try DemoCloud()
-        let wire = NextcloudWire(deadline: .milliseconds(Self.patience.wholeMilliseconds))
+        let wire = NextcloudWire(deadline: .milliseconds(patience.wholeMilliseconds))
         let app = NextcloudAppBuild(
             proxyServer: url.replacing("127.0.0.1", with: "localhost") + path, userAgent: phone.userAgent,
             voip: phone.pushes.count > 1 ? .strict : .none)
@@ -101,8 +101,8 @@ struct NextcloudDemo: ProtocolDemo {
             guard cloud.read(answer, to: entries).outcome == .sent else {
                 throw Fault(words: "the relay did not take the push (\(answer.status ?? 0))")
             }
-            guard let delivery = await world.firstDelivery(within: Self.patience, of: push.deliveries) else {
-                let seconds = Self.patience.wholeMilliseconds / 1_000
+            guard let delivery = await world.firstDelivery(within: patience, of: push.deliveries) else {
+                let seconds = patience.wholeMilliseconds / 1_000
                 throw Fault(words: "nothing reached the push service within \(seconds) s")
             }
             reports.append(try look(phone, isCall: isCall, delivery, device, notification))

@@ -9,13 +9,13 @@ import WireFormats
 /// request, a storage node stores a message, and the phone opens what wakes it. The storage nodes, oxend,
 /// Apple and Google are simulated; everything else is real.
 struct SessionDemo: ProtocolDemo {
-    private static let patience: Duration = .seconds(20)
 
     let url: String
     let key: Secret
     let network: SessionNetworkSimulator
     let sandbox: Sandbox
     let world: World
+    let patience: Duration
 
     init?(on stage: DemoStage) {
         guard let (instance, url) = stage.served(SessionSettings.self),
@@ -25,7 +25,7 @@ struct SessionDemo: ProtocolDemo {
             let peer = stage.sandbox.peer(SessionSandboxPeer.self)
         else { return nil }
         (self.url, self.key, network) = (url, Secret(key), peer.network)
-        (sandbox, world) = (stage.sandbox, stage.world)
+        (sandbox, world, patience) = (stage.sandbox, stage.world, stage.patience)
     }
 
     /// What a demo could not do; ends it.
@@ -99,8 +99,8 @@ struct SessionDemo: ProtocolDemo {
             StoragePush(
                 account: phone.account.account, hash: Secret(hash.utf8), namespace: 0, timestamp: now,
                 expiry: now + .seconds(14 * 86_400), data: message))
-        guard let delivery = await world.firstDelivery(within: Self.patience, of: phone.deliveries) else {
-            let seconds = Self.patience.wholeMilliseconds / 1_000
+        guard let delivery = await world.firstDelivery(within: patience, of: phone.deliveries) else {
+            let seconds = patience.wholeMilliseconds / 1_000
             throw Fault(words: "nothing reached the push service within \(seconds) s")
         }
         var opened: Secret?
@@ -154,7 +154,7 @@ struct SessionDemo: ProtocolDemo {
             }
             group.addTask {
                 // Ends early only when the other has heard, or the demo is cancelled.
-                try? await world.sleep(world.instant() + Self.patience)
+                try? await world.sleep(world.instant() + patience)
                 return false
             }
             defer { group.cancelAll() }

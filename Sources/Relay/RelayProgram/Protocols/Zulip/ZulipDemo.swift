@@ -10,13 +10,13 @@ import ZulipPush
 /// Apple and Google simulated.
 struct ZulipDemo: ProtocolDemo {
     private static let text = "see you at nine"
-    private static let patience: Duration = .seconds(10)
 
     let url: String
     let bouncerKey: String
     let bundle: String
     let sandbox: Sandbox
     let world: World
+    let patience: Duration
 
     init?(on stage: DemoStage) {
         guard let (instance, url) = stage.served(ZulipSettings.self),
@@ -24,7 +24,7 @@ struct ZulipDemo: ProtocolDemo {
             let bundle = stage.configuration.apps.compactMap(\.apns?.bundles.first).first
         else { return nil }
         (self.url, bouncerKey, self.bundle) = (url, key, bundle)
-        (sandbox, world) = (stage.sandbox, stage.world)
+        (sandbox, world, patience) = (stage.sandbox, stage.world, stage.patience)
     }
 
     /// What a demo could not do; ends it.
@@ -58,8 +58,8 @@ struct ZulipDemo: ProtocolDemo {
 
     private func converse(_ phone: Phone) async throws -> DemoReport {
         var random = SystemRandomNumberGenerator()
-        let patience = TimeAmount.milliseconds(Self.patience.wholeMilliseconds)
-        guard let wire = LocalCall(url: url, deadline: patience) else {
+        let deadline = TimeAmount.milliseconds(patience.wholeMilliseconds)
+        guard let wire = LocalCall(url: url, deadline: deadline) else {
             throw Fault(words: "the listener's address has another form")
         }
         let deliveries =
@@ -91,9 +91,9 @@ struct ZulipDemo: ProtocolDemo {
         let sealed = try origin.notify(notification, to: [target], realm: realm, using: &random)
         guard let first = sealed.first else { throw Fault(words: "the origin sealed nothing") }
         try await ask(first, wire, "notification")
-        guard let delivery = await world.firstDelivery(within: Self.patience, of: deliveries) else {
+        guard let delivery = await world.firstDelivery(within: patience, of: deliveries) else {
             throw Fault(
-                words: "nothing reached the push service within \(Self.patience.wholeMilliseconds / 1000) s")
+                words: "nothing reached the push service within \(patience.wholeMilliseconds / 1000) s")
         }
         return try look(phone, notification, delivery, device, realm: realm, of: name)
     }

@@ -17,6 +17,8 @@ struct DemoStage: Sendable {
     let sandbox: Sandbox
     let group: any EventLoopGroup
     let world: World
+    /// How long each step may take before a demo says that it failed.
+    var patience: Duration = .seconds(20)
 
     /// The first instance with settings of that kind that a listener without TLS serves, and the listener's
     /// URL.

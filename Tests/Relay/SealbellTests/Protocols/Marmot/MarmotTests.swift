@@ -94,9 +94,7 @@ struct MarmotTests {
             try await stage.run { running in
                 let sender = try MarmotSender(running)
                 try await sender.ready(running)
-                let demo = MarmotDemo(
-                    server: sender.server, sandbox: stage.sandbox,
-                    group: MultiThreadedEventLoopGroup.singleton, world: .live, patience: .seconds(600))
+                let demo = try #require(MarmotDemo(on: stage.demoStage(running)))
                 let reports = await demo.run()
                 #expect(reports.map(\.conversation) == ["marmot (APNs)", "marmot (FCM)"])
                 #expect(reports.allSatisfy { $0.opened && $0.fault == nil })

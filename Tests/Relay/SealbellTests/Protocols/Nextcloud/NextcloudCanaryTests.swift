@@ -152,7 +152,8 @@ struct NextcloudCanaryTests {
                 let claim = second.form(cast.both, cloudID: "ada@\(cloud.authority)")
                 #expect(try await cast.post(relay, "/cloud/devices", claim).status == 403)
                 try await cast.wrong(relay)
-                #expect(try await relay.owed() == 3)
+                // The call is owed for a minute, and a machine may take longer to get here.
+                #expect(try await (2...3).contains(relay.owed()))
                 let run = RunFile(
                     urls: relay.urls, ca: nil, publicKeys: relay.relay.publicKeys, apps: [:])
                 try run.write(state: stage.state)

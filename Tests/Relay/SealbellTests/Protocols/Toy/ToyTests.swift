@@ -189,6 +189,7 @@ extension RelayStage {
     func demoStage(_ running: RunningRelay) throws -> DemoStage {
         DemoStage(
             configuration: try configuration(), urls: running.urls, publicKeys: running.relay.publicKeys,
-            sandbox: sandbox, group: MultiThreadedEventLoopGroup.singleton, world: .live)
+            sandbox: sandbox, group: MultiThreadedEventLoopGroup.singleton, world: .live,
+            patience: .seconds(600))
     }
 }
