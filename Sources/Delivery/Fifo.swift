@@ -1,13 +1,15 @@
 /// A queue on an array: constant time at both ends, storage given back when it empties.
-struct Fifo<Element: Sendable>: Sendable {
+package struct Fifo<Element: Sendable>: Sendable {
     private var items: [Element?] = []
     private var head = 0
 
-    var count: Int { items.count - head }
-    var isEmpty: Bool { items.count == head }
+    package init() {}
+
+    package var count: Int { items.count - head }
+    package var isEmpty: Bool { items.count == head }
     var first: Element? { isEmpty ? nil : items[head] }
 
-    mutating func append(_ element: Element) { items.append(element) }
+    package mutating func append(_ element: Element) { items.append(element) }
 
     mutating func prepend(_ element: Element) {
         if head > 0 {
@@ -22,7 +24,7 @@ struct Fifo<Element: Sendable>: Sendable {
         }
     }
 
-    mutating func popFirst() -> Element? {
+    package mutating func popFirst() -> Element? {
         guard head < items.count else { return nil }
         let element = items[head]
         items[head] = nil

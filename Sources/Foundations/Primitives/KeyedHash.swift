@@ -8,12 +8,17 @@ public struct KeyedHash: ~Copyable {
     private let state: OpaquePointer
     private let count: Int
 
-    /// - Parameter key: 16 to 64 bytes. `count`: length of the result. Another length is a bug of ours.
-    private init(_ state: OpaquePointer, key: Secret, count: Int) {
-        precondition((16...64).contains(key.count) && (count == 16 || count == 32))
+    /// - Parameter key: 16 to 64 bytes, or none. `count`: length of the result. Another length is a bug of
+    ///   ours.
+    private init(_ state: OpaquePointer, key: Secret?, count: Int) {
+        precondition((16...64).contains(key?.count ?? 16) && (count == 16 || count == 32))
         self.state = state
         self.count = count
-        key.reveal { _ = crypto_generichash_init(state, $0.octets, $0.count, count) }
+        if let key {
+            key.reveal { _ = crypto_generichash_init(state, $0.octets, $0.count, count) }
+        } else {
+            crypto_generichash_init(state, nil, 0, count)
+        }
     }
 
     public func update(_ part: UnsafeRawBufferPointer) {
@@ -44,8 +49,8 @@ public struct KeyedHash: ~Copyable {
         Secret(count: 32) { hash(key: key, into: $0, fill) }
     }
 
-    private static func hash(
-        key: Secret, into out: UnsafeMutableRawBufferPointer, _ fill: (borrowing KeyedHash) -> Void
+    static func hash(
+        key: Secret?, into out: UnsafeMutableRawBufferPointer, _ fill: (borrowing KeyedHash) -> Void
     ) {
         Sodium.prepare()
         // The C type asks for an alignment of 64, which only an explicit allocation grants.

@@ -113,18 +113,5 @@ public struct SessionError: PushError {
     }
 }
 
-extension SessionError: DeferringError {
-    package static func overloaded(retryAfter: Duration?) -> SessionError {
-        var error = SessionError(.overloaded)
-        error.retryAfter = retryAfter
-        return error
-    }
-
-    package static func rateLimited(retryAfter: Duration) -> SessionError {
-        var error = SessionError(.rateLimited)
-        error.retryAfter = retryAfter
-        return error
-    }
-
-    package var isOverloaded: Bool { code == .overloaded }
-}
+extension SessionError: DeferringCodedError {}
+extension SessionError.Code: DeferringCode {}

@@ -1,3 +1,4 @@
+import Delivery
 package import MarmotPush
 import PushModel
 import Synchronization
@@ -34,39 +35,19 @@ package final class WrapQueue: Sendable {
         }
     }
 
-    private struct Share {
-        var items: [Item] = []
-        /// Items before it were taken; they are removed together.
-        var head = 0
-        var bytes = 0
-        /// The one who reads this relay waits for room.
-        var putter: CheckedContinuation<Void, Never>?
-
-        var count: Int { items.count - head }
-
-        mutating func pop() -> Item {
-            let item = items[head]
-            head += 1
-            bytes -= item.size
-            // Moved seldom, and at most as many as were taken since.
-            if head == items.count || (head >= 64 && head * 2 >= items.count) {
-                items.removeFirst(head)
-                head = 0
-            }
-            return item
-        }
-    }
-
     private struct State {
         /// Bytes of one relay's share.
         var limit: Int
-        var shares: [Int: Share] = [:]
-        /// Relays with something to take, in their turn.
-        var turns: [Int] = []
-        var takers: [Int: CheckedContinuation<Void, Never>] = [:]
-        var nextTaker = 0
+        var shares = FairShares<Int, Item>()
+        /// Those who read a relay and wait for room.
+        var putters: [Int: CheckedContinuation<Void, Never>] = [:]
+        var takers = Fifo<CheckedContinuation<Void, Never>>()
         var isClosed = false
-        var count = 0
+
+        mutating func takePutters() -> [CheckedContinuation<Void, Never>] {
+            defer { putters = [:] }
+            return Array(putters.values)
+        }
     }
 
     private let state: Mutex<State>
@@ -78,16 +59,14 @@ package final class WrapQueue: Sendable {
 
     /// Another share for each relay. What waits already stays.
     package func setShare(_ bytes: Int) {
-        let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+        let waiting = state.withLock { state in
             state.limit = bytes
-            let waiting = state.shares.values.compactMap(\.putter)
-            for relay in state.shares.keys { state.shares[relay]?.putter = nil }
-            return waiting
+            return state.takePutters()
         }
         for one in waiting { one.resume() }
     }
 
-    package var count: Int { state.withLock(\.count) }
+    package var count: Int { state.withLock(\.shares.count) }
 
     /// Puts an event into its relay's share, once there is room. One caller only for each relay.
     ///
@@ -116,14 +95,13 @@ package final class WrapQueue: Sendable {
 
     /// Takes nothing any more; what is there is still handed out.
     package func close() {
-        let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+        let (takers, putters) = state.withLock { state in
             state.isClosed = true
-            let waiting = Array(state.takers.values) + state.shares.values.compactMap(\.putter)
-            state.takers = [:]
-            for relay in state.shares.keys { state.shares[relay]?.putter = nil }
-            return waiting
+            defer { state.takers = Fifo() }
+            return (state.takers, state.takePutters())
         }
-        for one in waiting { one.resume() }
+        takers.resumeAll()
+        for one in putters { one.resume() }
     }
 
     // MARK: Inside
@@ -133,17 +111,11 @@ package final class WrapQueue: Sendable {
     private func offer(_ item: Item) -> Offer {
         let (offer, taker) = state.withLock { state -> (Offer, CheckedContinuation<Void, Never>?) in
             guard !state.isClosed else { return (.closed, nil) }
-            let size = item.size
-            let (count, bytes) = state.shares[item.relay].map { ($0.count, $0.bytes) } ?? (0, 0)
             // One event fits always, or a large one would wait for ever.
-            guard count == 0 || bytes + size <= state.limit else { return (.full, nil) }
-            if count == 0 { state.turns.append(item.relay) }
-            state.shares[item.relay, default: Share()].items.append(item)
-            state.shares[item.relay]?.bytes += size
-            state.count += 1
-            guard let waiting = state.takers.first else { return (.taken, nil) }
-            state.takers[waiting.key] = nil
-            return (.taken, waiting.value)
+            let bytes = state.shares.bytes(of: item.relay)
+            guard bytes == 0 || bytes + item.size <= state.limit else { return (.full, nil) }
+            state.shares.append(item, bytes: item.size, of: item.relay)
+            return (.taken, state.takers.popFirst())
         }
         taker?.resume()
         return offer
@@ -152,51 +124,32 @@ package final class WrapQueue: Sendable {
     private static func pop(
         _ state: inout State
     ) -> (Item?, putter: CheckedContinuation<Void, Never>?, isOver: Bool) {
-        guard !state.turns.isEmpty else { return (nil, nil, state.isClosed) }
-        let relay = state.turns.removeFirst()
-        guard let item = state.shares[relay]?.pop() else { return (nil, nil, state.isClosed) }
-        state.count -= 1
-        let putter = state.shares[relay]?.putter
-        if state.shares[relay]?.count == 0 {
-            state.shares[relay] = nil
-        } else {
-            state.shares[relay]?.putter = nil
-            state.turns.append(relay)
-        }
-        return (item, putter, false)
+        guard let (relay, item) = state.shares.pop() else { return (nil, nil, state.isClosed) }
+        return (item, state.putters.removeValue(forKey: relay), false)
     }
 
     private func waitForRoom(_ relay: Int) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                 let goesOn = state.withLock { state -> Bool in
-                    guard !state.isClosed, !Task.isCancelled, let share = state.shares[relay] else {
-                        return true
-                    }
-                    precondition(share.putter == nil, "one reader puts events into a relay's share")
-                    state.shares[relay]?.putter = continuation
+                    guard !state.isClosed, !Task.isCancelled, state.shares.holds(relay) else { return true }
+                    precondition(state.putters[relay] == nil, "one reader puts events into a relay's share")
+                    state.putters[relay] = continuation
                     return false
                 }
                 if goesOn { continuation.resume() }
             }
         } onCancel: {
-            let putter = state.withLock { state -> CheckedContinuation<Void, Never>? in
-                defer { state.shares[relay]?.putter = nil }
-                return state.shares[relay]?.putter
-            }
+            let putter = state.withLock { $0.putters.removeValue(forKey: relay) }
             putter?.resume()
         }
     }
 
     private func waitForItem() async {
-        let number = state.withLock { state in
-            state.nextTaker += 1
-            return state.nextTaker
-        }
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let goesOn = state.withLock { state -> Bool in
-                if state.isClosed || !state.turns.isEmpty { return true }
-                state.takers[number] = continuation
+                if state.isClosed || !state.shares.isEmpty { return true }
+                state.takers.append(continuation)
                 return false
             }
             if goesOn { continuation.resume() }

@@ -1,12 +1,12 @@
+import Delivery
 import Synchronization
 
 /// Hands work from the link's thread to tasks. It grows only with what the thread asks for, which has its own
 /// bounds.
 package final class Mailbox<Element: Sendable>: Sendable {
     private struct State {
-        var items: [Element] = []
-        var takers: [Int: CheckedContinuation<Void, Never>] = [:]
-        var nextTaker = 0
+        var items = Fifo<Element>()
+        var takers = Fifo<CheckedContinuation<Void, Never>>()
         var isClosed = false
     }
 
@@ -18,9 +18,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
         let taker = state.withLock { state -> CheckedContinuation<Void, Never>? in
             guard !state.isClosed else { return nil }
             state.items.append(element)
-            guard let waiting = state.takers.first else { return nil }
-            state.takers[waiting.key] = nil
-            return waiting.value
+            return state.takers.popFirst()
         }
         taker?.resume()
     }
@@ -30,7 +28,7 @@ package final class Mailbox<Element: Sendable>: Sendable {
         while true {
             let (element, isOver) = state.withLock { state -> (Element?, Bool) in
                 if state.isClosed { return (nil, true) }
-                return (state.items.isEmpty ? nil : state.items.removeFirst(), false)
+                return (state.items.popFirst(), false)
             }
             if let element { return element }
             if isOver { return nil }
@@ -40,24 +38,20 @@ package final class Mailbox<Element: Sendable>: Sendable {
 
     /// Nothing more is handed out.
     package func close() {
-        let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+        let waiting = state.withLock { state in
             state.isClosed = true
-            state.items = []
-            defer { state.takers = [:] }
-            return Array(state.takers.values)
+            state.items = Fifo()
+            defer { state.takers = Fifo() }
+            return state.takers
         }
-        for one in waiting { one.resume() }
+        waiting.resumeAll()
     }
 
     private func wait() async {
-        let number = state.withLock { state in
-            state.nextTaker += 1
-            return state.nextTaker
-        }
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let goesOn = state.withLock { state -> Bool in
                 if state.isClosed || !state.items.isEmpty { return true }
-                state.takers[number] = continuation
+                state.takers.append(continuation)
                 return false
             }
             if goesOn { continuation.resume() }

@@ -169,14 +169,9 @@ public enum TokenBox {
     /// The seed text leaves open whether an APNs token is written raw or as hex: what can only be hex is read
     /// as hex (docs/conformance/marmot.md).
     private static func raw(_ token: UnsafeRawBufferPointer) -> Secret {
-        guard token.count >= MarmotLimits.textualTokenBytes, token.count.isMultiple(of: 2),
-            token.allSatisfy({ Hex.value(ofDigit: $0) != nil })
-        else { return Secret(copying: token) }
-        return Secret(count: token.count / 2) { out in
-            for at in 0..<out.count {
-                let high = Hex.value(ofDigit: token[2 * at]) ?? 0
-                out[at] = high << 4 | (Hex.value(ofDigit: token[2 * at + 1]) ?? 0)
-            }
+        guard token.count >= MarmotLimits.textualTokenBytes, let bytes = Hex.secret(token) else {
+            return Secret(copying: token)
         }
+        return bytes
     }
 }

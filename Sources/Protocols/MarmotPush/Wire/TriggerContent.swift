@@ -177,22 +177,8 @@ extension JSONReader {
             return nil
         }
         let text = try readString()
-        guard !text.hasEscapes, text.raw.count <= 2 * TokenFormat.longestSeedTokenBytes,
-            text.raw.count.isMultiple(of: 2)
-        else { return nil }
-        var isHex = true
-        let chunk = Secret(count: text.raw.count / 2) { out in
-            for at in 0..<out.count {
-                guard let high = Hex.value(ofDigit: text.raw[2 * at]),
-                    let low = Hex.value(ofDigit: text.raw[2 * at + 1])
-                else {
-                    isHex = false
-                    return
-                }
-                out[at] = high << 4 | low
-            }
-        }
-        return isHex ? chunk : nil
+        guard !text.hasEscapes, text.raw.count <= 2 * TokenFormat.longestSeedTokenBytes else { return nil }
+        return Hex.secret(text.raw)
     }
 }
 

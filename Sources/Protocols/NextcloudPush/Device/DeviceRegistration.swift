@@ -1,4 +1,5 @@
 public import PushModel
+import WireFormats
 public import RSAKeys
 
 /// What a device knows of its registration: the server's three values, and where and when it stands (§3.2).
@@ -58,12 +59,12 @@ public struct DeviceRegistration: Sendable {
 
     /// - Throws: `.malformedRow` for what ``encoded()`` has not written.
     public init(decoding kept: Secret) throws(NextcloudError) {
-        guard let row = KeptRows.read(kept)?.first, row.count == 6,
+        guard let row = KeptRows.read(kept, atMost: NextcloudLimits.keptBytes)?.first, row.count == 6,
             let key = row[2].reveal({ try? RSAPublicKey(pem: $0) })  // Then it is malformed.
         else { throw NextcloudError(.malformedRow) }
         self.init(
-            deviceIdentifier: row[0].text, signature: row[1].text, userPublicKey: key,
-            proxyServer: row[3].text, pushTokenHash: row[4].text,
-            completedAt: Int64(row[5].text).map { UnixTime(milliseconds: $0) })
+            deviceIdentifier: row[0].word, signature: row[1].word, userPublicKey: key,
+            proxyServer: row[3].word, pushTokenHash: row[4].word,
+            completedAt: Int64(row[5].word).map { UnixTime(milliseconds: $0) })
     }
 }

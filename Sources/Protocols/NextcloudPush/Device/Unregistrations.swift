@@ -1,4 +1,5 @@
 public import PushModel
+import WireFormats
 
 /// What is to be taken back for an account that has left the phone: at the server, then at the proxy (§3.4).
 public struct Unregistration: Sendable {
@@ -109,7 +110,9 @@ public struct Unregistrations: Sendable {
 
     /// - Throws: `.malformedRow` for what ``encoded()`` has not written.
     public init(decoding kept: Secret) throws(NextcloudError) {
-        guard let rows = KeptRows.read(kept) else { throw NextcloudError(.malformedRow) }
+        guard let rows = KeptRows.read(kept, atMost: NextcloudLimits.keptBytes) else {
+            throw NextcloudError(.malformedRow)
+        }
         for row in rows.suffix(NextcloudLimits.unregistrations) { add(try Self.work(row)) }
     }
 
@@ -122,13 +125,13 @@ public struct Unregistrations: Sendable {
     }
 
     private static func work(_ row: [Secret]) throws(NextcloudError) -> Unregistration {
-        guard row.count == 9, let since = Int64(row[3].text),
-            let stage = Unregistration.Stage(rawValue: row[4].text), let failures = Int(row[5].text),
-            failures >= 0, let notBefore = Int64(row[6].text)
+        guard row.count == 9, let since = Int64(row[3].word),
+            let stage = Unregistration.Stage(rawValue: row[4].word), let failures = Int(row[5].word),
+            failures >= 0, let notBefore = Int64(row[6].word)
         else { throw NextcloudError(.malformedRow) }
         return Unregistration(
-            serverURL: row[0].text, authorization: row[7], userAgent: row[1].text,
-            proxyUserAgent: row[2].text, registration: try DeviceRegistration(decoding: row[8]),
+            serverURL: row[0].word, authorization: row[7], userAgent: row[1].word,
+            proxyUserAgent: row[2].word, registration: try DeviceRegistration(decoding: row[8]),
             since: UnixTime(milliseconds: since), stage: stage, failures: failures,
             notBefore: UnixTime(milliseconds: notBefore))
     }

@@ -58,61 +58,14 @@ extension WatchedAccount {
     }
 }
 
-/// Rows of a device, as JSON.
+/// Moments in a device's rows.
 enum DeviceRows {
-    static func write(_ rows: [[Secret]]) -> Secret {
-        let size = rows.reduce(8) { $0 + $1.reduce(8) { $0 + 2 * $1.count + 8 } }
-        var writer = JSONWriter(reserving: size)
-        writer.beginArray()
-        for row in rows {
-            writer.beginArray()
-            for text in row { text.reveal { writer.string(utf8: $0) } }
-            writer.endArray()
-        }
-        writer.endArray()
-        return writer.takeSecret()
-    }
-
-    /// `nil` for anything else.
-    static func read(_ kept: Secret) -> [[Secret]]? {
-        guard kept.count <= SessionLimits.keptBytes else { return nil }
-        return kept.reveal { bytes in
-            do { return try read(bytes) } catch { return nil }
-        }
-    }
-
-    private static func read(_ bytes: UnsafeRawBufferPointer) throws(FormatError) -> [[Secret]] {
-        var reader = JSONReader(bytes, depthLimit: 2)
-        var rows: [[Secret]] = []
-        try reader.beginArray()
-        while try reader.nextElement() {
-            var row: [Secret] = []
-            try reader.beginArray()
-            while try reader.nextElement() { row.append(try reader.readString().secret()) }
-            rows.append(row)
-        }
-        try reader.end()
-        return rows
-    }
-
     static func text(_ time: UnixTime?) -> Secret {
         Secret((time.map { String($0.milliseconds) } ?? "").utf8)
     }
 
     static func time(_ text: Secret) -> UnixTime? {
         Int64(text.word).map { UnixTime(milliseconds: $0) }
-    }
-}
-
-extension Secret {
-    /// A text of a row that is no secret: a number, a word.
-    var word: String { reveal { String(decoding: $0, as: UTF8.self) } }
-
-    /// Bytes of a row's hex digits; `nil` for any other text.
-    var fromHex: Secret? {
-        guard var bytes = reveal({ try? Hex.decode($0) }) else { return nil }
-        defer { bytes.withUnsafeMutableBytes { wipe($0) } }
-        return Secret(bytes)
     }
 }
 

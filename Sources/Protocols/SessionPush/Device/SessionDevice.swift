@@ -1,4 +1,5 @@
 public import PushModel
+import WireFormats
 
 /// The device: one app on one phone, with all its accounts. A value; it sends nothing.
 ///
@@ -47,7 +48,7 @@ public struct SessionDevice: Sendable {
     ///
     /// - Throws: `.malformedRow` for what ``encoded()`` has not written.
     public init(keeping kept: Secret) throws(SessionError) {
-        guard let rows = DeviceRows.read(kept), rows.count >= 3,
+        guard let rows = KeptRows.read(kept, atMost: SessionLimits.keptBytes), rows.count >= 3,
             rows[0].count == 1, let key = rows[0][0].fromHex, key.count == 32,
             let seen = SeenMessages(rows[1])
         else { throw SessionError(.malformedRow) }
@@ -80,7 +81,7 @@ public struct SessionDevice: Sendable {
             rows.append([Secret(hexDigitsOf: name)] + standing.row)
         }
         for one in leaving { rows.append([Secret("leaving".utf8)] + one.row) }
-        return DeviceRows.write(rows)
+        return KeptRows.write(rows)
     }
 
     // MARK: what is watched

@@ -161,7 +161,7 @@ private struct PlainWriter {
     }
 
     mutating func hex(_ bytes: UnsafeRawBufferPointer) {
-        HexDigits.write(bytes, into: UnsafeMutableRawBufferPointer(rebasing: out[at...]))
+        Hex.write(bytes, into: UnsafeMutableRawBufferPointer(rebasing: out[at...]))
         at += 2 * bytes.count
     }
 

@@ -12,24 +12,8 @@ enum ByteField {
     }
 
     static func decode(_ text: UnsafeRawBufferPointer, count: Int) -> Secret? {
-        if text.count == 2 * count, let bytes = hex(text, count) { return bytes }
+        if text.count == 2 * count, let bytes = Hex.secret(text) { return bytes }
         return base64(text, count)
-    }
-
-    private static func hex(_ text: UnsafeRawBufferPointer, _ count: Int) -> Secret? {
-        var isHex = true
-        let bytes = Secret(count: count) { out in
-            for at in 0..<count {
-                guard let high = Hex.value(ofDigit: text[2 * at]),
-                    let low = Hex.value(ofDigit: text[2 * at + 1])
-                else {
-                    isHex = false
-                    return
-                }
-                out[at] = high << 4 | low
-            }
-        }
-        return isHex ? bytes : nil
     }
 
     private static func base64(_ text: UnsafeRawBufferPointer, _ count: Int) -> Secret? {

@@ -1,4 +1,5 @@
 import PushModel
+import WireFormats
 
 /// The texts that a device signs (§4).
 enum SignedText {
@@ -31,7 +32,7 @@ enum SignedText {
         return Secret(count: hex.upperBound + end.count) { out in
             out.copyMemory(from: UnsafeRawBufferPointer(start: word.utf8Start, count: start))
             account.bytes.reveal {
-                HexDigits.write($0, into: UnsafeMutableRawBufferPointer(rebasing: out[hex]))
+                Hex.write($0, into: UnsafeMutableRawBufferPointer(rebasing: out[hex]))
             }
             UnsafeMutableRawBufferPointer(rebasing: out[hex.upperBound...]).copyBytes(from: end)
         }

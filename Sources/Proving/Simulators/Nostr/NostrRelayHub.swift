@@ -7,23 +7,19 @@ import Synchronization
 final class NostrRelayHub: Sendable {
     /// More open connections than this are refused as they come: each holds buffers of its own.
     static let connectionLimit = 1024
-    /// A reader of notes may be so far behind.
-    static let notesAhead = 4096
-    static let noteReaders = 64
 
     private struct State {
         var store: NostrEventStore
         var knobs: NostrRelayKnobs
         var counters = NostrRelayCounters()
         var connections: [ObjectIdentifier: NostrRelayConnection] = [:]
-        var readers: [Int: AsyncStream<NostrRelayNote>.Continuation] = [:]
-        var nextReader = 0
         var isStopped = false
     }
 
     let configuration: NostrRelayConfiguration
     let world: World
     private let state: Mutex<State>
+    private let readers = NoteReaders<NostrRelayNote>(ahead: 4_096)
 
     init(_ configuration: NostrRelayConfiguration, world: World) {
         self.configuration = configuration
@@ -89,40 +85,20 @@ final class NostrRelayHub: Sendable {
     // MARK: Notes
 
     func note(_ note: NostrRelayNote) {
-        let readers = state.withLock { Array($0.readers.values) }
-        for reader in readers {
-            if case .dropped = reader.yield(note) { count { $0.unheard += 1 } }
-        }
+        let lost = readers.tell(note)
+        if lost > 0 { count { $0.unheard += lost } }
     }
 
-    /// Everything from now on; ends with the relay. At most ``noteReaders`` at a time, more hear nothing.
-    func notes() -> AsyncStream<NostrRelayNote> {
-        let (stream, inlet) = AsyncStream.makeStream(
-            of: NostrRelayNote.self, bufferingPolicy: .bufferingNewest(Self.notesAhead))
-        let number = state.withLock { state -> Int? in
-            guard !state.isStopped, state.readers.count < Self.noteReaders else { return nil }
-            state.nextReader += 1
-            state.readers[state.nextReader] = inlet
-            return state.nextReader
-        }
-        guard let number else {
-            inlet.finish()
-            return stream
-        }
-        inlet.onTermination = { [weak self] _ in
-            self?.state.withLock { _ = $0.readers.removeValue(forKey: number) }
-        }
-        return stream
-    }
+    /// Everything from now on; ends with the relay.
+    func notes() -> AsyncStream<NostrRelayNote> { readers.stream() }
 
     /// Takes no more connections, ends those that are open, and all notes.
     func stop() {
-        let (connections, readers) = state.withLock { state in
+        let connections = state.withLock { state in
             state.isStopped = true
-            defer { state.readers = [:] }
-            return (Array(state.connections.values), Array(state.readers.values))
+            return Array(state.connections.values)
         }
         for connection in connections { connection.end(nil) }
-        for reader in readers { reader.finish() }
+        readers.finish()
     }
 }

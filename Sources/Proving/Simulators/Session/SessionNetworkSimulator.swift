@@ -12,18 +12,9 @@ import Synchronization
 /// let daemon = network.daemonEndpoint  // tcp://127.0.0.1:…
 /// ```
 package final class SessionNetworkSimulator: Service {
-    private static let notesAhead = 65_536
-    private static let noteReaders = 64
-
-    private struct Readers {
-        var next = 0
-        var inlets: [Int: AsyncStream<SessionNote>.Continuation] = [:]
-        var isStopped = false
-    }
-
     private let configuration: SessionNetworkConfiguration
     private let thread: SessionNetworkThread?
-    private let readers = Mutex(Readers())
+    private let readers = NoteReaders<SessionNote>(ahead: 65_536)
     private let endpoints = Mutex<(daemon: String, nodes: [StorageNode])?>(nil)
     private let stopping = Bell()
 
@@ -37,7 +28,7 @@ package final class SessionNetworkSimulator: Service {
     /// - Throws: `.portNotFree`, `.alreadyStarted`.
     package func start() async throws(SimulatorError) {
         guard endpoints.withLock({ $0 == nil }), let thread else { throw SimulatorError(.alreadyStarted) }
-        guard let made = await thread.start(note: { [weak self] in self?.note($0) }) else {
+        guard let made = await thread.start(note: { [readers] in readers.tell($0) }) else {
             throw SimulatorError(.portNotFree)
         }
         endpoints.withLock { $0 = made }
@@ -53,12 +44,7 @@ package final class SessionNetworkSimulator: Service {
     /// Closes all ports, and ends all notes.
     package func stop() async {
         await thread?.stop()
-        let inlets = readers.withLock { readers in
-            readers.isStopped = true
-            defer { readers.inlets = [:] }
-            return Array(readers.inlets.values)
-        }
-        for inlet in inlets { inlet.finish() }
+        readers.finish()
     }
 
     /// Where the chain daemon listens, without encryption; `nil` before ``start()``.
@@ -115,26 +101,5 @@ package final class SessionNetworkSimulator: Service {
     }
 
     /// What is seen from now on.
-    package func notes() -> AsyncStream<SessionNote> {
-        let (stream, inlet) = AsyncStream.makeStream(
-            of: SessionNote.self, bufferingPolicy: .bufferingNewest(Self.notesAhead))
-        let number = readers.withLock { readers -> Int? in
-            guard !readers.isStopped, readers.inlets.count < Self.noteReaders else { return nil }
-            readers.next += 1
-            readers.inlets[readers.next] = inlet
-            return readers.next
-        }
-        guard let number else {
-            inlet.finish()
-            return stream
-        }
-        inlet.onTermination = { [weak self] _ in
-            self?.readers.withLock { _ = $0.inlets.removeValue(forKey: number) }
-        }
-        return stream
-    }
-
-    private func note(_ note: SessionNote) {
-        for inlet in readers.withLock({ Array($0.inlets.values) }) { inlet.yield(note) }
-    }
+    package func notes() -> AsyncStream<SessionNote> { readers.stream() }
 }

@@ -132,6 +132,15 @@ private func syncFolder(of path: String) throws(FileFault) {
 /// For a file of keys, certificates or a service account; none comes near it.
 let credentialLimitBytes = 1 << 20
 
+/// Writes a file that its owner alone may read, in the place of one that may be there.
+func replaceFile(_ file: String, _ text: Secret) throws(CommandFailure) {
+    do throws(FileFault) {
+        try text.reveal { (bytes) throws(FileFault) in try writeFile(file, bytes, replacing: true) }
+    } catch {
+        throw CommandFailure(.failed, "\(file): \(error.sentence)")
+    }
+}
+
 /// Writes a file of keys where there is none yet.
 func writeKeysOnce(
     _ file: String, _ limitBytes: Int, _ text: () -> Secret

@@ -139,11 +139,6 @@ struct PlayedDevice {
             secret.reveal { json.string(utf8: $0) }
         }
         json.endObject()
-        do throws(FileFault) {
-            let text = json.takeSecret()
-            try text.reveal { (raw) throws(FileFault) in try writeFile(file, raw, replacing: true) }
-        } catch {
-            throw CommandFailure(.failed, "\(file): \(error.sentence)")
-        }
+        try replaceFile(file, json.takeSecret())
     }
 }

@@ -27,38 +27,12 @@ enum SessionKeyFile {
 
     private static func digits(_ text: Secret) throws(Fault) -> Secret {
         guard text.count == 2 * X25519KeyPair.keyBytes else { throw .wrongSize }
-        var isHex = true
-        let key = text.reveal { digits in
-            Secret(count: X25519KeyPair.keyBytes) { out in
-                for at in 0..<out.count {
-                    guard let high = Hex.value(ofDigit: digits[2 * at]),
-                        let low = Hex.value(ofDigit: digits[2 * at + 1])
-                    else {
-                        isHex = false
-                        return
-                    }
-                    out[at] = high << 4 | low
-                }
-            }
-        }
-        guard isHex else { throw .notHex }
+        guard let key = text.fromHex else { throw .notHex }
         return key
     }
 
     /// The file's text.
-    static func text(_ pair: X25519KeyPair) -> Secret {
-        pair.privateKey.reveal { bytes in
-            Secret(count: 2 * bytes.count + 1) { out in
-                for (at, byte) in bytes.enumerated() {
-                    out[2 * at] = digit(byte >> 4)
-                    out[2 * at + 1] = digit(byte & 15)
-                }
-                out[2 * bytes.count] = 0x0A
-            }
-        }
-    }
-
-    private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x57 + value }
+    static func text(_ pair: X25519KeyPair) -> Secret { pair.privateKey.hexLine }
 
     // MARK: The core pair
 

@@ -1,11 +1,10 @@
-import PushModel
-import WireFormats
+package import PushModel
 
 /// What a device keeps between runs: rows of texts, as a JSON array of arrays.
-enum KeptRows {
-    static func write(_ rows: [[Secret]]) -> Secret {
-        let size = rows.reduce(0) { $0 + $1.reduce(0) { $0 + 2 * $1.count + 8 } + 8 }
-        var writer = JSONWriter(reserving: size + 8)
+package enum KeptRows {
+    package static func write(_ rows: [[Secret]]) -> Secret {
+        let size = rows.reduce(8) { $0 + $1.reduce(8) { $0 + 2 * $1.count + 8 } }
+        var writer = JSONWriter(reserving: size)
         writer.beginArray()
         for row in rows {
             writer.beginArray()
@@ -16,16 +15,17 @@ enum KeptRows {
         return writer.takeSecret()
     }
 
-    /// `nil` for anything else.
-    static func read(_ kept: Secret) -> [[Secret]]? {
-        guard kept.count <= NextcloudLimits.keptBytes else { return nil }
+    /// - Parameter limit: bytes of the text.
+    /// - Returns: `nil` for anything else than such rows.
+    package static func read(_ kept: Secret, atMost limit: Int) -> [[Secret]]? {
+        guard kept.count <= limit else { return nil }
         return kept.reveal { bytes in
             do { return try read(bytes) } catch { return nil }
         }
     }
 
     private static func read(_ bytes: UnsafeRawBufferPointer) throws(FormatError) -> [[Secret]] {
-        var reader = JSONReader(bytes, depthLimit: 4)
+        var reader = JSONReader(bytes, depthLimit: 2)
         var rows: [[Secret]] = []
         try reader.beginArray()
         while try reader.nextElement() {
@@ -40,6 +40,6 @@ enum KeptRows {
 }
 
 extension Secret {
-    /// A text of a kept row that is no secret: a URL, an identifier, a number.
-    var text: String { reveal { String(decoding: $0, as: UTF8.self) } }
+    /// A text of a kept row that is no secret: a URL, a number, a word.
+    package var word: String { reveal { String(decoding: $0, as: UTF8.self) } }
 }
