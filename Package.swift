@@ -70,7 +70,7 @@ let foundations: [Target] = [
     system("CZeroMQ", pkgConfig: "libzmq", package: "libzmq3-dev"),
     library("Foundations/PushModel"),
     library("Foundations/Primitives", ["PushModel", "CSodium", crypto]),
-    library("Foundations/SchnorrKeys", ["PushModel", "Primitives", "CSecp256k1"]),
+    library("Foundations/Secp256k1Keys", ["PushModel", "Primitives", "CSecp256k1"]),
     library("Foundations/EdwardsKeys", ["PushModel", "Primitives", "CSodium"]),
     library("Foundations/WireFormats", ["PushModel"]),
     library("Foundations/RSAKeys", ["PushModel", "WireFormats", crypto, cryptoExtras]),
@@ -92,7 +92,7 @@ let wiping: [Target] = [.target(name: "CWiping", path: "Sources/Foundations/CWip
 // L2: neighbours that never import each other.
 let rooms: [Target] = [
     library("Protocols/ZulipPush", ["PushModel", "Primitives", "WireFormats"]),
-    library("Protocols/MarmotPush", ["PushModel", "Primitives", "SchnorrKeys", "WireFormats"]),
+    library("Protocols/MarmotPush", ["PushModel", "Primitives", "Secp256k1Keys", "WireFormats"]),
     library("Protocols/NextcloudPush", ["PushModel", "Primitives", "RSAKeys", "WireFormats", crypto]),
     library("Protocols/SessionPush", ["PushModel", "Primitives", "EdwardsKeys", "WireFormats", crypto]),
     library("Delivery", ["PushModel", lifecycle, metrics]),
@@ -125,7 +125,7 @@ let doors: [Target] = [
     library(
         "Ingress/NostrIngress",
         [
-            "PushModel", "WireFormats", "SchnorrKeys", "EventLoops", "WebSocket", "MarmotPush", "Delivery",
+            "PushModel", "WireFormats", "Secp256k1Keys", "EventLoops", "WebSocket", "MarmotPush", "Delivery",
             nioCore, metrics, lifecycle
         ]),
     library(
@@ -140,7 +140,7 @@ let doors: [Target] = [
     library(
         "Proving/Simulators",
         [
-            "PushModel", "SchnorrKeys", "WireFormats", "CNghttp2", "WebSocket", "MarmotPush",
+            "PushModel", "Secp256k1Keys", "WireFormats", "CNghttp2", "WebSocket", "MarmotPush",
             "SessionPush", "MessageSockets", "EdwardsKeys", "Primitives", nioCore, nioPosix, nioHTTP1, nioSSL,
             nioTLS, crypto, cryptoExtras, lifecycle
         ]),
@@ -153,7 +153,7 @@ let doors: [Target] = [
         "Proving/Bench",
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "MarmotPush",
-            "NextcloudPush", "RSAKeys", "SchnorrKeys", "CSecp256k1", "SessionPush", "SwarmIngress",
+            "NextcloudPush", "RSAKeys", "Secp256k1Keys", "CSecp256k1", "SessionPush", "SwarmIngress",
             "Delivery", "SQLiteStore", "Simulators", "PushTesting", metrics, nioCore, nioPosix,
             crypto, cryptoExtras
         ]),
@@ -166,7 +166,7 @@ let application: [Target] = [
     library(
         "Relay/RelayProgram",
         [
-            "PushModel", "Primitives", "SchnorrKeys", "WireFormats", "AtRest", "ZulipPush", "Delivery",
+            "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "AtRest", "ZulipPush", "Delivery",
             "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore", "PostgresStore",
             "HTTPIngress",
             "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
@@ -205,7 +205,8 @@ let suites: [Target] = [
     tests(
         "Proving/SimulatorsTests",
         [
-            "PushModel", "PushTesting", "SchnorrKeys", "EventLoops", "WebSocket", "MarmotPush", "Simulators",
+            "PushModel", "PushTesting", "Secp256k1Keys", "EventLoops", "WebSocket", "MarmotPush",
+            "Simulators",
             "WebClient", "CNghttp2",
             nioCore,
             nioPosix, nioSSL, nioHTTP1
@@ -244,7 +245,7 @@ let suites: [Target] = [
     tests(
         "Relay/SealbellTests",
         [
-            "RelayProgram", "sealbell", "sealbell-bench", "PushModel", "Primitives", "SchnorrKeys",
+            "RelayProgram", "sealbell", "sealbell-bench", "PushModel", "Primitives", "Secp256k1Keys",
             "PushTesting", "DeliveryTesting", "EventLoops", "Simulators", "WireFormats", "ZulipPush",
             "SQLiteStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
             "MarmotPush", "HTTPIngress", "HTTP2Client", "NextcloudPush", "RSAKeys",
@@ -254,7 +255,7 @@ let suites: [Target] = [
     tests(
         "Protocols/MarmotPushTests",
         [
-            "PushModel", "PushTesting", "DeliveryTesting", "MarmotPush", "Primitives", "SchnorrKeys",
+            "PushModel", "PushTesting", "DeliveryTesting", "MarmotPush", "Primitives", "Secp256k1Keys",
             "WireFormats", "Delivery", "AtRest", "HTTP2Client", "APNs", "FCM"
         ]),
     tests(
@@ -267,7 +268,7 @@ let suites: [Target] = [
         "Ingress/NostrIngressTests",
         [
             "PushModel", "PushTesting", "EventLoops", "NostrIngress", "MarmotPush", "WebSocket", "Simulators",
-            "SchnorrKeys", "WireFormats", "Delivery", "MemoryStore", "PostgresStore", "AtRest", nioCore,
+            "Secp256k1Keys", "WireFormats", "Delivery", "MemoryStore", "PostgresStore", "AtRest", nioCore,
             nioPosix, metrics
         ]),
     tests("Proving/SimulationTests", ["Simulation"]),
@@ -288,7 +289,7 @@ let fuzzing: [Target] =
         .executableTarget(
             name: "Fuzz",
             dependencies: [
-                "PushModel", "Primitives", "SchnorrKeys", "WireFormats", "ZulipPush", "MarmotPush",
+                "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "ZulipPush", "MarmotPush",
                 "NextcloudPush", "RSAKeys", "SessionPush", "EdwardsKeys", "WebSocket",
                 "Delivery", "NostrIngress", "SwarmIngress", "MessageSockets", nioCore, nioEmbedded
             ],

@@ -1,6 +1,6 @@
 import MarmotPush
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import WireFormats
 
 /// What members of a group tell each other, and what a device keeps of it.

@@ -2,7 +2,7 @@ import Delivery
 import MarmotPush
 import NostrIngress
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import WebSocket
 
 /// The machines that decide, in any order of what can come: a parser that reads well is no help where an

@@ -4,7 +4,7 @@ import MarmotPush
 import NIOPosix
 import NostrIngress
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 import WebSocket
 import WireFormats

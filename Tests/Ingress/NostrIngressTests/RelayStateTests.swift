@@ -3,7 +3,7 @@ import MarmotPush
 import NostrIngress
 import PushModel
 import PushTesting
-import SchnorrKeys
+import Secp256k1Keys
 import Synchronization
 import Testing
 import WebSocket

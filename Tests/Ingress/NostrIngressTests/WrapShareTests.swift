@@ -3,7 +3,7 @@ import Delivery
 import MemoryStore
 import PushModel
 import PushTesting
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 
 @testable import MarmotPush

@@ -1,7 +1,7 @@
 import MarmotPush
 import PushModel
 import PushTesting
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 import WireFormats
 

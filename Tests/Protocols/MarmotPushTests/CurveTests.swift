@@ -1,6 +1,6 @@
 import Primitives
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 import WireFormats
 

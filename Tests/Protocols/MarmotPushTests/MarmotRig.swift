@@ -3,7 +3,7 @@ import DeliveryTesting
 import MarmotPush
 import PushModel
 import PushTesting
-import SchnorrKeys
+import Secp256k1Keys
 import Synchronization
 import WireFormats
 

@@ -1,7 +1,7 @@
 import MarmotPush
 import PushModel
 import PushTesting
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 
 /// What each party cannot learn, as the specification says it ("Privacy Properties"): looked for in every byte

@@ -2,7 +2,7 @@ import Delivery
 import MarmotPush
 import PushModel
 import PushTesting
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 
 /// A server with one key that serves both push services, and somebody who sends to it.

@@ -5,7 +5,7 @@ import FCM
 import MarmotPush
 import PushModel
 import PushTesting
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 import WireFormats
 

@@ -3,7 +3,7 @@ import DeliveryTesting
 @testable import MarmotPush
 import PushModel
 import PushTesting
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 
 @Suite("Marmot token store", .timeLimit(.minutes(30)))

@@ -1,7 +1,7 @@
 import MarmotPush
 import Primitives
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 import WireFormats
 

@@ -4,7 +4,7 @@ import MarmotPush
 import NIOCore
 import NIOPosix
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 import WebSocket
 

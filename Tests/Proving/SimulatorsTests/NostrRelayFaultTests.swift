@@ -2,7 +2,7 @@ import MarmotPush
 import NIOCore
 import PushModel
 import PushTesting
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 import WebSocket
 

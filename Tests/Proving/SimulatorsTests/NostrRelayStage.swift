@@ -4,7 +4,7 @@ import NIOCore
 import NIOPosix
 import PushModel
 import PushTesting
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 import WebSocket
 

@@ -2,7 +2,7 @@ import MarmotPush
 import NIOCore
 import NIOHTTP1
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 import WebClient
 import WebSocket

@@ -1,6 +1,6 @@
 import PushModel
 import PushTesting
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 
 @testable import RelayProgram

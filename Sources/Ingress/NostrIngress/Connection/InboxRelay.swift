@@ -2,7 +2,7 @@ import Delivery
 import MarmotPush
 import NIOCore
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import WebSocket
 import WireFormats
 

@@ -4,7 +4,7 @@ import EventLoops
 package import MarmotPush
 import NIOCore
 package import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import ServiceLifecycle
 import Synchronization
 package import WebSocket

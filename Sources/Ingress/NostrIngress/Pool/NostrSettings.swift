@@ -1,5 +1,5 @@
 package import PushModel
-package import SchnorrKeys
+package import Secp256k1Keys
 package import WebSocket
 
 /// One inbox relay of a configuration.

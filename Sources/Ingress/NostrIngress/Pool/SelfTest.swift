@@ -1,7 +1,7 @@
 import Delivery
 import MarmotPush
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import Synchronization
 import WebSocket
 

@@ -1,7 +1,7 @@
 package import MarmotPush
 import NIOCore
 package import PushModel
-package import SchnorrKeys
+package import Secp256k1Keys
 package import WebSocket
 
 /// What became of an event at one relay.

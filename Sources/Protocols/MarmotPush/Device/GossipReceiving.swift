@@ -1,5 +1,5 @@
 public import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 
 extension MarmotDevice {
     /// What became of an inner event.

@@ -1,5 +1,5 @@
 public import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 import WireFormats
 
 /// The token store of one group, by leaf (spec, "Token Storage"; docs/conformance/marmot.md). A value: what

@@ -1,5 +1,5 @@
 public import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 
 /// What the caller's MLS library knows of a group. MLS itself is the caller's; this is all of it that
 /// notifications need.

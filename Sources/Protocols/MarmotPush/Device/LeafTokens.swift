@@ -1,5 +1,5 @@
 public import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 import WireFormats
 
 /// What is known of one leaf's tokens.

@@ -1,5 +1,5 @@
 public import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 import WireFormats
 
 /// The device: one leaf of one group, what it knows of everybody's tokens, and what it owes the group. A

@@ -1,5 +1,5 @@
 public import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 
 /// The origin: anyone who sends a message into a group wakes the others' devices. A value; it sends nothing,
 /// and what it returns is for the caller to publish.

@@ -4,7 +4,7 @@ import Glibc
 import Darwin
 #endif
 package import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 
 /// What one attempt at an encrypted token costs on this machine.
 package enum AttemptCost {

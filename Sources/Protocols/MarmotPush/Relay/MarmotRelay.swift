@@ -1,6 +1,6 @@
 import Primitives
 package import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import Synchronization
 
 /// The relay of this protocol, which Marmot calls the notification server: from wrap to wake in the order of

@@ -1,5 +1,5 @@
 import PushModel
-package import SchnorrKeys
+package import Secp256k1Keys
 
 /// What becomes of wraps that waited on a relay while this server was away (docs/conformance/marmot.md).
 package enum MarmotBacklog: Sendable, Hashable {

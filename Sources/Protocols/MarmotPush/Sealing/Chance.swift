@@ -1,5 +1,5 @@
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 
 /// What the device and the origin draw from the generator that the caller hands in.
 extension RandomNumberGenerator {

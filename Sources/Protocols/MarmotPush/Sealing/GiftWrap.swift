@@ -1,5 +1,5 @@
 public import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 
 /// The gift wrap of NIP-59: a rumor (446) in a seal (13) in a wrap (1059), or, as the seed text draws it, a
 /// signed event straight in the wrap.

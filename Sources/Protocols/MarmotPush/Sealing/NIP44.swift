@@ -1,6 +1,6 @@
 import Primitives
 public import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 import WireFormats
 
 /// NIP-44 version 2: base64 of 0x02 ‖ nonce (32 bytes) ‖ ciphertext ‖ authenticator (32 bytes).

@@ -1,6 +1,6 @@
 import Primitives
 import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 import WireFormats
 
 /// Proof that a member of a group said a record (docs/conformance/marmot.md): a signature over the id of an

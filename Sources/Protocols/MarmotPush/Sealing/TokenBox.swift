@@ -1,6 +1,6 @@
 import Primitives
 public import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 import WireFormats
 
 /// Where a push is to go: what an encrypted token holds.

@@ -1,5 +1,5 @@
 public import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import WireFormats
 
 /// What an inner event of kind 447 to 450 says (docs/conformance/marmot.md): parsed and bounded, not yet

@@ -1,5 +1,5 @@
 public import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 import WireFormats
 
 /// An encrypted token as gossip carries it and the store keeps it (docs/conformance/marmot.md).

@@ -1,5 +1,5 @@
 import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 import WireFormats
 
 /// Inner events as ours are written: rumors for the caller to put into MLS messages

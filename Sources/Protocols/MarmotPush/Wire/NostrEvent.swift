@@ -1,6 +1,6 @@
 import Primitives
 public import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 import WireFormats
 
 /// Kinds of events that this protocol has to do with.

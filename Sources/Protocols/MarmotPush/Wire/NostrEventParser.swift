@@ -1,5 +1,5 @@
 public import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 package import WireFormats
 
 extension NostrEvent {

@@ -1,5 +1,5 @@
 import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 package import WireFormats
 
 /// What a subscription asks for (NIP-01). All that is given must fit; a list that is not given fits anything.

@@ -1,5 +1,5 @@
 import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 import WireFormats
 
 /// What an owner states in `push-v1` about one token: that it holds, or that it no longer does

@@ -1,5 +1,5 @@
 public import PushModel
-public import SchnorrKeys
+public import Secp256k1Keys
 
 /// Where a key wants to be written to: an event of kind 10050 (NIP-17; docs/conformance/marmot.md).
 public struct RelayList: Sendable {

@@ -2,7 +2,7 @@ import Foundation
 import MarmotPush
 import NIOCore
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import Simulators
 import Synchronization
 import WireFormats

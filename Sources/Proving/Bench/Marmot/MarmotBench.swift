@@ -2,7 +2,7 @@ import CSecp256k1
 import MarmotPush
 import Primitives
 package import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 
 /// Measures what a wake of Marmot costs in arithmetic, beside the library's own multiplication and beside
 /// the sum of an unwrap's primitives: in one process, on one thread, turn by turn.

@@ -1,6 +1,6 @@
 import MarmotPush
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 
 /// What the measurement opens: made before the clock runs, each thing with keys of its own.
 struct MarmotMaterial {

@@ -2,7 +2,7 @@ import CSecp256k1
 import MarmotPush
 import Primitives
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import WireFormats
 
 /// The arithmetic of one unwrap, taken apart: the same bytes through each primitive alone, into memory that

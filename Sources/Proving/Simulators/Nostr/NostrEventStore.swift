@@ -1,7 +1,7 @@
 import MarmotPush
 import NIOCore
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 
 /// The events of a simulated relay, within bounds: NIP-01's rules of what replaces what.
 struct NostrEventStore {

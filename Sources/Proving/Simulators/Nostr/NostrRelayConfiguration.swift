@@ -1,5 +1,5 @@
 public import MarmotPush
-public import SchnorrKeys
+public import Secp256k1Keys
 
 /// How a simulated Nostr relay is set up.
 public struct NostrRelayConfiguration: Sendable {

@@ -6,7 +6,7 @@ import NIOPosix
 import NostrIngress
 import PushModel
 import PushTesting
-import SchnorrKeys
+import Secp256k1Keys
 import Simulators
 import Synchronization
 import Testing

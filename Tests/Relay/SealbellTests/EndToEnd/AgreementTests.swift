@@ -6,7 +6,7 @@ import Darwin
 import AtRest
 import Crypto
 import Foundation
-import SchnorrKeys
+import Secp256k1Keys
 import Primitives
 import PushModel
 import PushTesting

@@ -1,6 +1,6 @@
 import ArgumentParser
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 
 /// `sealbell keys new nostr`: makes the key of a notification server, and says the public half.
 struct KeysNewNostrCommand: SealbellCommand {

@@ -3,7 +3,7 @@ import MarmotPush
 import NIOCore
 import NostrIngress
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import Simulators
 import WebSocket
 import WireFormats

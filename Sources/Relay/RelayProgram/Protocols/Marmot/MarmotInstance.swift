@@ -5,7 +5,7 @@ import MarmotPush
 import NIOCore
 import NostrIngress
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import WebSocket
 
 /// One Marmot instance: it listens at its inbox relays, and hands on what it hears. A reload changes what it

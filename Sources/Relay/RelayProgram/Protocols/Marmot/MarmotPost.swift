@@ -3,7 +3,7 @@ import Delivery
 import MarmotPush
 import NostrIngress
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 
 /// One Marmot instance between its relays and the lanes. Nobody hears back, so what is wrong is counted and
 /// no more.

@@ -1,7 +1,7 @@
 import MarmotPush
 import NostrIngress
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import WebSocket
 
 /// A notification server on Nostr relays. It serves one app, since a trigger names none.

@@ -1,5 +1,5 @@
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import WireFormats
 
 /// The private key of a notification server: 64 hex digits, and a line break if need be.

@@ -1,7 +1,7 @@
 import MarmotPush
 import NostrIngress
 import PushModel
-import SchnorrKeys
+import Secp256k1Keys
 import Testing
 
 @testable import RelayProgram

@@ -2,7 +2,7 @@ import Foundation
 import MarmotPush
 import PushModel
 import PushTesting
-import SchnorrKeys
+import Secp256k1Keys
 import Simulators
 import Testing
 import WireFormats
