@@ -34,24 +34,42 @@ struct TidyTests {
         #expect(Circles.all(files) == [])
     }
 
+    /// Session is an English word too: TLS, HTTP/2 and databases have sessions. The protocol's is the one
+    /// that begins a name (`SessionPush`), or stands alone as the word of a configuration or a folder.
+    private static var names: Regex<Substring> {
+        #/(?i:zulip|marmot|nextcloud)|\bSession[A-Z]|["'\/]session["'\/]|(?i:\bswarm)/#
+    }
+
+    @Test("A name of Session is told from the English word")
+    func protocolNameOrWord() {
+        for name in ["import SessionPush", "case \"session\":", "scripts/bench/session/part", "SwarmIngress"]
+        {
+            #expect(name.firstMatch(of: Self.names) != nil, "\(name)")
+        }
+        let words = [
+            "HTTP2ServerSession(x)", "a TLS session", "struct Session {", "session = 3", "URLSession"
+        ]
+        for word in words { #expect(word.firstMatch(of: Self.names) == nil, "\(word)") }
+    }
+
     @Test("A protocol is named in its own folders and targets alone")
     func protocolNames() throws {
         // Nostr is one protocol's transport.
         let homes =
-            #/(?i)zulip|marmot|nextcloud|NostrIngress|Simulators\/Nostr|\/Standard(Hosting|Protocols|Commands)/#
-        try expectUnnamed(#/(?i)zulip|marmot|nextcloud/#, outside: homes)
+            #/(?i)zulip|marmot|nextcloud|session|swarm|Nostr(Ingress|\/)|\/Standard(Host|Proto|Comm)/#
+        try expectUnnamed(Self.names, outside: homes)
     }
 
     @Test("Fuzzing, foreign peers, canaries and measurements name a protocol in its folder alone")
     func protocolNamesBesides() throws {
-        let homes = #/(?i)zulip|marmot|nextcloud|StandardTargets/#
+        let homes = #/(?i)zulip|marmot|nextcloud|session|StandardTargets/#
         let folders = ["interop", "canaries.d", "bench", "chaos"].map { "scripts/\($0)/" }
         let scripts = try Tree.texts(below: "scripts", endings: ["", "py"]).filter { file in
             file.path == "scripts/canaries" || folders.contains { file.path.hasPrefix($0) }
         }
         let files = try Tree.texts(below: "Fuzz", endings: ["swift"]) + scripts
         #expect(files.count > 20, "the files were not found")
-        try expectUnnamed(#/(?i)zulip|marmot|nextcloud/#, outside: homes, in: files)
+        try expectUnnamed(Self.names, outside: homes, in: files)
     }
 
     @Test("A push service is named in its own folders and targets, and in protocols, alone")
