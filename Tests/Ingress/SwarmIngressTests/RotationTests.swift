@@ -1,6 +1,7 @@
 import PushModel
 import SessionPush
 import SwarmIngress
+import Synchronization
 import Testing
 
 @Suite("The rotation of watches")
@@ -60,6 +61,38 @@ struct RotationTests {
         rig.take(.ended(.node(nodes[0].key), isRefusal: false))
         rig.pass(.seconds(6))
         rig.connect(nodes[0])
+        #expect(rig.readings.count == 1)
+    }
+
+    @Test(
+        "A renewal's span is drawn between 45 and 55 minutes, and drawn again after a new connection",
+        arguments: [0, 1, 2, 3] as [UInt64])
+    func drawnSpan(_ quarters: UInt64) throws {
+        // So many quarters of the ten minutes beyond 45.
+        let drawn = Mutex(quarters << 62)
+        let seconds = 45 * 60 + Int(quarters) * 150
+        let rig = try LinkRig(random: { drawn.withLock(\.self) })
+        rig.take(.rows(LinkRig.entries(1...5)))
+        let node = LinkRig.node(1)
+        try rig.begin([node])
+        rig.connect(node)
+        try rig.read(rig.wanted())
+        try rig.reply(node, 5)
+        rig.pass(.seconds(seconds) - .milliseconds(1))
+        #expect(rig.readings.isEmpty, "not before \(seconds) s")
+        rig.pass(.milliseconds(2))
+        try rig.read(rig.wanted())
+        try rig.reply(node, 5)
+        // The next connection draws its own: the span of before is not kept.
+        drawn.withLock { $0 = 0 }
+        rig.take(.ended(.node(node.key), isRefusal: false))
+        rig.pass(.seconds(6))
+        rig.connect(node)
+        try rig.read(rig.wanted())
+        try rig.reply(node, 5)
+        rig.pass(.seconds(45 * 60) - .milliseconds(1))
+        #expect(rig.readings.isEmpty)
+        rig.pass(.milliseconds(2))
         #expect(rig.readings.count == 1)
     }
 

@@ -18,9 +18,9 @@ final class LinkRig {
     var pushes: [NodeKey] = []
     var notes: [SwarmNote] = []
 
-    /// - Parameter random: 0: every span is the shortest.
+    /// - Parameter random: the upper bits of random numbers; 0: every span is the shortest.
     init(
-        _ limits: SwarmLimits = SwarmLimits(),
+        _ limits: SwarmLimits = SwarmLimits(), random: @escaping @Sendable () -> UInt64 = { 0 },
         falls: @escaping @Sendable () -> (@Sendable (NodeKey) -> Bool)? = { { _ in true } }
     ) throws {
         // Tags must differ, and spans come from the upper bits, which stay 0.
@@ -30,7 +30,7 @@ final class LinkRig {
             random: {
                 counter.withLock { count in
                     count += 1
-                    return count
+                    return random() | count
                 }
             }, falls: falls)
         take(.start)
