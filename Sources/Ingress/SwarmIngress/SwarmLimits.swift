@@ -14,6 +14,14 @@ package struct SwarmLimits: Sendable {
     package static let receiveBound = 16
     /// Messages to one node that wait: a greeting and a batch for each of two lanes.
     package static let sendBound = 16
+    /// Sockets of the link's one context. A peer has three: its own and both ends of its monitor's; and there
+    /// are as many again for those that are just being closed.
+    package var sockets = 6 * SwarmFormLimits.nodes + 64
+    /// That the process has no room for another connection is told once in so long, however many wait.
+    package var noRoomEvery = Duration.seconds(60)
+    /// Files that one connected peer takes: the connection, and what wakes the three sockets.
+    package static let filesPerPeer = 4
+
     /// Messages taken from one node before the others have their turn.
     package static let messagesPerTurn = 16
 
@@ -58,8 +66,10 @@ package struct SwarmLimits: Sendable {
     /// renewal.
     package var votes = 16_384
 
-    /// Watches of which one page of the registry is read.
-    package var rowsPerPage = 1_000
+    /// Watches of which one page of the registry is read. A row has a KiB or so in memory, and twice that
+    /// while it is opened: pages of this size let a start with a million rows add their entries, and half a
+    /// MiB.
+    package var rowsPerPage = 250
     /// Registrations of this process are shown at once. Those of others on the same store are looked for so
     /// often.
     package var lookEvery = Duration.seconds(1)

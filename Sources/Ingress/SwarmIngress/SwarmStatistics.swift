@@ -21,4 +21,10 @@ package struct SwarmStatistics: Sendable, Hashable {
     package var received = 0
 
     package init() {}
+
+    /// Whether nobody would tell of a message: no nodes are known, or none of those that fall to this process
+    /// is connected. One to which none falls leaves them to others.
+    ///
+    /// A chain daemon that is silent changes nothing as long as the nodes that it told of are there.
+    package var hearsNobody: Bool { !hasNodes || ours > 0 && connected == 0 }
 }

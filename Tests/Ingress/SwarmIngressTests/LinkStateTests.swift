@@ -174,6 +174,24 @@ struct LinkStateTests {
         #expect(rig.closed == [.node(node.key)])
     }
 
+    @Test("Who hears nobody: one that knows no nodes, or reaches none; not one whose daemon is silent")
+    func hearsNobody() throws {
+        let rig = try LinkRig()
+        #expect(rig.state.statistics.hearsNobody)
+        let node = LinkRig.node(1)
+        try rig.begin([node])
+        #expect(rig.state.statistics.hearsNobody)
+        rig.connect(node)
+        #expect(!rig.state.statistics.hearsNobody)
+        rig.take(.ended(.daemon, isRefusal: false))
+        #expect(!rig.state.statistics.hearsNobody && !rig.state.statistics.isDaemonConnected)
+        rig.take(.ended(.node(node.key), isRefusal: false))
+        #expect(rig.state.statistics.hearsNobody)
+        let other = try LinkRig(falls: { { _ in false } })
+        try other.begin([node])
+        #expect(!other.state.statistics.hearsNobody, "others have all nodes")
+    }
+
     @Test("A farewell is followed")
     func farewell() throws {
         let rig = try LinkRig()

@@ -76,6 +76,21 @@ struct SwarmLinkTests {
         }
     }
 
+    @Test("Nodes for which there is no socket are told of once and tried again; the others stay")
+    func noRoom() async throws {
+        let rig = try await SwarmRig()
+        try await rig.register([try SwarmAccount().watch()])
+        var limits = SwarmRig.limits
+        // The daemon has three, and a node three: two are too few for another.
+        limits.sockets = 8
+        let ingress = try rig.ingress(limits)
+        try await rig.run(ingress) {
+            _ = try await rig.notes.next("no room") { $0 == "no-room" }
+            try await asked(for: "a connected node") { ingress.statistics.connected > 0 }
+            #expect(ingress.statistics.isDaemonConnected && ingress.statistics.connected < 3)
+        }
+    }
+
     @Test("A watch is renewed after its span")
     func renewal() async throws {
         let rig = try await SwarmRig(SessionNetworkConfiguration(swarms: [5]))

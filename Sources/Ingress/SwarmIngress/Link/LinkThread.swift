@@ -46,6 +46,7 @@ final class LinkThread: @unchecked Sendable {
     /// Sockets that may have more to say.
     private var unread: Set<UInt64> = []
     private var isStopping = false
+    private var toldNoRoomAt: ContinuousClock.Instant?
 
     /// - Returns: `nil` when the process has no descriptor left.
     init?(
@@ -53,8 +54,7 @@ final class LinkThread: @unchecked Sendable {
         falls: @escaping @Sendable () -> (@Sendable (NodeKey) -> Bool)?
     ) {
         guard let waking = WakeUp(), let poll = SocketPoll(waking: waking) else { return nil }
-        // A node's socket, its monitor's two ends; and as much again for what is just being closed.
-        context = MessageContext(sockets: 6 * SwarmFormLimits.nodes + 64)
+        context = MessageContext(sockets: limits.sockets)
         self.waking = waking
         self.poll = poll
         self.pair = pair
@@ -173,7 +173,7 @@ final class LinkThread: @unchecked Sendable {
         let number = nextNumber
         guard let socket = MessageSocket(.dealer, in: context),
             let monitor = socket.monitor("monitor-\(number)")
-        else { return take(.ended(peer, isRefusal: false)) }
+        else { return hasNoRoom(for: peer) }
         prepare(socket, peer, serverKey)
         places[number] = Place(peer: peer, socket: socket, monitor: monitor)
         numbers[peer] = number
@@ -181,6 +181,16 @@ final class LinkThread: @unchecked Sendable {
         poll.add(monitor.descriptor, number | 1)
         guard socket.connect(endpoint) else { return take(.ended(peer, isRefusal: false)) }
         unread.insert(number | 1)
+    }
+
+    /// Those that are connected stay so; this peer climbs the ladder, as one that does not answer.
+    private func hasNoRoom(for peer: Peer) {
+        let now = world.instant()
+        if toldNoRoomAt.map({ now - $0 >= limits.noRoomEvery }) ?? true {
+            toldNoRoomAt = now
+            outlets?.note(.noRoom)
+        }
+        take(.ended(peer, isRefusal: false))
     }
 
     private func prepare(_ socket: MessageSocket, _ peer: Peer, _ serverKey: [UInt8]?) {

@@ -11,6 +11,8 @@ package enum SwarmNote: Sendable, Hashable {
     case watchEnded
     case replyLate, replyMalformed, requestRefused, struckOut
     case strange, storeSilent
+    /// No descriptor or no socket is left for a connection; the peer is dialled again later.
+    case noRoom
     case daemonConnected, daemonLost, daemonSilent, nodesMalformed, nodesDoubted, nodesTaken
 
     /// Metric label, and the `note` of a log line.
@@ -31,6 +33,7 @@ package enum SwarmNote: Sendable, Hashable {
         case .struckOut: NoteCode("struck-out")
         case .strange: NoteCode("strange")
         case .storeSilent: NoteCode("store-silent")
+        case .noRoom: NoteCode("no-room")
         case .daemonConnected: NoteCode("daemon-connected")
         case .daemonLost: NoteCode("daemon-lost")
         case .daemonSilent: NoteCode("daemon-silent")
@@ -44,7 +47,8 @@ package enum SwarmNote: Sendable, Hashable {
     package var level: LogLevel? {
         switch self {
         case .daemonConnected: .info
-        case .daemonLost, .daemonSilent, .nodesMalformed, .nodesDoubted, .storeSilent: .warning
+        case .daemonLost, .daemonSilent, .nodesMalformed, .nodesDoubted, .storeSilent, .noRoom:
+            .warning
         case .nodesTaken: .debug
         case .dialled, .connected, .lost, .refused, .late, .farewell, .shown, .watchRefused, .watchEnded,
             .replyLate, .replyMalformed, .requestRefused, .struckOut, .strange:

@@ -40,7 +40,7 @@ struct ReachChecks {
         places.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
 
-    private func knock(_ place: PeerAddress) async -> Finding {
+    func knock(_ place: PeerAddress) async -> Finding {
         let isPlain = place.isPlain
         let subject = place.socket ?? "\(place.host):\(place.port)"
         let group = MultiThreadedEventLoopGroup.singleton

@@ -105,6 +105,8 @@ struct DeviceSubscribeCommand: SealbellCommand {
     @OptionGroup var place: PlayedPhoneOptions
 
     func validate() throws {
+        // Before anything is written: a wrong key would be kept, and fail every later call.
+        guard onionKey.map(SessionWire.isKey) ?? true else { throw ValidationError(SessionWire.keySentence) }
         guard let service else { return }
         guard Self.services.contains(where: { $0.rawValue == service }) else {
             throw ValidationError("There is no such service.")

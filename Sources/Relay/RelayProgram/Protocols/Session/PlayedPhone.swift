@@ -132,6 +132,12 @@ struct SessionWire {
     private let server: SessionServer?
     private let cipher: OnionCipher
 
+    static let keySentence = "--onion-key: 64 hexadecimal digits, as sealbell keys new session prints them."
+
+    static func isKey(_ text: String) -> Bool {
+        text.utf8.count == 64 && text.utf8.allSatisfy { Hex.value(ofDigit: $0) != nil }
+    }
+
     /// - Parameter authority: PEM to trust instead of the system's.
     /// - Throws: `CommandFailure` for a URL or a key that is none.
     init(
@@ -150,8 +156,7 @@ struct SessionWire {
             // As above.
             let server = try? SessionServer(host: wire.host, key: Secret(key))
         else {
-            throw CommandFailure(
-                .usage, "--onion-key: 64 hexadecimal digits, as sealbell keys new session prints them.")
+            throw CommandFailure(.usage, Self.keySentence)
         }
         self.server = server
     }

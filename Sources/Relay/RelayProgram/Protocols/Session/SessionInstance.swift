@@ -98,8 +98,7 @@ final class SessionInstance: HostedInstance {
     ///
     /// Whether it hears: some of the nodes that fall to this process are connected, or others have them all.
     func hearsNobody() async -> Bool {
-        let link = self.link
-        return !link.hasNodes || link.ours > 0 && link.connected == 0
+        link.hearsNobody
     }
 
     /// The index is the same over all instances.

@@ -27,7 +27,10 @@ final class SessionPost: Sendable {
 
     private func receive(_ push: StoragePush) async {
         do throws(SessionError) {
-            // A node is known by its connection, and its notices are free.
+            // No toll: every node of a swarm tells of each message, as fast as people write, and what was
+            // refused would be lost. A node that floods fills its own share of the queue and delays others
+            // by one notice each (`PushQueue`). It speaks for accounts of its swarm alone. What another has
+            // said is passed over (`SeenNotices`), and each account has its pushes a minute.
             _ = try await reception.receive(
                 .notified(push), from: ClientKey(0), bytes: Self.noticeBytes + (push.data?.count ?? 0))
             count("taken")

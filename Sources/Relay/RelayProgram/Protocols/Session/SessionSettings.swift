@@ -1,6 +1,7 @@
 import Primitives
 import PushModel
 import SessionPush
+import SwarmIngress
 import WireFormats
 
 /// What the keys of a Session instance say.
@@ -50,6 +51,11 @@ extension SessionSettings: InstanceSettings {
     }
 
     var peers: [PeerAddress] { oxend.map { [$0.peer] } ?? [] }
+
+    /// Nodes of the live network, and the simulated one's; a relay that shares them out needs its part alone,
+    /// but all when the others have gone.
+    private var nodes: Int { oxend == nil ? 16 : 2_000 }
+    var descriptors: Int { (nodes + 1) * SwarmLimits.filesPerPeer }
 
     func makeSandboxKeys() throws(CommandFailure) {
         try writeKeysOnce(onionKeyFile, SessionKeyFile.limitBytes) {

@@ -124,8 +124,10 @@ struct SessionCommandTests {
         let misspelt = await person.run(
             "subscribe", "--server", "http://localhost:1", "--onion-key", "0123")
         #expect(misspelt.status == .usage && misspelt.err.joined().contains("--onion-key"))
+        #expect(!FileManager.default.fileExists(atPath: person.state), "nothing was written")
         let onion = String(repeating: "09", count: 32)
-        let unreached = await person.run("subscribe", "--onion-key", onion)
+        let unreached = await person.run(
+            "subscribe", "--server", "http://localhost:1", "--onion-key", onion)
         #expect(unreached.status == .unavailable)
         #expect(unreached.out.last == "relay: no answer")
         let mode = try FileManager.default.attributesOfItem(atPath: person.state)[.posixPermissions] as? Int

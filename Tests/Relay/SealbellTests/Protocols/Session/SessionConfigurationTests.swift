@@ -1,4 +1,6 @@
 import Foundation
+import NIOCore
+import NIOPosix
 import Primitives
 import PushModel
 import PushTesting
@@ -42,6 +44,33 @@ struct SessionConfigurationTests {
         #expect(found.peers == [PeerAddress(socket: "/run/oxend.sock")])
         #expect(configuration.files.contains { $0.content == .onionKey })
         #expect(configuration.warnings.isEmpty)
+    }
+
+    @Test("Descriptors for two thousand storage nodes are kept, and those that are missing are said")
+    func descriptors() throws {
+        let with = DescriptorBudget(try load(session()), limit: 20_000)
+        let without = DescriptorBudget(try load(minimal()), limit: 20_000)
+        #expect(with.shortage?.contains("LimitNOFILE") == true && without.shortage == nil)
+        #expect(DescriptorBudget(try load(session()), limit: 32_768).shortage == nil)
+        let sandbox = try #require(try load(session()).instances.first?.session)
+        #expect(sandbox.descriptors == 4 * 2_001)
+    }
+
+    @Test("The doctor knocks at a socket: absent, a file, without a listener, and with one")
+    func knock() async throws {
+        let folder = try TemporaryFolder()
+        let checks = ReachChecks(try load(session()))
+        func severity(_ name: String) async -> Finding.Severity {
+            await checks.knock(PeerAddress(socket: "\(folder.path)/\(name)")).severity
+        }
+        #expect(await severity("absent") == .fault)
+        try writeFile(folder.path + "/file", [], replacing: true)
+        #expect(await severity("file") == .fault)
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(unixDomainSocketPath: folder.path + "/oxend").get()
+        #expect(await severity("oxend") == .good)
+        try await channel.close().get()
+        #expect(await severity("oxend") == .fault, "the file stays, and nobody listens")
     }
 
     @Test("All that can be said is read")
