@@ -1,7 +1,6 @@
-import Glibc
 package import SessionPush
 
-/// What is kept of one subscription: sixteen bytes.
+/// What is kept of one subscription.
 package struct WatchEntry: Sendable, Hashable {
     /// Where its account stands in the ring.
     package var point: UInt64
@@ -14,51 +13,82 @@ package struct WatchEntry: Sendable, Hashable {
     }
 }
 
-/// All subscriptions, in the order of their revisions.
+/// All subscriptions, in the order of their revisions: twelve bytes each.
 ///
-/// The memory grows by steps and without a second copy, because a million of them must fit into 16 MiB.
+/// A million of them must fit into 16 MiB with all that reads them. So the table grows by pieces that never
+/// move: a block that grows is copied, because what is given back is wiped (docs/decisions/0015), and both
+/// would be there at once. Revisions of a piece are counted from its first.
 package struct WatchTable: ~Copyable {
-    private struct Slot {
-        var point: UInt64
-        /// The revision, and in the last bit whether the entry has gone.
-        var mark: UInt64
+    private struct Piece {
+        let base: UInt64
+        var points: [UInt64] = []
+        /// Distance from the base, and in the last bit whether the entry has gone.
+        var marks: [UInt32] = []
+
+        init(base: UInt64) {
+            self.base = base
+            points.reserveCapacity(WatchTable.step)
+            marks.reserveCapacity(WatchTable.step)
+        }
+
+        func revision(_ at: Int) -> UInt64 { base + UInt64(marks[at] >> 1) }
+
+        func takes(_ revision: UInt64) -> Bool { marks.count < WatchTable.step && revision - base < 1 << 31 }
+
+        mutating func append(_ entry: WatchEntry) {
+            points.append(entry.point)
+            marks.append(UInt32(entry.revision - base) << 1)
+        }
+
+        mutating func giveBack() { (points, marks) = ([], []) }
+
+        /// The first entry with a later revision.
+        func index(after revision: UInt64) -> Int {
+            var (low, high) = (0, marks.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if self.revision(middle) <= revision { low = middle + 1 } else { high = middle }
+            }
+            return low
+        }
     }
 
-    /// Room is taken in steps of 256 KiB.
-    private static let step = 16_384
-    private var slots: UnsafeMutablePointer<Slot>?
-    private var capacity = 0
+    /// Room is taken in steps of 48 KiB.
+    private static let step = 4_096
+    private var pieces: [Piece] = []
     private var filled = 0
     private var gone = 0
+    /// The last revision that was added.
+    package private(set) var last: UInt64 = 0
 
     package init() {}
-
-    deinit { free(slots) }
 
     /// Subscriptions in the rotation.
     package var count: Int { filled - gone }
 
     /// Memory that it takes.
-    package var bytes: Int { capacity * MemoryLayout<Slot>.stride }
-
-    /// The last revision that was added.
-    package var last: UInt64 { filled == 0 ? 0 : (slots.map { $0[filled - 1].mark } ?? 0) >> 1 }
+    package var bytes: Int {
+        pieces.reduce(0) {
+            $0 + $1.points.capacity * MemoryLayout<UInt64>.stride
+                + $1.marks.capacity * MemoryLayout<UInt32>.stride
+        }
+    }
 
     /// Adds an entry, unless its revision is no later than the last.
     package mutating func add(_ entry: WatchEntry) {
         guard entry.revision > last, entry.revision < 1 << 63 else { return }
-        if filled == capacity { grow() }
-        slots?[filled] = Slot(point: entry.point, mark: entry.revision << 1)
-        filled += 1
+        last = entry.revision
+        append(entry)
     }
 
     /// Takes an entry out of the rotation.
     package mutating func remove(_ revision: UInt64) {
-        let at = index(after: revision &- 1)
-        guard at < filled, let slots, slots[at].mark == revision << 1 else { return }
-        slots[at].mark |= 1
+        let (piece, at) = position(after: revision &- 1)
+        guard piece < pieces.count, at < pieces[piece].marks.count,
+            pieces[piece].revision(at) == revision, pieces[piece].marks[at] & 1 == 0
+        else { return }
+        pieces[piece].marks[at] |= 1
         gone += 1
-        // The last stays for its revision's sake.
         if gone > 1_024, gone > filled / 4 { sweep() }
     }
 
@@ -68,46 +98,50 @@ package struct WatchTable: ~Copyable {
     package func next(
         after revision: UInt64, in arc: SwarmArc, limit: Int
     ) -> (revisions: [UInt64], through: UInt64) {
-        guard let slots else { return ([], revision) }
         var found: [UInt64] = []
-        var at = index(after: revision)
-        while at < filled, found.count < limit {
-            let slot = slots[at]
-            if slot.mark & 1 == 0, arc.contains(slot.point) { found.append(slot.mark >> 1) }
-            at += 1
+        var (piece, at) = position(after: revision)
+        while piece < pieces.count {
+            while at < pieces[piece].marks.count {
+                if pieces[piece].marks[at] & 1 == 0, arc.contains(pieces[piece].points[at]) {
+                    found.append(pieces[piece].revision(at))
+                    if found.count >= limit { return (found, pieces[piece].revision(at)) }
+                }
+                at += 1
+            }
+            (piece, at) = (piece + 1, 0)
         }
-        let through = at == 0 ? revision : max(revision, slots[at - 1].mark >> 1)
-        return (found, through)
+        return (found, max(revision, last))
     }
 
-    /// The first entry with a later revision.
-    private func index(after revision: UInt64) -> Int {
-        guard let slots else { return 0 }
-        var (low, high) = (0, filled)
+    /// The first entry with a later revision: in which piece, and where there. It may stand at the piece's
+    /// end, and then begins the next one.
+    private func position(after revision: UInt64) -> (piece: Int, at: Int) {
+        var (low, high) = (0, pieces.count)
         while low < high {
             let middle = (low + high) / 2
-            if slots[middle].mark >> 1 <= revision { low = middle + 1 } else { high = middle }
+            if pieces[middle].base <= revision { low = middle + 1 } else { high = middle }
         }
-        return low
+        guard low > 0 else { return (0, 0) }
+        let at = pieces[low - 1].index(after: revision)
+        return at < pieces[low - 1].marks.count ? (low - 1, at) : (low, 0)
     }
 
-    private mutating func grow() {
-        capacity += Self.step
-        // Large blocks are moved by the kernel, page by page.
-        guard let memory = realloc(slots, capacity * MemoryLayout<Slot>.stride) else {
-            preconditionFailure("no memory for the table of watches")
-        }
-        slots = memory.bindMemory(to: Slot.self, capacity: capacity)
+    private mutating func append(_ entry: WatchEntry) {
+        if pieces.last?.takes(entry.revision) != true { pieces.append(Piece(base: entry.revision)) }
+        pieces[pieces.count - 1].append(entry)
+        filled += 1
     }
 
+    /// Packs what is left; each old piece is given back before the next is looked at.
     private mutating func sweep() {
-        guard let slots else { return }
-        var kept = 0
-        for at in 0..<filled where slots[at].mark & 1 == 0 || at == filled - 1 {
-            slots[kept] = slots[at]
-            kept += 1
+        var old = pieces
+        (pieces, filled, gone) = ([], 0, 0)
+        for index in old.indices {
+            let piece = old[index]
+            old[index].giveBack()
+            for at in piece.marks.indices where piece.marks[at] & 1 == 0 {
+                append(WatchEntry(point: piece.points[at], revision: piece.revision(at)))
+            }
         }
-        gone = slots[kept - 1].mark & 1 == 1 ? 1 : 0
-        filled = kept
     }
 }
