@@ -155,6 +155,39 @@ struct SessionTests {
         }
     }
 
+    @Test("A reload with another oxend asks that one, and shows its storage nodes what stands")
+    func otherDaemon() async throws {
+        try await relay { relay, network in
+            let phone = try SessionPhone(.firebase)
+            let arrivals = relay.stage.fcm.subscribe(address: phone.token)
+            #expect(try await phone.subscribe(at: relay) == [.added])
+            try await network.watch(1)
+            let other = SessionNetworkSimulator(world: .live)
+            try await other.start()
+            do {
+                let daemon = try #require(other.daemonEndpoint)
+                // Refused: what stood is still asked.
+                #expect(throws: ConfigurationError.self) {
+                    try relay.relay.reload(
+                        relay.stage.configuration(RelayStage.session(", oxend: \"http://localhost\"")))
+                }
+                network.store("from the first network", for: phone)
+                let first = try phone.message(try await arrivals.next("a push"))
+                #expect(first.text == "from the first network")
+                try relay.relay.reload(
+                    relay.stage.configuration(RelayStage.session(", oxend: \"\(daemon)\"")))
+                try await other.watch(1)
+                other.store("from the second network", for: phone)
+                let second = try phone.message(try await arrivals.next("a push"))
+                #expect(second.text == "from the second network")
+            } catch {
+                await other.stop()
+                throw error
+            }
+            await other.stop()
+        }
+    }
+
     @Test("A relay that starts again shows its subscriptions again, under the same key")
     func restart() async throws {
         try await RelayStage.with(RelayStage.session()) { stage in
