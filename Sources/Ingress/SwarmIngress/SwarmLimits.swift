@@ -66,10 +66,8 @@ package struct SwarmLimits: Sendable {
     /// renewal.
     package var votes = 16_384
 
-    /// Watches of which one page of the registry is read. A row has a KiB or so in memory, and twice that
-    /// while it is opened: pages of this size let a start with a million rows add their entries, and half a
-    /// MiB.
-    package var rowsPerPage = 250
+    /// Watches of which one page of the registry is read: a MiB or so while it is looked through.
+    package var rowsPerPage = 1_000
     /// Registrations of this process are shown at once. Those of others on the same store are looked for so
     /// often.
     package var lookEvery = Duration.seconds(1)
