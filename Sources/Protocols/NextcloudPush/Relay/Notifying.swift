@@ -14,7 +14,7 @@ extension NextcloudRelay {
 
     private func judge(_ batch: NotificationBatch) async throws(NextcloudError) -> NextcloudVerdict {
         let devices = try await devices(of: batch)
-        var judgement = BatchJudgement(self, failed: batch.malformed)
+        var judgement = BatchJudgement(self, of: batch)
         for (index, entry) in batch.entries.enumerated() {
             if index > 0, index.isMultiple(of: NextcloudLimits.entriesPerStep) { await Task.yield() }
             judgement.judge(entry, of: batch, devices[entry.identifier])
@@ -26,14 +26,16 @@ extension NextcloudRelay {
     private func devices(
         of batch: NotificationBatch
     ) async throws(NextcloudError) -> [DeviceIdentifier: KnownDevice] {
-        var called: [DeviceIdentifier: Bool] = [:]
+        var named: Set<DeviceIdentifier> = []
+        var called: Set<DeviceIdentifier> = []
+        named.reserveCapacity(batch.entries.count)
         for entry in batch.entries {
-            let isCalled = called[entry.identifier] ?? false
-            called[entry.identifier] = isCalled || entry.kind == .voip
+            named.insert(entry.identifier)
+            if entry.kind == .voip { called.insert(entry.identifier) }
         }
         var names: [RecordKey] = []
-        names.reserveCapacity(called.count * 3)
-        let identifiers = Array(called)
+        names.reserveCapacity(named.count * 3)
+        let identifiers = named.map { (identifier: $0, isCalled: called.contains($0)) }
         for (identifier, isCalled) in identifiers {
             names.append(keys.pin(identifier))
             names.append(keys.alert(identifier))
@@ -47,7 +49,7 @@ extension NextcloudRelay {
             found += try await find(Array(names[start..<end]))
         }
         var devices: [DeviceIdentifier: KnownDevice] = [:]
-        devices.reserveCapacity(called.count)
+        devices.reserveCapacity(named.count)
         var at = 0
         for (identifier, isCalled) in identifiers {
             let count = isCalled ? 3 : 2
@@ -99,10 +101,12 @@ struct BatchJudgement {
     private var notes: Set<NoteCode> = []
     private var blocks = Blocks()
 
-    init(_ relay: NextcloudRelay, failed: Int) {
+    init(_ relay: NextcloudRelay, of batch: NotificationBatch) {
         self.relay = relay
-        self.failed = failed
+        failed = batch.malformed
         now = relay.world.now()
+        pushes.reserveCapacity(batch.entries.count)
+        sent.reserveCapacity(batch.entries.count)
         if failed > 0 { notes.insert(NoteCode("nextcloud.malformed-entry")) }
     }
 
