@@ -95,6 +95,9 @@ let rooms: [Target] = [
     library("Protocols/MarmotPush", ["PushModel", "Primitives", "Secp256k1Keys", "WireFormats"]),
     library("Protocols/NextcloudPush", ["PushModel", "Primitives", "RSAKeys", "WireFormats", crypto]),
     library("Protocols/SessionPush", ["PushModel", "Primitives", "EdwardsKeys", "WireFormats", crypto]),
+    library(
+        "Protocols/StatusPush",
+        ["PushModel", "Primitives", "Secp256k1Keys", "WireFormats", crypto, cryptoExtras]),
     library("Delivery", ["PushModel", lifecycle, metrics]),
     library(
         "Services/HTTP2Client",
@@ -134,6 +137,9 @@ let doors: [Target] = [
             "PushModel", "Primitives", "WireFormats", "SessionPush", "MessageSockets", "Delivery", metrics,
             lifecycle
         ]),
+    library(
+        "Ingress/WakuIngress",
+        ["PushModel", "WireFormats", "StatusPush", "Delivery", metrics, lifecycle]),
     library(
         "Ingress/AdminIngress",
         ["PushModel", "WireFormats", "Delivery", "HTTPIngress", crypto, metrics, lifecycle]),
@@ -237,6 +243,18 @@ let suites: [Target] = [
             "WireFormats", "Delivery", "Simulators", "MessageSockets", "Primitives", metrics
         ]),
     tests(
+        "Protocols/StatusPushTests",
+        [
+            "PushModel", "PushTesting", "DeliveryTesting", "StatusPush", "Primitives", "Secp256k1Keys",
+            "WireFormats", "Delivery"
+        ]),
+    tests(
+        "Ingress/WakuIngressTests",
+        [
+            "PushModel", "PushTesting", "DeliveryTesting", "WakuIngress", "StatusPush", "WireFormats",
+            "Delivery", "Simulators", "WebClient", metrics
+        ]),
+    tests(
         "Ingress/HTTPIngressTests",
         [
             "PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats", "Delivery",
@@ -318,6 +336,7 @@ let package = Package(
         .library(name: "MarmotPush", targets: ["MarmotPush"]),
         .library(name: "NextcloudPush", targets: ["NextcloudPush"]),
         .library(name: "SessionPush", targets: ["SessionPush"]),
+        .library(name: "StatusPush", targets: ["StatusPush"]),
         .library(name: "Simulators", targets: ["Simulators"])
     ],
     dependencies: [
