@@ -2,7 +2,7 @@ import CSecp256k1
 public import Primitives
 public import PushModel
 
-/// A key pair of secp256k1: a scalar of 1 to n − 1 and the X of its public point.
+/// A key pair of secp256k1: a scalar of 1 to n − 1 and its public point.
 public struct Secp256k1KeyPair: Sendable {
     public static let secretBytes = 32
     public static let signatureBytes = 64
@@ -10,6 +10,8 @@ public struct Secp256k1KeyPair: Sendable {
     /// The scalar, 32 bytes, big-endian.
     public let secret: Secret
     public let publicKey: XOnlyKey
+    /// The public point with both its coordinates.
+    public let point: PublicPoint
     /// The library's own form of the pair, so that signing need not multiply for the public key each time.
     private let pair: Secret
 
@@ -37,6 +39,12 @@ public struct Secp256k1KeyPair: Sendable {
         guard let publicKey = XOnlyKey(x) else { throw CryptoError(.malformedKey) }
         self.secret = secret
         self.publicKey = publicKey
+        point = pair.reveal { raw in
+            var point = secp256k1_pubkey()
+            _ = secp256k1_keypair_pub(
+                context, &point, raw.baseAddress!.assumingMemoryBound(to: secp256k1_keypair.self))
+            return PublicPoint(point)
+        }
         self.pair = pair
     }
 
@@ -52,10 +60,12 @@ public struct Secp256k1KeyPair: Sendable {
 
     /// The X of the product of our scalar and the peer's point with even Y: 32 bytes, neither hashed nor with
     /// a parity. Our own point's parity makes no difference, for negating a scalar keeps the product's X.
-    public func sharedX(with peer: XOnlyKey) -> Secret {
+    public func sharedX(with peer: XOnlyKey) -> Secret { sharedX(with: peer.point) }
+
+    func sharedX(with peer: secp256k1_pubkey) -> Secret {
         Secret(count: 32) { out in
             let result = secret.reveal { scalar in
-                withUnsafePointer(to: peer.point) { point in
+                withUnsafePointer(to: peer) { point in
                     secp256k1_ecdh(
                         Secp256k1.context, out.octets, point, scalar.octets,
                         { out, x, _, _ in

@@ -22,6 +22,8 @@ public enum FormatErrorCode: String, PushErrorCode {
     case malformedForm
     /// Not bencode, or an integer beyond 64 bits where those count.
     case malformedBencode
+    /// Not protobuf's wire format.
+    case malformedProtobuf
 
     public var blame: Blame { .peer }
     public var retry: RetryAdvice { .never }
@@ -36,6 +38,7 @@ public enum FormatErrorCode: String, PushErrorCode {
         case .malformedHex: "The text is not hexadecimal."
         case .malformedForm: "The form is not correctly percent-encoded."
         case .malformedBencode: "The bytes are not bencode."
+        case .malformedProtobuf: "The bytes are not protobuf."
         }
     }
 }
