@@ -2,4 +2,40 @@
 public enum StatusLimits {
     /// A hash of a key, a chat or an author: SHAKE-256 with this many bytes of output.
     public static let hashBytes = 64
+    /// A signature with the parity that lets its key be recovered.
+    public static let signatureBytes = 65
+    /// In front of a box, and behind a symmetric payload.
+    public static let nonceBytes = 12
+    public static let tagBytes = 16
+    /// A topic key, an AES key, an X coordinate.
+    public static let keyBytes = 32
+
+    /// A payload: what a Waku node relays at most (1 MiB with the envelope around it).
+    package static let payloadBytes = 1 << 20
+    /// Fields of one message, those that are passed over among them: a payload full of hashes has fewer.
+    package static let fields = 16_384
+    /// Fields of a message that has few by its definition; room for what later versions add.
+    package static let fewFields = 64
+    /// Rounds of a topic's key (WAKU2-PAYLOAD as deployed; the number is theirs, not a round one).
+    package static let topicKeyRounds = 65_356
+    /// Topics over which keys are spread.
+    package static let partitions = 5_000
+    /// Bodies of payloads are padded to a multiple of this.
+    package static let paddingBytes = 256
+
+    /// An access token in the longest spelling that a UUID has: `urn:uuid:` in front.
+    package static let tokenTextBytes = 45
+    /// A device token: Google names no bound; none has been seen above a few hundred characters.
+    package static let deviceTokenBytes = 4_096
+    /// An installation id: a UUID in practice; the text asks only that it is not empty.
+    package static let installationBytes = 256
+    /// An APNs topic, as long as a bundle id may be with a suffix behind it.
+    package static let apnTopicBytes = 256
+    /// Hashes of one query: clients ask for one person at a time.
+    package static let queriedKeys = 64
+    /// Notifications of one request: one for each installation of a group's members on this server.
+    package static let notifications = 1_000
+    /// Installations of one key that a query reads: nobody has so many devices, but each installation of an
+    /// app has an id of its own.
+    package static let installations = 64
 }

@@ -1,0 +1,44 @@
+public import PushModel
+
+/// What this protocol's roles refuse, and why.
+public struct StatusError: PushError {
+    /// Frozen.
+    public enum Code: String, Sendable, Hashable, CaseIterable {
+        // Of the moment
+        case rateLimited, overloaded
+        // Bytes
+        case malformedMessage, malformedPayload, malformedKey, doesNotOpen, unsigned
+    }
+
+    public let code: Code
+    /// How long to wait.
+    package var retryAfter: Duration?
+
+    public init(_ code: Code) { self.code = code }
+
+    public var codeText: String { code.rawValue }
+
+    public var blame: Blame { code == .overloaded ? .ourselves : .peer }
+
+    public var retry: RetryAdvice {
+        switch code {
+        case .overloaded, .rateLimited: .later
+        default: .never
+        }
+    }
+
+    public var sentence: String {
+        switch code {
+        case .rateLimited: "Too many requests; try again later."
+        case .overloaded: "The relay cannot take this now; try again later."
+        case .malformedMessage: "The bytes are not a message of this protocol."
+        case .malformedPayload: "The payload opens, but its body has a wrong form."
+        case .malformedKey: "A key has the wrong length or is not on the curve."
+        case .doesNotOpen: "The sealed bytes do not open with this key."
+        case .unsigned: "No key can be recovered from the message's signature."
+        }
+    }
+}
+
+extension StatusError: DeferringCodedError {}
+extension StatusError.Code: DeferringCode {}

@@ -1,0 +1,57 @@
+import Primitives
+package import PushModel
+import WireFormats
+
+/// What Waku carries (14/WAKU2-MESSAGE).
+package struct WakuMessage: Sendable {
+    /// Sealed (26/WAKU2-PAYLOAD, version 1).
+    package var payload: Secret
+    package var contentTopic: String
+    package var version: UInt32
+    /// Unix nanoseconds.
+    package var timestamp: Int64
+    package var meta: Secret
+    package var isEphemeral: Bool
+
+    package init(
+        payload: Secret, contentTopic: String, version: UInt32 = 1, timestamp: Int64, meta: Secret = .none,
+        isEphemeral: Bool = false
+    ) {
+        self.payload = payload
+        self.contentTopic = contentTopic
+        self.version = version
+        self.timestamp = timestamp
+        self.meta = meta
+        self.isEphemeral = isEphemeral
+    }
+
+    /// Where Status's messages travel: cluster 16, shard 32.
+    package static let pubsubTopic = "/waku/2/rs/16/32"
+
+    /// What tells a message from another (14/WAKU2-MESSAGE, "Deterministic message hashing"): 32 bytes.
+    package func hash(pubsubTopic: String) -> [UInt8] {
+        withBytes(Array(pubsubTopic.utf8)) { topic in
+            withBytes(Array(contentTopic.utf8)) { contentTopic in
+                payload.reveal { payload in
+                    meta.reveal { meta in
+                        withUnsafeBytes(of: timestamp.bigEndian) { timestamp in
+                            SHA256.hash(joining: [topic, payload, contentTopic, meta, timestamp])
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The protobuf form, which nodes exchange.
+    package func encoded() -> Secret {
+        var writer = ProtobufWriter(reserving: 256 + payload.count + meta.count + contentTopic.utf8.count)
+        writer.bytes(1, payload)
+        writer.bytes(2, Array(contentTopic.utf8))
+        writer.varint(3, UInt64(version))
+        writer.signed(10, timestamp)
+        writer.bytes(11, meta)
+        writer.flag(31, isEphemeral)
+        return writer.takeSecret()
+    }
+}

@@ -1,0 +1,89 @@
+import Primitives
+package import PushModel
+package import Secp256k1Keys
+import WireFormats
+
+/// A topic: a name, and what Waku knows of it.
+package struct WakuTopic: Sendable {
+    /// The text, which names a key or a hash of one.
+    package let name: Secret
+    /// The first four bytes of the name's Keccak-256. Two topics may share them.
+    package let id: UInt32
+
+    package init(name: Secret) {
+        self.name = name
+        id = Keccak.hash256(name).prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+    }
+
+    /// `/waku/1/0x` and eight hex digits, `/rfc26`.
+    package var contentTopic: String { Self.contentTopic(of: id) }
+
+    package static func contentTopic(of id: UInt32) -> String {
+        let digits = Hex.encode(withUnsafeBytes(of: id.bigEndian) { Array($0) })
+        return prefix + digits + suffix
+    }
+
+    /// - Returns: `nil` for content topics of another form.
+    package static func id(ofContentTopic text: String) -> UInt32? {
+        guard text.hasPrefix(prefix), text.hasSuffix(suffix), text.utf8.count == 24 else { return nil }
+        let digits = text.dropFirst(prefix.utf8.count).dropLast(suffix.utf8.count)
+        guard digits.utf8.allSatisfy({ Hex.value(ofDigit: $0) != nil }) else { return nil }
+        return UInt32(digits, radix: 16)
+    }
+
+    private static let prefix = "/waku/1/0x"
+    private static let suffix = "/rfc26"
+
+    /// Shared by one in 5000 of all keys; what is for a key is sealed to it.
+    package static func partitioned(of key: PublicPoint) -> WakuTopic {
+        WakuTopic(name: Secret("contact-discovery-\(partition(of: key))".utf8))
+    }
+
+    /// X modulo 5000.
+    package static func partition(of key: PublicPoint) -> Int {
+        key.x.reduce(0) { ($0 << 8 | Int($1)) % StatusLimits.partitions }
+    }
+
+    /// Of one key alone; deployed clients send registrations there.
+    package static func personal(of key: PublicPoint) -> WakuTopic {
+        WakuTopic(name: Secret(Array("contact-discovery-".utf8) + Hex.encode(key.uncompressed).utf8))
+    }
+
+    /// Where a key's owner publishes how to reach its devices.
+    package static func contactCode(of key: PublicPoint) -> WakuTopic {
+        WakuTopic(name: Secret(Array("0x".utf8) + Hex.encode(key.uncompressed).utf8 + "-contact-code".utf8))
+    }
+
+    /// Where servers are asked about a key.
+    ///
+    /// - Parameter hash: SHAKE-256 of the compressed key.
+    package static func query(of hash: Secret) -> WakuTopic { WakuTopic(name: hash.hexDigits) }
+
+    /// The same as the seed spells it, which no deployed client does.
+    package static func prefixedQuery(of hash: Secret) -> WakuTopic {
+        let digits = hash.hexDigits
+        return WakuTopic(
+            name: Secret(count: digits.count + 2) { out in
+                out[0] = UInt8(ascii: "0")
+                out[1] = UInt8(ascii: "x")
+                digits.reveal { UnsafeMutableRawBufferPointer(rebasing: out[2...]).copyMemory(from: $0) }
+            })
+    }
+}
+
+/// Hashes by which people and chats are named.
+package enum StatusHash {
+    /// Of a person: of the key, compressed. 64 bytes.
+    package static func person(_ key: PublicPoint) -> Secret { Secret(SHAKE256.hash64(key.compressed)) }
+
+    /// Of an author, and of a chat with one person: of the contact id's text. Not the same as ``person(_:)``.
+    package static func author(_ key: PublicPoint) -> Secret { chat(contactID(key)) }
+
+    /// Of a chat's id, as text.
+    package static func chat(_ id: Secret) -> Secret { Secret(SHAKE256.hash64(id)) }
+
+    /// `0x` and the uncompressed key's 130 hex digits.
+    package static func contactID(_ key: PublicPoint) -> Secret {
+        Secret(Array("0x".utf8) + Hex.encode(key.uncompressed).utf8)
+    }
+}
