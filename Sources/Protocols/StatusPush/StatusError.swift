@@ -8,6 +8,8 @@ public struct StatusError: PushError {
         case rateLimited, overloaded
         // Bytes
         case malformedMessage, malformedPayload, malformedKey, doesNotOpen, unsigned
+        // The relay
+        case malformedRegistration, refusedGrant, outdatedVersion, unsupportedTokenType, repeated
     }
 
     public let code: Code
@@ -35,6 +37,11 @@ public struct StatusError: PushError {
         case .malformedPayload: "The payload opens, but its body has a wrong form."
         case .malformedKey: "A key has the wrong length or is not on the curve."
         case .doesNotOpen: "The sealed bytes do not open with this key."
+        case .malformedRegistration: "A field of the registration is missing or malformed."
+        case .refusedGrant: "The grant is not this client's for this server and this access token."
+        case .outdatedVersion: "The version is not above the one that is registered."
+        case .unsupportedTokenType: "There is no such kind of device token."
+        case .repeated: "This request was taken before."
         case .unsigned: "No key can be recovered from the message's signature."
         }
     }

@@ -38,4 +38,13 @@ public enum StatusLimits {
     /// Installations of one key that a query reads: nobody has so many devices, but each installation of an
     /// app has an id of its own.
     package static let installations = 64
+
+    /// How long a request is remembered: as long as nodes keep messages, and so may hand them out again.
+    package static let requestMemory = Duration.seconds(30 * 86_400)
+    /// Until when a request is answered: clients look for another server after three seconds.
+    package static let reportWithin = Duration.seconds(2)
+    /// How long the relay owes a push: what is older, a phone that was off fetches by itself.
+    package static let custody = Duration.seconds(14 * 86_400)
+    /// What an APNs push may have, all of it, and the data of one through FCM (docs/push-services.md §2.4).
+    package static let pushBytes = 4_096
 }

@@ -28,7 +28,12 @@ package struct MetadataMessage: Sendable {
     package let messageID: Secret
 
     /// - Throws: `.malformedMessage`; `.unsigned` when no key can be recovered, v other than 0 and 1 among it.
-    package init(reading bytes: UnsafeRawBufferPointer) throws(StatusError) {
+    ///
+    /// - Parameter fallback: who sends what has no signature of its own, as deployed servers have it: the key
+    ///   that signed the payload. `nil`: nobody.
+    package init(
+        reading bytes: UnsafeRawBufferPointer, fallback: PublicPoint? = nil
+    ) throws(StatusError) {
         let parts: Parts
         do {
             var fields = ProtobufReader(bytes, fieldLimit: Parts.fieldLimit)
@@ -36,11 +41,11 @@ package struct MetadataMessage: Sendable {
         } catch {
             throw StatusError(.malformedMessage)
         }
-        guard parts.payload.count > 0 else { throw StatusError(.malformedMessage) }
-        guard
-            let signer = parts.signature.reveal({ signature in
-                PublicPoint.recovered(from: signature, of: Keccak.hash256(parts.payload))
-            })
+        let recovered = parts.signature.reveal { signature in
+            signature.isEmpty
+                ? fallback : PublicPoint.recovered(from: signature, of: Keccak.hash256(parts.payload))
+        }
+        guard let signer = recovered
         else { throw StatusError(.unsigned) }
         type = parts.type
         payload = parts.payload
@@ -48,8 +53,10 @@ package struct MetadataMessage: Sendable {
         messageID = Self.messageID(of: bytes, by: signer)
     }
 
-    package init(reading bytes: Secret) throws(StatusError) {
-        self = try bytes.reveal { bytes throws(StatusError) in try MetadataMessage(reading: bytes) }
+    package init(reading bytes: Secret, fallback: PublicPoint? = nil) throws(StatusError) {
+        self = try bytes.reveal { bytes throws(StatusError) in
+            try MetadataMessage(reading: bytes, fallback: fallback)
+        }
     }
 
     /// Keccak-256 of the key's 65 bytes and the message as it was sent. The message is never written anew for it.
@@ -58,8 +65,6 @@ package struct MetadataMessage: Sendable {
     }
 
     /// Wraps and signs.
-    ///
-    /// - Parameter payload: not empty, else every reader drops the message.
     package static func wrap(_ payload: Secret, _ type: MessageType, by key: Secp256k1KeyPair) -> Secret {
         let parts = Parts(
             signature: Secret(key.signRecoverable(Keccak.hash256(payload))), payload: payload, type: type)

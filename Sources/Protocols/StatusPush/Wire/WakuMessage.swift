@@ -51,7 +51,12 @@ package struct WakuMessage: Sendable {
         writer.varint(3, UInt64(version))
         writer.signed(10, timestamp)
         writer.bytes(11, meta)
-        writer.flag(31, isEphemeral)
-        return writer.takeSecret()
+        let fields = writer.takeSecret()
+        // Field 31 is written when it is false too.
+        let ephemeral: [UInt8] = [0xF8, 0x01, isEphemeral ? 1 : 0]
+        return Secret(count: fields.count + ephemeral.count) { out in
+            fields.reveal { out.copyBytes(from: $0) }
+            UnsafeMutableRawBufferPointer(rebasing: out[fields.count...]).copyBytes(from: ephemeral)
+        }
     }
 }

@@ -1,0 +1,108 @@
+import Primitives
+package import PushModel
+package import Secp256k1Keys
+
+/// The relay of this protocol, which Status calls the push notification server.
+///
+/// It reads the registry and writes nothing: what is to be written stands in the verdict.
+package struct StatusRelay: AnsweringRole {
+    package typealias Inbound = StatusInbound
+    /// `nil`: silence.
+    package typealias Reply = StatusReply?
+    package typealias Failure = StatusError
+    package typealias StatusVerdict = Verdict<StatusReply?, StatusError>
+
+    package let keys: StatusKeys
+    package let policy: StatusPolicy
+    package let identity: Secp256k1KeyPair
+    let registry: any Registry
+    let allowances: StatusAllowances
+    let world: World
+
+    package init(
+        instance: ConfiguredName, identity: Secp256k1KeyPair, policy: StatusPolicy = StatusPolicy(),
+        registry: any Registry, allowances: StatusAllowances = StatusAllowances(), world: World
+    ) {
+        keys = StatusKeys(instance)
+        self.policy = policy
+        self.identity = identity
+        self.registry = registry
+        self.allowances = allowances
+        self.world = world
+    }
+
+    /// The outcome table holds as it stands.
+    package static func override(_ answer: Answer) -> Outcome? { nil }
+
+    package func toll(of inbound: StatusInbound, from client: ClientKey) async throws(StatusError) -> Toll? {
+        switch inbound.body {
+        case .registration: Toll(allowances.registrations, of: .everybody)
+        case .query(let query):
+            Toll(allowances.queries, of: .everybody, units: max(1, query.publicKeys.count))
+        case .request(let request):
+            Toll(allowances.requests, of: .everybody, units: max(1, request.requests.count))
+        }
+    }
+
+    /// Clients ask again when no answer comes.
+    package static func isAskedOnce(_ inbound: StatusInbound) -> Bool { false }
+
+    /// Judges one message.
+    ///
+    /// - Throws: `.doesNotOpen` and `.repeated`, which are met with silence; the others are answered with what
+    ///   ``reply(to:refusing:)`` says.
+    package func receive(_ inbound: StatusInbound) async throws(StatusError) -> StatusVerdict {
+        switch inbound.body {
+        case .registration(let box): try await register(box, inbound)
+        case .query(let query): try await answer(query, inbound)
+        case .request(let request): try await push(request, inbound)
+        }
+    }
+
+    /// What to answer where a message was refused, by the role or by the store.
+    package func reply(to inbound: StatusInbound, refusing error: StatusError) -> StatusReply? {
+        let fault: PushNotificationRegistrationResponse.Fault
+        switch error.code {
+        case .doesNotOpen where policy.isStatusGo: fault = .malformedMessage
+        case .malformedMessage, .malformedRegistration, .refusedGrant: fault = .malformedMessage
+        case .outdatedVersion: fault = .versionMismatch
+        case .unsupportedTokenType: fault = .unsupportedTokenType
+        case .overloaded, .rateLimited: fault = .internalError
+        default: return nil
+        }
+        switch inbound.body {
+        case .registration(let box):
+            let response = PushNotificationRegistrationResponse(
+                success: false, error: fault, requestID: Secret(SHAKE256.hash64(box)))
+            return StatusReply(to: inbound.signer, .registration(response))
+        // A query that is not answered is asked again, and tells nobody whether there is somebody.
+        case .query: return nil
+        case .request(let request):
+            guard request.messageID.count > 0 else { return nil }
+            let reports = request.requests.filter { !isPassedOver($0.type) }.map {
+                PushNotificationReport(
+                    success: false, error: .internalError, publicKey: $0.publicKey,
+                    installationID: $0.installationID)
+            }
+            return StatusReply(
+                to: inbound.signer,
+                .request(PushNotificationResponse(messageID: request.messageID, reports: reports)))
+        }
+    }
+
+    // MARK: shared steps
+
+    func find(_ names: [RecordKey]) async throws(StatusError) -> [Record?] {
+        do { return try await registry.find(names) } catch { throw StatusError(.overloaded) }
+    }
+
+    /// A person's records; more than anybody has are left out.
+    func rows(_ person: Secret) async throws(StatusError) -> [Record] {
+        do {
+            return try await registry.page(
+                .owner(keys.owner(person)), after: 0, limit: StatusLimits.installations)
+        } catch {
+            throw StatusError(.overloaded)
+        }
+    }
+}

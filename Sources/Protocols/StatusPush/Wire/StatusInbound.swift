@@ -1,0 +1,60 @@
+package import PushModel
+package import Secp256k1Keys
+
+/// What a topic yields for the relay: a message whose signature named its sender, not yet believed.
+package struct StatusInbound: Sendable {
+    package enum Body: Sendable {
+        /// The box, as it was sent.
+        case registration(Secret)
+        case query(PushNotificationQuery)
+        case request(PushNotificationRequest)
+    }
+
+    package let body: Body
+    package let signer: PublicPoint
+    package let messageID: Secret
+
+    /// - Returns: `nil` for messages that are not for a server.
+    /// - Throws: `.malformedMessage`; nobody is answered.
+    package init?(_ message: MetadataMessage) throws(StatusError) {
+        switch message.type {
+        // Deployed servers answer nothing to an empty registration.
+        case .registration where message.payload.count == 0: throw StatusError(.malformedMessage)
+        case .registration: body = .registration(message.payload)
+        case .query: body = .query(try PushNotificationQuery(reading: message.payload))
+        case .request: body = .request(try PushNotificationRequest(reading: message.payload))
+        default: return nil
+        }
+        signer = message.signer
+        messageID = message.messageID
+    }
+}
+
+/// What the relay answers, if anything: sealed to the recipient and published on its partitioned topic.
+package struct StatusReply: Sendable {
+    package enum Body: Sendable {
+        case registration(PushNotificationRegistrationResponse)
+        case query(PushNotificationQueryResponse)
+        case request(PushNotificationResponse)
+    }
+
+    package let recipient: PublicPoint
+    package let body: Body
+
+    package init(to recipient: PublicPoint, _ body: Body) {
+        self.recipient = recipient
+        self.body = body
+    }
+
+    package var topic: WakuTopic { WakuTopic.partitioned(of: recipient) }
+
+    /// The signed application message.
+    package func wrapped(by key: Secp256k1KeyPair) -> Secret {
+        switch body {
+        case .registration(let response):
+            MetadataMessage.wrap(response.encoded(), .registrationResponse, by: key)
+        case .query(let response): MetadataMessage.wrap(response.encoded(), .queryResponse, by: key)
+        case .request(let response): MetadataMessage.wrap(response.encoded(), .response, by: key)
+        }
+    }
+}

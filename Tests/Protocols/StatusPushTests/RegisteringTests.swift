@@ -1,0 +1,148 @@
+import Primitives
+import PushModel
+import PushTesting
+import Secp256k1Keys
+import StatusPush
+import Testing
+
+@Suite("Registering at a Status relay")
+struct RegisteringTests {
+    static let server = pair(1)
+    static let client = pair(2)
+    static let person = StatusHash.person(client.point)
+    private static let token = Secret("a6712c96-9eb0-4df5-bc7c-041602a28ea7".utf8)
+
+    private static func pair(_ byte: UInt8) -> Secp256k1KeyPair {
+        // A scalar of such bytes is one of the curve's.
+        guard let pair = try? Secp256k1KeyPair(secret: Secret([UInt8](repeating: byte, count: 32))) else {
+            preconditionFailure("a scalar of the curve")
+        }
+        return pair
+    }
+
+    private static func registration(
+        _ version: UInt64, installation: String = "phone"
+    ) -> PushNotificationRegistration {
+        var registration = PushNotificationRegistration()
+        registration.tokenType = .firebase
+        registration.deviceToken = Secret("device".utf8)
+        registration.installationID = Secret(installation.utf8)
+        registration.accessToken = token
+        registration.enabled = true
+        registration.version = version
+        registration.grant = Grant.sign(by: client, server: server.point, accessToken: token)
+        return registration
+    }
+
+    private static func end(_ version: UInt64, installation: String = "phone") -> PushNotificationRegistration
+    {
+        var registration = PushNotificationRegistration()
+        registration.installationID = Secret(installation.utf8)
+        registration.version = version
+        registration.unregister = true
+        return registration
+    }
+
+    private func send(
+        _ registration: PushNotificationRegistration, _ rig: StatusRig
+    ) async throws -> PushNotificationRegistrationResponse {
+        let box = StatusBox.seal(registration.encoded(), from: Self.client, to: Self.server.point, rig.world)
+        let reply = await rig.receive(MetadataMessage.wrap(box, .registration, by: Self.client))
+        guard case .registration(let response)? = reply?.body else { throw StatusError(.malformedMessage) }
+        #expect(response.requestID == Secret(SHAKE256.hash64(box)))
+        return response
+    }
+
+    private func accepts(
+        _ registration: PushNotificationRegistration, _ rig: StatusRig, at: SourceLocation = #_sourceLocation
+    ) async throws {
+        let response = try await send(registration, rig)
+        #expect(response.success, sourceLocation: at)
+    }
+
+    private func outdates(
+        _ registration: PushNotificationRegistration, _ rig: StatusRig, at: SourceLocation = #_sourceLocation
+    ) async throws {
+        let response = try await send(registration, rig)
+        #expect(!response.success && response.error == .versionMismatch, sourceLocation: at)
+    }
+
+    @Test("the last version of 64 bits is taken, and nothing above it")
+    func edges() async throws {
+        try await StatusRig(identity: Self.server).running { rig in
+            try await accepts(Self.registration(.max - 1), rig)
+            try await accepts(Self.registration(.max), rig)
+            try await outdates(Self.registration(.max), rig)
+            let version = try await rig.version(of: Self.person, installation: Secret("phone".utf8))
+            #expect(version == .max)
+        }
+    }
+
+    @Test("unregistering leaves a version under a hash, and nothing of the person")
+    func forgetting() async throws {
+        try await StatusRig(identity: Self.server).running { rig in
+            try await accepts(Self.registration(3), rig)
+            try await accepts(Self.end(4), rig)
+            let records = try await rig.records()
+            #expect(records.count == 1 && records[0].state == .tombstone && records[0].version == 4)
+            #expect(records[0].body.count == 0 && records[0].owner == nil && records[0].address == nil)
+            let followed = try await self.followed(rig)
+            #expect(followed.isEmpty)
+            // What was registered before does not come again.
+            try await outdates(Self.registration(4), rig)
+            try await accepts(Self.registration(5), rig)
+        }
+    }
+
+    @Test("unregistering on first contact keeps older registrations away")
+    func firstContact() async throws {
+        try await StatusRig(identity: Self.server).running { rig in
+            try await accepts(Self.end(7), rig)
+            try await outdates(Self.registration(6), rig)
+        }
+    }
+
+    @Test("topics are followed as long as one installation is registered")
+    func topics() async throws {
+        try await StatusRig(identity: Self.server).running { rig in
+            try await accepts(Self.registration(1), rig)
+            try await accepts(Self.registration(1, installation: "tablet"), rig)
+            try await accepts(Self.end(2), rig)
+            let followed = try await self.followed(rig)
+            #expect(followed.count == 2)
+            let topic = WakuTopic.query(of: Self.person)
+            #expect(followed.contains { $0.id == topic.id && $0.key == TopicKey.derive(from: topic) })
+            try await accepts(Self.end(2, installation: "tablet"), rig)
+            let left = try await self.followed(rig)
+            #expect(left.isEmpty)
+        }
+    }
+
+    @Test("a store that is out is an internal error, and nothing is written")
+    func storeOut() async throws {
+        let rig = try await StatusRig(identity: Self.server)
+        let box = StatusBox.seal(
+            Self.registration(1).encoded(), from: Self.client, to: Self.server.point, rig.world)
+        let message = try MetadataMessage(reading: MetadataMessage.wrap(box, .registration, by: Self.client))
+        let inbound = try #require(try StatusInbound(message))
+        let reply = rig.relay.reply(to: inbound, refusing: StatusError(.overloaded))
+        guard case .registration(let response)? = reply?.body else {
+            Issue.record("no answer")
+            return
+        }
+        #expect(!response.success && response.error == .internalError)
+        let records = try await rig.records()
+        #expect(records.isEmpty)
+    }
+
+    private func followed(_ rig: StatusRig) async throws -> [FollowedTopic] {
+        let topics = [WakuTopic.query(of: Self.person), WakuTopic.prefixedQuery(of: Self.person)]
+        var found: [FollowedTopic] = []
+        for topic in topics {
+            found += try await rig.store.page(
+                .owner(rig.relay.keys.topics(sharing: topic.id)), after: 0, limit: 10
+            ).compactMap { FollowedTopic($0) }
+        }
+        return found
+    }
+}
