@@ -10,6 +10,9 @@ public struct StatusError: PushError {
         case malformedMessage, malformedPayload, malformedKey, doesNotOpen, unsigned
         // The relay
         case malformedRegistration, refusedGrant, outdatedVersion, unsupportedTokenType, repeated
+        // The ends
+        case malformedInstallation, malformedToken, malformedRow, tooManyServers, tooManyEntries
+        case sendingIsOff, tooManyNotifications, foreignPush
     }
 
     public let code: Code
@@ -20,11 +23,11 @@ public struct StatusError: PushError {
 
     public var codeText: String { code.rawValue }
 
-    public var blame: Blame { code == .overloaded ? .ourselves : .peer }
+    public var blame: Blame { code == .overloaded || code == .malformedRow ? .ourselves : .peer }
 
     public var retry: RetryAdvice {
         switch code {
-        case .overloaded, .rateLimited: .later
+        case .overloaded, .rateLimited, .tooManyNotifications: .later
         default: .never
         }
     }
@@ -43,6 +46,14 @@ public struct StatusError: PushError {
         case .unsupportedTokenType: "There is no such kind of device token."
         case .repeated: "This request was taken before."
         case .unsigned: "No key can be recovered from the message's signature."
+        case .malformedInstallation: "The installation id is not a UUID."
+        case .malformedToken: "The device token or its topic is empty, too long, or not of visible ASCII."
+        case .malformedRow: "What was kept of the client was not written by this library."
+        case .tooManyServers: "There are more servers than one account may register at."
+        case .tooManyEntries: "The settings list more contacts or chats than a registration may."
+        case .sendingIsOff: "The user has not asked for pushes to be sent."
+        case .tooManyNotifications: "Too many notifications are under way; try again later."
+        case .foreignPush: "What arrived is no push of this protocol."
         }
     }
 }

@@ -1,20 +1,20 @@
 import Primitives
-package import PushModel
+public import PushModel
 import WireFormats
 
 /// What Waku carries (14/WAKU2-MESSAGE).
-package struct WakuMessage: Sendable {
+public struct WakuMessage: Sendable {
     /// Sealed (26/WAKU2-PAYLOAD, version 1).
-    package var payload: Secret
-    package var contentTopic: String
-    package var version: UInt32
+    public var payload: Secret
+    public var contentTopic: String
+    public var version: UInt32
     /// Unix nanoseconds.
-    package var timestamp: Int64
-    package var meta: Secret
-    package var isEphemeral: Bool
+    public var timestamp: Int64
+    public var meta: Secret
+    public var isEphemeral: Bool
 
-    package init(
-        payload: Secret, contentTopic: String, version: UInt32 = 1, timestamp: Int64, meta: Secret = .none,
+    public init(
+        payload: Secret, contentTopic: String, version: UInt32 = 1, timestamp: Int64, meta: Secret = Secret([]),
         isEphemeral: Bool = false
     ) {
         self.payload = payload

@@ -1,0 +1,200 @@
+import Primitives
+import PushModel
+public import Secp256k1Keys
+import WireFormats
+
+/// The registering client: one account on one phone, with the servers it registers at (§11). A value; it
+/// sends nothing.
+///
+/// It is off until ``switchOn()`` is called, because the user has to ask for pushes. At each start the app
+/// gives it what it kept (``init(keeping:key:)``), its token and its settings. Then it publishes what
+/// ``due(now:using:)`` returns, follows ``topics``, brings each message there to ``receive(_:now:)``, keeps
+/// ``encoded()``, and comes back at ``nextDeadline``.
+///
+/// In anonymous mode the key is one of its own, not the chat key: it is then a secret that the app tells its
+/// contacts, and everything here works with it in place of the chat key.
+public struct StatusDevice: Sendable {
+    /// What the account registers with: its chat key, or in anonymous mode another.
+    public let key: Secp256k1KeyPair
+    /// A UUID, this account's name for the phone.
+    public let installationID: String
+    /// Whether the user wants pushes.
+    public internal(set) var isReceiving = false
+    /// The number of the last change; one line for all servers.
+    public internal(set) var version: UInt64 = 0
+    /// Where registrations go: to the server's partitioned topic, or to its personal one as deployed clients
+    /// do. Both are heard by deployed servers.
+    public var registrationTopic = RegistrationTopic.partitioned
+
+    public enum RegistrationTopic: Sendable, Hashable { case partitioned, personal }
+
+    var rowKey: Secret
+    var token: StatusDeviceToken?
+    var settings: StatusSettings?
+    var standings: [ServerStanding] = []
+    /// A UUID, which senders have to show.
+    var accessToken: Secret?
+    /// What servers are told at ``version``, as a digest.
+    var told: Digest16?
+    /// Contacts that could have learned ``accessToken``.
+    var tokenContacts: Set<Digest16> = []
+    var tokenIsForContacts = false
+    var contactTopicKey: Secret?
+    var advertises = false
+    var lastAdvertisement: UnixTime?
+    var others = OtherInstallations()
+
+    /// A new installation: draws its id.
+    public init(key: Secp256k1KeyPair, using generator: inout some RandomNumberGenerator) {
+        self.key = key
+        installationID = Draw.uuid(&generator).word
+        rowKey = Draw.secret(32, &generator)
+    }
+
+    /// An installation whose id the app has already.
+    ///
+    /// - Throws: `.malformedInstallation` unless it is a UUID of 36 characters.
+    public init(
+        key: Secp256k1KeyPair, installationID: String, using generator: inout some RandomNumberGenerator
+    ) throws(StatusError) {
+        guard AccessToken.isCanonical(Secret(installationID.utf8)) else {
+            throw StatusError(.malformedInstallation)
+        }
+        self.key = key
+        self.installationID = installationID
+        rowKey = Draw.secret(32, &generator)
+    }
+
+    // MARK: what the user wants
+
+    /// The user has asked for pushes. Nothing is sent before this call.
+    public mutating func switchOn() {
+        isReceiving = true
+    }
+
+    /// The user wants no more pushes, or logs out: every server is told to forget the registration, by what
+    /// ``due(now:using:)`` returns from now on. Keep the key until ``isForgotten`` is true.
+    public mutating func switchOff() {
+        guard isReceiving else { return }
+        isReceiving = false
+        told = nil
+        let known = standings.filter { $0.target > 0 && $0.goal == .registered }
+        guard !known.isEmpty, raiseVersion() else { return }
+        for place in standings.indices where standings[place].goal == .registered {
+            standings[place].aim(.unregistered, at: version)
+        }
+        accessToken = nil
+        tokenContacts = []
+        advertises = true
+    }
+
+    /// Whether no server that was told of this account still has it, or is asked again.
+    public var isForgotten: Bool {
+        !isReceiving && standings.allSatisfy { $0.isLevel || $0.isGivenUp || $0.halt != nil }
+    }
+
+    /// The token that the system gave, at each start and whenever it gives another; a new one is told at once.
+    public mutating func use(_ token: StatusDeviceToken) { self.token = token }
+
+    /// The settings as they are now, at each start and after each change; a change is told at once.
+    ///
+    /// - Throws: `.tooManyEntries` when a registration with them would be too long to be passed on.
+    public mutating func apply(_ settings: StatusSettings) throws(StatusError) {
+        guard settings.isWithinBounds else { throw StatusError(.tooManyEntries) }
+        self.settings = settings
+    }
+
+    /// The servers to register at. One that leaves the list is told to forget the account.
+    ///
+    /// - Throws: `.tooManyServers` beyond ``StatusLimits/deviceServers``.
+    public mutating func use(servers: [PublicPoint]) throws(StatusError) {
+        guard servers.count <= StatusLimits.deviceServers else { throw StatusError(.tooManyServers) }
+        for place in standings.indices
+        where standings[place].goal == .registered && !servers.contains(standings[place].server) {
+            // Never told: nothing to take back.
+            guard standings[place].attempts > 0 || standings[place].reached > 0, raiseVersion() else {
+                standings[place].aim(.unregistered, at: 0)
+                continue
+            }
+            standings[place].aim(.unregistered, at: version)
+            advertises = true
+        }
+        standings.removeAll { $0.goal == .unregistered && $0.target == 0 && $0.reached == 0 }
+        for server in servers {
+            if let place = standings.firstIndex(where: { $0.server == server }) {
+                // Comes back after it was left: by a version of its own, with the next change of all.
+                if standings[place].goal == .unregistered, isReceiving { told = nil }
+                if isReceiving { standings[place].goal = .registered }
+            } else {
+                // The version that all have: it is new here.
+                var standing = ServerStanding(server, .registered, target: told == nil ? 0 : version)
+                standing.attempts = 0
+                standings.append(standing)
+            }
+        }
+        forgetLeftServers()
+    }
+
+    /// Tries again at once what was given up or refused, because somebody asks for it.
+    public mutating func retry() {
+        for place in standings.indices where !standings[place].isLevel {
+            let one = standings[place]
+            standings[place].aim(one.goal, at: one.target)
+            standings[place].requests = one.requests
+        }
+    }
+
+    /// How the account stands with each server.
+    public var servers: [ServerState] { standings.map { ServerState($0) } }
+
+    public struct ServerState: Sendable, Hashable {
+        public enum Condition: Sendable, Hashable {
+            case registered, unregistered
+            /// It has not answered yet, or is told again later.
+            case waiting
+            /// It has not answered for days; ``StatusDevice/retry()`` asks again.
+            case givenUp
+            /// It refuses what it is told, until something changes.
+            case refused
+        }
+
+        public let server: PublicPoint
+        public let condition: Condition
+
+        init(_ standing: ServerStanding) {
+            server = standing.server
+            condition =
+                if standing.isLevel {
+                    standing.goal == .registered && standing.reached > 0 ? .registered : .unregistered
+                } else if standing.halt != nil { .refused } else if standing.isGivenUp { .givenUp } else {
+                    .waiting
+                }
+        }
+    }
+
+    // MARK: parts
+
+    /// - Returns: `false` when there is no higher version, which nobody will meet.
+    mutating func raiseVersion(by step: UInt64 = 1) -> Bool {
+        let (next, overflow) = version.addingReportingOverflow(step)
+        guard !overflow, next <= StatusLimits.highestVersion else { return false }
+        version = next
+        return true
+    }
+
+    /// Servers that were left and have forgotten the account are kept with the rest while there is room,
+    /// because one that comes back needs a higher version; the version line gives it anyway.
+    mutating func forgetLeftServers() {
+        standings.removeAll { $0.goal == .unregistered && isReceiving && ($0.isLevel || $0.isGivenUp) }
+        // The oldest that was left is given up.
+        while standings.count > 2 * StatusLimits.deviceServers,
+            let place = standings.firstIndex(where: { $0.goal == .unregistered })
+        {
+            standings.remove(at: place)
+        }
+    }
+
+    func digest(_ point: PublicPoint) -> Digest16 {
+        KeyedHash.digest16(key: rowKey) { $0.update(point.compressed) }
+    }
+}

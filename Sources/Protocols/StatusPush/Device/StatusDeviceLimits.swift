@@ -1,0 +1,41 @@
+/// Bounds of the registering client.
+extension StatusLimits {
+    /// Servers of one account: deployed clients pick three of a list.
+    public static let deviceServers = 8
+    /// Attempts to bring one server to one version, as deployed clients count them (§11).
+    public static let registrationAttempts = 12
+    /// The pause after the nth attempt is n · 2^n times this (§11).
+    public static let registrationPause = Duration.seconds(15)
+    /// How often in a row a server may say that it holds a higher version. The version grows twice as much
+    /// each time, so that 16 of them overtake 65,535 lost changes, and a server that always says so cannot
+    /// drive the number on.
+    public static let versionMismatches = 16
+    /// The highest version: deployed servers keep it as a signed number of 64 bits.
+    public static let highestVersion = UInt64(Int64.max)
+    /// How often an advertisement is repeated when nothing has changed. Waku nodes keep history for weeks, and
+    /// a sending client asks servers for one user once a day at most.
+    public static let advertisementPeriod = Duration.seconds(24 * 3_600)
+    /// Other installations of the same account whose servers are advertised too.
+    public static let otherInstallations = 16
+    /// How long an installation is advertised by others after its own last advertisement.
+    public static let otherInstallationLife = Duration.seconds(30 * 86_400)
+    /// Contacts that may be listed: an entry of the allowed key list has 64 bytes, and a registration has to
+    /// stay below the 150 KiB that Waku nodes pass on.
+    public static let deviceContacts = 1_500
+    /// Chats and people in one list of a registration: 64 bytes each.
+    public static let deviceChats = 300
+    /// A device token as APNs and FCM give them.
+    public static let deviceTokenText = 1_024
+    /// What a device reads back of what it has kept: its lists are digests of 32 digits.
+    public static let deviceRowBytes = 1 << 20
+    /// A push as it was delivered: no push service carries more than 4 KiB, and members may be escaped.
+    public static let deliveredBytes = 64 << 10
+    /// Objects in which the members of a push may stand: `message`, `data`, and a text that is JSON again.
+    public static let deliveredDepth = 4
+    /// Messages that a phone remembers, to tell a repeat.
+    public static let rememberedMessages = 512
+    /// Accounts of one phone.
+    public static let deviceAccounts = 16
+    /// Chats that are looked through for the one that a push names.
+    public static let knownChats = 5_000
+}

@@ -1,0 +1,36 @@
+public import PushModel
+
+/// Where a push service reaches this phone.
+public struct StatusDeviceToken: Sendable {
+    public enum Service: String, Sendable, Hashable, CaseIterable { case apns, fcm }
+
+    public let service: Service
+    let text: Secret
+    /// The app's topic with APNs; empty with FCM.
+    let topic: Secret
+
+    /// A token of APNs, and the app's topic (its bundle id), which servers insist on.
+    ///
+    /// - Throws: `.malformedToken` for an empty or overlong text.
+    public static func apns(_ text: Secret, topic: String) throws(StatusError) -> StatusDeviceToken {
+        guard !topic.isEmpty else { throw StatusError(.malformedToken) }
+        return try StatusDeviceToken(.apns, text, topic: Secret(topic.utf8))
+    }
+
+    /// A token of FCM. It has no topic: gorush would take one for an audience of its own.
+    ///
+    /// - Throws: `.malformedToken` for an empty or overlong text.
+    public static func fcm(_ text: Secret) throws(StatusError) -> StatusDeviceToken {
+        try StatusDeviceToken(.fcm, text, topic: Secret([]))
+    }
+
+    private init(_ service: Service, _ text: Secret, topic: Secret) throws(StatusError) {
+        guard (1...StatusLimits.deviceTokenText).contains(text.count),
+            topic.count <= StatusLimits.deviceTokenText,
+            text.reveal({ $0.allSatisfy { (0x21...0x7E).contains($0) } })
+        else { throw StatusError(.malformedToken) }
+        self.service = service
+        self.text = text
+        self.topic = topic
+    }
+}

@@ -1,0 +1,186 @@
+import PushModel
+package import Secp256k1Keys
+import WireFormats
+
+/// Where one installation of a person is reached: a server, and the token it wants to see.
+package struct Coordinates: Sendable {
+    package let installationID: Secret
+    package let server: PublicPoint
+    package let token: Secret
+    package let version: UInt64
+
+    /// Judges what a server or a contact code says (§12).
+    ///
+    /// - Parameter reader: the sender's own key, with which a list of allowed keys is tried.
+    /// - Parameter target: whom the information has to be about.
+    /// - Parameter server: who signed the response; `nil` in a contact code, which names it.
+    /// - Returns: `nil` when it is about somebody else, lets nobody in, or the grant does not show that the
+    ///   target has authorised this server for this token.
+    package static func judge(
+        _ info: PushNotificationQueryInfo, reader: Secp256k1KeyPair, target: PublicPoint,
+        server: PublicPoint?
+    ) -> Coordinates? {
+        guard info.publicKey == StatusHash.person(target), info.installationID.count > 0,
+            info.installationID.count <= 64,
+            let server = server ?? EndRows.point(bytes: info.serverPublicKey),
+            let token = token(in: info, reader: reader, target: target),
+            Grant.holds(info.grant, client: target, server: server, accessToken: token)
+        else { return nil }
+        return Coordinates(
+            installationID: info.installationID, server: server, token: token, version: info.version)
+    }
+
+    private static func token(
+        in info: PushNotificationQueryInfo, reader: Secp256k1KeyPair, target: PublicPoint
+    ) -> Secret? {
+        if info.accessToken.count > 0 { return AccessToken.isUUID(info.accessToken) ? info.accessToken : nil }
+        guard !info.allowedKeyList.isEmpty else { return nil }
+        let shared = reader.sharedX(with: target)
+        for entry in info.allowedKeyList.prefix(StatusLimits.triedKeys) {
+            // An entry for somebody else does not open.
+            if let token = try? StatusBox.open(entry, key: shared), AccessToken.isUUID(token) { return token }
+        }
+        return nil
+    }
+
+    // MARK: keeping
+
+    var row: [Secret] {
+        [
+            installationID, EndRows.text(server), token, Secret(String(version).utf8)
+        ]
+    }
+
+    init(installationID: Secret, server: PublicPoint, token: Secret, version: UInt64) {
+        self.installationID = installationID
+        self.server = server
+        self.token = token
+        self.version = version
+    }
+
+    /// - Returns: `nil` for a row that ``row`` has not written.
+    init?(_ row: ArraySlice<Secret>) {
+        let row = Array(row)
+        guard row.count == 4, let server = EndRows.point(row[1]), let version = UInt64(row[3].word),
+            AccessToken.isUUID(row[2])
+        else { return nil }
+        self.init(installationID: row[0], server: server, token: row[2], version: version)
+    }
+}
+
+/// What a sending client knows of one person.
+struct StatusTarget: Sendable {
+    /// The key that the person's registrations are made with: the chat key, or the one of anonymous mode.
+    var pushKey: PublicPoint
+    private(set) var coordinates: [Coordinates] = []
+    /// When each installation was last seen to do something.
+    private var activity: [(id: Secret, at: UnixTime)] = []
+    var contactTopicKey: Secret?
+    var queryTopicKey: Secret?
+    /// Whether the contact code's history has been read in this run.
+    var hasHistory = false
+    var lastQuery: UnixTime?
+    /// A server said that a token is wrong: the person is asked about again, whatever the time.
+    var mustQuery = false
+    var usedAt: UnixTime
+
+    init(_ pushKey: PublicPoint, now: UnixTime) {
+        self.pushKey = pushKey
+        usedAt = now
+    }
+
+    /// Takes what is as new as what is known; a newer version replaces all older ones of its installation.
+    mutating func learn(_ one: Coordinates) {
+        let newest = coordinates.filter { $0.installationID == one.installationID }.map(\.version).max() ?? 0
+        guard one.version >= newest else { return }
+        coordinates.removeAll {
+            $0.installationID == one.installationID && ($0.version < one.version || $0.server == one.server)
+        }
+        coordinates.append(one)
+        if coordinates.count > StatusLimits.targetCoordinates { coordinates.removeFirst() }
+    }
+
+    mutating func forget(_ installation: Secret, at server: PublicPoint, token: Secret) {
+        coordinates.removeAll {
+            $0.installationID == installation && $0.server == server && $0.token == token
+        }
+    }
+
+    mutating func forgetAll() { coordinates = [] }
+
+    mutating func saw(_ installation: Secret, at time: UnixTime) {
+        let last = activity.first { $0.id == installation }?.at
+        activity.removeAll { $0.id == installation }
+        activity.insert((installation, max(time, last ?? time)), at: 0)
+        if activity.count > StatusLimits.targetCoordinates { activity.removeLast() }
+    }
+
+    func servers(of installation: Secret) -> [Coordinates] {
+        coordinates.filter { $0.installationID == installation }
+    }
+
+    /// Installations to notify, those that were active last first.
+    ///
+    /// - Parameter wanted: those that the message is for; `nil`: all.
+    func installations(_ wanted: [Secret]?, atMost limit: Int) -> [Secret] {
+        var ids: [Secret] = []
+        for one in coordinates where !ids.contains(where: { $0 == one.installationID }) {
+            if wanted?.contains(where: { $0 == one.installationID }) ?? true {
+                ids.append(one.installationID)
+            }
+        }
+        let ordered = ids.enumerated().sorted { left, right in
+            let (l, r) = (lastActivity(left.element), lastActivity(right.element))
+            return l == r ? left.offset < right.offset : l > r
+        }
+        let most = min(max(limit, StatusLimits.leastInstallations), StatusLimits.mostInstallations)
+        return ordered.prefix(most).map(\.element)
+    }
+
+    private func lastActivity(_ id: Secret) -> UnixTime {
+        activity.first { $0.id == id }?.at ?? .distantPast
+    }
+
+    // MARK: keeping
+
+    func rows(_ person: PublicPoint) -> [[Secret]] {
+        var rows = [
+            [
+                Secret("person".utf8), EndRows.text(person), EndRows.text(pushKey), EndRows.text(lastQuery),
+                EndRows.text(usedAt), contactTopicKey?.hexDigits ?? Secret([]),
+                queryTopicKey?.hexDigits ?? Secret([])
+            ]
+        ]
+        for one in coordinates { rows.append([Secret("server".utf8)] + one.row) }
+        for one in activity { rows.append([Secret("active".utf8), one.id, EndRows.text(one.at)]) }
+        return rows
+    }
+
+    /// - Returns: `nil` for a row that ``rows(_:)`` has not written.
+    init?(row: [Secret]) {
+        guard row.count == 7, let pushKey = EndRows.point(row[2]), let usedAt = EndRows.time(row[4]) else {
+            return nil
+        }
+        self.init(pushKey, now: usedAt)
+        lastQuery = EndRows.time(row[3])
+        contactTopicKey = EndRows.topicKey(row[5])
+        queryTopicKey = EndRows.topicKey(row[6])
+    }
+
+    /// - Returns: `false` for a row that ``rows(_:)`` has not written.
+    mutating func add(row: [Secret]) -> Bool {
+        switch row.first?.word {
+        case "server":
+            guard let one = Coordinates(row.dropFirst()), coordinates.count < StatusLimits.targetCoordinates
+            else { return false }
+            coordinates.append(one)
+        case "active":
+            guard row.count == 3, let at = EndRows.time(row[2]),
+                activity.count < StatusLimits.targetCoordinates
+            else { return false }
+            activity.append((row[1], at))
+        default: return false
+        }
+        return true
+    }
+}

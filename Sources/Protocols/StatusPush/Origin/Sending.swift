@@ -1,0 +1,295 @@
+public import PushModel
+import Secp256k1Keys
+import WireFormats
+
+/// What is due: history, queries, requests and their repetition (§12).
+extension StatusOrigin {
+    /// What is to be done now.
+    ///
+    /// Coordinates come from the contact code, whose history is read once; then from servers, asked with an
+    /// ephemeral key once a day at most for each person. Each installation is told by one server; after 3 s
+    /// of silence by another.
+    public mutating func due(
+        now: UnixTime, using generator: inout some RandomNumberGenerator
+    ) -> StatusOriginWork {
+        var work = StatusOriginWork()
+        expire(now)
+        for id in jobs.keys.sorted() { advance(id, &work, now, &generator) }
+        send(&work, now, &generator)
+        for id in jobs.keys.sorted() { closeIfOver(id) }
+        work.settled = settled
+        settled = []
+        return work
+    }
+
+    /// The history of a contact code has been read; or could not be, which comes to the same.
+    public mutating func readHistory(of topic: String) {
+        for person in targets.keys {
+            guard let key = targets[person]?.pushKey,
+                WakuTopic.contactCode(of: key).contentTopic == topic
+            else { continue }
+            targets[person]?.hasHistory = true
+        }
+        for id in jobs.keys {
+            if case .history = jobs[id]?.phase, targets[jobs[id]!.person]?.hasHistory ?? true {
+                jobs[id]?.phase = .new
+            }
+        }
+    }
+
+    // MARK: time
+
+    /// Silence of 3 s: another server is asked. A late answer still counts for a minute.
+    private mutating func expire(_ now: UnixTime) {
+        for place in requests.indices where !requests[place].isLate {
+            let age = now.since(requests[place].since)
+            guard age >= StatusLimits.answerWait || age < .zero else { continue }
+            requests[place].isLate = true
+            let request = requests[place]
+            for part in request.parts { again(part.job, part.installation, after: request.id, now) }
+        }
+        requests.removeAll { Self.isOver($0.since, now) }
+        queries.removeAll { Self.isOver($0.since, now) }
+    }
+
+    private static func isOver(_ since: UnixTime, _ now: UnixTime) -> Bool {
+        let age = now.since(since)
+        return age >= StatusLimits.lateAnswer || age < .zero
+    }
+
+    /// One more attempt for an installation: at another server at once if there is one, else after a pause.
+    mutating func again(_ job: UInt64, _ installation: Secret, after request: UInt64, _ now: UnixTime) {
+        guard let place = jobs[job]?.parts.firstIndex(where: { $0.installation == installation }),
+            var part = jobs[job]?.parts[place], case .underWay(request) = part.state,
+            let target = jobs[job].flatMap({ targets[$0.person] })
+        else { return }
+        let others = target.servers(of: installation).filter { !part.tried.contains($0.server) }
+        if part.attempts >= StatusLimits.requestAttempts {
+            part.state = .failed
+        } else if !others.isEmpty {
+            part.state = .ready
+        } else {
+            part.tried = []
+            part.state = .waiting(until: now + Self.pause(after: part.attempts))
+        }
+        jobs[job]?.parts[place] = part
+    }
+
+    static func pause(after attempts: Int) -> Duration {
+        StatusLimits.requestPause * (attempts << attempts)
+    }
+
+    // MARK: one notification
+
+    private mutating func advance(
+        _ id: UInt64, _ work: inout StatusOriginWork, _ now: UnixTime,
+        _ generator: inout some RandomNumberGenerator
+    ) {
+        guard let job = jobs[id], let target = targets[job.person] else {
+            end(id, .noToken)
+            return
+        }
+        switch job.phase {
+        case .new:
+            if !wanted(job, target).isEmpty {
+                choose(id)
+            } else if !target.hasHistory {
+                let topic = WakuTopic.contactCode(of: target.pushKey).contentTopic
+                if !work.histories.contains(topic) { work.histories.append(topic) }
+                jobs[id]?.phase = .history(until: now + StatusLimits.historyWait)
+            } else {
+                ask(job.person, &work, now, &generator)
+                let until = queries.last { $0.person == job.person }.map {
+                    $0.since + StatusLimits.answerWait
+                }
+                jobs[id]?.phase = .asking(until: until ?? now)
+                if until.map({ $0 <= now }) ?? true { choose(id) }
+            }
+        case .history(let until) where until <= now:
+            targets[job.person]?.hasHistory = true
+            jobs[id]?.phase = .new
+            advance(id, &work, now, &generator)
+        case .asking(let until) where until <= now:
+            choose(id)
+        case .history, .asking: break
+        case .sending:
+            if target.mustQuery { ask(job.person, &work, now, &generator) }
+            for place in job.parts.indices {
+                if case .waiting(let until) = job.parts[place].state, until <= now {
+                    jobs[id]?.parts[place].state = .ready
+                }
+            }
+        }
+    }
+
+    private func wanted(_ job: Job, _ target: StatusTarget) -> [Secret] {
+        target.installations(
+            job.notification.installations?.map { Secret($0.utf8) }, atMost: installationLimit)
+    }
+
+    private mutating func choose(_ id: UInt64) {
+        guard let job = jobs[id], let target = targets[job.person] else { return }
+        let chosen = wanted(job, target)
+        guard !chosen.isEmpty else {
+            end(id, .noToken)
+            return
+        }
+        jobs[id]?.parts = chosen.map { Part(installation: $0) }
+        jobs[id]?.phase = .sending
+    }
+
+    private func outcome(of id: UInt64) -> StatusDispatch.Outcome? {
+        guard let job = jobs[id], case .sending = job.phase, job.parts.allSatisfy(\.isOver) else {
+            return nil
+        }
+        let taken = job.parts.count { if case .taken = $0.state { true } else { false } }
+        return .taken(installations: taken, failed: job.parts.count - taken)
+    }
+
+    private mutating func closeIfOver(_ id: UInt64) {
+        if let outcome = outcome(of: id) { end(id, outcome) }
+    }
+
+    // MARK: messages
+
+    /// Asks servers for one person, if it is time.
+    private mutating func ask(
+        _ person: PublicPoint, _ work: inout StatusOriginWork, _ now: UnixTime,
+        _ generator: inout some RandomNumberGenerator
+    ) {
+        guard var target = targets[person] else { return }
+        let isUnderWay = queries.contains {
+            $0.person == person && now.since($0.since) < StatusLimits.answerWait
+        }
+        let age = target.lastQuery.map { now.since($0) }
+        let isTime = age.map { $0 >= StatusLimits.queryPeriod || $0 < .zero } ?? true
+        guard !isUnderWay, isTime || target.mustQuery, queries.count < StatusLimits.originCalls else {
+            return
+        }
+        let topic = WakuTopic.query(of: StatusHash.person(target.pushKey))
+        let topicKey = target.queryTopicKey ?? TopicKey.derive(from: topic)
+        target.queryTopicKey = topicKey
+        target.lastQuery = now
+        target.mustQuery = false
+        targets[person] = target
+        let query = PushNotificationQuery(publicKeys: [StatusHash.person(target.pushKey)])
+        let key = Draw.keyPair(&generator)
+        let sealed = EndMessages.seal(
+            .query, query.encoded(), signedBy: key, on: topic, topicKey: topicKey, now,
+            &generator)
+        queries.append(Query(key: key, messageID: sealed.id, person: person, since: now))
+        work.messages.append(sealed.message)
+    }
+
+    /// Requests for all that is ready: one for each message and server.
+    private mutating func send(
+        _ work: inout StatusOriginWork, _ now: UnixTime, _ generator: inout some RandomNumberGenerator
+    ) {
+        var groups: [Group] = []
+        for id in jobs.keys.sorted() {
+            guard let job = jobs[id], case .sending = job.phase, let target = targets[job.person] else {
+                continue
+            }
+            for place in job.parts.indices {
+                guard case .ready = job.parts[place].state else { continue }
+                let part = job.parts[place]
+                let known = target.servers(of: part.installation)
+                let fresh = known.filter { !part.tried.contains($0.server) }
+                guard let chosen = (fresh.isEmpty ? known : fresh).randomElement(using: &generator) else {
+                    // Forgotten by its server, and nobody else has it.
+                    jobs[id]?.parts[place].state = .failed
+                    continue
+                }
+                let item = Item(job: id, place: place, coordinates: chosen)
+                if let at = groups.firstIndex(where: { $0.takes(item, job.notification.messageID) }) {
+                    groups[at].items.append(item)
+                } else {
+                    groups.append(
+                        Group(server: chosen.server, messageID: job.notification.messageID, items: [item]))
+                }
+            }
+        }
+        for group in groups where requests.count < StatusLimits.originCalls {
+            work.messages.append(request(group, now, &generator))
+        }
+    }
+
+    private struct Item {
+        let job: UInt64
+        let place: Int
+        let coordinates: Coordinates
+    }
+
+    private struct Group {
+        let server: PublicPoint
+        let messageID: Secret
+        var items: [Item]
+
+        func takes(_ item: Item, _ messageID: Secret) -> Bool {
+            server == item.coordinates.server && self.messageID == messageID
+                && items.count < StatusLimits.notificationsAtOnce
+        }
+    }
+
+    /// Each request has a key of its own, so that no two have the same bytes: a server does nothing for a
+    /// repeat, and cannot tell that two are of one sender.
+    private mutating func request(
+        _ group: Group, _ now: UnixTime, _ generator: inout some RandomNumberGenerator
+    ) -> WakuMessage {
+        var message = PushNotificationRequest(requests: [], messageID: group.messageID)
+        var parts: [(job: UInt64, installation: Secret, token: Secret, hash: Secret)] = []
+        let id = nextID
+        nextID += 1
+        for item in group.items {
+            guard let job = jobs[item.job], let target = targets[job.person] else { continue }
+            let hash = StatusHash.person(target.pushKey)
+            message.requests.append(
+                entry(item.coordinates, job.notification, target, hash, &generator))
+            parts.append((item.job, item.coordinates.installationID, item.coordinates.token, hash))
+            jobs[item.job]?.parts[item.place].state = .underWay(id)
+            jobs[item.job]?.parts[item.place].attempts += 1
+            jobs[item.job]?.parts[item.place].tried.append(group.server)
+        }
+        let key = Draw.keyPair(&generator)
+        requests.append(
+            Request(
+                id: id, key: key, server: group.server, messageID: group.messageID, since: now, parts: parts))
+        return EndMessages.seal(
+            .request, message.encoded(), signedBy: key, to: group.server,
+            on: WakuTopic.partitioned(of: group.server), now, &generator)
+    }
+
+    private func entry(
+        _ coordinates: Coordinates, _ notification: StatusNotification, _ target: StatusTarget,
+        _ hash: Secret, _ generator: inout some RandomNumberGenerator
+    ) -> PushNotification {
+        var entry = PushNotification()
+        entry.accessToken = coordinates.token
+        entry.installationID = coordinates.installationID
+        entry.publicKey = hash
+        entry.author = StatusHash.author(key.point)
+        switch notification.occasion {
+        case .direct:
+            // On the other side the chat bears the sender's name.
+            entry.chatID = StatusHash.chat(StatusHash.contactID(key.point))
+            entry.type = .message
+        case .group(let chat):
+            entry.chatID = StatusHash.chat(chat)
+            entry.type = .message
+        case .mention(let chat):
+            entry.chatID = StatusHash.chat(chat)
+            entry.type = .mention
+        case .joinRequest(let community):
+            entry.chatID = StatusHash.chat(community)
+            entry.type = .requestToJoinCommunity
+        }
+        if let content = notification.content,
+            let note = MessageNote.seal(
+                content, messageID: notification.messageID, author: key, to: target.pushKey,
+                using: &generator)
+        {
+            entry.message = note
+        }
+        return entry
+    }
+}

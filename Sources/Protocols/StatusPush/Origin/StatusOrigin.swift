@@ -1,0 +1,221 @@
+import Primitives
+public import PushModel
+public import Secp256k1Keys
+import WireFormats
+
+/// The sending client: one account that tells servers of its messages (§12). A value; it sends nothing.
+///
+/// It is off until ``isSending`` is set, because the user has to ask for it, apart from receiving. Then the
+/// app calls ``notify(_:to:now:)``, does what ``due(now:using:)`` returns, follows ``topics``, brings each
+/// message there to ``receive(_:now:)``, and comes back at ``nextDeadline``. Notifications that are under
+/// way are not kept over a restart: they are worth less than a minute.
+public struct StatusOrigin: Sendable {
+    /// The account's chat key. Servers never see it: queries and requests are made with keys of their own.
+    public let key: Secp256k1KeyPair
+    /// Whether the user wants pushes sent.
+    public var isSending = false
+    /// Most installations of one person that a message goes to, three at least.
+    public var installationLimit = 8
+
+    var targets: [PublicPoint: StatusTarget] = [:]
+    var jobs: [UInt64: Job] = [:]
+    var queries: [Query] = []
+    var requests: [Request] = []
+    var settled: [StatusDispatch] = []
+    var nextID: UInt64 = 1
+
+    /// A notification for one person.
+    struct Job: Sendable {
+        enum Phase: Sendable {
+            case new
+            /// The contact code's history is being read.
+            case history(until: UnixTime)
+            /// Servers have been asked.
+            case asking(until: UnixTime)
+            case sending
+        }
+
+        let notification: StatusNotification
+        let person: PublicPoint
+        var phase = Phase.new
+        var parts: [Part] = []
+    }
+
+    /// The notification for one installation.
+    struct Part: Sendable {
+        enum State: Sendable {
+            case ready
+            /// Sent; the request's number.
+            case underWay(UInt64)
+            case waiting(until: UnixTime)
+            case taken, failed
+        }
+
+        let installation: Secret
+        var state = State.ready
+        var attempts = 0
+        var tried: [PublicPoint] = []
+
+        var isOver: Bool {
+            switch state {
+            case .taken, .failed: true
+            case .ready, .underWay, .waiting: false
+            }
+        }
+    }
+
+    struct Query: Sendable {
+        let key: Secp256k1KeyPair
+        let messageID: Secret
+        let person: PublicPoint
+        let since: UnixTime
+    }
+
+    struct Request: Sendable {
+        let id: UInt64
+        let key: Secp256k1KeyPair
+        let server: PublicPoint
+        let messageID: Secret
+        let since: UnixTime
+        /// Jobs, and the installation and token that each was sent with.
+        let parts: [(job: UInt64, installation: Secret, token: Secret, hash: Secret)]
+        /// Whether another server has been asked in the meantime.
+        var isLate = false
+    }
+
+    public init(key: Secp256k1KeyPair) { self.key = key }
+
+    // MARK: people
+
+    /// People whose contact codes are followed: contacts, and members of groups. ``notify(_:to:now:)`` adds
+    /// whoever is missing; the one that was used longest ago makes room.
+    public mutating func follow(_ person: PublicPoint, now: UnixTime) {
+        if targets[person] == nil { makeRoom() }
+        targets[person, default: StatusTarget(person, now: now)].usedAt = now
+    }
+
+    /// Anonymous mode: a contact has told the key that it registers with. Its contact code is followed from
+    /// now on, and what was known of the chat key's registrations is forgotten.
+    public mutating func learn(pushKey: PublicPoint, of person: PublicPoint, now: UnixTime) {
+        follow(person, now: now)
+        guard targets[person]?.pushKey != pushKey else { return }
+        targets[person] = StatusTarget(pushKey, now: now)
+    }
+
+    public mutating func forget(_ person: PublicPoint) {
+        targets[person] = nil
+        for (id, job) in jobs where job.person == person { end(id, .noToken) }
+    }
+
+    /// An installation of a person has done something; those that did so last are notified first.
+    public mutating func saw(_ installation: String, of person: PublicPoint, at time: UnixTime) {
+        targets[person]?.saw(Secret(installation.utf8), at: time)
+    }
+
+    /// How many installations of a person can be notified.
+    public func installations(of person: PublicPoint) -> Int {
+        targets[person]?.installations(nil, atMost: StatusLimits.mostInstallations).count ?? 0
+    }
+
+    // MARK: notifying
+
+    /// Takes a notification for some people; a message in a group goes to all its members in one call, so
+    /// that those of one server share a request.
+    ///
+    /// - Returns: a number for each person, in order, under which ``StatusOriginWork/settled`` tells the end.
+    /// - Throws: `.sendingIsOff`; `.tooManyNotifications` when there is no room; nothing is taken then.
+    public mutating func notify(
+        _ notification: StatusNotification, to people: [PublicPoint], now: UnixTime
+    ) throws(StatusError) -> [UInt64] {
+        guard isSending else { throw StatusError(.sendingIsOff) }
+        guard notification.messageID.count > 0, jobs.count + people.count <= StatusLimits.originJobs else {
+            throw StatusError(.tooManyNotifications)
+        }
+        return people.map { person in
+            follow(person, now: now)
+            let id = nextID
+            nextID += 1
+            jobs[id] = Job(notification: notification, person: person)
+            return id
+        }
+    }
+
+    /// Topics to follow: contact codes of the people who are known, and answers to what was asked.
+    public var topics: [String] {
+        let codes = targets.values.map { WakuTopic.contactCode(of: $0.pushKey).contentTopic }
+        let keys = queries.map(\.key) + requests.map(\.key)
+        return Array(Set(codes + keys.map { WakuTopic.partitioned(of: $0.point).contentTopic })).sorted()
+    }
+
+    /// When ``due(now:using:)`` has something; `nil` when nothing waits for time.
+    public var nextDeadline: UnixTime? {
+        if !settled.isEmpty { return .distantPast }
+        var times = requests.filter { !$0.isLate }.map { $0.since + StatusLimits.answerWait }
+        for job in jobs.values {
+            switch job.phase {
+            case .new: return .distantPast
+            case .history(let until), .asking(let until): times.append(until)
+            case .sending:
+                for part in job.parts {
+                    switch part.state {
+                    case .ready: if requests.count < StatusLimits.originCalls { return .distantPast }
+                    case .waiting(let until): times.append(until)
+                    case .underWay, .taken, .failed: break
+                    }
+                }
+            }
+        }
+        return times.min()
+    }
+
+    // MARK: parts
+
+    mutating func end(_ id: UInt64, _ outcome: StatusDispatch.Outcome) {
+        guard jobs.removeValue(forKey: id) != nil else { return }
+        settled.append(StatusDispatch(id: id, outcome: outcome))
+    }
+
+    private mutating func makeRoom() {
+        guard targets.count >= StatusLimits.originTargets else { return }
+        let busy = Set(jobs.values.map(\.person))
+        let idle = targets.filter { !busy.contains($0.key) }
+        if let oldest = idle.min(by: { $0.value.usedAt < $1.value.usedAt })?.key { targets[oldest] = nil }
+    }
+
+    // MARK: keeping
+
+    /// The same client after a restart.
+    ///
+    /// - Throws: `.malformedRow` for what ``encoded()`` has not written.
+    public init(keeping kept: Secret, key: Secp256k1KeyPair) throws(StatusError) {
+        guard let rows = KeptRows.read(kept, atMost: StatusLimits.originRowBytes), let head = rows.first,
+            head.count == 2, let limit = Int(head[1].word), limit >= 0
+        else { throw StatusError(.malformedRow) }
+        self.key = key
+        isSending = head[0].word == "on"
+        installationLimit = limit
+        var person: PublicPoint?
+        for row in rows.dropFirst() {
+            if row.first?.word == "person" {
+                guard row.count == 7, let point = EndRows.point(row[1]), let target = StatusTarget(row: row),
+                    targets[point] == nil, targets.count < StatusLimits.originTargets
+                else { throw StatusError(.malformedRow) }
+                targets[point] = target
+                person = point
+            } else {
+                guard let person, targets[person]?.add(row: row) == true else {
+                    throw StatusError(.malformedRow)
+                }
+            }
+        }
+    }
+
+    /// What to keep over a restart, where the app keeps its keys: it holds people's access tokens.
+    public func encoded() -> Secret {
+        let people = targets.sorted { $0.key.compressed.lexicographicallyPrecedes($1.key.compressed) }
+        let head = [
+            Secret((isSending ? "on" : "off").utf8), Secret(String(max(installationLimit, 0)).utf8)
+        ]
+        return KeptRows.write([head] + people.flatMap { $0.value.rows($0.key) })
+    }
+}
