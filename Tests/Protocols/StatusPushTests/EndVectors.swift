@@ -47,7 +47,8 @@ struct EndVectors: Sendable {
     }
 
     private func bytes(_ value: JSONValue?) throws -> Secret {
-        try #require(Secret(try #require(value?.string).utf8).fromHex)
+        let digits = try #require(value?.string)
+        return try #require(Secret(digits.utf8).fromHex)
     }
 
     private func opens(_ row: JSONValue) throws -> Bool {

@@ -173,7 +173,7 @@ extension StatusDevice {
 
     /// A server that came into the list since the last change gets the version that all have.
     private mutating func joinServers() {
-        for place in standings.indices where standings[place].target == 0 {
+        for place in standings.indices where standings[place].target == 0 && isWanted(standings[place]) {
             standings[place].aim(.registered, at: version)
         }
     }

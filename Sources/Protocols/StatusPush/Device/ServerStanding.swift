@@ -19,6 +19,8 @@ struct ServerStanding: Sendable {
 
     let server: PublicPoint
     var goal: Goal
+    /// Whether it is one of those that the app names now.
+    var isListed = true
     /// The version that it is to have.
     var target: UInt64
     /// The version that it took last; 0: none.
@@ -90,14 +92,15 @@ struct ServerStanding: Sendable {
         [
             Secret(Hex.encode(server.compressed).utf8), Secret(goal.rawValue.utf8),
             Secret(String(target).utf8), Secret(String(reached).utf8), Secret(String(attempts).utf8),
-            EndRows.text(lastAttempt), Secret(String(mismatches).utf8), Secret((halt?.rawValue ?? "").utf8)
+            EndRows.text(lastAttempt), Secret(String(mismatches).utf8), Secret((halt?.rawValue ?? "").utf8),
+            Secret((isListed ? "listed" : "left").utf8)
         ] + requests.map(\.hexDigits)
     }
 
     /// - Returns: `nil` for a row that ``row`` has not written.
     init?(_ row: ArraySlice<Secret>) {
         let row = Array(row)
-        guard (8...8 + StatusLimits.registrationAttempts).contains(row.count),
+        guard (9...9 + StatusLimits.registrationAttempts).contains(row.count),
             let server = EndRows.point(row[0]), let goal = Goal(rawValue: row[1].word),
             let target = UInt64(row[2].word), let reached = UInt64(row[3].word),
             let attempts = Int(row[4].word), (0...StatusLimits.registrationAttempts).contains(attempts),
@@ -110,7 +113,8 @@ struct ServerStanding: Sendable {
         lastAttempt = EndRows.time(row[5])
         self.mismatches = mismatches
         halt = Halt(rawValue: row[7].word)
-        for text in row[8...] {
+        isListed = row[8].word == "listed"
+        for text in row[9...] {
             guard let id = text.fromHex, id.count == StatusLimits.hashBytes else { return nil }
             requests.append(id)
         }

@@ -69,7 +69,9 @@ public struct StatusDevice: Sendable {
 
     /// The user has asked for pushes. Nothing is sent before this call.
     public mutating func switchOn() {
+        guard !isReceiving else { return }
         isReceiving = true
+        for place in standings.indices where standings[place].isListed { standings[place].goal = .registered }
     }
 
     /// The user wants no more pushes, or logs out: every server is told to forget the registration, by what
@@ -109,27 +111,25 @@ public struct StatusDevice: Sendable {
     /// - Throws: `.tooManyServers` beyond ``StatusLimits/deviceServers``.
     public mutating func use(servers: [PublicPoint]) throws(StatusError) {
         guard servers.count <= StatusLimits.deviceServers else { throw StatusError(.tooManyServers) }
-        for place in standings.indices
-        where standings[place].goal == .registered && !servers.contains(standings[place].server) {
-            // Never told: nothing to take back.
-            guard standings[place].attempts > 0 || standings[place].reached > 0, raiseVersion() else {
-                standings[place].aim(.unregistered, at: 0)
+        for place in standings.indices {
+            standings[place].isListed = servers.contains(standings[place].server)
+            guard !standings[place].isListed, standings[place].goal == .registered else { continue }
+            if standings[place].target == 0 {
+                // Never told: there is nothing to take back.
+                standings[place].goal = .unregistered
+            } else if isReceiving, raiseVersion() {
+                standings[place].aim(.unregistered, at: version)
+                advertises = true
+            }
+        }
+        for server in servers {
+            guard let place = standings.firstIndex(where: { $0.server == server }) else {
+                standings.append(ServerStanding(server, .registered, target: 0))
                 continue
             }
-            standings[place].aim(.unregistered, at: version)
-            advertises = true
-        }
-        standings.removeAll { $0.goal == .unregistered && $0.target == 0 && $0.reached == 0 }
-        for server in servers {
-            if let place = standings.firstIndex(where: { $0.server == server }) {
-                // Comes back after it was left: by a version of its own, with the next change of all.
-                if standings[place].goal == .unregistered, isReceiving { told = nil }
-                if isReceiving { standings[place].goal = .registered }
-            } else {
-                // The version that all have: it is new here.
-                var standing = ServerStanding(server, .registered, target: told == nil ? 0 : version)
-                standing.attempts = 0
-                standings.append(standing)
+            // It comes back after it was left: it needs a higher version than the one it forgot.
+            if standings[place].goal == .unregistered, isReceiving, raiseVersion() {
+                standings[place].aim(.registered, at: version)
             }
         }
         forgetLeftServers()
@@ -182,13 +182,15 @@ public struct StatusDevice: Sendable {
         return true
     }
 
-    /// Servers that were left and have forgotten the account are kept with the rest while there is room,
-    /// because one that comes back needs a higher version; the version line gives it anyway.
+    /// Servers that were left and have forgotten the account need no row: one that comes back gets a higher
+    /// version anyway.
     mutating func forgetLeftServers() {
-        standings.removeAll { $0.goal == .unregistered && isReceiving && ($0.isLevel || $0.isGivenUp) }
+        standings.removeAll {
+            !$0.isListed && $0.goal == .unregistered && ($0.isLevel || $0.isGivenUp)
+        }
         // The oldest that was left is given up.
         while standings.count > 2 * StatusLimits.deviceServers,
-            let place = standings.firstIndex(where: { $0.goal == .unregistered })
+            let place = standings.firstIndex(where: { !$0.isListed })
         {
             standings.remove(at: place)
         }

@@ -98,7 +98,9 @@ extension StatusOrigin {
         switch report.error {
         case .wrongToken:
             targets[person]?.forget(installation, at: request.server, token: token)
-            targets[person]?.mustQuery = true
+            // Two servers that say so are one reason to ask.
+            let isAsked = targets[person]?.lastQuery.map { now.since($0) < StatusLimits.answerWait } ?? false
+            if !isAsked { targets[person]?.mustQuery = true }
         case .notRegistered:
             targets[person]?.forget(installation, at: request.server, token: token)
         default: break

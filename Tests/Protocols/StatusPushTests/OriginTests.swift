@@ -1,0 +1,237 @@
+import PushModel
+import PushTesting
+import Secp256k1Keys
+import StatusPush
+import Testing
+import WireFormats
+
+/// The sending client where things go wrong, and the choices it makes.
+@Suite("Status's sending client", .timeLimit(.minutes(5)))
+struct OriginTests {
+    private static func message(
+        _ byte: UInt8 = 1, _ occasion: StatusNotification.Occasion = .direct, content: Secret? = nil,
+        installations: [String]? = nil
+    ) -> StatusNotification {
+        StatusNotification(
+            messageID: Secret([UInt8](repeating: byte, count: 32)), occasion, content: content,
+            installations: installations)
+    }
+
+    @Test("Nothing is sent before the user asks for it")
+    func offByDefault() throws {
+        var world = StatusWorld()
+        var origin = StatusOrigin(key: world.keyPair())
+        let person = world.keyPair().point
+        #expect(throws: StatusError(.sendingIsOff)) {
+            try origin.notify(Self.message(), to: [person], now: world.now)
+        }
+        #expect(origin.due(now: world.now, using: &world.random).messages.isEmpty)
+    }
+
+    @Test("More notifications than there is room for are refused, and those that were taken stay")
+    func tooMany() throws {
+        var world = StatusWorld()
+        var origin = world.sender()
+        let person = world.keyPair().point
+        let people = [PublicPoint](repeating: person, count: StatusLimits.originJobs)
+        _ = try origin.notify(Self.message(), to: people, now: world.now)
+        #expect(throws: StatusError(.tooManyNotifications)) {
+            try origin.notify(Self.message(), to: [person], now: world.now)
+        }
+        try world.settle(&origin, for: .seconds(9))
+        #expect(world.settled.count == StatusLimits.originJobs)
+        #expect(origin.nextDeadline == nil || origin.nextDeadline! > world.now)
+    }
+
+    @Test("Of five installations the three that were active last are told, never fewer")
+    func installations() throws {
+        var world = StatusWorld()
+        let key = world.keyPair()
+        var phones = try (0..<5).map { _ in try world.phone(key) }
+        for place in phones.indices { try world.settle(&phones[place]) }
+        var origin = world.sender()
+        origin.installationLimit = 1
+        origin.follow(key.point, now: world.now)
+        for message in world.history where message.contentTopic == phones[0].topics[1] {
+            origin.receive(message, now: world.now)
+        }
+        #expect(origin.installations(of: key.point) == 5)
+        for (place, phone) in phones.enumerated() {
+            origin.saw(phone.installationID, of: key.point, at: world.now - .seconds(place))
+        }
+        _ = try origin.notify(Self.message(), to: [key.point], now: world.now)
+        try world.settle(&origin)
+        let told = Set(world.pushes.map(\.installationID.word))
+        #expect(told == Set(phones.prefix(3).map(\.installationID)))
+
+        // A message for one installation goes to no other.
+        let one = [phones[4].installationID]
+        _ = try origin.notify(Self.message(2, installations: one), to: [key.point], now: world.now)
+        try world.settle(&origin)
+        #expect(world.pushes.filter { $0.installationID.word == one[0] }.count == 1)
+        #expect(world.pushes.count == 4)
+    }
+
+    @Test("A message in a group goes to its members in one request for each server")
+    func grouping() throws {
+        var world = StatusWorld()
+        world.servers[1].isDown = true
+        var members = try (0..<3).map { _ in try world.phone() }
+        for place in members.indices { try world.settle(&members[place]) }
+        var origin = world.sender()
+        let chat = Secret("the chat".utf8)
+        _ = try origin.notify(
+            Self.message(1, .group(chat: chat)), to: members.map(\.key.point), now: world.now)
+        try world.settle(&origin)
+        #expect(world.servers[0].requestBytes.count == 1 && world.pushes.count == 3)
+        #expect(world.pushes.allSatisfy { $0.chatID == StatusHash.chat(chat) && $0.type == .message })
+        #expect(world.pushes.allSatisfy { $0.author == StatusHash.author(origin.key.point) })
+    }
+
+    @Test("Mentions and requests to join bear their types")
+    func types() throws {
+        var world = StatusWorld()
+        var bob = try world.phone()
+        try world.settle(&bob)
+        var origin = world.sender()
+        let chat = Secret("the chat".utf8)
+        for (byte, occasion) in [
+            (1, StatusNotification.Occasion.mention(chat: chat)), (2, .joinRequest(community: chat)),
+            (3, .direct)
+        ] {
+            _ = try origin.notify(Self.message(UInt8(byte), occasion), to: [bob.key.point], now: world.now)
+            try world.settle(&origin)
+        }
+        #expect(world.settled.count == 3)
+        let types = world.pushes.sorted { $0.type.rawValue < $1.type.rawValue }.map(\.type)
+        #expect(types == [.message, .mention, .requestToJoinCommunity])
+    }
+
+    @Test("A server that fails is followed by the other, and then by a pause")
+    func internalError() throws {
+        var world = StatusWorld()
+        var bob = try world.phone()
+        try world.settle(&bob)
+        for place in 0..<2 { world.servers[place].reportFaults = [.internalError] }
+        var origin = world.sender()
+        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
+        try world.settle(&origin)
+        #expect(world.pushes.isEmpty && world.servers.map { $0.requestBytes.count } == [1, 1])
+        let next = try #require(origin.nextDeadline)
+        #expect(next.since(world.now) == .seconds(2 * 2 * 4))
+        try world.settle(&origin, for: .seconds(16))
+        #expect(world.pushes.count == 1)
+        #expect(world.settled.map(\.outcome) == [.taken(installations: 1, failed: 0)])
+    }
+
+    @Test("After four attempts a notification is given up")
+    func givenUp() throws {
+        var world = StatusWorld()
+        var bob = try world.phone()
+        try world.settle(&bob)
+        for place in 0..<2 { world.servers[place].isDown = true }
+        var origin = world.sender()
+        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
+        try world.settle(&origin, for: .seconds(600))
+        #expect(world.settled.map(\.outcome) == [.taken(installations: 0, failed: 1)])
+        let requests = world.history.filter { message in
+            world.servers.contains {
+                WakuTopic.partitioned(of: $0.key.point).contentTopic == message.contentTopic
+            }
+        }
+        // Two registrations; four attempts, no two of the same bytes.
+        #expect(requests.count == 6)
+        #expect(Set(requests.map { $0.payload.hexDigits.word }).count == 6)
+    }
+
+    @Test("A server that has forgotten an installation is not asked for it again")
+    func notRegistered() throws {
+        var world = StatusWorld()
+        var bob = try world.phone()
+        try world.settle(&bob)
+        var origin = world.sender()
+        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
+        try world.settle(&origin)
+        bob.switchOff()
+        try world.settle(&bob)
+        _ = try origin.notify(Self.message(2), to: [bob.key.point], now: world.now)
+        try world.settle(&origin, for: .seconds(60))
+        #expect(world.settled.last?.outcome == .taken(installations: 0, failed: 1))
+        #expect(world.servers.allSatisfy { $0.requestBytes.count <= 2 })
+        #expect(origin.installations(of: bob.key.point) == 0)
+    }
+
+    @Test("A late answer ends the repetition")
+    func lateAnswer() throws {
+        var world = StatusWorld()
+        world.servers[1].isDown = true
+        var bob = try world.phone()
+        try world.settle(&bob)
+        var origin = world.sender()
+        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
+        var answers: [WakuMessage] = []
+        for _ in 0..<3 {
+            let work = origin.due(now: world.now, using: &world.random)
+            for topic in work.histories {
+                for message in world.history where message.contentTopic == topic {
+                    origin.receive(message, now: world.now)
+                }
+                origin.readHistory(of: topic)
+            }
+            answers += try world.publish(work.messages)
+        }
+        world.servers[0].isDown = true
+        try world.settle(&origin, for: .seconds(3))
+        #expect(world.settled.isEmpty && answers.count == 1)
+        #expect(origin.receive(answers[0], now: world.now) == true)
+        try world.settle(&origin)
+        #expect(world.settled.map(\.outcome) == [.taken(installations: 1, failed: 0)])
+    }
+
+    @Test("A contact code of somebody else, an old one, and noise teach nothing")
+    func foreignCodes() throws {
+        var world = StatusWorld()
+        var bob = try world.phone()
+        try world.settle(&bob)
+        let old = try #require(world.history.last)
+        bob.use(try StatusDeviceToken.fcm(Secret("another".utf8)))
+        try world.settle(&bob)
+        let new = try #require(world.history.last)
+        var origin = world.sender()
+        let stranger = world.keyPair().point
+        origin.follow(stranger, now: world.now)
+        #expect(origin.receive(new, now: world.now) == false)
+        origin.follow(bob.key.point, now: world.now)
+        #expect(origin.receive(new, now: world.now) == true)
+        let known = origin.encoded()
+        origin.receive(old, now: world.now)
+        #expect(origin.encoded() == known)
+        for count in [0, 27, 28, 29, 300] {
+            let noise = WakuMessage(
+                payload: Secret([UInt8](repeating: 9, count: count)), contentTopic: new.contentTopic,
+                timestamp: 0)
+            #expect(origin.receive(noise, now: world.now) == false)
+        }
+    }
+
+    @Test("What is kept is read back the same, and nothing else is taken")
+    func keeping() throws {
+        var world = StatusWorld()
+        var bob = try world.phone()
+        try world.settle(&bob)
+        var origin = world.sender()
+        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
+        try world.settle(&origin)
+        origin.saw(bob.installationID, of: bob.key.point, at: world.now)
+        let kept = origin.encoded()
+        let again = try StatusOrigin(keeping: kept, key: origin.key)
+        #expect(again.encoded() == kept && again.isSending)
+        #expect(again.installations(of: bob.key.point) == 1)
+        let bytes = kept.reveal { Array($0) }
+        for count in stride(from: 0, to: bytes.count, by: 5) {
+            #expect(throws: StatusError(.malformedRow)) {
+                try StatusOrigin(keeping: Secret(bytes[..<count]), key: origin.key)
+            }
+        }
+    }
+}
