@@ -14,7 +14,9 @@ let package = Package(
         .executableTarget(
             name: "NextcloudApp", dependencies: [.product(name: "NextcloudPush", package: "Sealbell")]),
         .executableTarget(
-            name: "SessionApp", dependencies: [.product(name: "SessionPush", package: "Sealbell")])
+            name: "SessionApp", dependencies: [.product(name: "SessionPush", package: "Sealbell")]),
+        .executableTarget(
+            name: "StatusApp", dependencies: [.product(name: "StatusPush", package: "Sealbell")])
     ],
     swiftLanguageModes: [.v6]
 )

@@ -220,7 +220,8 @@ struct TidyTests {
         "What a guide tells an app to write is what the example is built from",
         arguments: [
             ("zulip", "ZulipApp/AccountNotifications"), ("marmot", "MarmotApp/GroupNotifications"),
-            ("nextcloud", "NextcloudApp/AccountPush")
+            ("nextcloud", "NextcloudApp/AccountPush"), ("session", "SessionApp/AccountWatch"),
+            ("status", "StatusApp/AccountPush")
         ])
     func snippets(_ guide: String, _ example: String) throws {
         let source = try Tree.text("Examples/Sources/\(example).swift")

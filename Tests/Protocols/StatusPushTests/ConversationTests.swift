@@ -6,7 +6,7 @@ import Testing
 import WireFormats
 
 /// A phone, a sender and two servers exchange messages in memory.
-@Suite("Status conversations", .timeLimit(.minutes(5)))
+@Suite("Status conversations", .timeLimit(.minutes(30)))
 struct ConversationTests {
     static let message = StatusNotification(
         messageID: Secret([UInt8](repeating: 7, count: 32)), .direct, content: Secret("hello".utf8))

@@ -6,7 +6,7 @@ import Testing
 import WireFormats
 
 /// The registering client where things go wrong.
-@Suite("Status's registering client", .timeLimit(.minutes(5)))
+@Suite("Status's registering client", .timeLimit(.minutes(30)))
 struct DeviceTests {
     @Test("Nothing is sent before the user asks for pushes, nor after it was switched off unheard")
     func offByDefault() throws {

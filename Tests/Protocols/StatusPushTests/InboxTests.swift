@@ -6,7 +6,7 @@ import Testing
 import WireFormats
 
 /// What a push means to a phone.
-@Suite("Status's receiving", .timeLimit(.minutes(5)))
+@Suite("Status's receiving", .timeLimit(.minutes(30)))
 struct InboxTests {
     private struct Phone {
         var world = StatusWorld()

@@ -6,7 +6,7 @@ import Testing
 import WireFormats
 
 /// The sending client where things go wrong, and the choices it makes.
-@Suite("Status's sending client", .timeLimit(.minutes(5)))
+@Suite("Status's sending client", .timeLimit(.minutes(30)))
 struct OriginTests {
     private static func message(
         _ byte: UInt8 = 1, _ occasion: StatusNotification.Occasion = .direct, content: Secret? = nil,

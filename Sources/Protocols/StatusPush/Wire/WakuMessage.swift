@@ -14,7 +14,8 @@ public struct WakuMessage: Sendable {
     public var isEphemeral: Bool
 
     public init(
-        payload: Secret, contentTopic: String, version: UInt32 = 1, timestamp: Int64, meta: Secret = Secret([]),
+        payload: Secret, contentTopic: String, version: UInt32 = 1, timestamp: Int64,
+        meta: Secret = Secret([]),
         isEphemeral: Bool = false
     ) {
         self.payload = payload
