@@ -49,14 +49,16 @@ package enum EndMessages {
         guard let payload = try? WakuPayload.openAsymmetric(message.payload, with: key),
             let wrapped = try? Wrapping.unwrap(payload.data)
         else { return nil }
+        // The same.
         return try? MetadataMessage(reading: wrapped)
     }
 
     package static func open(_ message: WakuMessage, topicKey: Secret) -> MetadataMessage? {
-        // As above.
+        // What does not open, or has another form, is somebody else's.
         guard let payload = try? WakuPayload.openSymmetric(message.payload, key: topicKey),
             let wrapped = try? Wrapping.unwrap(payload.data)
         else { return nil }
+        // The same.
         return try? MetadataMessage(reading: wrapped)
     }
 
@@ -70,13 +72,13 @@ package enum EndMessages {
 
     /// Opens a contact code, bare or inside a ProtocolMessage.
     package static func openContactCode(_ message: WakuMessage, topicKey: Secret) -> ContactCode? {
-        // As above.
+        // What does not open, or has another form, is somebody else's.
         guard let payload = try? WakuPayload.openSymmetric(message.payload, key: topicKey) else { return nil }
         return contactCode(payload.data)
     }
 
     package static func contactCode(_ bytes: Secret) -> ContactCode? {
-        // As above.
+        // What does not open, or has another form, is somebody else's.
         guard let inner = try? Wrapping.unwrap(bytes),
             let metadata = try? MetadataMessage(reading: inner), metadata.type == .contactCodeAdvertisement,
             let advertisement = try? ContactCodeAdvertisement(reading: metadata.payload)

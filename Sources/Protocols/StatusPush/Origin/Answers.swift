@@ -80,6 +80,7 @@ extension StatusOrigin {
             }
             if let report { take(report, sent.job, sent.installation, sent.token, request, now) }
         }
+        for id in Set(request.parts.map(\.job)) { closeIfOver(id) }
         if !request.isLate { requests.removeAll { $0.id == request.id } }
         return true
     }

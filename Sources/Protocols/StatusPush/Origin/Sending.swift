@@ -146,7 +146,7 @@ extension StatusOrigin {
         return .taken(installations: taken, failed: job.parts.count - taken)
     }
 
-    private mutating func closeIfOver(_ id: UInt64) {
+    mutating func closeIfOver(_ id: UInt64) {
         if let outcome = outcome(of: id) { end(id, outcome) }
     }
 
