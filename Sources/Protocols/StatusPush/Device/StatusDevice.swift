@@ -95,7 +95,7 @@ public struct StatusDevice: Sendable {
         !isReceiving && standings.allSatisfy { $0.isLevel || $0.isGivenUp || $0.halt != nil }
     }
 
-    /// The token that the system gave, at each start and whenever it gives another; a new one is told at once.
+    /// The token that the system gave, at each start and whenever it gives another: that is told at once.
     public mutating func use(_ token: StatusDeviceToken) { self.token = token }
 
     /// The settings as they are now, at each start and after each change; a change is told at once.

@@ -12,8 +12,8 @@ extension StatusLimits {
     public static let versionMismatches = 16
     /// The highest version: deployed servers keep it as a signed number of 64 bits.
     public static let highestVersion = UInt64(Int64.max)
-    /// How often an advertisement is repeated when nothing has changed. Waku nodes keep history for weeks, and
-    /// a sending client asks servers for one user once a day at most.
+    /// How often an advertisement is repeated when nothing has changed. Waku nodes keep history for weeks,
+    /// and a sending client asks servers for one user once a day at most.
     public static let advertisementPeriod = Duration.seconds(24 * 3_600)
     /// Other installations of the same account whose servers are advertised too.
     public static let otherInstallations = 16
