@@ -27,12 +27,14 @@ public enum SHAKE256 {
     public static func hash64(_ secret: Secret) -> [UInt8] { secret.reveal { hash64($0) } }
 }
 
-/// Keccak-f[1600] with a rate of 136 bytes (FIPS 202, §3 and §4). No library at hand has the original padding.
+/// Keccak-f[1600] with a rate of 136 bytes (FIPS 202, §3 and §4). No library at hand has the original
+/// padding.
 enum KeccakSponge {
     static let rateBytes = 136
     private static let lanes = 25
 
-    /// - Parameter suffix: what the padding begins with. `count`: at most the rate, so that one squeeze will do.
+    /// - Parameter suffix: what the padding begins with. `count`: at most the rate, so that one squeeze will
+    /// do.
     static func digest(_ parts: [UnsafeRawBufferPointer], suffix: UInt8, count: Int) -> [UInt8] {
         precondition(count <= rateBytes)
         return withUnsafeTemporaryAllocation(of: UInt64.self, capacity: 2 * lanes) { memory in

@@ -1,7 +1,7 @@
 package import PushModel
 
-/// Writes protobuf's wire format. Who writes fields in the order of their numbers, and leaves defaults out, gets
-/// the bytes that other implementations of proto3 write.
+/// Writes protobuf's wire format. Who writes fields in the order of their numbers, and leaves defaults out,
+/// gets the bytes that other implementations of proto3 write.
 package struct ProtobufWriter {
     /// What was written so far.
     package private(set) var bytes: [UInt8] = []

@@ -5,7 +5,7 @@ import Secp256k1Keys
 import StatusPush
 import Testing
 
-@Suite("Registering at a Status relay")
+@Suite("Registering at a Status relay", .timeLimit(.minutes(30)))
 struct RegisteringTests {
     static let server = pair(1)
     static let client = pair(2)

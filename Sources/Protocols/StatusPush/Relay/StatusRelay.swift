@@ -49,8 +49,8 @@ package struct StatusRelay: AnsweringRole {
 
     /// Judges one message.
     ///
-    /// - Throws: `.doesNotOpen` and `.repeated`, which are met with silence; the others are answered with what
-    ///   ``reply(to:refusing:)`` says.
+    /// - Throws: `.doesNotOpen` and `.repeated`, which are met with silence; the others are answered with
+    ///   what ``reply(to:refusing:)`` says.
     package func receive(_ inbound: StatusInbound) async throws(StatusError) -> StatusVerdict {
         switch inbound.body {
         case .registration(let box): try await register(box, inbound)

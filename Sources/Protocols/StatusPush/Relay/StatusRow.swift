@@ -18,6 +18,7 @@ package struct StatusRow: Sendable {
         guard record.state == .live else { return nil }
         let parts = record.body.reveal { raw -> (Secret, PushNotificationRegistration)? in
             let start = 1 + StatusLimits.hashBytes
+            // What does not read was not written by us.
             guard raw.count >= start, raw[0] == Self.format,
                 let registration = try? PushNotificationRegistration(
                     reading: UnsafeRawBufferPointer(rebasing: raw[start...]))

@@ -2,10 +2,11 @@ import Crypto
 package import PushModel
 package import Secp256k1Keys
 
-/// AES-256-GCM as this protocol has it: nonce(12) ‖ ciphertext ‖ tag(16), no associated data. So registrations
-/// and the entries of an allowed key list are sealed, with the X of a shared point as the key.
+/// AES-256-GCM as this protocol has it: nonce(12) ‖ ciphertext ‖ tag(16), no associated data. So
+/// registrations and the entries of an allowed key list are sealed, with the X of a shared point as the key.
 package enum StatusBox {
-    /// - Parameter key: 32 bytes. `nonce`: 12, never used twice with one key. Another length is a bug of ours.
+    /// - Parameter key: 32 bytes. `nonce`: 12, never used twice with one key. Another length is a bug of
+    /// ours.
     package static func seal(_ plain: Secret, key: Secret, nonce: [UInt8]) -> Secret {
         let sealed = GCM.seal(plain, key: key, nonce: nonce)
         return Secret(count: nonce.count + sealed.count) { out in

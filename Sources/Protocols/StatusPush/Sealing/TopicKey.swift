@@ -10,6 +10,7 @@ package enum TopicKey {
     package static func derive(from topic: WakuTopic) -> Secret {
         var name = topic.name.reveal { Array($0) }
         defer { name.withUnsafeMutableBytes { wipe($0) } }
+        // Only a length of nothing and too many bytes are refused.
         guard
             let key = try? KDF.Insecure.PBKDF2.deriveKey(
                 from: name, salt: [UInt8](), using: .sha256, outputByteCount: StatusLimits.keyBytes,

@@ -143,7 +143,8 @@ package enum WakuPayload {
 
     private static let isSignedFlag: UInt8 = 4
 
-    /// How many bytes of padding bring the body, its signature among it, to the next multiple of 256: never none.
+    /// How many bytes of padding bring the body, its signature among it, to the next multiple of 256: never
+    /// none.
     package static func padding(_ data: Secret, isSigned: Bool) -> Int {
         let size =
             1 + lengthBytes(data.count) + data.count + (isSigned ? StatusLimits.signatureBytes : 0)

@@ -17,8 +17,8 @@ package struct MessageType: RawRepresentable, Sendable, Hashable {
     package static let response = MessageType(rawValue: 21)
 }
 
-/// ApplicationMetadataMessage: what says which message it is, and who sent it. Who that is, its signature says
-/// and nothing else; the signature does not cover the type.
+/// ApplicationMetadataMessage: what says which message it is, and who sent it. Who that is, its signature
+/// says and nothing else; the signature does not cover the type.
 package struct MetadataMessage: Sendable {
     package let type: MessageType
     /// As it was sent and signed: of a registration the box.
@@ -27,7 +27,8 @@ package struct MetadataMessage: Sendable {
     /// Keccak-256 of the signer's key, uncompressed, and all of these bytes: 32 bytes.
     package let messageID: Secret
 
-    /// - Throws: `.malformedMessage`; `.unsigned` when no key can be recovered, v other than 0 and 1 among it.
+    /// - Throws: `.malformedMessage`; `.unsigned` when no key can be recovered, v other than 0 and 1 among
+    /// it.
     ///
     /// - Parameter fallback: who sends what has no signature of its own, as deployed servers have it: the key
     ///   that signed the payload. `nil`: nobody.
@@ -59,7 +60,8 @@ package struct MetadataMessage: Sendable {
         }
     }
 
-    /// Keccak-256 of the key's 65 bytes and the message as it was sent. The message is never written anew for it.
+    /// Keccak-256 of the key's 65 bytes and the message as it was sent. The message is never written anew for
+    /// it.
     package static func messageID(of bytes: UnsafeRawBufferPointer, by signer: PublicPoint) -> Secret {
         signer.uncompressed.withUnsafeBytes { Secret(Keccak.hash256(joining: [$0, bytes])) }
     }

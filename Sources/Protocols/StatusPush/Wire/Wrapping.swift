@@ -1,8 +1,8 @@
 package import PushModel
 import WireFormats
 
-/// What may stand around a ``MetadataMessage``: Status's chat layers, of which this protocol needs the outside
-/// only.
+/// What may stand around a ``MetadataMessage``: Status's chat layers, of which this protocol needs the
+/// outside only.
 package enum Wrapping {
     /// - Returns: the bytes of the ``MetadataMessage``: those inside a ProtocolMessage where it has some for
     ///   everybody, else what came. `nil` for a part of a message that was cut in pieces.
