@@ -11,14 +11,19 @@ final class FirstAttempts: Sendable {
             var outcomes: [FirstOutcome]
             var remaining: Int
             var continuation: CheckedContinuation<[FirstOutcome], Never>?
+            /// Pushes that are being withdrawn: the reply waits for that commit, beyond its deadline.
+            var withdrawn: Set<Int> = []
+            var isExpired = false
             var isDone = false
         }
 
         fileprivate let state: Mutex<State>
         let deadline: ContinuousClock.Instant
+        private let withdraws: Bool
 
-        init(count: Int, deadline: ContinuousClock.Instant) {
+        init(count: Int, deadline: ContinuousClock.Instant, withdraws: Bool) {
             self.deadline = deadline
+            self.withdraws = withdraws
             state = Mutex(
                 State(outcomes: Array(repeating: .pending, count: count), remaining: count, continuation: nil)
             )
@@ -27,14 +32,42 @@ final class FirstAttempts: Sendable {
         /// Notes an outcome; the last one lets the reply go.
         func note(_ outcome: FirstOutcome, at index: Int) {
             finish { state in
-                state.outcomes[index] = outcome
+                let isWithdrawn = state.withdrawn.remove(index) != nil
+                // A push that failed and was not withdrawn goes on, or ended for another's reply.
+                let goesOn = withdraws && !isWithdrawn && outcome.mayGoOn
+                state.outcomes[index] = goesOn ? .pending : outcome
                 state.remaining -= 1
-                return state.remaining == 0
+                return state.remaining == 0 || state.isExpired && state.withdrawn.isEmpty
             }
         }
 
-        /// The deadline is here: what is not known stays pending.
-        func expire() { finish { _ in true } }
+        /// The deadline is here: what is not known stays pending, but for what is being withdrawn.
+        func expire() {
+            finish { state in
+                state.isExpired = true
+                return state.withdrawn.isEmpty
+            }
+        }
+
+        /// Nothing more will be known.
+        func end() { finish { _ in true } }
+
+        /// - Returns: false when the reply has left, or does not want the push withdrawn.
+        fileprivate func withdraw(at index: Int) -> Bool {
+            state.withLock { state in
+                guard withdraws, !state.isDone, !state.isExpired else { return false }
+                state.withdrawn.insert(index)
+                return true
+            }
+        }
+
+        fileprivate func keep(at index: Int) { state.withLock { _ = $0.withdrawn.remove(index) } }
+
+        fileprivate func waits(at index: Int, _ instant: ContinuousClock.Instant) -> Bool {
+            state.withLock { state in
+                !state.isDone && (deadline > instant || state.withdrawn.contains(index))
+            }
+        }
 
         func wait() async -> [FirstOutcome] {
             await withCheckedContinuation { continuation in
@@ -76,10 +109,10 @@ final class FirstAttempts: Sendable {
     init(limits: DeliveryLimits) { self.limits = limits }
 
     /// `nil` when too many replies wait already, or nobody is left who could answer them.
-    func group(count: Int, deadline: ContinuousClock.Instant) -> Group? {
+    func group(count: Int, deadline: ContinuousClock.Instant, withdraws: Bool = false) -> Group? {
         state.withLock { state in
             guard !state.isClosed, state.groups.count < limits.waitingReplies else { return nil }
-            let group = Group(count: count, deadline: deadline)
+            let group = Group(count: count, deadline: deadline, withdraws: withdraws)
             state.groups.append(group)
             return group
         }
@@ -93,6 +126,19 @@ final class FirstAttempts: Sendable {
             return nil
         }
         if let known { group.note(known, at: index) }
+    }
+
+    /// Whether a push whose first answer was none that its peer could be glad of is to be withdrawn: the
+    /// replies that wait for it want that, all of them. From then on they wait for ``resolve(_:_:)``.
+    func withdraws(_ id: PushID) -> Bool {
+        state.withLock { state in
+            guard let waiting = state.waiting[id] else { return false }
+            for (at, entry) in waiting.enumerated() where !entry.group.withdraw(at: entry.index) {
+                for earlier in waiting[..<at] { earlier.group.keep(at: earlier.index) }
+                return false
+            }
+            return !waiting.isEmpty
+        }
     }
 
     /// The first outcome of a push is known.
@@ -123,23 +169,32 @@ final class FirstAttempts: Sendable {
             defer { state.groups = [] }
             return state.groups
         }
-        for group in groups { group.expire() }
+        for group in groups { group.end() }
     }
 
     /// Lets go of replies whose deadline has come, and of groups that are done.
     func tick(_ instant: ContinuousClock.Instant) {
-        let expired = state.withLock { state -> [Group] in
+        state.withLock { state in
+            guard state.groups.count > 0 else { return }
             let expired = state.groups.filter { $0.deadline <= instant }
-            guard state.groups.count > 0 else { return [] }
-            state.groups.removeAll { $0.deadline <= instant || $0.state.withLock(\.isDone) }
+            for group in expired { group.expire() }
+            state.groups.removeAll { $0.state.withLock(\.isDone) }
             if !expired.isEmpty {
                 for (id, entries) in state.waiting {
-                    let kept = entries.filter { $0.group.deadline > instant }
+                    let kept = entries.filter { $0.group.waits(at: $0.index, instant) }
                     if kept.count != entries.count { state.waiting[id] = kept.isEmpty ? nil : kept }
                 }
             }
-            return expired
         }
-        for group in expired { group.expire() }
+    }
+}
+
+extension FirstOutcome {
+    /// Whether a push with such a first outcome may be sent again.
+    fileprivate var mayGoOn: Bool {
+        switch self {
+        case .known(.retry), .known(.misconfigured): true
+        case .known(.accepted), .known(.unregistered), .known(.rejected), .pending, .dropped: false
+        }
     }
 }

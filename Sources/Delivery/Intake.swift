@@ -262,23 +262,33 @@ package struct Intake: Sendable {
             handOver(taken)
             return reply
         case .afterFirstAttempt(let deadline, let compose):
-            let pushes = taken.pushes
-            let now = core.world.instant()
-            // What the call was held for is gone from what its reply may wait.
-            let wait = until.map { core.limits.hold > .zero ? min(deadline, $0 - now) : deadline } ?? deadline
-            let group =
-                pushes.isEmpty ? nil : core.firstAttempts.group(count: pushes.count, deadline: now + wait)
-            guard let group else {
-                handOver(taken)
-                return compose(pushes.map { $0.admission == nil ? .dropped : .pending })
-            }
-            // Watched before the lane has the push, so that no answer can come too early.
-            for (index, (place, admission)) in pushes.enumerated() {
-                watch(admission, at: index, of: place, in: group, deadline: wait)
-            }
-            handOver(taken)
-            return compose(await group.wait())
+            return compose(await firstOutcomes(taken, by: deadline, until: until, withdraws: false))
+        case .withdrawingAfterFirstAttempt(let deadline, let compose):
+            return compose(await firstOutcomes(taken, by: deadline, until: until, withdraws: true))
         }
+    }
+
+    private func firstOutcomes(
+        _ taken: Taken, by deadline: Duration, until: ContinuousClock.Instant?, withdraws: Bool
+    ) async -> [FirstOutcome] {
+        let pushes = taken.pushes
+        let now = core.world.instant()
+        // What the call was held for is gone from what its reply may wait.
+        let wait = until.map { core.limits.hold > .zero ? min(deadline, $0 - now) : deadline } ?? deadline
+        let group =
+            pushes.isEmpty
+            ? nil
+            : core.firstAttempts.group(count: pushes.count, deadline: now + wait, withdraws: withdraws)
+        guard let group else {
+            handOver(taken)
+            return pushes.map { $0.admission == nil ? .dropped : .pending }
+        }
+        // Watched before the lane has the push, so that no answer can come too early.
+        for (index, (place, admission)) in pushes.enumerated() {
+            watch(admission, at: index, of: place, in: group, deadline: wait)
+        }
+        handOver(taken)
+        return await group.wait()
     }
 
     /// Nobody waits for a push that is put off, nor for the repeat of one that would be.

@@ -226,14 +226,25 @@ final class Lane<P: Provider>: LaneHandle {
         }
     }
 
+    /// Asked once for a push, with its first answer.
+    private func withdraws(_ entry: LaneQueue.Entry, _ outcome: Outcome) -> Bool {
+        guard entry.isFirst, entry.push.custody == .durable else { return false }
+        switch OutcomeKind(outcome) {
+        case .accepted, .unregistered: return false
+        case .retry, .rejected, .misconfigured: return core.firstAttempts.withdraws(entry.push.id)
+        }
+    }
+
     private func finish(_ entry: LaneQueue.Entry, _ answer: Answer, learned: [Change]) {
         let outcome = core.override(answer, of: entry.push.instance)
         let moment = moment
         if outcome == .accepted { meter.accepted(entry.push, at: moment.now) }
         let random = core.world.random()
+        let withdraws = withdraws(entry, outcome)
         change { state in
             let (next, actions) = state.answered(
-                entry, answer, outcome: outcome, at: moment, random: random, limits: core.limits
+                entry, answer, outcome: outcome, at: moment, random: random, limits: core.limits,
+                withdraws: withdraws
             ) { judged in learned + core.unlearned(of: entry.push, judged) }
             core.observer.attempted?(Attempt(entry.push, answer, outcome, next, at: moment.now))
             return actions

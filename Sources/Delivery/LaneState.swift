@@ -252,10 +252,11 @@ extension LaneState {
     /// - Parameters:
     ///   - outcome: the answer's after the protocol's override.
     ///   - random: 64 random bits.
+    ///   - withdraws: a push that was not accepted is withdrawn, because its peer will send it again.
     ///   - further: changes of records that follow from the judgement.
     mutating func answered(
         _ sent: LaneQueue.Entry, _ answer: Answer, outcome: Outcome, at moment: LaneMoment, random: UInt64,
-        limits: DeliveryLimits, further: (Judgement) -> [Change] = { _ in [] }
+        limits: DeliveryLimits, withdraws: Bool = false, further: (Judgement) -> [Change] = { _ in [] }
     ) -> (next: Attempt.Next, actions: Actions) {
         let (now, instant) = (moment.now, moment.instant)
         // The clock may have leapt while this push was under way.
@@ -271,8 +272,9 @@ extension LaneState {
             entry.push, answer: answer, outcome: outcome, spares: spares, now: now,
             doubt: now.since(memory.custodyTime(of: entry.push, now)), limits: limits, random: random,
             unreached: entry.unreached)
+        if withdraws { judged.step = .withdraw }
         let next = Attempt.Next(judged.step)
-        let waitsForCommit = !judged.feedback.isEmpty
+        let waitsForCommit = withdraws || !judged.feedback.isEmpty
         judged.feedback += further(judged)
         let again = entry.again(after: answer, breaker, keepsItsRow: judged.step == nil)
         apply(judged, waitsForCommit: waitsForCommit, to: again, at: moment, &actions)

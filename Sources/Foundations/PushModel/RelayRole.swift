@@ -21,6 +21,10 @@ package enum ReplyTiming<Reply: Sendable>: Sendable {
     case now(Reply)
     /// After first attempts, or at the deadline; one outcome for each push, in order.
     case afterFirstAttempt(deadline: Duration, @Sendable ([FirstOutcome]) -> Reply)
+    /// The same, for peers that send again what they hear has failed: a push whose first answer is a retry, a
+    /// rejection or a fault of configuration is withdrawn, and its mark released, before the reply leaves. So
+    /// such an outcome means that nothing of the push is left; what goes on is `.pending`.
+    case withdrawingAfterFirstAttempt(deadline: Duration, @Sendable ([FirstOutcome]) -> Reply)
 }
 
 /// What a request costs its origin beside pushes, in pushes of its pace.

@@ -16,9 +16,10 @@ package enum FCMAddressKind: String, Sendable, Hashable, CaseIterable {
 
 /// Makes requests out of messages (docs/push-services.md §4.2). Pure.
 ///
-/// The body is `{"message":{"token"|"fid":…,"android":{…},"data":{…}}}` and nothing else: an `apns` block,
-/// which would send content through Google to Apple, cannot be expressed: the message has no member for it,
-/// and the data must be one object, with nothing behind it.
+/// The body is `{"message":{"token"|"fid":…,"android":{…},"data":{…}}}`, with a `notification` of a fixed
+/// text where the message has one, and nothing else: an `apns` block, which would send content through Google
+/// to Apple, cannot be expressed: the message has no member for it, and the data must be one object, with
+/// nothing behind it.
 package struct FCMRequest: Sendable {
     /// What Google would refuse without doubt; it is not sent.
     package enum Refusal: Error, Sendable, Hashable {
@@ -87,6 +88,11 @@ package struct FCMRequest: Sendable {
             parts.add(key)
             parts.add("\"")
         }
+        if let notice = message.notice {
+            parts.add("},\"notification\":{\"body\":\"")
+            parts.add(Secret(notice.utf8))
+            parts.add("\"")
+        }
         parts.add("},\"data\":")
         parts.add(message.data)
         parts.add("}}")
@@ -120,6 +126,7 @@ package struct FCMRequest: Sendable {
         if let key = message.collapseKey, key.count > 512 || !Self.isPlain(key, space: true) {
             throw .badCollapseKey
         }
+        if let notice = message.notice, !Self.isPlain(Secret(notice.utf8), space: true) { throw .badData }
         guard message.data.reveal({ Self.isOneObject($0) }) else { throw .badData }
         // Names and values are never longer than the text around them: most messages need no count.
         if message.data.count > Self.dataLimitBytes,

@@ -54,6 +54,19 @@ struct StoredFormTests {
                     data: Secret("{}".utf8))),
             bytes: [5] + field("talk") + field("f:1") + [1] + [0] + [0] + field("{}")),
         Form(
+            testDescription: "FCM, with a notice",
+            message: .fcm(
+                FCMMessage(
+                    address: Secret("f:1".utf8), priority: .high, data: Secret("{}".utf8), notice: "News")),
+            bytes: [6] + field("News") + field("") + field("f:1") + [0] + [0] + [0] + field("{}")),
+        Form(
+            testDescription: "FCM, with a notice, for an app",
+            message: .fcm(
+                FCMMessage(
+                    address: Secret("f:1".utf8), app: ConfiguredName("talk"), priority: .high,
+                    data: Secret("{}".utf8), notice: "News")),
+            bytes: [6] + field("News") + field("talk") + field("f:1") + [0] + [0] + [0] + field("{}")),
+        Form(
             testDescription: "FCM, the least",
             message: .fcm(
                 FCMMessage(address: Secret("f:1".utf8), priority: .normal, data: Secret("{}".utf8))),

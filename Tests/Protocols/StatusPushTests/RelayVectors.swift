@@ -165,7 +165,9 @@ struct RelayVectors: Sendable {
             guard row["platform"]?.int64 == 1, apple.topic == row["topic"]?.string else { return false }
             data = apple.payload
         } else {
-            guard row["platform"]?.int64 == 2 else { return false }
+            guard row["platform"]?.int64 == 2, message.fcm?.notice == row["message"]?.string else {
+                return false
+            }
             data = try #require(message.fcm).data
         }
         let json = try JSONValue.parse(data.reveal { Array($0) })

@@ -157,6 +157,19 @@ struct FCMRequestTests {
         )
     }
 
+    @Test("A notice is the notification's body, and one that needs an escape is not sent")
+    func notice() throws {
+        var message = FCMMessage(
+            address: Secret(token.utf8), priority: .high, data: Secret("{}".utf8), notice: "You have news")
+        let request = FCMRequest(authority: "a", project: "p", addressKind: .auto)
+        let body = try request.body(for: message).reveal { String(decoding: $0, as: UTF8.self) }
+        #expect(
+            body == "{\"message\":{\"token\":\"\(token)\",\"android\":{\"priority\":\"high\"},"
+                + "\"notification\":{\"body\":\"You have news\"},\"data\":{}}}")
+        message.notice = "\"},"
+        #expect(throws: FCMRequest.Refusal.badData) { try request.body(for: message) }
+    }
+
     @Test(
         "TTL and collapse key stand in the android block",
         arguments: [

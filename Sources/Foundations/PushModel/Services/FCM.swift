@@ -24,11 +24,15 @@ package struct FCMMessage: Sendable {
     package var collapseKey: Secret?
     /// The `data` object as JSON text: string values only.
     package var data: Secret
+    /// What the phone itself shows, without a title: one of a protocol's own fixed texts. `nil`: the app
+    /// shows what it makes of the data.
+    package var notice: String?
 
     package init(
         address: Secret, app: ConfiguredName? = nil, priority: Priority, ttl: Duration? = nil,
-        collapseKey: Secret? = nil, data: Secret
+        collapseKey: Secret? = nil, data: Secret, notice: String? = nil
     ) {
+        self.notice = notice
         self.address = address
         self.app = app
         self.priority = priority
@@ -52,18 +56,29 @@ extension FCMMessage: ServiceMessage {
     private enum Tag {
         static let plain: UInt8 = 2
         static let withApp: UInt8 = 5
+        /// The notice, and the app's name or nothing, are the first two fields.
+        static let withNotice: UInt8 = 6
     }
 
-    package static let storedTags = [Tag.plain, Tag.withApp]
+    package static let storedTags = [Tag.plain, Tag.withApp, Tag.withNotice]
 
     package var storedSize: Int {
-        2 * StoredSize.byte + (app.map { StoredSize.of($0.text) } ?? 0) + StoredSize.of(address)
-            + StoredSize.word + StoredSize.of(optional: collapseKey) + StoredSize.of(data)
+        let names =
+            notice.map { StoredSize.of($0) + StoredSize.of(app?.text ?? "") }
+            ?? app.map { StoredSize.of($0.text) } ?? 0
+        return 2 * StoredSize.byte + names + StoredSize.of(address) + StoredSize.word
+            + StoredSize.of(optional: collapseKey) + StoredSize.of(data)
     }
 
     package func write(to writer: inout StoredWriter) {
-        writer.put(app == nil ? Tag.plain : Tag.withApp)
-        if let app { writer.put(app.text) }
+        if let notice {
+            writer.put(Tag.withNotice)
+            writer.put(notice)
+            writer.put(app?.text ?? "")
+        } else {
+            writer.put(app == nil ? Tag.plain : Tag.withApp)
+            if let app { writer.put(app.text) }
+        }
         writer.put(address)
         writer.put(priority.rawValue)
         writer.put(ttl?.wholeMilliseconds)
@@ -73,6 +88,13 @@ extension FCMMessage: ServiceMessage {
 
     package init?(tag: UInt8, from reader: inout StoredReader) {
         var app: ConfiguredName?
+        var notice: String?
+        if tag == Tag.withNotice {
+            guard let text = reader.text(), let name = reader.text() else { return nil }
+            notice = text
+            app = ConfiguredName(name)
+            guard name.isEmpty || app != nil else { return nil }
+        }
         if tag == Tag.withApp {
             guard let name = reader.text().flatMap({ ConfiguredName($0) }) else { return nil }
             app = name
@@ -84,7 +106,7 @@ extension FCMMessage: ServiceMessage {
         else { return nil }
         self.init(
             address: address, app: app, priority: priority, ttl: ttl.map { .milliseconds($0) },
-            collapseKey: collapseKey, data: data)
+            collapseKey: collapseKey, data: data, notice: notice)
     }
 }
 

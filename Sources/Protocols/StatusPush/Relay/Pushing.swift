@@ -38,7 +38,7 @@ extension StatusRelay {
         return Verdict(
             pushes: pushes, changes: changes,
             reply: pushes.isEmpty
-                ? .now(reply([])) : .afterFirstAttempt(deadline: StatusLimits.reportWithin, reply),
+                ? .now(reply([])) : .withdrawingAfterFirstAttempt(deadline: StatusLimits.reportWithin, reply),
             refusal: refusal, notes: [NoteCode(pushes.isEmpty ? "status.request-unwanted" : "status.request")]
         )
     }
@@ -113,11 +113,12 @@ extension StatusRelay {
             var report = base
             switch outcomes[push] {
             // What is still owed is delivered later, so it must not be reported as failed.
-            case .known(.accepted), .known(.retry), .known(.misconfigured), .pending: break
+            case .known(.accepted), .pending: break
             case .known(.unregistered):
                 report.success = false
                 report.error = .notRegistered
-            case .known(.rejected), .dropped:
+            // Withdrawn: the sender asks again, here or elsewhere.
+            case .known(.retry), .known(.rejected), .known(.misconfigured), .dropped:
                 report.success = false
                 report.error = .internalError
             }

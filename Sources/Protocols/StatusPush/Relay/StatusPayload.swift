@@ -28,7 +28,7 @@ struct StatusPayload {
             return .fcm(
                 FCMMessage(
                     address: registration.deviceToken, app: policy.fcmApp, priority: .high,
-                    data: fitting { object(inAps: false, withMessage: $0) }))
+                    data: fitting { object(inAps: false, withMessage: $0) }, notice: "\(text)"))
         default: return nil
         }
     }
