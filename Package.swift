@@ -138,9 +138,6 @@ let doors: [Target] = [
             lifecycle
         ]),
     library(
-        "Ingress/WakuIngress",
-        ["PushModel", "WireFormats", "StatusPush", "Delivery", metrics, lifecycle]),
-    library(
         "Ingress/AdminIngress",
         ["PushModel", "WireFormats", "Delivery", "HTTPIngress", crypto, metrics, lifecycle]),
     library(
@@ -247,12 +244,6 @@ let suites: [Target] = [
         [
             "PushModel", "PushTesting", "DeliveryTesting", "StatusPush", "Primitives", "Secp256k1Keys",
             "WireFormats", "Delivery"
-        ]),
-    tests(
-        "Ingress/WakuIngressTests",
-        [
-            "PushModel", "PushTesting", "DeliveryTesting", "WakuIngress", "StatusPush", "WireFormats",
-            "Delivery", "Simulators", "WebClient", metrics
         ]),
     tests(
         "Ingress/HTTPIngressTests",
