@@ -162,7 +162,7 @@ package final class DeliveryService: Service {
                 let core = self.core
                 await core.settler.run(
                     settled: { core.hold.stir() },
-                    known: { core.firstAttempts.resolve($0, .known($1)) },
+                    known: { core.firstAttempts.resolve($0, $1) },
                     landed: { core.lane($0)?.landed($1, due: $2) })
             }
             group.addTask {

@@ -15,15 +15,18 @@ final class FirstAttempts: Sendable {
             var withdrawn: Set<Int> = []
             var isExpired = false
             var isDone = false
+            /// ``undoing`` has gone into a withdrawal's commit.
+            var isUndone = false
         }
 
         fileprivate let state: Mutex<State>
         let deadline: ContinuousClock.Instant
-        private let withdraws: Bool
+        /// What is changed with its first withdrawal; `nil`: it withdraws nothing.
+        private let undoing: [Change]?
 
-        init(count: Int, deadline: ContinuousClock.Instant, withdraws: Bool) {
+        init(count: Int, deadline: ContinuousClock.Instant, undoing: [Change]?) {
             self.deadline = deadline
-            self.withdraws = withdraws
+            self.undoing = undoing
             state = Mutex(
                 State(outcomes: Array(repeating: .pending, count: count), remaining: count, continuation: nil)
             )
@@ -34,7 +37,7 @@ final class FirstAttempts: Sendable {
             finish { state in
                 let isWithdrawn = state.withdrawn.remove(index) != nil
                 // A push that failed and was not withdrawn goes on, or ended for another's reply.
-                let goesOn = withdraws && !isWithdrawn && outcome.mayGoOn
+                let goesOn = undoing != nil && !isWithdrawn && outcome.mayGoOn
                 state.outcomes[index] = goesOn ? .pending : outcome
                 state.remaining -= 1
                 return state.remaining == 0 || state.isExpired && state.withdrawn.isEmpty
@@ -55,9 +58,18 @@ final class FirstAttempts: Sendable {
         /// - Returns: false when the reply has left, or does not want the push withdrawn.
         fileprivate func withdraw(at index: Int) -> Bool {
             state.withLock { state in
-                guard withdraws, !state.isDone, !state.isExpired else { return false }
+                guard undoing != nil, !state.isDone, !state.isExpired else { return false }
                 state.withdrawn.insert(index)
                 return true
+            }
+        }
+
+        /// What is still to be undone, once: with the first push that is withdrawn. Whoever repeats the call
+        /// after that and before the others are withdrawn meets their marks.
+        func takeUndoing() -> [Change] {
+            state.withLock { state in
+                defer { state.isUndone = true }
+                return state.isUndone ? [] : undoing ?? []
             }
         }
 
@@ -109,10 +121,10 @@ final class FirstAttempts: Sendable {
     init(limits: DeliveryLimits) { self.limits = limits }
 
     /// `nil` when too many replies wait already, or nobody is left who could answer them.
-    func group(count: Int, deadline: ContinuousClock.Instant, withdraws: Bool = false) -> Group? {
+    func group(count: Int, deadline: ContinuousClock.Instant, undoing: [Change]? = nil) -> Group? {
         state.withLock { state in
             guard !state.isClosed, state.groups.count < limits.waitingReplies else { return nil }
-            let group = Group(count: count, deadline: deadline, withdraws: withdraws)
+            let group = Group(count: count, deadline: deadline, undoing: undoing)
             state.groups.append(group)
             return group
         }
@@ -130,14 +142,16 @@ final class FirstAttempts: Sendable {
 
     /// Whether a push whose first answer was none that its peer could be glad of is to be withdrawn: the
     /// replies that wait for it want that, all of them. From then on they wait for ``resolve(_:_:)``.
-    func withdraws(_ id: PushID) -> Bool {
+    ///
+    /// - Returns: what is to be changed in the same commit; `nil`: it is not withdrawn.
+    func withdrawal(of id: PushID) -> [Change]? {
         state.withLock { state in
-            guard let waiting = state.waiting[id] else { return false }
+            guard let waiting = state.waiting[id], !waiting.isEmpty else { return nil }
             for (at, entry) in waiting.enumerated() where !entry.group.withdraw(at: entry.index) {
                 for earlier in waiting[..<at] { earlier.group.keep(at: earlier.index) }
-                return false
+                return nil
             }
-            return !waiting.isEmpty
+            return waiting.flatMap { $0.group.takeUndoing() }
         }
     }
 

@@ -262,15 +262,27 @@ package struct Intake: Sendable {
             handOver(taken)
             return reply
         case .afterFirstAttempt(let deadline, let compose):
-            return compose(await firstOutcomes(taken, by: deadline, until: until, withdraws: false))
-        case .withdrawingAfterFirstAttempt(let deadline, let compose):
-            return compose(await firstOutcomes(taken, by: deadline, until: until, withdraws: true))
+            return compose(await firstOutcomes(taken, by: deadline, until: until).outcomes)
+        case .withdrawingAfterFirstAttempt(let deadline, let undoing, let compose):
+            let (outcomes, group) = await firstOutcomes(taken, by: deadline, until: until, undoing: undoing)
+            if outcomes.contains(where: \.isFailure) { await undo(group?.takeUndoing() ?? undoing) }
+            return compose(outcomes)
+        }
+    }
+
+    /// What was not undone with a withdrawal: there was none, but a push that no app serves, or the repeat of
+    /// one that has failed already.
+    private func undo(_ changes: [Change]) async {
+        guard !changes.isEmpty else { return }
+        // The peer hears of the failure in any case; a call with other bytes is taken without this.
+        do throws(StoreError) { _ = try await core.registry.apply(changes) } catch {
+            core.observer.refused(error)
         }
     }
 
     private func firstOutcomes(
-        _ taken: Taken, by deadline: Duration, until: ContinuousClock.Instant?, withdraws: Bool
-    ) async -> [FirstOutcome] {
+        _ taken: Taken, by deadline: Duration, until: ContinuousClock.Instant?, undoing: [Change]? = nil
+    ) async -> (outcomes: [FirstOutcome], group: FirstAttempts.Group?) {
         let pushes = taken.pushes
         let now = core.world.instant()
         // What the call was held for is gone from what its reply may wait.
@@ -278,17 +290,17 @@ package struct Intake: Sendable {
         let group =
             pushes.isEmpty
             ? nil
-            : core.firstAttempts.group(count: pushes.count, deadline: now + wait, withdraws: withdraws)
+            : core.firstAttempts.group(count: pushes.count, deadline: now + wait, undoing: undoing)
         guard let group else {
             handOver(taken)
-            return pushes.map { $0.admission == nil ? .dropped : .pending }
+            return (pushes.map { $0.admission == nil ? .dropped : .pending }, nil)
         }
         // Watched before the lane has the push, so that no answer can come too early.
         for (index, (place, admission)) in pushes.enumerated() {
             watch(admission, at: index, of: place, in: group, deadline: wait)
         }
         handOver(taken)
-        return await group.wait()
+        return (await group.wait(), group)
     }
 
     /// Nobody waits for a push that is put off, nor for the repeat of one that would be.

@@ -226,12 +226,12 @@ final class Lane<P: Provider>: LaneHandle {
         }
     }
 
-    /// Asked once for a push, with its first answer.
-    private func withdraws(_ entry: LaneQueue.Entry, _ outcome: Outcome) -> Bool {
-        guard entry.isFirst, entry.push.custody == .durable else { return false }
+    /// Asked once for a push, with its first answer; `nil`: it is not withdrawn.
+    private func withdrawal(of entry: LaneQueue.Entry, _ outcome: Outcome) -> [Change]? {
+        guard entry.isFirst, entry.push.custody == .durable else { return nil }
         switch OutcomeKind(outcome) {
-        case .accepted, .unregistered: return false
-        case .retry, .rejected, .misconfigured: return core.firstAttempts.withdraws(entry.push.id)
+        case .accepted, .unregistered: return nil
+        case .retry, .rejected, .misconfigured: return core.firstAttempts.withdrawal(of: entry.push.id)
         }
     }
 
@@ -240,12 +240,12 @@ final class Lane<P: Provider>: LaneHandle {
         let moment = moment
         if outcome == .accepted { meter.accepted(entry.push, at: moment.now) }
         let random = core.world.random()
-        let withdraws = withdraws(entry, outcome)
+        let withdrawal = withdrawal(of: entry, outcome)
         change { state in
             let (next, actions) = state.answered(
                 entry, answer, outcome: outcome, at: moment, random: random, limits: core.limits,
-                withdraws: withdraws
-            ) { judged in learned + core.unlearned(of: entry.push, judged) }
+                withdraws: withdrawal != nil
+            ) { judged in (withdrawal ?? []) + learned + core.unlearned(of: entry.push, judged) }
             core.observer.attempted?(Attempt(entry.push, answer, outcome, next, at: moment.now))
             return actions
         }

@@ -109,13 +109,16 @@ final class Settler: Sendable {
     /// Settles until closed, in a cancelled task too: answers are owed to their pushes.
     ///
     /// - Parameter settled: told of each commit: rows may have gone.
-    /// - Parameter known: told of first outcomes that waited for their commit.
+    /// - Parameter known: told of first outcomes that waited for their commit. A push that was another's when
+    ///   it was to be withdrawn goes on there, so it is pending.
     /// - Parameter landed: told of each push that the store now holds as parked.
     func run(
-        settled: () -> Void, known: (PushID, OutcomeKind) -> Void,
+        settled: () -> Void, known: (PushID, FirstOutcome) -> Void,
         landed: (LaneName, PushClass, UnixTime) -> Void
     ) async {
         var failures = 0
+        // An answer was lost: what is not ours now we may have settled ourselves.
+        var isUncertain = false
         while true {
             let batch = state.withLock { Array($0.items.prefix(limits.settleBatch)) }
             if batch.isEmpty {
@@ -130,13 +133,18 @@ final class Settler: Sendable {
                 takeOut(batch, ours)
                 settled()
                 for (item, isOurs) in zip(batch, ours) {
-                    if let first = item.first { known(item.settlement.push.id, first) }
+                    let goesOn = !isOurs && !isUncertain && item.settlement.step == .withdraw
+                    if let first = item.first {
+                        known(item.settlement.push.id, goesOn ? .pending : .known(first))
+                    }
                     if isOurs, let (lane, due) = item.settlement.parks {
                         landed(lane, item.settlement.push.pushClass, due)
                     }
                 }
+                isUncertain = false
             } catch {
                 failures += 1
+                isUncertain = isUncertain || error.code == .uncertain
                 journal.note("settling failed", [.code: ErrorCode(error), .rows: batch.count], level: .error)
                 let backoff = Backoff(base: .milliseconds(100), cap: .seconds(5), floorCap: .zero)
                 let wait = backoff.delay(afterAttempt: failures, asked: nil, random: world.random())

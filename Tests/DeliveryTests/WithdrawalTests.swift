@@ -6,11 +6,28 @@ import Testing
 
 @Suite("Pushes that are withdrawn before their sender hears that they failed", .timeLimit(.minutes(30)))
 struct WithdrawalTests {
-    private func admit(_ pushes: [Push], _ rig: Rig) async throws -> [FirstOutcome] {
+    private static let call = RecordKey(Space(Names.instance, "call"), Secret("one".utf8))
+
+    /// A record of the call, with a word in it.
+    private static func record(_ word: String) -> Record {
+        Record(key: call, touchedAt: .distantPast, body: Secret(word.utf8))
+    }
+
+    private func admit(
+        _ pushes: [Push], _ rig: Rig, changes: [Change] = [], undoing: [Change] = []
+    ) async throws -> [FirstOutcome] {
         let verdict = Verdict<[FirstOutcome], SampleError>(
-            pushes: pushes, reply: .withdrawingAfterFirstAttempt(deadline: .seconds(3)) { $0 },
+            pushes: pushes, changes: changes,
+            reply: .withdrawingAfterFirstAttempt(deadline: .seconds(3), undoing: undoing) { $0 },
             refusal: { _ in SampleError() })
         return try await rig.service.intake.admit(verdict, instance: Names.instance)
+    }
+
+    /// The same call once more: refused while its record stands, and undone where something of it failed.
+    private func call(_ pushes: [Push], _ rig: Rig) async throws -> [FirstOutcome] {
+        try await admit(
+            pushes, rig, changes: [.put(Self.record("taken"), if: .absent)],
+            undoing: [.delete(Self.call, if: .any)])
     }
 
     @Test(
@@ -34,6 +51,102 @@ struct WithdrawalTests {
             #expect(second == failed)
             #expect(provider.sent.count == 6)
             try await rig.expectRows(0)
+        }
+    }
+
+    @Test(
+        "A call of which something failed is taken again, and what was accepted of it is not sent twice",
+        arguments: EngineKind.allCases)
+    func undone(_ kind: EngineKind) async throws {
+        let isBack = Watch()
+        let provider = ScriptedProvider(Names.fcm, slots: 3) { push in
+            push.address == "t1" || isBack.count > 0 ? .accepted : .busy()
+        }
+        try await Rig.run(Depot(kind), .of(provider)) { rig in
+            let pushes = [push(1), push(2), push(3)]
+            let first = try await call(pushes, rig)
+            #expect(first == [.accepted, .known(.retry), .known(.retry)])
+            isBack.add()
+            let second = try await call(pushes, rig)
+            #expect(second == [.accepted, .accepted, .accepted])
+            #expect(provider.addresses.sorted() == ["t1", "t2", "t2", "t3", "t3"])
+            // All of it was sent: the call is known again.
+            await #expect(throws: (any Error).self) { try await call(pushes, rig) }
+            #expect(provider.sent.count == 5)
+        }
+    }
+
+    @Test("A push that no app serves is undone too, before the reply leaves")
+    func droppedAndUndone() async throws {
+        let provider = ScriptedProvider(Names.fcm) { _ in .accepted }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            for _ in 0..<2 {
+                let outcomes = try await call([push(1, bundle: "org.nobody"), push(2)], rig)
+                #expect(outcomes == [.dropped, .accepted])
+            }
+            #expect(provider.addresses == ["t2"])
+        }
+    }
+
+    @Test("Nothing is undone where all was accepted, or is pending")
+    func notUndone() async throws {
+        let answers = Watch()
+        let provider = ScriptedProvider(Names.fcm, slots: 2) { push in
+            if push.address == "t2" { await answers.wait(for: 1) }
+            return push.address == "t2" ? .busy() : .accepted
+        }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            async let outcomes = call([push(1), push(2)], rig)
+            await provider.waitForSent(2)
+            await rig.pass(.seconds(4))
+            let known = try await outcomes
+            #expect(known == [.accepted, .pending])
+            answers.add()
+            await rig.pass(untilSent: 3, by: provider)
+            await #expect(throws: (any Error).self) { try await call([push(1), push(2)], rig) }
+        }
+    }
+
+    @Test(
+        "A call that failed in one process is taken again by another, once", arguments: SharedEngine.allCases)
+    func shared(_ engine: SharedEngine) async throws {
+        let depot = try await Depot.shared(engine)
+        let out = ScriptedProvider(Names.fcm, slots: 2) { push in push.address == "t1" ? .accepted : .busy() }
+        let back = ScriptedProvider(Names.fcm, slots: 2) { _ in .accepted }
+        try await Fleet.run(depot, [.of(out), .of(back)]) { rigs in
+            let pushes = [push(1), push(2)]
+            let first = try await call(pushes, rigs[0])
+            #expect(first == [.accepted, .known(.retry)])
+            try await rigs[1].expectRows(0)
+            let second = try await call(pushes, rigs[1])
+            #expect(second == [.accepted, .accepted])
+            #expect(back.addresses == ["t2"])
+            for rig in rigs { await #expect(throws: (any Error).self) { try await call(pushes, rig) } }
+        }
+    }
+
+    @Test("A push that is another's when it is to be withdrawn goes on there, and is pending")
+    func takenOver() async throws {
+        let answers = Watch()
+        let slow = ScriptedProvider(Names.fcm) { _ in
+            await answers.wait(for: 1)
+            return .busy()
+        }
+        let other = ScriptedProvider(Names.fcm) { _ in .accepted }
+        try await Fleet.run(Depot(), [.of(slow), .of(other)]) { rigs in
+            async let outcomes = admit([push(1)], rigs[0])
+            await slow.waitForSent(1)
+            // Cut off from the store until its lease has run out.
+            rigs[0].outbox.set { ($0.settle, $0.renew) = (.unavailable, .unavailable) }
+            answers.add()
+            for _ in 0..<Rig.patience where other.sent.isEmpty { await rigs.pass(.seconds(1)) }
+            rigs[0].outbox.set { ($0.settle, $0.renew) = (nil, nil) }
+            for _ in 0..<Rig.patience where rigs[0].outbox.foreign.count == 0 {
+                await rigs.pass(.seconds(1))
+            }
+            let known = try await outcomes
+            #expect(known == [.pending])
+            #expect(slow.sent.count == 1 && other.sent.count == 1)
         }
     }
 
@@ -68,7 +181,7 @@ struct WithdrawalTests {
     }
 
     @Test("A push that another reply has told of already is not withdrawn")
-    func shared() async throws {
+    func toldAlready() async throws {
         let answers = Watch()
         let trace = Trace()
         let provider = ScriptedProvider(Names.fcm) { _ in

@@ -13,6 +13,14 @@ package enum FirstOutcome: Sendable, Hashable {
     case pending
     /// No app serves the bundle: the push was dropped and counted.
     case dropped
+
+    /// What is told of such a push is that it failed, and that it may be sent again.
+    package var isFailure: Bool {
+        switch self {
+        case .known(.retry), .known(.rejected), .known(.misconfigured), .dropped: true
+        case .known(.accepted), .known(.unregistered), .pending: false
+        }
+    }
 }
 
 /// When the peer hears back, and what.
@@ -23,8 +31,11 @@ package enum ReplyTiming<Reply: Sendable>: Sendable {
     case afterFirstAttempt(deadline: Duration, @Sendable ([FirstOutcome]) -> Reply)
     /// The same, for peers that send again what they hear has failed: a push whose first answer is a retry, a
     /// rejection or a fault of configuration is withdrawn, and its mark released, before the reply leaves. So
-    /// such an outcome means that nothing of the push is left; what goes on is `.pending`.
-    case withdrawingAfterFirstAttempt(deadline: Duration, @Sendable ([FirstOutcome]) -> Reply)
+    /// such an outcome means that nothing of the push is left; what goes on is `.pending`. With the first
+    /// withdrawal, or before a reply that tells of another failure leaves, `undoing` is made: changes after
+    /// which the call is taken when it comes again byte for byte (decision 0070).
+    case withdrawingAfterFirstAttempt(
+        deadline: Duration, undoing: [Change], @Sendable ([FirstOutcome]) -> Reply)
 }
 
 /// What a request costs its origin beside pushes, in pushes of its pace.

@@ -41,6 +41,9 @@ public enum StatusLimits {
 
     /// How long a request is remembered: as long as nodes keep messages, and so may hand them out again.
     package static let requestMemory = Duration.seconds(30 * 86_400)
+    /// How long a request of which something failed may come again, counted from when it first came: a minute
+    /// less than the store knows again what was sent of it (``Push/repeatIdentity``).
+    package static let failedMemory = Duration.seconds(540)
     /// Until when a request is answered: clients look for another server after three seconds.
     package static let reportWithin = Duration.seconds(2)
     /// How long the relay owes a push: what is older, a phone that was off fetches by itself.

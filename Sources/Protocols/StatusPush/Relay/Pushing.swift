@@ -7,18 +7,17 @@ extension StatusRelay {
         _ request: PushNotificationRequest, _ inbound: StatusInbound
     ) async throws(StatusError) -> StatusVerdict {
         let now = world.now()
-        let seen = Record(
-            key: keys.request(inbound.messageID), touchedAt: now, expiresAt: now + StatusLimits.requestMemory,
-            body: .none)
-        let changes: [Change] = [.put(seen, if: .absent)]
+        let name = keys.request(inbound.messageID)
+        // A repeat costs one look-up.
+        guard let memory = RequestMemory(of: name, try await find([name])[0], now: now) else {
+            throw StatusError(.repeated)
+        }
         let refusal: @Sendable (Int) -> StatusError = { _ in StatusError(.repeated) }
         guard request.messageID.count > 0, request.requests.count <= StatusLimits.notifications else {
             return Verdict(
-                changes: changes, reply: .now(nil), refusal: refusal,
+                changes: [memory.taken], reply: .now(nil), refusal: refusal,
                 notes: [NoteCode("status.request-refused")])
         }
-        // A repeat costs one look-up.
-        if try await find([keys.request(inbound.messageID)])[0] != nil { throw StatusError(.repeated) }
         let entries = request.requests.filter { !isPassedOver($0.type) }
         let records = try await find(
             entries.map { keys.registration(of: $0.publicKey, installation: $0.installationID) })
@@ -35,10 +34,13 @@ extension StatusRelay {
             return StatusReply(
                 to: recipient, .request(PushNotificationResponse(messageID: messageID, reports: reports)))
         }
+        let hasFailed = drafts.contains { $0.report([]).error == .internalError }
         return Verdict(
-            pushes: pushes, changes: changes,
+            pushes: pushes, changes: [hasFailed ? memory.failed : memory.taken],
             reply: pushes.isEmpty
-                ? .now(reply([])) : .withdrawingAfterFirstAttempt(deadline: StatusLimits.reportWithin, reply),
+                ? .now(reply([]))
+                : .withdrawingAfterFirstAttempt(
+                    deadline: StatusLimits.reportWithin, undoing: [memory.reopened], reply),
             refusal: refusal, notes: [NoteCode(pushes.isEmpty ? "status.request-unwanted" : "status.request")]
         )
     }

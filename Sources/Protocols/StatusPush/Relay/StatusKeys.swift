@@ -32,6 +32,9 @@ package struct StatusKeys: Sendable {
     /// A followed topic of a person.
     package func topic(_ topic: WakuTopic) -> RecordKey { RecordKey(topics, topic.name) }
 
+    /// All followed topics.
+    package var followed: RecordIndex { .space(topics) }
+
     /// All followed topics that share four bytes.
     package func topics(sharing id: UInt32) -> RecordKey {
         RecordKey(topicIDs, withUnsafeBytes(of: id.bigEndian) { Secret(copying: $0) })

@@ -1,0 +1,135 @@
+import PushModel
+import PushTesting
+import Secp256k1Keys
+import StatusPush
+import Testing
+
+@Suite("Requests that come again at a Status relay", .timeLimit(.minutes(30)))
+struct RequestTests {
+    private static let server = pair(1)
+    private static let sender = pair(3)
+    private static let person = StatusHash.person(pair(2).point)
+    private static let token = Secret("a6712c96-9eb0-4df5-bc7c-041602a28ea7".utf8)
+
+    private static func pair(_ byte: UInt8) -> Secp256k1KeyPair {
+        // A scalar of such bytes is one of the curve's.
+        guard let pair = try? Secp256k1KeyPair(secret: Secret([UInt8](repeating: byte, count: 32))) else {
+            preconditionFailure("a scalar of the curve")
+        }
+        return pair
+    }
+
+    /// A phone that is reached through FCM at the address of its own name.
+    private static func registration(_ phone: String) -> PushNotificationRegistration {
+        var registration = PushNotificationRegistration()
+        registration.tokenType = .firebase
+        registration.deviceToken = Secret(phone.utf8)
+        registration.installationID = Secret(phone.utf8)
+        registration.accessToken = token
+        registration.enabled = true
+        registration.version = 1
+        return registration
+    }
+
+    /// A request for these phones, as it travels.
+    private static func request(_ phones: [String]) -> Secret {
+        let entries = phones.map { phone in
+            var entry = PushNotification()
+            entry.accessToken = token
+            entry.chatID = Secret([UInt8](repeating: 8, count: 64))
+            entry.publicKey = person
+            entry.installationID = Secret(phone.utf8)
+            entry.type = .message
+            return entry
+        }
+        let request = PushNotificationRequest(
+            requests: entries, messageID: Secret([UInt8](repeating: 7, count: 32)))
+        return MetadataMessage.wrap(request.encoded(), .request, by: sender)
+    }
+
+    /// What was reported of each phone: `nil` for a success; no list: silence.
+    private func reports(
+        _ wrapped: Secret, _ rig: StatusRig
+    ) async -> [PushNotificationReport.Fault?]? {
+        guard case .request(let response)? = await rig.receive(wrapped)?.body else { return nil }
+        return response.reports.map { $0.success ? nil : $0.error }
+    }
+
+    private func running(
+        phones: [String], _ body: @escaping @Sendable (StatusRig) async throws -> Void
+    ) async throws {
+        try await StatusRig(identity: Self.server).running { rig in
+            for phone in phones { try await rig.keep(Self.registration(phone), of: Self.person) }
+            try await body(rig)
+        }
+    }
+
+    @Test("One of which something failed is taken again byte for byte, and sends what failed and no more")
+    func failed() async throws {
+        try await running(phones: ["one", "two"]) { rig in
+            let wrapped = Self.request(["one", "two"])
+            rig.services.answer("two") { _ in Answer(.retry(after: nil), .unknown, sentAt: rig.world.now()) }
+            for _ in 0..<2 {
+                let known = await reports(wrapped, rig)
+                #expect(known == [nil, .internalError])
+            }
+            rig.services.answer("two", by: nil)
+            let known = await reports(wrapped, rig)
+            #expect(known == [nil, nil])
+            #expect(rig.services.sent.count == 4)
+            let third = await reports(wrapped, rig)
+            #expect(third == nil)
+            #expect(rig.services.sent.count == 4)
+        }
+    }
+
+    @Test("It is taken again for nine minutes from the first time on, and what was taken whole is not")
+    func forHowLong() throws {
+        let key = StatusKeys(StatusRig.instance).request(Secret("id".utf8))
+        let start = StatusRig.now
+        func memory(_ known: Record?, after span: Duration) -> RequestMemory? {
+            RequestMemory(of: key, known, now: start + span)
+        }
+        func record(_ change: Change) -> Record? {
+            if case .put(let record, _) = change { record } else { nil }
+        }
+        let first = try #require(memory(nil, after: .zero))
+        #expect(memory(record(first.taken), after: .zero) == nil)
+        for change in [first.failed, first.reopened] {
+            let again = try #require(memory(record(change), after: .seconds(539)))
+            #expect(memory(record(again.taken), after: .seconds(539)) == nil)
+            #expect(memory(record(again.reopened), after: .seconds(540)) == nil)
+            #expect(memory(record(change), after: .seconds(540)) == nil)
+        }
+    }
+
+    @Test("A device that no service serves is a failure like others, and may be asked for again")
+    func noWay() async throws {
+        try await StatusRig(identity: Self.server).running { rig in
+            var phone = Self.registration("one")
+            phone.tokenType = .apn
+            try await rig.keep(phone, of: Self.person)
+            try await rig.keep(Self.registration("two"), of: Self.person)
+            let wrapped = Self.request(["one", "two"])
+            for _ in 0..<2 {
+                let known = await reports(wrapped, rig)
+                #expect(known == [.internalError, nil])
+            }
+            #expect(rig.services.sent.count == 1)
+        }
+    }
+
+    @Test("What was refused by its token, or has nobody, is not taken again")
+    func refused() async throws {
+        try await running(phones: ["one"]) { rig in
+            rig.services.answer("one") { _ in
+                Answer(.unregistered(since: nil), .unknown, sentAt: rig.world.now())
+            }
+            let wrapped = Self.request(["one", "two"])
+            let known = await reports(wrapped, rig)
+            #expect(known == [.notRegistered, .notRegistered])
+            let again = await reports(wrapped, rig)
+            #expect(again == nil)
+        }
+    }
+}
