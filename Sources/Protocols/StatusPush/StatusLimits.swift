@@ -25,6 +25,9 @@ public enum StatusLimits {
 
     /// An access token in the longest spelling that a UUID has: `urn:uuid:` in front.
     package static let tokenTextBytes = 45
+    /// A device token of Apple's: 32 bytes today, in hexadecimal. Apple asks to expect others; more than this
+    /// its clients here would not send.
+    package static let appleTokenBytes = 200
     /// A device token: Google names no bound; none has been seen above a few hundred characters.
     package static let deviceTokenBytes = 4_096
     /// An installation id: a UUID in practice; the text asks only that it is not empty.
@@ -38,8 +41,11 @@ public enum StatusLimits {
     /// Installations of one key that a query reads: nobody has so many devices, but each installation of an
     /// app has an id of its own.
     package static let installations = 64
+    /// Pages of as many rows that are read of one key: registrations that have ended are rows for six weeks.
+    package static let pagesOfRows = 16
 
-    /// How long a request is remembered: as long as nodes keep messages, and so may hand them out again.
+    /// How long a request is remembered, and an end of what was never registered here: as long as nodes keep
+    /// messages, and so may hand them out again.
     package static let requestMemory = Duration.seconds(30 * 86_400)
     /// How long a request of which something failed may come again, counted from when it first came: a minute
     /// less than the store knows again what was sent of it (``Push/repeatIdentity``).

@@ -7,18 +7,10 @@ import Testing
 
 @Suite("Registering at a Status relay", .timeLimit(.minutes(30)))
 struct RegisteringTests {
-    static let server = pair(1)
-    static let client = pair(2)
+    static let server = samplePair(1)
+    static let client = samplePair(2)
     static let person = StatusHash.person(client.point)
     private static let token = Secret("a6712c96-9eb0-4df5-bc7c-041602a28ea7".utf8)
-
-    private static func pair(_ byte: UInt8) -> Secp256k1KeyPair {
-        // A scalar of such bytes is one of the curve's.
-        guard let pair = try? Secp256k1KeyPair(secret: Secret([UInt8](repeating: byte, count: 32))) else {
-            preconditionFailure("a scalar of the curve")
-        }
-        return pair
-    }
 
     private static func registration(
         _ version: UInt64, installation: String = "phone"
@@ -115,6 +107,28 @@ struct RegisteringTests {
             try await accepts(Self.end(2, installation: "tablet"), rig)
             let left = try await self.followed(rig)
             #expect(left.isEmpty)
+        }
+    }
+
+    @Test("a device token has a length and visible letters; beyond, it is malformed", arguments: [true, false])
+    func tokens(isApple: Bool) async throws {
+        try await StatusRig(identity: Self.server).running { rig in
+            let most = isApple ? StatusLimits.appleTokenBytes : StatusLimits.deviceTokenBytes
+            let letter = String(repeating: "a", count: most - 1)
+            // Deployed servers take any letters; the first push ends what Apple would not know.
+            let good = ["a", "second-3a6b350d", letter + "b"]
+            let bad = ["", letter + "bc", "a b", "a\n", "a\0", "\u{e9}", "a\u{7f}"]
+            for (number, token) in (bad + good).enumerated() {
+                var registration = Self.registration(1, installation: "\(number)")
+                registration.tokenType = isApple ? .apn : .firebase
+                registration.apnTopic = Secret((isApple ? "org.example" : "").utf8)
+                registration.deviceToken = Secret(token.utf8)
+                let response = try await send(registration, rig)
+                #expect(response.success == (number >= bad.count), "\(number)")
+                if !response.success { #expect(response.error == .malformedMessage) }
+            }
+            let records = try await rig.records()
+            #expect(records.count == good.count, "what is refused changes nothing")
         }
     }
 

@@ -6,18 +6,10 @@ import Testing
 
 @Suite("Requests that come again at a Status relay", .timeLimit(.minutes(30)))
 struct RequestTests {
-    private static let server = pair(1)
-    private static let sender = pair(3)
-    private static let person = StatusHash.person(pair(2).point)
+    private static let server = samplePair(1)
+    private static let sender = samplePair(3)
+    private static let person = StatusHash.person(samplePair(2).point)
     private static let token = Secret("a6712c96-9eb0-4df5-bc7c-041602a28ea7".utf8)
-
-    private static func pair(_ byte: UInt8) -> Secp256k1KeyPair {
-        // A scalar of such bytes is one of the curve's.
-        guard let pair = try? Secp256k1KeyPair(secret: Secret([UInt8](repeating: byte, count: 32))) else {
-            preconditionFailure("a scalar of the curve")
-        }
-        return pair
-    }
 
     /// A phone that is reached through FCM at the address of its own name.
     private static func registration(_ phone: String) -> PushNotificationRegistration {

@@ -10,11 +10,16 @@ extension StatusRelay {
         }
         var info: [PushNotificationQueryInfo] = []
         for person in query.publicKeys where person.count == StatusLimits.hashBytes {
-            info += try await rows(person).compactMap { StatusRow($0) }.map { Self.info($0) }
+            info += try await registrations(of: person, atMost: StatusLimits.installations)
+                .map { Self.info($0) }
         }
         // Whether somebody is registered here is nobody's business who does not know already.
         guard !info.isEmpty || policy.isStatusGo else {
-            return Verdict(reply: .now(nil), notes: [NoteCode("status.query-silent")])
+            // Clients ask for one person at a time.
+            let isOne = query.publicKeys.count == 1
+            return Verdict(
+                changes: isOne ? try await unfollowing(query.publicKeys[0]) : [], reply: .now(nil),
+                refusal: { _ in StatusError(.overloaded) }, notes: [NoteCode("status.query-silent")])
         }
         let response = PushNotificationQueryResponse(
             info: info, messageID: inbound.messageID, success: !query.publicKeys.isEmpty)

@@ -9,10 +9,10 @@ extension StatusRelay {
         let registration = try PushNotificationRegistration(reading: plain)
         let person = StatusHash.person(inbound.signer)
         let name = keys.registration(of: person, installation: registration.installationID)
-        try await checkVersion(registration, name)
+        let known = try await checkVersion(registration, name)
         let change: [Change]
         if registration.unregister {
-            change = try await unregistering(registration, name, person)
+            change = try await unregistering(registration, name, person, known)
         } else {
             try check(registration, by: inbound.signer)
             change = try await registering(registration, name, person)
@@ -26,18 +26,19 @@ extension StatusRelay {
             notes: [NoteCode(registration.unregister ? "status.unregistered" : "status.registered")])
     }
 
+    /// - Returns: what is known under that name.
     private func checkVersion(
         _ registration: PushNotificationRegistration, _ name: RecordKey
-    ) async throws(StatusError) {
+    ) async throws(StatusError) -> Record? {
         if policy.isStatusGo, registration.version == 0 { throw StatusError(.outdatedVersion) }
         let id = registration.installationID
         let isNamed = policy.isStatusGo ? AccessToken.isUUID(id) : id.count > 0
         guard isNamed, id.count <= StatusLimits.installationBytes, registration.version > 0 else {
             throw StatusError(.malformedRegistration)
         }
-        if let known = try await find([name])[0], known.version >= registration.version {
-            throw StatusError(.outdatedVersion)
-        }
+        let known = try await find([name])[0]
+        if let known, known.version >= registration.version { throw StatusError(.outdatedVersion) }
+        return known
     }
 
     private func check(
@@ -45,8 +46,7 @@ extension StatusRelay {
     ) throws(StatusError) {
         let isAssigned = registration.tokenType == .apn || registration.tokenType == .firebase
         if !policy.isStatusGo, !isAssigned { throw StatusError(.unsupportedTokenType) }
-        guard registration.tokenType != .unknown,
-            (1...StatusLimits.deviceTokenBytes).contains(registration.deviceToken.count),
+        guard registration.tokenType != .unknown, isToken(registration),
             AccessToken.isUUID(registration.accessToken), isTopic(registration)
         else { throw StatusError(.malformedRegistration) }
         guard
@@ -54,6 +54,15 @@ extension StatusRelay {
                 registration.grant, client: client, server: identity.point,
                 accessToken: registration.accessToken)
         else { throw StatusError(.refusedGrant) }
+    }
+
+    /// A device token goes into a path, or into JSON. One of Apple's that is not hexadecimal is taken, as
+    /// deployed servers take it; its first push ends the registration.
+    private func isToken(_ registration: PushNotificationRegistration) -> Bool {
+        let token = registration.deviceToken
+        let isApple = registration.tokenType == .apn
+        return (1...(isApple ? StatusLimits.appleTokenBytes : StatusLimits.deviceTokenBytes))
+            .contains(token.count) && token.reveal { $0.allSatisfy { (0x21...0x7E).contains($0) } }
     }
 
     /// An APNs topic goes into a header field.
@@ -98,21 +107,16 @@ extension StatusRelay {
     /// The version stays, under a name that tells neither person nor installation, and nothing else does: on
     /// first contact too, because else a registration from before could come again.
     private func unregistering(
-        _ registration: PushNotificationRegistration, _ name: RecordKey, _ person: Secret
+        _ registration: PushNotificationRegistration, _ name: RecordKey, _ person: Secret, _ known: Record?
     ) async throws(StatusError) -> [Change] {
+        let now = world.now()
+        // A message bears no time, so whoever has kept one may bring it back in years: where there was a
+        // registration, its version stays. Where there was none, what can still come is what nodes keep.
+        let wasRegistered = known.map { $0.state != .tombstone || $0.expiresAt == .distantFuture } ?? false
         let tombstone = Record(
-            key: name, version: registration.version, state: .tombstone, touchedAt: world.now(), body: .none)
-        var changes: [Change] = [.put(tombstone, if: .versionBelow(registration.version))]
-        let others = try await rows(person).filter { row in
-            row.state == .live
-                && StatusRow(row).map { !($0.registration.installationID == registration.installationID) }
-                    ?? false
-        }
-        guard others.isEmpty else { return changes }
-        let topics = [WakuTopic.query(of: person), WakuTopic.prefixedQuery(of: person)]
-        for record in try await find(topics.map { keys.topic($0) }) {
-            if let record { changes.append(.delete(record.key, if: .revision(record.revision))) }
-        }
-        return changes
+            key: name, version: registration.version, state: .tombstone, touchedAt: now,
+            expiresAt: wasRegistered ? .distantFuture : now + StatusLimits.requestMemory, body: .none)
+        return try await [.put(tombstone, if: .versionBelow(registration.version))]
+            + unfollowing(person, besides: registration.installationID)
     }
 }

@@ -17,9 +17,7 @@ struct StatusPayload {
     func message(to registration: PushNotificationRegistration, _ policy: StatusPolicy) -> ProviderMessage? {
         switch registration.tokenType {
         case .apn:
-            guard let bundle = Self.bundle(registration, policy), isHex(registration.deviceToken) else {
-                return nil
-            }
+            guard let bundle = Self.bundle(registration, policy) else { return nil }
             return .apns(
                 APNsMessage(
                     token: registration.deviceToken, bundle: bundle, topicForm: .asNamed, pushType: .alert,
@@ -46,10 +44,6 @@ struct StatusPayload {
     private func fitting(_ make: (_ withMessage: Bool) -> Secret) -> Secret {
         let whole = make(true)
         return whole.count <= StatusLimits.pushBytes ? whole : make(false)
-    }
-
-    private func isHex(_ token: Secret) -> Bool {
-        token.reveal { $0.allSatisfy { Hex.value(ofDigit: $0) != nil } }
     }
 
     /// Keys of deployed servers, and those of the seed.

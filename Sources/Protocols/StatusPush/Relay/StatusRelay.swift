@@ -96,13 +96,28 @@ package struct StatusRelay: AnsweringRole {
         do { return try await registry.find(names) } catch { throw StatusError(.overloaded) }
     }
 
-    /// A person's records; more than anybody has are left out.
-    func rows(_ person: Secret) async throws(StatusError) -> [Record] {
-        do {
-            return try await registry.page(
-                .owner(keys.owner(person)), after: 0, limit: StatusLimits.installations)
+    /// A person's registrations; more than anybody has are left out.
+    ///
+    /// - Parameter installation: one that does not count.
+    func registrations(
+        of person: Secret, atMost limit: Int, besides installation: Secret? = nil
+    ) async throws(StatusError) -> [StatusRow] {
+        var (found, last) = ([StatusRow](), UInt64(0))
+        do throws(StoreError) {
+            // Rows of registrations that have ended stand among them for a while.
+            for _ in 0..<StatusLimits.pagesOfRows {
+                let page = try await registry.page(
+                    .owner(keys.owner(person)), after: last, limit: StatusLimits.installations)
+                found += page.compactMap { StatusRow($0) }.filter { row in
+                    installation.map { !(row.registration.installationID == $0) } ?? true
+                }
+                guard found.count < limit, page.count == StatusLimits.installations, let end = page.last
+                else { break }
+                last = end.revision
+            }
         } catch {
             throw StatusError(.overloaded)
         }
+        return Array(found.prefix(limit))
     }
 }

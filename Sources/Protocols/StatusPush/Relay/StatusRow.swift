@@ -45,6 +45,8 @@ package struct StatusRow: Sendable {
 package struct FollowedTopic: Sendable {
     package let id: UInt32
     package let key: Secret
+    /// Hash of the key of whom it is followed for; `nil` when the topic's name is no such hash.
+    package let person: Secret?
 
     /// The record of it: found by its four bytes, it holds the key that was made for it once.
     static func record(_ topic: WakuTopic, key: Secret, _ keys: StatusKeys, now: UnixTime) -> Record {
@@ -65,5 +67,6 @@ package struct FollowedTopic: Sendable {
                 Secret(copying: UnsafeRawBufferPointer(rebasing: raw[4...]))
             )
         }
+        person = WakuTopic.person(ofQuery: record.key.name)
     }
 }

@@ -71,6 +71,21 @@ package struct WakuTopic: Sendable {
     }
 }
 
+extension WakuTopic {
+    /// Whom a query topic of either spelling is about, by its name.
+    ///
+    /// - Returns: `nil` for other names.
+    package static func person(ofQuery name: Secret) -> Secret? {
+        name.reveal { name in
+            let digits = 2 * StatusLimits.hashBytes
+            let hasPrefix = name.count == digits + 2 && name[0] == UInt8(ascii: "0")
+                && name[1] == UInt8(ascii: "x")
+            guard hasPrefix || name.count == digits else { return nil }
+            return Hex.secret(UnsafeRawBufferPointer(rebasing: name[(hasPrefix ? 2 : 0)...]))
+        }
+    }
+}
+
 /// Hashes by which people and chats are named.
 package enum StatusHash {
     /// Of a person: of the key, compressed. 64 bytes.
