@@ -24,6 +24,12 @@ package struct Roster: Sendable {
         var isFresh: Bool
         var aliveUntil: ContinuousClock.Instant
         var hasLeft: Bool
+
+        /// One that had renewed in time when the store was last read counts until it is read again: a store
+        /// that is out must not make each member work for all.
+        func isAlive(at now: ContinuousClock.Instant) -> Bool {
+            isUs ? !hasLeft : isFresh || !hasLeft && aliveUntil > now
+        }
     }
 
     /// A member that is there no more.
@@ -58,13 +64,8 @@ package struct Roster: Sendable {
     }
 
     /// Members that work at that moment; never empty while we are one.
-    ///
-    /// One that had renewed in time when the store was last read counts until it is read again: a store that
-    /// is out must not make each member work for all.
     private func working(at now: ContinuousClock.Instant) -> [Place] {
-        let living = places.filter {
-            $0.isUs ? !$0.hasLeft : $0.isFresh || !$0.hasLeft && $0.aliveUntil > now
-        }
+        let living = places.filter { $0.isAlive(at: now) }
         let settled = living.filter { $0.settles <= now }
         if !settled.isEmpty { return settled }
         // All have come just now: the first of them works for all until it has settled.
@@ -79,6 +80,11 @@ package struct Roster: Sendable {
 
     /// Whether there is nobody but us.
     package var isLone: Bool { places.allSatisfy { $0.isUs } }
+
+    /// Whether somebody else would take over what is ours, though they may have come only just now.
+    package func hasOthers(at now: ContinuousClock.Instant) -> Bool {
+        places.contains { !$0.isUs && $0.isAlive(at: now) }
+    }
 
     /// Who works the piece with this key; `nil`: nobody is known, not even us.
     package func worker(of key: Digest16, at now: ContinuousClock.Instant) -> (owner: OwnerID, isUs: Bool)? {

@@ -12,11 +12,10 @@ struct SwarmShareTests {
     private let name = ConfiguredName("session-main")
     private let clock = ManualClock()
 
-    private func membership() async throws -> Membership {
+    private func membership(_ memory: SealedMemory? = nil) async throws -> Membership {
         let world = clock.world(seed: 1)
-        return Membership(
-            store: try await SealedMemory(world).store, limits: DeliveryLimits(), world: world,
-            journal: .silent)
+        let store = if let memory { memory.store } else { try await SealedMemory(world).store }
+        return Membership(store: store, limits: DeliveryLimits(), world: world, journal: .silent)
     }
 
     private func statistics(ours: Int = 3, connected: Int) -> SwarmStatistics {
@@ -27,12 +26,12 @@ struct SwarmShareTests {
     }
 
     @Test("A process that is alone by configuration has every node")
-    func alone() throws {
+    func alone() async throws {
         let share = SwarmShare(of: try #require(name), nil, deafAfter: .seconds(120))
         let falls = try #require(share.falls)
         #expect((1...50).allSatisfy { falls(LinkRig.node($0).key) })
         share.look(statistics(connected: 0), at: clock.instant)
-        share.leave()
+        #expect(await !share.leave())
         #expect(share.falls != nil)
     }
 
@@ -48,8 +47,32 @@ struct SwarmShareTests {
         await membership.renew()
         let falls = try #require(share.falls)
         #expect((1...50).allSatisfy { falls(LinkRig.node($0).key) }, "it is the only member")
-        share.leave()
+        #expect(await !share.leave(), "nobody else is there")
         #expect(share.falls == nil)
+    }
+
+    @Test("Who leaves for good does not join again with a later look, and hears whether anybody follows")
+    func forGood() async throws {
+        let memory = try await SealedMemory(clock.world(seed: 1))
+        let first = try await membership(memory)
+        let second = try await membership(memory.open(clock.world(seed: 2), as: 2))
+        let share = SwarmShare(of: try #require(name), first, deafAfter: .seconds(120))
+        let other = SwarmShare(of: try #require(name), second, deafAfter: .seconds(120))
+        share.look(statistics(connected: 3), at: clock.instant)
+        await first.renew()
+        clock.advance(by: .seconds(1))
+        other.look(statistics(connected: 0), at: clock.instant)
+        await second.renew()
+        #expect((1...50).allSatisfy { other.falls?(LinkRig.node($0).key) == false }, "it has only just come")
+        #expect(await share.leave(), "though the other came after the last reading")
+        for _ in 0..<3 {
+            share.look(statistics(connected: 3), at: clock.instant)
+            await first.renew()
+            #expect(share.falls == nil)
+        }
+        await second.renew()
+        #expect((1...50).allSatisfy { other.falls?(LinkRig.node($0).key) == true })
+        #expect(await !other.leave(), "nobody is left")
     }
 
     @Test("One that has long reached no node leaves its share, and comes back once it reaches one")

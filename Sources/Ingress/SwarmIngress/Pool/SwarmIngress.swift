@@ -45,6 +45,7 @@ package final class SwarmIngress: Service {
     private let thread: LinkThread?
     private let queue: PushQueue
     private let readings = Mailbox<WatchReading>()
+    private let ending = Bell()
     private let stopping = Bell()
     private let received = Atomic(0)
 
@@ -86,11 +87,15 @@ package final class SwarmIngress: Service {
         return statistics
     }
 
+    /// Hands its storage servers over to other processes on the store, and then stops; alone, at once.
+    package func end() { ending.ring() }
+
     package func stop() { stopping.ring() }
 
     // MARK: Running
 
-    /// Watches until a graceful stop or ``stop()``; then what was taken is handed on, and it returns.
+    /// Watches until a graceful stop, ``end()`` or ``stop()``; then what was taken is handed on, and it
+    /// returns.
     package func run() async throws {
         guard let thread else {
             journal.note("swarm link has no descriptors left", [.instance: name], level: .error)
@@ -111,7 +116,7 @@ package final class SwarmIngress: Service {
                 self.stop()
             }
         } onGracefulShutdown: {
-            self.stop()
+            self.end()
         }
     }
 
@@ -132,14 +137,28 @@ package final class SwarmIngress: Service {
                 for _ in 0..<limits.readers { helpers.addTask { await self.read(for: thread) } }
                 helpers.addTask { await self.look(for: thread) }
                 helpers.addTask { await self.tick(thread) }
+                helpers.addTask { await self.handOver() }
                 await self.stopping.waitThroughCancellation()
                 readings.close()
                 helpers.cancelAll()
             }
             thread.stop()
         }
-        share.leave()
+        await share.leave()
         metrics.show(SwarmStatistics())
+    }
+
+    /// Storage servers tell whoever is connected, and nothing of what was said to nobody: so connections stay
+    /// until others have theirs. What both hear meanwhile is one push by the store's marks.
+    private func handOver() async {
+        await ending.wait()
+        if Task.isCancelled { return }
+        let end = world.instant() + limits.handover
+        if await share.leave() {
+            // The sleep ends early only by cancellation, which is the stop.
+            do { try await world.sleep(end) } catch { return }
+        }
+        stop()
     }
 
     /// Finds what was registered: rows that this process has not seen.

@@ -6,10 +6,16 @@ import Synchronization
 /// Which storage servers this process connects to, where several serve one instance on one store: each goes
 /// to one of them, and to another when that one has gone.
 final class SwarmShare: Sendable {
+    private struct State {
+        /// Since when no node was connected; `nil`: one is.
+        var deafSince: ContinuousClock.Instant?
+        /// For good.
+        var hasLeft = false
+    }
+
     private let membership: Membership?
     private let group: GroupName
-    /// Since when no node was connected; `nil`: one is.
-    private let deafSince = Mutex<ContinuousClock.Instant?>(nil)
+    private let state = Mutex(State())
     private let deafAfter: Duration
 
     /// - Parameter membership: `nil`: this process is the only one.
@@ -30,12 +36,34 @@ final class SwarmShare: Sendable {
     /// A process that knows no nodes, or has long reached none, leaves its share to others.
     func look(_ statistics: SwarmStatistics, at now: ContinuousClock.Instant) {
         guard let membership else { return }
-        let isDeaf = deafSince.withLock { since in
-            since = statistics.connected > 0 || statistics.ours == 0 ? nil : since ?? now
-            return since.map { now - $0 >= deafAfter } ?? false
+        // Under the lock, so that who leaves for good is not made a member by a look that was under way.
+        state.withLock { state in
+            guard !state.hasLeft else { return }
+            let isHearing = statistics.connected > 0 || statistics.ours == 0
+            state.deafSince = isHearing ? nil : state.deafSince ?? now
+            let isDeaf = state.deafSince.map { now - $0 >= deafAfter } ?? false
+            if statistics.hasNodes, !isDeaf { membership.enter(group) } else { membership.leave(group) }
         }
-        if statistics.hasNodes, !isDeaf { membership.enter(group) } else { membership.leave(group) }
     }
 
-    func leave() { membership?.leave(group) }
+    /// Leaves the share to others for good: no later look joins again.
+    ///
+    /// - Returns: whether there is anybody to take it over; the second time nobody is asked.
+    @discardableResult
+    func leave() async -> Bool {
+        guard let membership, !hadLeft() else { return false }
+        // Of one that came since the last reading, as a new relay in our place does, nothing is known yet.
+        if !Task.isCancelled { await membership.renew() }
+        let isFollowed = membership.roster(of: group)?.hasOthers(at: membership.instant) ?? false
+        membership.leave(group)
+        return isFollowed
+    }
+
+    /// Whether it had left before; now it has.
+    private func hadLeft() -> Bool {
+        state.withLock { state in
+            defer { state.hasLeft = true }
+            return state.hasLeft
+        }
+    }
 }

@@ -63,5 +63,13 @@ extension HostedInstance {
 protocol InstanceService: AnyObject, Sendable {
     /// Until it is stopped.
     func run() async throws
+    /// The process is to end: what others on the same store can take is handed over, in seconds, and then it
+    /// stops.
+    func end()
+    /// At once, apart from what was taken already.
     func stop()
+}
+
+extension InstanceService {
+    func end() { stop() }
 }

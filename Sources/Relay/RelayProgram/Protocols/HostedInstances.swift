@@ -68,10 +68,10 @@ final class HostedInstances: Service {
                     group.cancelAll()
                 }
             } onCancel: {
-                self.stop()
+                self.close { $0.stop() }
             }
         } onGracefulShutdown: {
-            self.stop()
+            self.close { $0.end() }
         }
     }
 
@@ -92,12 +92,13 @@ final class HostedInstances: Service {
         }
     }
 
-    private func stop() {
+    /// Begins no service any more, and ends those that run.
+    private func close(_ end: (any InstanceService) -> Void) {
         let all = state.withLock { state in
             state.isStopping = true
             return state.services
         }
-        for service in all { service.stop() }
+        for service in all { end(service) }
         changed.ring()
     }
 

@@ -123,7 +123,7 @@ final class SwarmRig: Sendable {
 
     func ingress(
         _ limits: SwarmLimits = SwarmRig.limits, pair: X25519KeyPair = .generate(.live),
-        membership: Membership? = nil, daemon: String? = nil,
+        membership: Membership? = nil, bell own: Bell? = nil, daemon: String? = nil,
         metrics: any MetricsFactory = NOOPMetricsHandler.instance, take: SwarmIngress.Take? = nil
     ) throws -> SwarmIngress {
         let endpoint = try #require(daemon ?? network.daemonEndpoint)
@@ -133,7 +133,7 @@ final class SwarmRig: Sendable {
             for (key, value) in fields where key == .note { pen.yield(value.logText) }
         }
         return SwarmIngress(
-            name: name, settings: settings, registry: registry, bell: bell, membership: membership,
+            name: name, settings: settings, registry: registry, bell: own ?? bell, membership: membership,
             limits: limits, world: .live, journal: journal, metrics: metrics, parse: { self.parse($0) },
             take: take ?? { self.inlet.yield($0) })
     }

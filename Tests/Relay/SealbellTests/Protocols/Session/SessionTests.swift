@@ -1,4 +1,3 @@
-import AtRest
 import Foundation
 import PushModel
 import PushTesting
@@ -256,44 +255,6 @@ struct SessionTests {
             let reports = await demo.run(["session"])
             #expect(reports.map(\.conversation) == ["session (APNs)", "session (FCM)"])
             for report in reports { #expect(report.opened, "\(report.fault ?? "")") }
-        }
-    }
-}
-
-@Suite("Session on PostgreSQL", .timeLimit(.minutes(30)))
-struct SharedSessionTests {
-    @Test("Two relays share the storage nodes out; what either subscribes wakes a phone once")
-    func shared() async throws {
-        let cluster = try await PostgresCluster.shared
-        let url = try await cluster.freshDatabase()
-        try await RelayStage.with(RelayStage.session() + "store: { url: \"\(url)\" }\n") { stage in
-            _ = try KeyFile.create(stage.state + "/storage.keys", .live)
-            let network = stage.sandbox.session
-            try await stage.run { first in
-                // Each process has a state directory, and with it a key, of its own.
-                unlink(SessionKeyFile.corePath(configured("main"), state: stage.state))
-                try await stage.run { second in
-                    let phones = (try SessionPhone(.apns), try SessionPhone(.apns))
-                    let arrivals = (
-                        stage.apns.subscribe(token: phones.0.token),
-                        stage.apns.subscribe(token: phones.1.token)
-                    )
-                    #expect(try await phones.0.subscribe(at: first) == [.added])
-                    #expect(try await phones.1.subscribe(at: second, by: .xchacha20) == [.added])
-                    #expect(try await first.statistic("core_key") != second.statistic("core_key"))
-                    try await network.watch(2)
-                    try await asked(for: "three nodes, shared out") {
-                        let ours = try await (first.statistic("snodes_ours"), second.statistic("snodes_ours"))
-                        return (ours.0?.int64 ?? 0) + (ours.1?.int64 ?? 0) == 3
-                    }
-                    network.store("one", for: phones.0)
-                    network.store("two", for: phones.1)
-                    #expect(try phones.0.message(try await arrivals.0.next("a push")).text == "one")
-                    #expect(try phones.1.message(try await arrivals.1.next("a push")).text == "two")
-                    try await first.drained()
-                }
-            }
-            #expect(stage.apns.deliveries().count == 2)
         }
     }
 }
