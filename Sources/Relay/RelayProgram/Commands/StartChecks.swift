@@ -53,10 +53,11 @@ struct StartChecks {
         guard !configuration.isSandbox, !files.contains(where: \.endsAStart) else { return files }
         var rehearsed = configuration
         rehearsed.store.engine = .memory
-        let around = Surroundings(
+        var around = Surroundings(
             hosting: hosting,
             group: MultiThreadedEventLoopGroup.singleton, world: world, journal: .silent,
             metrics: PrometheusMetrics())
+        around.isRehearsal = true
         do throws(CommandFailure) {
             let relay = try await Relay.open(rehearsed, around)
             await relay.close()

@@ -13,4 +13,6 @@ struct HostingGround: Sendable {
     let journal: Journal
     let metrics: PrometheusMetrics
     let spans: RelaySpans
+    /// What is made here never runs, and must write nothing.
+    let isRehearsal: Bool
 }

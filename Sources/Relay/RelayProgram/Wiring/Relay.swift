@@ -87,7 +87,8 @@ final class Relay: Sendable {
             around.hosting,
             HostingGround(
                 delivery: delivery, registry: store.sealed, web: web, group: around.group,
-                world: around.world, journal: around.journal, metrics: around.metrics, spans: around.spans))
+                world: around.world, journal: around.journal, metrics: around.metrics, spans: around.spans,
+                isRehearsal: around.isRehearsal))
         watch = RelayWatch(
             RelayWatch.Subjects(delivery: delivery, store: store, instances: instances, custody: custody),
             alerts, configuration, limits: around.spans.watch, world: around.world)

@@ -22,6 +22,8 @@ struct Surroundings: Sendable {
     var web = WebOptions()
     /// Files and sockets that this process may open; `nil`: as many as anybody asks for.
     var openFiles: Int?
+    /// The relay is made to see whether it could be, and never runs: it keeps nothing in the state directory.
+    var isRehearsal = false
     /// Sockets that listen already, of each listener.
     var sockets: [ConfiguredName: [CInt]] = [:]
     /// Stands between the sealed store and its engine: for tests that watch what is asked of it.

@@ -31,7 +31,8 @@ final class SessionInstance: HostedInstance {
         name = instance.name
         world = ground.world
         onion = try SessionKeyFile.read(settings.onionKeyFile)
-        core = try SessionKeyFile.core(name, state: configuration.state, ground.world)
+        core = try SessionKeyFile.core(
+            name, state: configuration.state, isRehearsal: ground.isRehearsal, ground.world)
         let tally = old?.tally ?? SessionTally(began: ground.world.instant())
         let tolls = ground.delivery.tolls(of: name)
         let relay = SessionRelay(

@@ -44,13 +44,25 @@ enum SessionKeyFile {
 
     /// The core pair of an instance: made once, and the same after every restart.
     ///
+    /// - Parameter isRehearsal: nothing is written; where there is no pair yet, one is made for nobody.
     /// - Throws: `CommandFailure` that names the file.
     static func core(
-        _ instance: ConfiguredName, state: String, _ world: World
+        _ instance: ConfiguredName, state: String, isRehearsal: Bool = false, _ world: World
     ) throws(CommandFailure) -> X25519KeyPair {
         let path = corePath(instance, state: state)
-        try writeKeysOnce(path, limitBytes) { text(.generate(world)) }
+        if isRehearsal {
+            guard isThere(path) else { return .generate(world) }
+        } else {
+            try writeKeysOnce(path, limitBytes) { text(.generate(world)) }
+        }
         return try read(path)
+    }
+
+    private static func isThere(_ path: String) -> Bool {
+        do throws(FileFault) { _ = try readSecret(path, limitBytes: limitBytes) } catch {
+            return error != .missing
+        }
+        return true
     }
 
     /// - Throws: `CommandFailure` that names the file.
