@@ -50,7 +50,7 @@ struct PlayedPhoneOptions: ParsableArguments {
         let wire = try SessionWire(phone, cipher, authority: authority, shell)
         var random = SystemRandomNumberGenerator()
         for call in calls {
-            let answer = await wire.answer(call)
+            let answer = try await wire.answer(call)
             shell.out("relay: \(answer.status.map { "HTTP \($0)" } ?? "no answer")")
             for (_, verdict) in device.settle(call.id, answer, now: shell.world.now(), using: &random) {
                 shell.out(try Self.words(verdict))

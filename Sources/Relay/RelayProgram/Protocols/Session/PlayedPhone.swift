@@ -161,15 +161,42 @@ struct SessionWire {
         self.server = server
     }
 
-    /// - Returns: the server's answer; `.none` where none came, or nobody can read it.
-    func answer(_ call: SessionCall) async -> SessionAnswer {
+    /// - Returns: the server's answer; `.none` where none came.
+    /// - Throws: `CommandFailure` where something came that is no answer to what was sealed.
+    func answer(_ call: SessionCall) async throws(CommandFailure) -> SessionAnswer {
         guard let server else { return await ask(call.endpoint.rawValue, call.body, "application/json") }
         var random = SystemRandomNumberGenerator()
-        // A call that cannot be encrypted is one that has no answer.
-        guard let request = try? server.request(call, cipher, using: &random) else { return .none }
+        let request: OnionRequest
+        do throws(SessionError) { request = try server.request(call, cipher, using: &random) } catch {
+            // Of the right length, and such that nothing can be sealed to it.
+            throw CommandFailure(.usage, Self.keySentence)
+        }
         let answer = await ask(request.path, request.body, "application/octet-stream")
-        // Whoever gave another status, it was not the server that read the request.
-        return (try? request.answer(status: answer.status, body: answer.body)) ?? .none
+        guard let status = answer.status else { return .none }
+        do throws(SessionError) { return try request.answer(status: status, body: answer.body) } catch {
+            throw Self.failure(status)
+        }
+    }
+
+    /// Whoever gave that status, it was not the server that read the request.
+    private static func failure(_ status: Int) -> CommandFailure {
+        switch status {
+        case 200:
+            CommandFailure(
+                .failed,
+                "What answers is not the relay of that --onion-key: look at --server and at its proxy.")
+        case 400:
+            CommandFailure(
+                .failed,
+                "The relay cannot read the request (HTTP 400): its onion key is another than --onion-key. "
+                    + "sealbell keys new session printed it, and run.json in its state directory has it.")
+        case 429, 500...599:
+            CommandFailure(.unavailable, "The relay has no answer at present (HTTP \(status)); try it later.")
+        default:
+            CommandFailure(
+                .failed,
+                "What answers is no push server (HTTP \(status)): look at --server and at its proxy.")
+        }
     }
 
     private func ask(_ path: String, _ body: Secret, _ type: String) async -> SessionAnswer {

@@ -1,4 +1,5 @@
 import Foundation
+import Primitives
 import PushModel
 import PushTesting
 import SessionPush
@@ -108,6 +109,34 @@ struct SessionCommandTests {
                     #expect(opened.status == .failed && opened.out.isEmpty)
                     #expect(!opened.err.isEmpty)
                 }
+            }
+        }
+    }
+
+    @Test("A wrong onion key, and what is no push server, are told apart by one line each")
+    func wrongKey() async throws {
+        try await RelayStage.with(RelayStage.session()) { stage in
+            try await stage.run { relay in
+                let url = relay.urls["public"] ?? ""
+                let right = relay.relay.publicKeys["main"]?.first ?? ""
+                let other = Hex.encode(X25519KeyPair.generate(.live).publicKey)
+                let person = try Person()
+                func subscribe(_ key: String, at url: String) async -> (status: Ending, said: [String]) {
+                    let run = await person.run("subscribe", "--server", url, "--onion-key", key)
+                    return (run.status, run.out.dropFirst() + run.err)
+                }
+                let wrong = await subscribe(other, at: url)
+                #expect(wrong.status == .failed && wrong.said.count == 1)
+                #expect(wrong.said[0].contains("its onion key is another than --onion-key"))
+                let zero = await subscribe(String(repeating: "0", count: 64), at: url)
+                #expect(zero.status == .usage && zero.said[0].contains("--onion-key"))
+                let elsewhere = await subscribe(right, at: relay.urls["admin"] ?? "")
+                #expect(elsewhere.status == .failed && elsewhere.said.count == 1)
+                #expect(elsewhere.said[0].contains("is no push server (HTTP 404)"))
+                #expect(try await relay.statistic("subscription")?.int64 == 0)
+                // The file has kept the phone, and takes the right key.
+                let mended = await subscribe(right, at: url)
+                #expect(mended.said == ["relay: HTTP 200", "subscribed"])
             }
         }
     }
