@@ -40,6 +40,12 @@ package struct SwarmLimits: Sendable {
     package var heartbeatTimeout = Duration.seconds(30)
     /// The ladder of pauses after an attempt that failed (§10.5), or a connection that did not last.
     package var ladder: [Duration] = [.seconds(10), .seconds(30), .seconds(60), .seconds(120)]
+    /// The same for the chain daemon. There is one of it, the operator's own and mostly on this machine, so
+    /// that an attempt burdens nobody; and before it is there, nothing at all is watched. One that comes up
+    /// after the relay is found within half a minute and a quarter.
+    package var daemonLadder: [Duration] = [
+        .seconds(1), .seconds(2), .seconds(5), .seconds(10), .seconds(30)
+    ]
     /// A connection that stood so long has lasted: the next is tried in half of ``eagerRedial`` to the
     /// whole. Whoever drops us sooner climbs the ladder, because each new connection is shown everything.
     package var steady = Duration.seconds(60)

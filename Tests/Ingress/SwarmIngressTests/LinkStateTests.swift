@@ -32,17 +32,53 @@ struct LinkStateTests {
         #expect(rig.sent.contains { $0.words == "sub.block" && $0.tag != rig.sent[2].tag })
     }
 
-    @Test("A daemon that owes an answer is dialled anew, ever more seldom")
-    func ladder() throws {
+    @Test("A daemon that owes an answer is dialled anew, ever more seldom, and within half a minute always")
+    func daemonLadder() throws {
         let rig = try LinkRig()
-        for pause in [10, 30, 60, 120, 120] {
-            rig.opened = []
+        for pause in [1, 2, 5, 10, 30, 30] {
             rig.pass(.seconds(10))
             #expect(rig.closed.last == .daemon)
-            rig.pass(.seconds(pause) - .milliseconds(1))
-            #expect(rig.opened.isEmpty, "before \(pause) s")
-            rig.pass(.milliseconds(1))
-            #expect(rig.opened == [.daemon])
+            rig.rests(.seconds(pause), then: .daemon)
+        }
+    }
+
+    @Test("A daemon that comes up after the relay is linked at its next turn, and begins the ladder anew")
+    func lateDaemon() throws {
+        let rig = try LinkRig()
+        for pause in [1, 2, 5, 10] {
+            rig.take(.ended(.daemon, isRefusal: false))
+            rig.rests(.seconds(pause), then: .daemon)
+        }
+        try rig.begin([LinkRig.node(1)])
+        #expect(rig.state.statistics.isDaemonConnected && rig.state.statistics.nodes == 1)
+        rig.pass(.seconds(61))
+        rig.take(.ended(.daemon, isRefusal: false))
+        rig.opened = []
+        rig.pass(.seconds(1))
+        #expect(rig.opened.contains(.daemon), "a connection that lasted is followed by another at once")
+        rig.take(.ended(.daemon, isRefusal: false))
+        rig.rests(.seconds(1), then: .daemon)
+    }
+
+    @Test("Rungs are drawn a quarter longer at most, so that relays of one daemon do not come in one moment")
+    func jitter() throws {
+        let rig = try LinkRig(random: { UInt64.max << 11 })
+        rig.take(.ended(.daemon, isRefusal: false))
+        rig.opened = []
+        rig.pass(.milliseconds(1_249))
+        #expect(rig.opened.isEmpty)
+        rig.pass(.milliseconds(1))
+        #expect(rig.opened == [.daemon])
+    }
+
+    @Test("A storage node that cannot be reached is dialled anew, ever more seldom")
+    func ladder() throws {
+        let rig = try LinkRig()
+        let node = LinkRig.node(1)
+        try rig.begin([node])
+        for pause in [10, 30, 60, 120, 120] {
+            rig.take(.ended(.node(node.key), isRefusal: false))
+            rig.rests(.seconds(pause), then: .node(node.key))
         }
     }
 

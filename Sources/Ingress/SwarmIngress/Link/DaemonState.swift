@@ -73,7 +73,7 @@ extension LinkState {
 
     mutating func daemonEnded(_ now: ContinuousClock.Instant) -> [Action] {
         guard daemon.dial.isOpen else { return [] }
-        daemon.dial.ended(at: now, limits: limits, random: random)
+        daemon.dial.ended(at: now, ladder: limits.daemonLadder, limits: limits, random: random)
         daemon.forgetConnection()
         return [.close(.daemon), .note(.daemonLost)]
     }

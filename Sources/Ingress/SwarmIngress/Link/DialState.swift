@@ -49,15 +49,17 @@ struct DialState: Sendable {
     }
 
     /// The connection, or the attempt to make one, has ended.
+    ///
+    /// - Parameter ladder: how long it rests when it did not last; the last span from then on.
     mutating func ended(
-        at now: ContinuousClock.Instant, limits: SwarmLimits, random: () -> UInt64
+        at now: ContinuousClock.Instant, ladder: [Duration], limits: SwarmLimits, random: () -> UInt64
     ) {
         if case .connected(let since) = phase, now - since >= limits.steady {
             failures = 0
             phase = .resting(until: now + Self.spread(limits.eagerRedial / 2, random()))
             return
         }
-        let rest = limits.ladder[min(failures, limits.ladder.count - 1)]
+        let rest = ladder[min(failures, ladder.count - 1)]
         failures += 1
         // Nodes that were lost together must not come back in one moment.
         phase = .resting(until: now + rest + Self.spread(rest / 4, random()) - rest / 4)

@@ -211,7 +211,7 @@ package struct LinkState: ~Copyable {
         case .node(let key):
             guard nodes[key]?.dial.isOpen == true else { return [] }
             stopWatching(key)
-            nodes[key]?.dial.ended(at: now, limits: limits, random: random)
+            nodes[key]?.dial.ended(at: now, ladder: limits.ladder, limits: limits, random: random)
             return [.close(peer), .note(note)]
         }
     }

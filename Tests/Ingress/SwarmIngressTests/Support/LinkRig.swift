@@ -56,6 +56,15 @@ final class LinkRig {
         take(.tick)
     }
 
+    /// A peer is dialled when so much time has passed, and not before.
+    func rests(_ span: Duration, then peer: Peer) {
+        opened = []
+        pass(span - .milliseconds(1))
+        #expect(!opened.contains(peer), "before \(span)")
+        pass(.milliseconds(1))
+        #expect(opened.contains(peer), "after \(span)")
+    }
+
     private static func text(_ frame: MessageFrame?) -> String {
         switch frame {
         case .text(let text): "\(text)"

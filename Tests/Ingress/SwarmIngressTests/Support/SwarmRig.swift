@@ -89,6 +89,7 @@ final class SwarmRig: Sendable {
         limits.replyDeadline = .seconds(600)
         limits.heartbeatTimeout = .seconds(600)
         limits.ladder = [.milliseconds(50), .milliseconds(100)]
+        limits.daemonLadder = limits.ladder
         limits.eagerRedial = .milliseconds(50)
         limits.lookEvery = .milliseconds(50)
         limits.strikeRest = .milliseconds(50)

@@ -35,6 +35,8 @@ extension RelaySpans {
         spans.swarm.replyDeadline = span
         spans.swarm.heartbeatTimeout = span
         spans.swarm.ladder = [.milliseconds(200)]
+        spans.swarm.daemonLadder = spans.swarm.ladder
+        spans.swarm.handover = .seconds(1)
         spans.swarm.eagerRedial = .milliseconds(100)
         spans.swarm.lookEvery = .milliseconds(200)
         spans.swarm.shareEvery = .milliseconds(200)
