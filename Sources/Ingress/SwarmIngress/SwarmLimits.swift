@@ -71,6 +71,12 @@ package struct SwarmLimits: Sendable {
     /// Rows that some node refuses for good, and by whom: what is beyond them is shown again with the next
     /// renewal.
     package var votes = 16_384
+    /// Watches that nodes refuse are told to an operator for so long: beyond a renewal, with which they are
+    /// refused again unless something was mended.
+    package var refusedFor = Duration.seconds(90 * 60)
+    /// So many are told of, or all where there are fewer; and where there are many, one in so many.
+    package var refusedLeast = 3
+    package var refusedPart = 100
 
     /// Watches of which one page of the registry is read: a MiB or so while it is looked through.
     package var rowsPerPage = 1_000

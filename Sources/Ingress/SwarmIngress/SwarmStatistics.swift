@@ -19,6 +19,8 @@ package struct SwarmStatistics: Sendable, Hashable {
     package var queued = 0
     /// Pushes that nodes have told of since the start.
     package var received = 0
+    /// Watches that nodes have refused of late; 0: too few to tell an operator of.
+    package var refused = 0
 
     package init() {}
 

@@ -19,6 +19,8 @@ package enum Alert: Sendable, Hashable {
     case instanceUnheard(ConfiguredName)
     /// A server refuses what the instance publishes there so that senders find it.
     case instanceRefused(ConfiguredName, by: ConfiguredName)
+    /// The instance's peers refuse so many of the watches by which they would tell what concerns its users.
+    case watchesRefused(ConfiguredName, Int)
     /// The outbox holds at least that share of its bound.
     case outboxFilling(percent: Int)
     /// The store refuses writes; peers hear 503.
@@ -47,7 +49,7 @@ package enum Alert: Sendable, Hashable {
     var reminder: Duration {
         switch self {
         case .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .pushOverdue, .instanceUnheard,
-            .outboxFilling, .storeFailing, .doorStrained:
+            .watchesRefused, .outboxFilling, .storeFailing, .doorStrained:
             .seconds(3600)
         // Nothing is lost meanwhile, and who renews by hand does so by day.
         case .instanceRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted,
@@ -64,6 +66,7 @@ package enum Alert: Sendable, Hashable {
         case pushOverdue = "push_overdue"
         case instanceUnheard = "instance_unheard"
         case instanceRefused = "instance_refused"
+        case watchesRefused = "watches_refused"
         case outboxFilling = "outbox_filling"
         case storeFailing = "store_failing"
         case certificateExpiring = "certificate_expiring"
@@ -94,6 +97,7 @@ package enum Alert: Sendable, Hashable {
         case .instanceUnheard(let instance): Subject(kind: .instanceUnheard, name: instance.text)
         case .instanceRefused(let instance, let server):
             Subject(kind: .instanceRefused, name: "\(instance.text)/\(server.text)")
+        case .watchesRefused(let instance, _): Subject(kind: .watchesRefused, name: instance.text)
         case .outboxFilling: Subject(kind: .outboxFilling, name: "")
         case .storeFailing: Subject(kind: .storeFailing, name: "")
         case .certificateExpiring(let listener, _): Subject(kind: .certificateExpiring, name: listener.text)
@@ -129,6 +133,10 @@ package enum Alert: Sendable, Hashable {
         case .instanceRefused(let instance, let server):
             "The server \(server) refuses what the instance \(instance) publishes there, by which senders "
                 + "find it: see its word in the log, and choose another server."
+        case .watchesRefused(let instance, let count):
+            "Peers of the instance \(instance) refuse \(count) of the subscriptions that they are to watch, "
+                + "and those users get no push: set the clock of this machine, and see by its metrics what "
+                + "the peers say."
         case .outboxFilling(let percent):
             "The outbox is \(percent) % full: find the lane that does not drain, or raise the limit."
         case .storeFailing(let code):

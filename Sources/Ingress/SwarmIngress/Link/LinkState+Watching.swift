@@ -132,7 +132,7 @@ extension LinkState {
         guard let (lane, id, batch) = awaited(key, tag) else { return stray(key, now) }
         letGo(id, LanePlace(node: key, lane: lane))
         nodes[key]?.watching?.answered()
-        var actions = parts.count == 1 ? judge(parts[0], to: batch, by: key) : [.note(.replyMalformed)]
+        var actions = parts.count == 1 ? judge(parts[0], to: batch, by: key, now) : [.note(.replyMalformed)]
         nodes[key]?.watching?.went(lane, through: batch.through, isLast: false)
         actions += advance(key, now)
         return actions
@@ -162,7 +162,9 @@ extension LinkState {
         return nil
     }
 
-    private mutating func judge(_ body: Secret, to batch: WatchBatch, by key: NodeKey) -> [Action] {
+    private mutating func judge(
+        _ body: Secret, to batch: WatchBatch, by key: NodeKey, _ now: ContinuousClock.Instant
+    ) -> [Action] {
         let reply: MonitorReply
         do throws(FormatError) {
             reply = try body.reveal { (raw) throws(FormatError) in
@@ -183,6 +185,7 @@ extension LinkState {
             case .watched: shown += 1
             case .refused(let refusal):
                 actions.append(.note(.watchRefused(refusal)))
+                refused.add(revision, by: key, connected: voters(beside: key), at: now)
                 if refusal.isForGood, votes.add(revision, by: key, connected: voters(beside: key)) {
                     table.remove(revision)
                     actions.append(.note(.watchEnded))

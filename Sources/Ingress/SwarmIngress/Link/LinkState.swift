@@ -76,6 +76,7 @@ package struct LinkState: ~Copyable {
     var places: [Place: Int] = [:]
     var nextReading = 0
     var votes: RefusalVotes
+    var refused: RefusedWatches
     private var votesFrom: ContinuousClock.Instant?
     private var sharedAt: ContinuousClock.Instant?
     var blockHash = ""
@@ -93,6 +94,7 @@ package struct LinkState: ~Copyable {
         self.falls = falls
         self.daemon = DaemonState(daemon)
         votes = RefusalVotes(limit: limits.votes)
+        refused = RefusedWatches(limits)
     }
 
     package mutating func take(_ event: Event, at now: ContinuousClock.Instant) -> [Action] {
@@ -119,6 +121,7 @@ package struct LinkState: ~Copyable {
         statistics.height = height
         statistics.hasNodes = !nodes.isEmpty
         statistics.isDaemonConnected = daemon.dial.isConnected
+        statistics.refused = refused.told
         for node in nodes.values {
             if node.dial.isConnected { statistics.connected += 1 }
             if node.dial.isTrying { statistics.dialling += 1 }
@@ -138,7 +141,9 @@ package struct LinkState: ~Copyable {
         if votesFrom.map({ now - $0 >= limits.renewal.upperBound }) ?? true {
             votesFrom = now
             votes.forget()
+            refused.forget()
         }
+        refused.look(table.count, at: now)
         for (key, node) in nodes {
             switch node.dial.due(at: now) {
             case .rested: nodes[key]?.dial.wait(at: now)

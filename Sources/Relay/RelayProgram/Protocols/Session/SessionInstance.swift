@@ -102,6 +102,12 @@ final class SessionInstance: HostedInstance {
         link.hearsNobody
     }
 
+    /// Of this process's nodes; the others say their own.
+    var troubles: [Alert] {
+        let refused = link.refused
+        return refused > 0 ? [.watchesRefused(name, refused)] : []
+    }
+
     /// The index is the same over all instances.
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
         [SessionKeys.address(of: address, bundle: appID)]

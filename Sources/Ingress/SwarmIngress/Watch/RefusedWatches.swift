@@ -1,0 +1,62 @@
+package import SessionPush
+
+/// How many watches storage nodes have refused lately, for an operator to be told of: each that as many nodes
+/// of its swarm refuse as ``RefusalVotes`` asks for, whatever they give as the reason.
+///
+/// One device may have a signature that only nodes can judge, such as that of a member who was put out of a
+/// group. So few are told of only where there are few. Once told, it holds until half of that many are left,
+/// so that it does not come and go.
+package struct RefusedWatches: Sendable {
+    private let limits: SwarmLimits
+    private var votes: RefusalVotes
+    private var decided: Set<UInt64> = []
+    /// The oldest first, each with those of one part of the span.
+    private var parts: [(began: ContinuousClock.Instant, count: Int)] = []
+    private var isTold = false
+
+    package init(_ limits: SwarmLimits) {
+        self.limits = limits
+        votes = RefusalVotes(limit: limits.votes)
+    }
+
+    /// A node refuses a watch. Each watch counts once until ``forget()``.
+    ///
+    /// - Parameter connected: nodes of its swarm that could have a say.
+    package mutating func add(
+        _ revision: UInt64, by node: NodeKey, connected: Int, at now: ContinuousClock.Instant
+    ) {
+        guard !decided.contains(revision), votes.add(revision, by: node, connected: connected) else { return }
+        if decided.count < limits.votes { decided.insert(revision) }
+        if let last = parts.last, now - last.began < limits.refusedFor / Self.grain {
+            parts[parts.count - 1].count += 1
+        } else {
+            parts.append((now, 1))
+        }
+    }
+
+    /// - Parameter watches: in the rotation.
+    package mutating func look(_ watches: Int, at now: ContinuousClock.Instant) {
+        parts.removeAll { now - $0.began >= limits.refusedFor }
+        let enough = enough(of: max(watches, recent))
+        isTold = recent > 0 && (isTold ? recent * 2 >= enough : recent >= enough)
+    }
+
+    /// Those that an operator is to be told of; 0: too few.
+    package var told: Int { isTold ? recent : 0 }
+
+    /// Begins anew, with each renewal: what is still refused is refused again, and counts again.
+    package mutating func forget() {
+        votes.forget()
+        decided.removeAll()
+    }
+
+    private var recent: Int { parts.reduce(0) { $0 + $1.count } }
+
+    private func enough(of watches: Int) -> Int {
+        // No more than what votes are kept of.
+        min(max(min(limits.refusedLeast, watches), watches / limits.refusedPart), limits.votes / 2)
+    }
+
+    /// Parts of the span: as many as are kept, and by so much it may be too short.
+    private static let grain = 12
+}
