@@ -73,4 +73,6 @@ package enum SessionNote: Sendable, Hashable {
     /// Keys and the name of the connection do not belong together.
     case strangeName(node: Int)
     case daemonGreeted, nodesTold, noticesAsked
+    /// A client's connection to the chain daemon has ended.
+    case daemonLeft
 }

@@ -19,6 +19,8 @@ final class SessionNetworkThread: @unchecked Sendable {
 
     private static let daemon: UInt64 = 1
     private static let authenticator: UInt64 = 2
+    /// What the daemon's socket says of its connections.
+    private static let daemonMonitor: UInt64 = 3
     /// Numbers of storage servers begin here.
     private static let first: UInt64 = 16
 
@@ -30,6 +32,7 @@ final class SessionNetworkThread: @unchecked Sendable {
     private let inbox = Mutex(Inbox())
     private var note: @Sendable (SessionNote) -> Void = { _ in }
     private var sockets: [UInt64: MessageSocket] = [:]
+    private var monitor: SocketMonitor?
     private var endpoints: [UInt64: String] = [:]
     private var unread: Set<UInt64> = []
     /// Storage servers whose port is not free again yet: the library closes it behind our back.
@@ -100,6 +103,11 @@ final class SessionNetworkThread: @unchecked Sendable {
         guard let daemon = listen(Self.daemon, at: "tcp://\(configuration.host):\(port)", nil) else {
             return nil
         }
+        if let monitor = sockets[Self.daemon]?.monitor("daemon-monitor") {
+            self.monitor = monitor
+            poll.add(monitor.descriptor, Self.daemonMonitor)
+            unread.insert(Self.daemonMonitor)
+        }
         var nodes: [StorageNode] = []
         for index in servers.indices {
             let number = Self.first + UInt64(index)
@@ -156,6 +164,10 @@ final class SessionNetworkThread: @unchecked Sendable {
     }
 
     private func end() {
+        if let monitor {
+            poll.remove(monitor.descriptor)
+            monitor.close()
+        }
         for number in Array(sockets.keys) { remove(number) }
         let orders = inbox.withLock { inbox in
             inbox.isOver = true
@@ -167,6 +179,7 @@ final class SessionNetworkThread: @unchecked Sendable {
 
     private func read(_ number: UInt64) {
         unread.remove(number)
+        if number == Self.daemonMonitor { return readMonitor() }
         guard let socket = sockets[number] else { return }
         if number >= Self.first, !servers[Int(number - Self.first)].knobs.reads { return }
         for _ in 0..<64 {
@@ -180,6 +193,12 @@ final class SessionNetworkThread: @unchecked Sendable {
             guard sockets[number] === socket else { return }
         }
         unread.insert(number)
+    }
+
+    private func readMonitor() {
+        while let event = monitor?.next() {
+            if event == .ended { note(.daemonLeft) }
+        }
     }
 
     private func send(_ number: UInt64, _ client: [UInt8], _ frames: [[UInt8]]) {

@@ -154,7 +154,7 @@ struct SessionTests {
         }
     }
 
-    @Test("A reload with another oxend asks that one, and shows its storage nodes what stands")
+    @Test("A reload with another oxend asks that one and the first no more, and shows its nodes what stands")
     func otherDaemon() async throws {
         try await relay { relay, network in
             let phone = try SessionPhone(.firebase)
@@ -173,12 +173,18 @@ struct SessionTests {
                 network.store("from the first network", for: phone)
                 let first = try phone.message(try await arrivals.next("a push"))
                 #expect(first.text == "from the first network")
+                let notes = network.notes()
                 try relay.relay.reload(
                     relay.stage.configuration(RelayStage.session(", oxend: \"\(daemon)\"")))
                 try await other.watch(1)
+                _ = try await notes.next("the end of the connection to the first oxend") { $0 == .daemonLeft }
                 other.store("from the second network", for: phone)
                 let second = try phone.message(try await arrivals.next("a push"))
                 #expect(second.text == "from the second network")
+                network.block(swarms: [5, 5, 5])
+                await network.stop()
+                // Bound: the notes ended with the network, and all that it still said is among them.
+                for await note in notes { #expect(note != .nodesTold && note != .daemonGreeted) }
             } catch {
                 await other.stop()
                 throw error
