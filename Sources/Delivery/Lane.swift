@@ -227,8 +227,13 @@ final class Lane<P: Provider>: LaneHandle {
     }
 
     /// Asked once for a push, with its first answer; `nil`: it is not withdrawn.
-    private func withdrawal(of entry: LaneQueue.Entry, _ outcome: Outcome) -> [Change]? {
-        guard entry.isFirst, entry.push.custody == .durable else { return nil }
+    ///
+    /// What may have arrived without our hearing of it goes on under its name: withdrawn, it would come again
+    /// under another.
+    private func withdrawal(
+        of entry: LaneQueue.Entry, _ answer: Answer, _ outcome: Outcome
+    ) -> [Change]? {
+        guard entry.isFirst, entry.push.custody == .durable, answer.fate != .unknown else { return nil }
         switch OutcomeKind(outcome) {
         case .accepted, .unregistered: return nil
         case .retry, .rejected, .misconfigured: return core.firstAttempts.withdrawal(of: entry.push.id)
@@ -240,7 +245,7 @@ final class Lane<P: Provider>: LaneHandle {
         let moment = moment
         if outcome == .accepted { meter.accepted(entry.push, at: moment.now) }
         let random = core.world.random()
-        let withdrawal = withdrawal(of: entry, outcome)
+        let withdrawal = withdrawal(of: entry, answer, outcome)
         change { state in
             let (next, actions) = state.answered(
                 entry, answer, outcome: outcome, at: moment, random: random, limits: core.limits,

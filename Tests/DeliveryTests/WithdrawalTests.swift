@@ -180,6 +180,17 @@ struct WithdrawalTests {
         }
     }
 
+    @Test("What may have arrived is pending, and goes on under its name")
+    func unheard() async throws {
+        let provider = ScriptedProvider(Names.fcm) { _ in .silence }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            let outcomes = try await admit([push(1)], rig)
+            #expect(outcomes == [.pending])
+            await rig.pass(untilSent: 2, by: provider)
+            #expect(Set(provider.sent.map(\.id)).count == 1)
+        }
+    }
+
     @Test("A push that another reply has told of already is not withdrawn")
     func toldAlready() async throws {
         let answers = Watch()

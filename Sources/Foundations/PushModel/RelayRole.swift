@@ -31,9 +31,10 @@ package enum ReplyTiming<Reply: Sendable>: Sendable {
     case afterFirstAttempt(deadline: Duration, @Sendable ([FirstOutcome]) -> Reply)
     /// The same, for peers that send again what they hear has failed: a push whose first answer is a retry, a
     /// rejection or a fault of configuration is withdrawn, and its mark released, before the reply leaves. So
-    /// such an outcome means that nothing of the push is left; what goes on is `.pending`. With the first
-    /// withdrawal, or before a reply that tells of another failure leaves, `undoing` is made: changes after
-    /// which the call is taken when it comes again byte for byte (decision 0070).
+    /// such an outcome means that nothing of the push is left; what goes on is `.pending`, and so is what may
+    /// have arrived without our hearing of it. With the first withdrawal, or before a reply that tells of
+    /// another failure leaves, `undoing` is made: changes after which the call is taken when it comes again
+    /// byte for byte (decision 0070).
     case withdrawingAfterFirstAttempt(
         deadline: Duration, undoing: [Change], @Sendable ([FirstOutcome]) -> Reply)
 }

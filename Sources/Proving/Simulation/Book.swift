@@ -77,6 +77,7 @@ final class Book: Sendable {
     /// Lines of one story: enough for the longest back-off of a run.
     private static let storyLines = 200
 
+    let failures = Failures()
     fileprivate let state = Mutex(State())
     fileprivate let scheduler: Scheduler
     fileprivate let traits: Traits
@@ -185,6 +186,13 @@ final class Book: Sendable {
         }
     }
 
+    /// The peer heard that it failed, and that nothing of it is left.
+    func failed(_ number: Int) {
+        tell(number, "the peer hears that it failed")
+        failures.heard(number)
+        state.withLock { $0.pages[number, default: Page()].isOwed = false }
+    }
+
     /// The peer heard that a push service accepted it.
     func replied(accepted number: Int) {
         state.withLock { state in
@@ -229,6 +237,9 @@ final class Book: Sendable {
             for row in overtaken {
                 state.violations.append(Violation(law: .urgentOvertaken, number: row))
             }
+            if failures.isDead(push.id) {
+                state.violations.append(Violation(law: .failedAndSent, number: number))
+            }
             if state.settled.contains(push.id) {
                 state.violations.append(Violation(law: .sentAfterSettling, number: number))
             }
@@ -244,6 +255,7 @@ final class Book: Sendable {
 
     /// Something came back, if only that there was no answer.
     func returned(_ number: Int, _ id: PushID, to life: Life) {
+        failures.returned(number, id)
         state.withLock { state in
             _ = state.pages[number]?.underWay.remove(Answered(life: life, id: id))
         }
@@ -295,7 +307,8 @@ final class Book: Sendable {
                 state.settled.insert(step.id)
                 state.paces.urgent[step.id] = nil
                 guard let number, let page = state.pages[number], !page.ended,
-                    page.custodyEnds > trueNow + Self.skew, !state.spoilt.contains(step.id)
+                    page.custodyEnds > trueNow + Self.skew, !state.spoilt.contains(step.id),
+                    step.step != .withdraw || !failures.mayBeWithdrawn(number)
                 else { return }
                 state.violations.append(Violation(law: .custodyEndedEarly, number: number))
             }

@@ -16,6 +16,10 @@ final class EngineLink: Sendable {
         static let losesClaims = Sabotage(rawValue: 8)
         /// What is over by the clock of a process is swept away with each look.
         static let trustsClocks = Sabotage(rawValue: 16)
+        /// What is to be withdrawn is put aside for later.
+        static let keepsWithdrawn = Sabotage(rawValue: 32)
+        /// Changes that go with a withdrawal are not made.
+        static let undoesNothing = Sabotage(rawValue: 64)
     }
 
     /// What may be asked of a store, by what the relay asks it for.
@@ -213,11 +217,30 @@ extension EngineLink: StoredOutbox {
     func settle(
         _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> [Bool] {
-        let done = try await call(.settle) { (engine) throws(StoreError) in
-            try await engine.settle(steps, feedback: feedback, now: now)
+        let (told, changes) = sabotaged(steps, feedback)
+        do throws(StoreError) {
+            let done = try await call(.settle) { (engine) throws(StoreError) in
+                try await engine.settle(told, feedback: changes, now: now)
+            }
+            for (step, isOurs) in zip(told, done) where isOurs { book.settled(step, now: now) }
+            return done
+        } catch {
+            for step in steps where step.step == .withdraw && error.code == .uncertain {
+                book.failures.doubt(step.id)
+            }
+            throw error
         }
-        for (step, isOurs) in zip(steps, done) where isOurs { book.settled(step, now: now) }
-        return done
+    }
+
+    private func sabotaged(
+        _ steps: [StoredSettlement], _ feedback: [StoredChange]
+    ) -> ([StoredSettlement], [StoredChange]) {
+        let withdraws = steps.contains { $0.step == .withdraw }
+        var told = steps
+        if sabotage.contains(.keepsWithdrawn) {
+            for place in told.indices where told[place].step == .withdraw { told[place].step = .park }
+        }
+        return (told, sabotage.contains(.undoesNothing) && withdraws ? [] : feedback)
     }
 
     func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {

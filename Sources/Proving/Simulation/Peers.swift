@@ -117,6 +117,84 @@ final class Peers: Sendable {
         return first
     }
 
+    /// What a sender hears of a request.
+    private enum Heard: Sendable {
+        case outcomes([FirstOutcome])
+        /// The request was taken before.
+        case silence
+        case nothing
+    }
+
+    /// A sender asks for pushes, and again byte for byte where it hears of a failure: until all are owed, or
+    /// it has had enough.
+    func request(_ group: Int, custody: Duration) async {
+        let first = next.withLock { next in
+            defer { next += group }
+            return next
+        }
+        let numbers = Array(first..<first + group)
+        let ends = scheduler.now + custody
+        let targets = numbers.map { number in
+            Target(
+                number: number, device: scheduler.random(in: 0...devices - 1), isUrgent: false,
+                origin: "origin-\(number % 3)")
+        }
+        for target in targets {
+            book.failures.offered(target.number)
+            book.offered(target.number, to: target.device, by: target.origin, custodyEnds: ends)
+        }
+        var (hasFailed, isCertain) = (false, true)
+        for _ in 0..<scheduler.random(in: 2...6) {
+            let heard = await ask { process in
+                let ends = process.now + custody
+                for number in numbers { self.book.promised(number, custodyEnds: ends) }
+                return await self.admit(targets.map { self.push(to: $0, ends) }, by: process, first)
+            }
+            switch heard {
+            case .outcomes(let outcomes)?:
+                hasFailed = outcomes.contains(where: \.isFailure)
+                for (number, outcome) in zip(numbers, outcomes) { hear(outcome, of: number) }
+                guard hasFailed else { return }
+            case .silence?:
+                // Of two copies at once one is met with silence, whatever becomes of the other.
+                if hasFailed, isCertain { book.record(.failedAndSilent, first) }
+                return
+            case .nothing?, nil: isCertain = false
+            }
+            await scheduler.pause(.milliseconds(50) ... .seconds(3))
+        }
+    }
+
+    private func hear(_ outcome: FirstOutcome, of number: Int) {
+        if outcome.isFailure {
+            book.failed(number)
+        } else {
+            book.owes(number, now: scheduler.now)
+            if outcome == .known(.accepted) { book.replied(accepted: number) }
+        }
+    }
+
+    /// The request's record is put with its pushes, and goes where something of it fails.
+    private func admit(_ pushes: [Push], by process: SimulatedProcess, _ number: Int) async -> Heard {
+        guard let service = process.service else { return .nothing }
+        let key = RecordKey(Self.space, Secret("request-\(number)".utf8))
+        let record = Record(
+            key: key, touchedAt: process.now, expiresAt: process.now + Self.recordLife, body: Secret([]))
+        let verdict = Verdict<[FirstOutcome], Fault>(
+            pushes: pushes, changes: [.put(record, if: .absent)],
+            reply: .withdrawingAfterFirstAttempt(
+                deadline: Self.deadline, undoing: [.delete(key, if: .any)]) { $0 },
+            refusal: { _ in Fault() })
+        do throws(IntakeRefusal<Fault>) {
+            return .outcomes(
+                try await service.intake.admit(verdict, instance: SimulatedProcess.instance))
+        } catch {
+            // Overloaded, or too far ahead: the sender asks again.
+            if case .refused = error { return .silence }
+            return .nothing
+        }
+    }
+
     /// How long a reply waits for first attempts.
     private static let deadline = Duration.seconds(2)
 

@@ -119,7 +119,8 @@ extension SeedRun.Sabotage {
         "trusts-clocks": .trustsClocks, "waits-for-volatile": .waitsForVolatile,
         "counts-local-refusals": .countsLocalRefusals, "probes-with-one": .probesWithOne,
         "waits-for-room": .waitsForRoom, "forgets-attempts": .forgetsAttempts,
-        "tick-awaits-store": .tickAwaitsStore, "blames-idle": .blamesIdle
+        "tick-awaits-store": .tickAwaitsStore, "blames-idle": .blamesIdle,
+        "keeps-withdrawn": .keepsWithdrawn, "undoes-nothing": .undoesNothing
     ]
 
     /// What finds it: another law that is broken beside is no proof that this one would be seen.
@@ -137,6 +138,8 @@ extension SeedRun.Sabotage {
         case .forgetsAttempts: [.tooManyAttempts]
         case .tickAwaitsStore: [.lateReply]
         case .blamesIdle: [.urgentLate]
+        case .keepsWithdrawn: [.failedAndSent]
+        case .undoesNothing: [.failedAndSilent]
         default: Set(Violation.Law.allCases)
         }
     }
@@ -148,6 +151,8 @@ extension SeedRun.Sabotage {
         if contains(.claimsOthers) { found.insert(.claimsOthers) }
         if contains(.losesClaims) { found.insert(.losesClaims) }
         if contains(.trustsClocks) { found.insert(.trustsClocks) }
+        if contains(.keepsWithdrawn) { found.insert(.keepsWithdrawn) }
+        if contains(.undoesNothing) { found.insert(.undoesNothing) }
         return found
     }
 }

@@ -38,6 +38,10 @@ package struct SeedRun: Sendable {
         package static let tickAwaitsStore = Sabotage(rawValue: 1 << 14)
         /// A connection that was closed while idle counts as one that failed.
         package static let blamesIdle = Sabotage(rawValue: 1 << 15)
+        /// A push that is to be withdrawn stays.
+        package static let keepsWithdrawn = Sabotage(rawValue: 1 << 16)
+        /// What goes with a withdrawal is not made.
+        package static let undoesNothing = Sabotage(rawValue: 1 << 17)
     }
 
     package enum EngineKind: String, Sendable, CaseIterable { case memory, sqlite }
@@ -81,7 +85,7 @@ package struct SeedRun: Sendable {
         let kind = engine ?? (scheduler.chance(12) ? .sqlite : .memory)
         let count = kind == .sqlite ? 1 : scheduler.random(in: 2...4)
         let devices = scheduler.random(in: 2...8)
-        let traits = Traits(scheduler, devices: devices)
+        let traits = Traits(scheduler, devices: devices, seed: seed)
         let book = Book(scheduler, traits)
         let calm = scheduler.machine()
         let isOver = Mutex(false)

@@ -79,6 +79,16 @@ struct Stage: Sendable {
                         storm.addTask { await crowd(burst, within: stormy) }
                     }
                 }
+                if traits.withdraws {
+                    for _ in 0..<scheduler.random(in: 3...20) {
+                        storm.addTask {
+                            await scheduler.pause(.zero...stormy)
+                            await peers.request(
+                                scheduler.chance(60) ? 1 : scheduler.random(in: 2...5),
+                                custody: .seconds(86_400))
+                        }
+                    }
+                }
                 if let first = traits.madeUp { storm.addTask { await makeUp(from: first, within: stormy) } }
             }
             await calm()

@@ -24,6 +24,9 @@ struct Traits: Sendable {
     var burst: ClosedRange<Int>?
     /// How the push services are on good days.
     var mood = SimulatedPushService.Mood.good
+    /// Some senders ask again for what they hear has failed, byte for byte, and such pushes are withdrawn.
+    /// Told by the seed itself and not by a draw, so that seeds that were kept run as they did.
+    let withdraws: Bool
     /// Whether some calms are followed by single calls on connections that have been idle.
     var isQuietAfterwards = false
 
@@ -41,7 +44,8 @@ struct Traits: Sendable {
         return limits
     }()
 
-    init(_ scheduler: Scheduler, devices: Int) {
+    init(_ scheduler: Scheduler, devices: Int, seed: UInt64) {
+        withdraws = [2, 4].contains(seed % 7)
         learns = scheduler.chance(30)
         if scheduler.chance(12) { volatileStreams = scheduler.random(in: 2...3) }
         if scheduler.chance(20) { madeUp = scheduler.chance(50) ? MadeUp.byService : MadeUp.byUs }
@@ -96,6 +100,7 @@ struct Traits: Sendable {
         if volatileStreams > 0 { words.append("volatile") }
         if let madeUp { words.append(madeUp == MadeUp.byUs ? "malformed" : "made-up") }
         if poisoned != nil { words.append("poisoned") }
+        if withdraws { words.append("withdraws") }
         if let burst { words.append("burst of \(burst.lowerBound)") }
         if isQuietAfterwards { words.append("quiet") }
         return words.isEmpty ? "plain" : words.joined(separator: ", ")

@@ -9,6 +9,10 @@ package struct Violation: Sendable, Hashable, CustomStringConvertible {
         case sentAtOnce = "a push was sent twice at once by one process"
         /// It was sent after the store had said that it was settled.
         case sentAfterSettling = "a push was sent after it was settled"
+        /// It was sent after its sender had heard that it failed, and will send it again.
+        case failedAndSent = "a push was sent after its sender had heard that it failed"
+        /// The same bytes as those that failed were met with silence.
+        case failedAndSilent = "a request of which something failed was not taken again"
         /// It was processed while the store held it as another's, or not at all.
         case sentByStranger = "a push was sent by a process that did not own it any more"
         /// One notification, offered again within ten minutes, was delivered under two ids.
