@@ -157,7 +157,7 @@ let doors: [Target] = [
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "MarmotPush",
             "NextcloudPush", "RSAKeys", "Secp256k1Keys", "CSecp256k1", "SessionPush", "SwarmIngress",
-            "Delivery", "SQLiteStore", "Simulators", "PushTesting", metrics, nioCore, nioPosix,
+            "StatusPush", "Delivery", "SQLiteStore", "Simulators", "PushTesting", metrics, nioCore, nioPosix,
             crypto, cryptoExtras
         ]),
     library("Proving/PushTesting", ["PushModel", "WireFormats", logging]),
@@ -299,7 +299,7 @@ let fuzzing: [Target] =
             name: "Fuzz",
             dependencies: [
                 "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "ZulipPush", "MarmotPush",
-                "NextcloudPush", "RSAKeys", "SessionPush", "EdwardsKeys", "WebSocket",
+                "NextcloudPush", "RSAKeys", "SessionPush", "EdwardsKeys", "StatusPush", "WebSocket",
                 "Delivery", "NostrIngress", "SwarmIngress", "MessageSockets", nioCore, nioEmbedded
             ],
             path: "Fuzz", exclude: ["Inputs"],

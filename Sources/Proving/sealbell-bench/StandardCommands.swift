@@ -4,6 +4,6 @@ import ArgumentParser
 enum StandardCommands {
     static let all: [any ParsableCommand.Type] = [
         BenchStrangersCommand.self, BenchMarmotCommand.self, BenchNextcloudCommand.self,
-        BenchSessionCommand.self, SwarmCommand.self
+        BenchSessionCommand.self, SwarmCommand.self, BenchStatusCommand.self
     ]
 }

@@ -1,0 +1,87 @@
+package import PushModel
+import StatusPush
+
+/// Measures what Status costs: a request from a node's payload to its pushes and the sealed answer, beside
+/// the sum of its primitives; and the key of a topic, which is made once for each person.
+package struct StatusBench: Sendable {
+    /// Sum of the primitives beside the whole.
+    static let goal = 0.7
+    /// Rounds beyond which nothing is learnt.
+    static let roundLimit = 1_000
+    private static let requests = 200
+    /// Notifications of a request, and bytes of each one's message: what deployed senders send, what ours do,
+    /// and a group's.
+    private static let cases = [(1, 0), (1, 600), (8, 0)]
+
+    private let rounds: Int
+    private let world: World
+
+    /// - Parameter rounds: 3 to 1,000.
+    package init(rounds: Int, world: World) {
+        self.rounds = rounds
+        self.world = world
+    }
+
+    /// - Returns: the report, and whether the goal is met.
+    /// - Throws: `BenchError(.badPlan)` for a bad number of rounds; what the measured code throws, which is a
+    ///   bug.
+    package func run() async throws -> (report: BenchReport, hasPassed: Bool) {
+        guard (3...Self.roundLimit).contains(rounds) else { throw BenchError(.badPlan) }
+        var report = BenchReport()
+        report.add("rounds", rounds)
+        report.add("requests", Self.requests)
+        var least = Double.infinity
+        for (notifications, bytes) in Self.cases {
+            let parts = try await RequestParts(
+                Self.requests, notifications: notifications, bytes: bytes, world: world)
+            let name = "notifications_\(notifications)_bytes_\(bytes)"
+            least = min(least, try await measure(parts, name, &report))
+        }
+        report.add("least_to_primitives", least)
+        report.add("goal", Self.goal, digits: 1)
+        report.add("topic_key_milliseconds", topicKey(), digits: 1)
+        return (report, least >= Self.goal)
+    }
+
+    private func measure(
+        _ parts: RequestParts, _ name: String, _ report: inout BenchReport
+    ) async throws -> Double {
+        var whole: [Double] = []
+        var single: [String: [Double]] = [:]
+        // The first round is for pages and tables.
+        for round in 0...rounds {
+            let start = ProcessUsage.ownCPU()
+            try await parts.judge()
+            let time = (ProcessUsage.ownCPU() - start).inSeconds
+            if round > 0 { whole.append(time) }
+            for primitive in RequestParts.primitives {
+                let start = ProcessUsage.ownCPU()
+                parts.run(primitive)
+                let time = (ProcessUsage.ownCPU() - start).inSeconds
+                if round > 0 { single[primitive, default: []].append(time) }
+            }
+        }
+        let sums = whole.indices.map { round in single.values.reduce(0) { $0 + $1[round] } }
+        let perRequest = 1e6 / Double(Self.requests)
+        report.add("\(name)_requests_per_second", Int(1e6 / (Median.of(whole) * perRequest)))
+        report.add("\(name)_microseconds", Median.of(whole) * perRequest, digits: 1)
+        report.add("\(name)_primitives_microseconds", Median.of(sums) * perRequest, digits: 1)
+        for primitive in RequestParts.primitives {
+            let time = Median.of(single[primitive] ?? [0]) * perRequest
+            report.add("\(name)_\(primitive)_microseconds", time, digits: 1)
+        }
+        let ratio = Median.of(zip(sums, whole).map { $0 / $1 })
+        report.add("\(name)_to_primitives", ratio)
+        return ratio
+    }
+
+    private func topicKey() -> Double {
+        Median.of(
+            (0..<rounds).map { number in
+                let topic = WakuTopic(name: Secret("topic-\(number)".utf8))
+                let start = ProcessUsage.ownCPU()
+                _ = TopicKey.derive(from: topic)
+                return (ProcessUsage.ownCPU() - start).inSeconds * 1e3
+            })
+    }
+}
