@@ -71,13 +71,24 @@ struct SharedSessionTests {
                     try await withThrowingTaskGroup(of: Void.self) { tasks in
                         try await stage.run(spans: spans) { second in
                             try await second.until("snodes_ours", reaches: 1)
-                            try await asked(for: "a second relay that has connected to its share") {
-                                let ours = try await second.statistic("snodes_ours")?.int64
-                                return try await second.statistic("connections")?.int64 == ours
+                            // For a moment both have what changes hands.
+                            try await asked(for: "nodes that are shared out, and all connected") {
+                                let connected = try await (
+                                    first.statistic("connections"), second.statistic("connections")
+                                )
+                                let ours = try await (
+                                    first.statistic("snodes_ours"), second.statistic("snodes_ours")
+                                )
+                                return (ours.0?.int64 ?? 0) + (ours.1?.int64 ?? 0) == 8
+                                    && (connected.0?.int64 ?? 0) + (connected.1?.int64 ?? 0) == 8
                             }
                             tasks.addTask { try await writer.write() }
                             try await asked(for: "some messages") { writer.written >= 2 * phones.count }
                         }
+                        // On and on until the first has all nodes, whenever the second ended.
+                        try await first.until("connections", reaches: 8)
+                        let written = writer.written
+                        try await asked(for: "more messages") { writer.written >= written + phones.count }
                         writer.stop()
                         try await tasks.waitForAll()
                     }
