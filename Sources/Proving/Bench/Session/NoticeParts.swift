@@ -14,6 +14,8 @@ final class NoticeParts {
         let service: [UInt8]
         let token: Secret
         let hash: Secret
+        /// Bytes of what stands around the base64.
+        let around: Int
     }
 
     let relay: SessionRelay
@@ -23,6 +25,9 @@ final class NoticeParts {
     private let pushes: [StoragePush]
     private var parts: [Part] = []
     private let filterKey: Secret
+    private let registry: HeldSubscriptions
+    private let keys: SessionKeys
+    private let world: World
     private let room: UnsafeMutableRawBufferPointer
 
     private static let accounts = 64
@@ -54,8 +59,10 @@ final class NoticeParts {
             NoticeParts.message(ids[number % Self.accounts], bytes: bytes, world)
         }
         bodies = pushes.map { $0.serialized() }
-        relay = SessionRelay(
-            instance: instance, apps: apps, registry: HeldSubscriptions(records), world: world)
+        registry = HeldSubscriptions(records)
+        self.keys = keys
+        self.world = world
+        relay = SessionRelay(instance: instance, apps: apps, registry: registry, world: world)
         self.devices = devices
         filterKey = Secret(world.randomBytes(32))
         room = .allocate(byteCount: Self.roomBytes, alignment: 64)
@@ -91,7 +98,8 @@ final class NoticeParts {
                 Part(
                     plain: plain, key: phone.encryptionKey, nonce: nonce,
                     service: Array(phone.service.rawValue.utf8), token: phone.token,
-                    hash: pushes[parts.count / devices].hash))
+                    hash: pushes[parts.count / devices].hash,
+                    around: (text?.count ?? 0) - Base64.encodedCount(sealed.count)))
         }
     }
 
@@ -107,24 +115,75 @@ final class NoticeParts {
         }
     }
 
-    /// Every primitive by its name: the filter's keyed hash of each message; of each push the seal, the
-    /// base64 of it, and the hash that names a repeat.
-    static let names = ["keyed_hash", "xchacha20_poly1305", "base64", "blake2b_256"]
+    /// Every primitive by its name. Of each message: its bencode read, its keyed hash for the filter, the
+    /// rows of its account found, and the plaintext written, which all its devices have in common. Of each
+    /// push: the nonce drawn, the seal, the base64 of it with the text around, and the hash that names a
+    /// repeat.
+    ///
+    /// That is what the specification has every relay do, each into memory that is there already: no copies
+    /// that are owned, nothing wiped, no push put together.
+    static let names = [
+        "bencode", "keyed_hash", "row_look_up", "plaintext", "nonce", "xchacha20_poly1305", "base64",
+        "blake2b_256"
+    ]
 
-    func run(_ name: String) {
+    func run(_ name: String) async throws {
         switch name {
-        case "keyed_hash":
+        case "bencode": for body in bodies { try read(body) }
+        case "keyed_hash": for push in pushes { hash(push) }
+        case "row_look_up":
             for push in pushes {
-                _ = KeyedHash.digest16(key: filterKey) { hash in
-                    hash.update(push.account.bytes)
-                    withUnsafeBytes(of: push.namespace.bigEndian) { hash.update($0) }
-                    hash.update(push.hash)
-                }
+                let rows = try await registry.page(.owner(keys.owner(push.account)), after: 0, limit: devices)
+                guard rows.count == devices else { throw BenchError(.setUpRefused) }
             }
+        case "plaintext": for (number, push) in pushes.enumerated() { write(push, parts[number * devices]) }
+        case "nonce": for _ in parts { draw() }
         case "xchacha20_poly1305": for part in parts { seal(part) }
         case "base64": for part in parts { encode(part) }
         default: for part in parts { identify(part) }
         }
+    }
+
+    private func read(_ body: Secret) throws(FormatError) {
+        try body.reveal { (raw) throws(FormatError) in
+            var reader = BencodeReader(raw)
+            try reader.beginDictionary()
+            _ = try reader.find("@") ? reader.readString().count : 0
+            _ = try reader.find("h") ? reader.readString().count : 0
+            _ = try reader.find("n") ? reader.readInteger().int64 : nil
+            _ = try reader.find("t") ? reader.readInteger().int64 : nil
+            _ = try reader.find("z") ? reader.readInteger().int64 : nil
+            _ = try reader.find("~") ? reader.readString().count : 0
+            try reader.endDictionary()
+            try reader.end()
+        }
+    }
+
+    private func hash(_ push: StoragePush) {
+        _ = KeyedHash.digest16(key: filterKey) { hash in
+            hash.update(push.account.bytes)
+            withUnsafeBytes(of: push.namespace.bigEndian) { hash.update($0) }
+            hash.update(push.hash)
+        }
+    }
+
+    /// The account's hex digits, both times' decimal ones, and all the rest as it stands.
+    private func write(_ push: StoragePush, _ part: Part) {
+        part.plain.reveal { room.copyMemory(from: $0) }
+        push.account.bytes.reveal { Hex.write($0, into: room) }
+        for time in [push.timestamp, push.expiry] {
+            var (left, at) = (time.milliseconds, 80)
+            while left > 0 {
+                room[at] = UInt8(truncatingIfNeeded: 0x30 + left % 10)
+                (left, at) = (left / 10, at - 1)
+            }
+        }
+    }
+
+    private func draw() {
+        room.storeBytes(of: world.random(), toByteOffset: 0, as: UInt64.self)
+        room.storeBytes(of: world.random(), toByteOffset: 8, as: UInt64.self)
+        room.storeBytes(of: world.random(), toByteOffset: 16, as: UInt64.self)
     }
 
     private func seal(_ part: Part) {
@@ -144,16 +203,20 @@ final class NoticeParts {
     private func encode(_ part: Part) {
         let count = part.nonce.count + part.plain.count + XChaCha20Poly1305.overheadBytes
         let half = Self.roomBytes / 2
+        let text = half..<half + Base64.encodedCount(count)
         Base64.encode(
             UnsafeRawBufferPointer(rebasing: room[..<count]),
-            into: UnsafeMutableRawBufferPointer(
-                rebasing: room[half..<(half + Base64.encodedCount(count))]))
+            into: UnsafeMutableRawBufferPointer(rebasing: room[text]))
+        UnsafeMutableRawBufferPointer(rebasing: room[text.upperBound...])
+            .copyMemory(from: UnsafeRawBufferPointer(rebasing: room[..<part.around]))
     }
 
     private func identify(_ part: Part) {
         part.service.withUnsafeBytes { service in
-            part.token.reveal { token in
-                part.hash.reveal { _ = Blake2b.digest32([service, token, $0]) }
+            _ = Blake2b.digest32 { hash in
+                hash.update(service)
+                hash.update(part.token)
+                hash.update(part.hash)
             }
         }
     }

@@ -56,7 +56,7 @@ package struct SessionBench: Sendable {
             if round > 0 { whole.append(time) }
             for primitive in NoticeParts.names {
                 let start = ProcessUsage.ownCPU()
-                parts.run(primitive)
+                try await parts.run(primitive)
                 let time = (ProcessUsage.ownCPU() - start).inSeconds
                 if round > 0 { single[primitive, default: []].append(time) }
             }
