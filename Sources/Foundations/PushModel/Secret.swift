@@ -11,58 +11,71 @@ import Glibc
 /// `Mirror`), is neither `Codable` nor `Hashable`, and compares in time that depends on the lengths alone.
 /// It opens only through ``reveal(_:)``.
 public struct Secret: Sendable {
-    private let storage: Storage
+    // Safety: the bytes are written only inside the initialisers, before the value is shared.
+    @usableFromInline nonisolated(unsafe) let storage: SecretStorage
 
     /// Copies `bytes` into storage of its own. The caller wipes its copy if it held one for itself.
     public init(_ bytes: some Collection<UInt8>) {
-        storage = Storage(count: bytes.count)
-        _ = storage.bytes.initialize(from: bytes)
+        storage = SecretStorage.make(count: bytes.count)
+        _ = UnsafeMutableBufferPointer(start: storage.start, count: storage.count).initialize(from: bytes)
     }
 
     /// Copies the raw bytes.
     public init(copying raw: UnsafeRawBufferPointer) {
-        storage = Storage(count: raw.count)
-        if raw.count > 0 { UnsafeMutableRawBufferPointer(storage.bytes).copyMemory(from: raw) }
+        storage = SecretStorage.make(count: raw.count)
+        if raw.count > 0 { storage.bytes.copyMemory(from: raw) }
     }
 
     /// Makes a secret of exactly `count` bytes and lets `fill` write them; no other copy comes into being.
     public init<Failure: Error>(
         count: Int, fill: (UnsafeMutableRawBufferPointer) throws(Failure) -> Void
     ) throws(Failure) {
-        storage = Storage(count: count)
-        try fill(UnsafeMutableRawBufferPointer(storage.bytes))
+        storage = SecretStorage.make(count: count)
+        storage.start.initialize(repeating: 0, count: count)
+        try fill(storage.bytes)
     }
 
     /// Number of bytes. A length is not a secret here; where it is, pad before.
-    public var count: Int { storage.bytes.count }
+    @inlinable
+    public var count: Int { storage.count }
 
     /// Lends the bytes for the length of `body`. They must not be copied into anything that outlives a wipe
     /// unless `docs/decisions/` lists the copy.
+    @inlinable
     public func reveal<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try body(UnsafeRawBufferPointer(storage.bytes))
+        // The bytes are there as long as somebody holds their object.
+        defer { withExtendedLifetime(storage) {} }
+        return try body(UnsafeRawBufferPointer(start: storage.start, count: storage.count))
     }
 
     /// Compares without an early exit.
     public static func == (left: Secret, right: Secret) -> Bool {
         left.reveal { l in right.reveal { r in constantTimeEqual(l, r) } }
     }
+}
 
-    private final class Storage: @unchecked Sendable {
-        // Safety: `bytes` is written only inside the initialisers, before the value is shared.
-        let bytes: UnsafeMutableBufferPointer<UInt8>
-
-        init(count: Int) {
-            bytes = .allocate(capacity: count)
-            bytes.initialize(repeating: 0)
-        }
-
-        deinit {
-            wipe(UnsafeMutableRawBufferPointer(bytes))
-            bytes.deallocate()
-        }
+/// A secret's bytes, in one piece of memory with the object that counts who holds them: a push has a dozen
+/// secrets.
+@usableFromInline
+final class SecretStorage: ManagedBuffer<Int, UInt8> {
+    /// The bytes are not set yet.
+    @inline(__always)
+    static func make(count: Int) -> SecretStorage {
+        unsafeDowncast(create(minimumCapacity: count) { _ in count }, to: SecretStorage.self)
     }
+
+    /// By pointer: the property itself is checked for exclusive access each time.
+    @inlinable
+    var count: Int { withUnsafeMutablePointerToHeader { $0.pointee } }
+
+    @inlinable
+    var start: UnsafeMutablePointer<UInt8> { withUnsafeMutablePointerToElements { $0 } }
+
+    var bytes: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(start: start, count: count) }
+
+    deinit { wipe(bytes) }
 }
 
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
