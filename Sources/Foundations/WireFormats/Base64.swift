@@ -77,6 +77,12 @@ package enum Base64 {
         }
     }
 
+    /// Spells the last `count` bytes of a memory over all of it, which has exactly ``encodedCount(_:)`` bytes
+    /// for them. What is read stands behind what is written all the way. For hot paths.
+    package static func spell(last count: Int, in memory: UnsafeMutableRawBufferPointer) {
+        encode(UnsafeRawBufferPointer(rebasing: memory[(memory.count - count)...]), into: memory)
+    }
+
     /// Number of bytes that a canonical text stands for, or `nil` when no text of this form has that length.
     ///
     /// Looks at length and padding only.

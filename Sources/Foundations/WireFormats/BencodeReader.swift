@@ -23,14 +23,22 @@ package struct BencodeInteger {
 
     private var magnitude: UInt64? {
         var value: UInt64 = 0
-        for byte in raw.dropFirst(isNegative ? 1 : 0) {
+        let start = isNegative ? 1 : 0
+        if raw.count - start <= Self.safeDigits {
+            for at in start..<raw.count { value = 10 &* value &+ UInt64(raw[at] &- 0x30) }
+            return value
+        }
+        for at in start..<raw.count {
             let (product, over) = value.multipliedReportingOverflow(by: 10)
-            let (sum, overSum) = product.addingReportingOverflow(UInt64(byte - 0x30))
+            let (sum, overSum) = product.addingReportingOverflow(UInt64(raw[at] - 0x30))
             if over || overSum { return nil }
             value = sum
         }
         return value
     }
+
+    /// So many fit 64 bits, whatever they are.
+    fileprivate static let safeDigits = 18
 }
 
 /// Reads bencode by pulling, value by value; strings are lent where they stand.
@@ -105,14 +113,15 @@ package struct BencodeReader {
     /// Where it is not, the reader stands before the next larger key or at the dictionary's end.
     package mutating func find(_ wanted: StaticString) throws(FormatError) -> Bool {
         while true {
-            let before = (position, keysBefore)
+            // The lenient rule keeps no keys: nothing to hold on to.
+            let (before, keys) = (position, rule == .strict ? keysBefore : [])
             guard position < bytes.count else { throw FormatError(.malformedBencode) }
             if bytes[position] == 0x65 { return false }
             guard let key = try nextKey() else { return false }
             switch Self.order(key, wanted) {
             case 0: return true
             case 1:
-                (position, keysBefore) = before
+                (position, keysBefore) = (before, keys)
                 return false
             default: try skipValue()
             }
@@ -196,7 +205,8 @@ package struct BencodeReader {
         position += 1
         switch rule {
         case .lenient:
-            guard integer.int64 != nil || integer.uint64 != nil else {
+            let isShort = digits.count <= BencodeInteger.safeDigits
+            guard isShort || integer.int64 != nil || integer.uint64 != nil else {
                 throw FormatError(.malformedBencode)
             }
         case .strict:

@@ -50,6 +50,17 @@ struct EncodingTests {
         }
     }
 
+    @Test("Bytes at the end of their text's own room are spelled over it, whatever their number")
+    func inPlace() {
+        for length in 0...70 {
+            let bytes = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ length) }
+            let text = Base64.encode(bytes)
+            var room = [UInt8](repeating: 0, count: text.count - length) + bytes
+            room.withUnsafeMutableBytes { Base64.spell(last: length, in: $0) }
+            #expect(room == text)
+        }
+    }
+
     @Test("A run of plain text ends at whatever a JSON string looks at, wherever it stands")
     func plainRuns() {
         let plain = [UInt8](repeating: 0x61, count: 24)

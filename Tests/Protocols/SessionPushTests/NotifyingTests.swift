@@ -54,6 +54,35 @@ struct NotifyingTests {
         }
     }
 
+    @Test("Devices of one account get as much of a message as each asked for, under a nonce of its own")
+    func shares() async throws {
+        let calls = [(0xA1, true), (0xB2, false), (0xC3, true), (0xD4, false)].map { digits, wantsData in
+            var call = PeerCall(alice)
+            call.token = String(repeating: String(digits, radix: 16), count: 32)
+            call.wantsData = wantsData
+            return call
+        }
+        let rig = try await rig(calls)
+        for (hash, count, data) in [("s", 100, true), ("l", 2_501, false)] {
+            let bytes = [UInt8](repeating: 0x3C, count: count)
+            let sent = try await pushes(
+                rig, .sample(alice, hash: String(repeating: hash, count: 43), data: bytes))
+            #expect(sent.count == 4)
+            var nonces: Set<String> = []
+            for push in sent {
+                let apple = try #require(push.message.apns)
+                let wantsData = apple.token.reveal { $0.first == 0x61 || $0.first == 0x63 }
+                let opened = try OpenedPush(push.message, key: key)
+                #expect(opened.data == (wantsData && data ? bytes : nil))
+                #expect(opened.metadata["l"]?.int64 == (wantsData ? Int64(count) : nil))
+                #expect(opened.metadata["B"]?.bool == (wantsData && !data ? true : nil))
+                let body = try apple.payload.reveal { try JSONValue.parse($0) }
+                nonces.insert(String(try #require(body["enc_payload"]?.string).prefix(32)))
+            }
+            #expect(nonces.count == 4)
+        }
+    }
+
     @Test("What a node tells again, and what other members of the swarm tell, is sent once")
     func duplicates() async throws {
         let rig = try await rig([PeerCall(alice)])

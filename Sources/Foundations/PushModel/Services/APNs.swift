@@ -4,7 +4,7 @@ extension PushService {
 }
 
 extension ProviderMessage {
-    package static func apns(_ message: APNsMessage) -> ProviderMessage { ProviderMessage(message) }
+    package static func apns(_ message: consuming APNsMessage) -> ProviderMessage { ProviderMessage(message) }
     /// `nil` when it is for another service.
     package var apns: APNsMessage? { value as? APNsMessage }
 }

@@ -4,7 +4,7 @@ extension PushService {
 }
 
 extension ProviderMessage {
-    package static func fcm(_ message: FCMMessage) -> ProviderMessage { ProviderMessage(message) }
+    package static func fcm(_ message: consuming FCMMessage) -> ProviderMessage { ProviderMessage(message) }
     /// `nil` when it is for another service.
     package var fcm: FCMMessage? { value as? FCMMessage }
 }

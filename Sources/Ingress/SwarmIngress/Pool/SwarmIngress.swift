@@ -211,7 +211,7 @@ package final class SwarmIngress: Service {
         while let item = await queue.take() {
             let push: StoragePush
             do throws(FormatError) {
-                push = try item.body.reveal { (raw) throws(FormatError) in try StoragePush(parsing: raw) }
+                push = try StoragePush(parsing: item.body)
             } catch {
                 metrics.dropped(.malformed)
                 continue

@@ -9,13 +9,11 @@ extension SessionRelay {
 
     func notify(_ push: StoragePush) async throws(SessionError) -> SessionVerdict {
         guard push.hash.reveal({ PlainText.run($0, from: 0) == $0.count }) else {
-            return Self.nothing(NoteCode("session.odd-hash"))
+            return Self.nothing(NoticeNote.oddHash)
         }
         let now = world.now()
-        guard push.expiry > now else { return Self.nothing(NoteCode("session.expired")) }
-        guard seen.enter(push, now: world.instant()) else {
-            return Self.nothing(NoteCode("session.duplicate"))
-        }
+        guard push.expiry > now else { return Self.nothing(NoticeNote.expired) }
+        guard seen.enter(push, now: world.instant()) else { return Self.nothing(NoticeNote.duplicate) }
         do throws(SessionError) {
             return judged(push, try await rows(push.account), now)
         } catch {
@@ -24,42 +22,59 @@ extension SessionRelay {
         }
     }
 
-    private static func nothing(_ note: NoteCode) -> SessionVerdict {
-        Verdict(reply: .now(.taken), notes: [note])
+    /// What every verdict on a message begins as: to make one anew costs as much as a look-up.
+    private static let taken = SessionVerdict(reply: .now(.taken))
+
+    private static func nothing(_ notes: [NoteCode]) -> SessionVerdict {
+        var verdict = taken
+        verdict.notes = notes
+        return verdict
     }
 
     /// A push for each subscription that asked for the namespace.
     private func judged(_ push: StoragePush, _ rows: [Record], _ now: UnixTime) -> SessionVerdict {
+        let end = min(push.expiry, now + SessionLimits.custody)
+        let notice = Notice(isMessage: Self.isMessage(push.namespace), end: end, now: now)
+        var sealing = PushSealing(policy.metadata)
         var pushes: [Push] = []
-        var notes: Set<NoteCode> = []
-        for record in rows where record.state == .live {
-            record.body.reveal { body in
+        pushes.reserveCapacity(rows.count)
+        var (isAppGone, isTooLarge) = (false, false)
+        // By their places: a copy of each row would count holders of all that is in it.
+        for at in rows.indices where rows[at].state == .live {
+            rows[at].body.reveal { body in
                 guard let view = SubscriptionView(body) else { return }
                 guard view.wants(push.namespace) else { return }
-                guard let app = apps[view.service, view.app] else {
-                    notes.insert(NoteCode("session.app-gone"))
-                    return
-                }
-                guard let message = message(push, view, app, now) else {
-                    notes.insert(NoteCode("session.too-large"))
-                    return
+                guard let app = apps[view.service, view.app] else { return isAppGone = true }
+                guard let message = message(push, notice, view, app, &sealing) else {
+                    return isTooLarge = true
                 }
                 pushes.append(
                     Push(
-                        message: message, pushClass: Self.pushClass(push.namespace),
-                        origin: push.account.bytes, record: record.key, touchedAt: record.touchedAt,
-                        custodyEnds: min(push.expiry, now + SessionLimits.custody),
+                        message: message, pushClass: Self.pushClass(notice), origin: push.account.bytes,
+                        record: rows[at].key, touchedAt: rows[at].touchedAt, custodyEnds: end,
                         repeatIdentity: Self.identity(push, view)))
             }
         }
-        notes.insert(NoteCode(pushes.isEmpty ? "session.unwanted" : "session.notified"))
-        return Verdict(pushes: pushes, reply: .now(.taken), notes: Array(notes))
+        var notes = pushes.isEmpty ? NoticeNote.unwanted : NoticeNote.notified
+        if isAppGone { notes += NoticeNote.appGone }
+        if isTooLarge { notes += NoticeNote.tooLarge }
+        var verdict = Self.taken
+        (verdict.pushes, verdict.notes) = (pushes, notes)
+        return verdict
+    }
+
+    /// What all devices' pushes of a message have in common.
+    private struct Notice {
+        let isMessage: Bool
+        /// Until when they are owed.
+        let end: UnixTime
+        let now: UnixTime
     }
 
     /// What people read waits for nothing but calls, of which the relay cannot tell one; the rest keeps a
     /// device's state.
-    private static func pushClass(_ namespace: Int16) -> PushClass {
-        isMessage(namespace) ? .normal : .background
+    private static func pushClass(_ notice: Notice) -> PushClass {
+        notice.isMessage ? .normal : .background
     }
 
     /// Messages of people, and of groups (§4).
@@ -68,40 +83,59 @@ extension SessionRelay {
     /// BLAKE2b of service, token and hash.
     static func identity(_ push: StoragePush, _ view: SubscriptionView) -> Secret {
         let word = view.service.word
-        let service = UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
-        return push.hash.reveal { Blake2b.digest32([service, view.token, $0]) }
+        return Blake2b.digest32 { hash in
+            hash.update(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
+            hash.update(view.token)
+            push.hash.reveal { hash.update($0) }
+        }
     }
 
     private func message(
-        _ push: StoragePush, _ view: SubscriptionView, _ app: SessionApp, _ now: UnixTime
+        _ push: StoragePush, _ notice: Notice, _ view: SubscriptionView, _ app: SessionApp,
+        _ sealing: inout PushSealing
     ) -> ProviderMessage? {
-        let end = min(push.expiry, now + SessionLimits.custody)
         let token = Secret(copying: view.token)
         if view.service.isApple {
-            guard let bundle = app.bundle else { return nil }
-            guard let payload = applePayload(push, view, app) else { return nil }
+            guard let bundle = app.bundle, let payload = applePayload(push, view, app, &sealing)
+            else { return nil }
             return .apns(
                 APNsMessage(
                     token: token, bundle: bundle, environment: view.service.environment, pushType: .alert,
-                    priority: 10, expiration: end, payload: payload))
+                    priority: 10, expiration: notice.end, payload: payload))
         }
-        let sealing = PushSealing(push, wantsData: view.wantsData, policy.metadata)
-        let isHigh = policy.fcmHigh == .always || Self.isMessage(push.namespace)
+        let isHigh = policy.fcmHigh == .always || notice.isMessage
         return .fcm(
             FCMMessage(
-                address: token, app: app.name, priority: isHigh ? .high : .normal, ttl: end.since(now),
-                data: sealing.payload(key: view.encryptionKey, world, in: .google)))
+                address: token, app: app.name, priority: isHigh ? .high : .normal,
+                ttl: notice.end.since(notice.now),
+                data: sealing.payload(
+                    push, wantsData: view.wantsData, key: view.encryptionKey, world, in: .google)))
     }
 
     /// Where a fallback of the app's own leaves too little room, the message stays behind.
     private func applePayload(
-        _ push: StoragePush, _ view: SubscriptionView, _ app: SessionApp
+        _ push: StoragePush, _ view: SubscriptionView, _ app: SessionApp, _ sealing: inout PushSealing
     ) -> Secret? {
-        for most in [SessionLimits.pushMessageBytes, 0] {
-            let payload = PushSealing(push, wantsData: view.wantsData, policy.metadata, most: most)
-                .payload(key: view.encryptionKey, world, in: app.envelope)
+        var most = SessionLimits.pushMessageBytes
+        while true {
+            let payload = sealing.payload(
+                push, wantsData: view.wantsData, most: most, key: view.encryptionKey, world,
+                in: app.envelope)
             if payload.count <= SessionLimits.apnsBytes { return payload }
+            guard most > 0 else { return nil }
+            most = 0
         }
-        return nil
     }
+}
+
+/// What is counted of messages, each as the list that most verdicts have: one comes with every message, from
+/// every member of its swarm, and a code's text is memory of its own.
+private enum NoticeNote {
+    static let oddHash = [NoteCode("session.odd-hash")]
+    static let expired = [NoteCode("session.expired")]
+    static let duplicate = [NoteCode("session.duplicate")]
+    static let appGone = [NoteCode("session.app-gone")]
+    static let tooLarge = [NoteCode("session.too-large")]
+    static let unwanted = [NoteCode("session.unwanted")]
+    static let notified = [NoteCode("session.notified")]
 }

@@ -49,7 +49,7 @@ package final class SeenNotices: Sendable {
         KeyedHash.digest16(key: key) { hash in
             hash.update(push.account.bytes)
             withUnsafeBytes(of: push.namespace.bigEndian) { hash.update($0) }
-            hash.update(push.hash)
+            push.hash.reveal { hash.update($0) }
         }
     }
 }

@@ -1,8 +1,8 @@
 package import PushModel
 import WireFormats
 
-/// The app that a service of an instance sends to.
-package struct SessionApp: Sendable {
+/// The app that a service of an instance sends to. One object, because each push takes it out of the table.
+package final class SessionApp: Sendable {
     package let name: ConfiguredName
     /// Its bundle id for APNs; `nil`: it has no APNs.
     package let bundle: String?
@@ -18,6 +18,11 @@ package struct SessionApp: Sendable {
         self.aps = aps
         envelope = .apple(aps ?? SessionApps.standardAps)
     }
+
+    func isNamed(_ other: UnsafeRawBufferPointer) -> Bool {
+        var text = name.text
+        return text.withUTF8 { constantTimeEqual(UnsafeRawBufferPointer($0), other) }
+    }
 }
 
 /// Which app each service of an instance sends to. A subscription names a service and no app (§3.1).
@@ -27,17 +32,22 @@ package struct SessionApps: Sendable {
         (#"{"alert":{"title":"Session","body":"You've got a new message"},"badge":1,"sound":"default","#
             + #""mutable-content":1,"category":"SECRET"}"#).utf8)
 
-    private let apps: [SessionService: SessionApp]
+    /// By the service's stored byte, 1 to 4: looked up for each push.
+    private let apps: [SessionApp?]
 
     package init(_ apps: [SessionService: SessionApp]) {
-        self.apps = apps.filter { service, app in !service.isApple || app.bundle != nil }
+        var places = [SessionApp?](repeating: nil, count: SessionService.allCases.count + 1)
+        for (service, app) in apps where !service.isApple || app.bundle != nil {
+            places[Int(service.stored)] = app
+        }
+        self.apps = places
     }
 
-    package subscript(_ service: SessionService) -> SessionApp? { apps[service] }
+    package subscript(_ service: SessionService) -> SessionApp? { apps[Int(service.stored)] }
 
     /// The app of a subscription; `nil` where the service has another app now, or none.
     subscript(_ service: SessionService, _ name: UnsafeRawBufferPointer) -> SessionApp? {
-        guard let app = apps[service], app.name.text.utf8.elementsEqual(name) else { return nil }
+        guard let app = self[service], app.isNamed(name) else { return nil }
         return app
     }
 }

@@ -18,66 +18,91 @@ struct Envelope {
         before: Array(#"{"enc_payload":""#.utf8), after: Array(#"","spns":"1"}"#.utf8))
 }
 
-/// Seals one message for one device (§8.1, §8.2).
+/// Seals one message for the devices of its account (§8.1, §8.2).
 ///
 /// The plaintext is a bencoded list: what describes the message, and the message itself where the device
-/// wants it and it is short enough. All of it is written, sealed and spelled in memory that no array or
-/// string shares.
+/// wants it and it is short enough. It is written once for all devices that get the same of the message; each
+/// has its own key and nonce. All of it is written, sealed and spelled in memory that no array or string
+/// shares.
 struct PushSealing {
-    private let push: StoragePush
-    private let data: Secret?
-    /// Of the message, where the device wants it.
-    private let length: Int?
     private let style: SessionPolicy.MetadataStyle
+    private var plains: (whole: Plain?, tooLong: Plain?, unwanted: Plain?)
 
-    /// - Parameter most: a longer message does not go along.
-    init(
-        _ push: StoragePush, wantsData: Bool, _ style: SessionPolicy.MetadataStyle,
-        most: Int = SessionLimits.pushMessageBytes
-    ) {
-        self.push = push
-        self.style = style
-        let wanted = wantsData ? push.data.flatMap { $0.count > 0 ? $0 : nil } : nil
-        length = wanted?.count
-        data = wanted.flatMap { $0.count <= most ? $0 : nil }
+    /// What is told of the message itself.
+    private enum Part {
+        case whole
+        /// Its length, and that it is too long.
+        case tooLong
+        case unwanted
     }
 
-    private var isTooLong: Bool { length != nil && data == nil }
+    /// What is sealed.
+    private struct Plain {
+        /// With room behind it.
+        let memory: Secret
+        /// Bytes of it, padded.
+        let count: Int
+    }
 
-    /// Seals, and puts the base64 of it into an envelope.
+    init(_ style: SessionPolicy.MetadataStyle) { self.style = style }
+
+    /// Seals, and puts the base64 of nonce ‖ ciphertext ‖ tag into an envelope.
     ///
-    /// - Parameter key: the device's, 32 bytes. A nonce is drawn from the world.
-    func payload(key: UnsafeRawBufferPointer, _ world: World, in envelope: Envelope) -> Secret {
-        withSealed(key: key, nonce: (world.random(), world.random(), world.random())) { sealed in
-            let text = envelope.before.count..<envelope.before.count + Base64.encodedCount(sealed.count)
-            return Secret(count: text.upperBound + envelope.after.count) { out in
-                out.copyBytes(from: envelope.before)
-                Base64.encode(sealed, into: UnsafeMutableRawBufferPointer(rebasing: out[text]))
-                UnsafeMutableRawBufferPointer(rebasing: out[text.upperBound...])
-                    .copyBytes(from: envelope.after)
-            }
+    /// - Parameters:
+    ///   - push: the same each time.
+    ///   - most: a longer message does not go along.
+    ///   - key: the device's, 32 bytes. A nonce is drawn from the world.
+    mutating func payload(
+        _ push: StoragePush, wantsData: Bool, most: Int = SessionLimits.pushMessageBytes,
+        key: UnsafeRawBufferPointer, _ world: World, in envelope: Envelope
+    ) -> Secret {
+        let length = wantsData ? push.data?.count ?? 0 : 0
+        let plain = plain(push, length == 0 ? .unwanted : length <= most ? .whole : .tooLong)
+        let sealed = XChaCha20Poly1305.nonceBytes + plain.count + XChaCha20Poly1305.overheadBytes
+        let text = envelope.before.count..<envelope.before.count + Base64.encodedCount(sealed)
+        return Secret(count: text.upperBound + envelope.after.count) { out in
+            out.copyBytes(from: envelope.before)
+            // Sealed at the end of the text's own room, and spelled from there on.
+            let room = UnsafeMutableRawBufferPointer(rebasing: out[text])
+            Self.seal(
+                plain, key: key, nonce: (world.random(), world.random(), world.random()),
+                into: UnsafeMutableRawBufferPointer(rebasing: room[(room.count - sealed)...]))
+            Base64.spell(last: sealed, in: room)
+            UnsafeMutableRawBufferPointer(rebasing: out[text.upperBound...]).copyBytes(from: envelope.after)
         }
     }
 
-    /// Nonce ‖ ciphertext ‖ tag, lent and then wiped.
-    func withSealed<Result>(
-        key: UnsafeRawBufferPointer, nonce: (UInt64, UInt64, UInt64),
-        _ body: (UnsafeRawBufferPointer) -> Result
-    ) -> Result {
+    private static func seal(
+        _ plain: Plain, key: UnsafeRawBufferPointer, nonce: (UInt64, UInt64, UInt64),
+        into out: UnsafeMutableRawBufferPointer
+    ) {
         let start = XChaCha20Poly1305.nonceBytes
-        return withUnsafeTemporaryAllocation(byteCount: start + room, alignment: 16) { memory in
-            defer { wipe(memory) }
-            withUnsafeBytes(of: nonce) { memory.copyMemory(from: $0) }
-            var writer = PlainWriter(UnsafeMutableRawBufferPointer(rebasing: memory[start...]))
-            write(to: &writer)
-            let plain = start..<start + writer.padded(to: SessionLimits.paddingBytes)
-            let sealed = plain.lowerBound..<plain.upperBound + XChaCha20Poly1305.overheadBytes
+        withUnsafeBytes(of: nonce) { out.copyMemory(from: $0) }
+        plain.memory.reveal { memory in
             XChaCha20Poly1305.seal(
-                UnsafeRawBufferPointer(rebasing: memory[plain]),
+                UnsafeRawBufferPointer(rebasing: memory[..<plain.count]),
                 with: UnsafeRawBufferPointer(start: nil, count: 0), key: key,
-                nonce: UnsafeRawBufferPointer(rebasing: memory[..<start]),
-                into: UnsafeMutableRawBufferPointer(rebasing: memory[sealed]))
-            return body(UnsafeRawBufferPointer(rebasing: memory[..<sealed.upperBound]))
+                nonce: UnsafeRawBufferPointer(rebasing: out[..<start]),
+                into: UnsafeMutableRawBufferPointer(rebasing: out[start...]))
+        }
+    }
+
+    // MARK: The plaintext
+
+    private mutating func plain(_ push: StoragePush, _ part: Part) -> Plain {
+        switch part {
+        case .whole:
+            let plain = plains.whole ?? write(push, push.data, push.data?.count)
+            plains.whole = plain
+            return plain
+        case .tooLong:
+            let plain = plains.tooLong ?? write(push, nil, push.data?.count)
+            plains.tooLong = plain
+            return plain
+        case .unwanted:
+            let plain = plains.unwanted ?? write(push, nil, nil)
+            plains.unwanted = plain
+            return plain
         }
     }
 
@@ -85,29 +110,38 @@ struct PushSealing {
     private static let metadataBytes =
         2 * SessionLimits.accountBytes + SessionLimits.hashBytes.upperBound + 200
 
-    private var room: Int {
-        Self.metadataBytes + (data?.count ?? 0) + SessionLimits.paddingBytes
-            + XChaCha20Poly1305.overheadBytes
-    }
-
-    private func write(to writer: inout PlainWriter) {
-        writer.text("l")
-        if data == nil, style == .deployed {
-            writeDictionary(to: &writer)
-        } else {
-            writeJSON(to: &writer)
+    /// - Parameters:
+    ///   - data: the message, if it goes along.
+    ///   - length: of a message that was wanted.
+    private func write(_ push: StoragePush, _ data: SecretPart?, _ length: Int?) -> Plain {
+        var count = 0
+        let room = Self.metadataBytes + (data?.count ?? 0) + SessionLimits.paddingBytes
+        // All zeros, so that it is padded when it is written.
+        let memory = Secret(count: room) { room in
+            var writer = PlainWriter(room)
+            writer.text("l")
+            if data == nil, style == .deployed {
+                Self.writeDictionary(push, length, to: &writer)
+            } else {
+                Self.writeJSON(push, length, isTooLong: length != nil && data == nil, to: &writer)
+            }
+            if let data {
+                writer.digits(UInt64(data.count))
+                writer.text(":")
+                data.reveal { writer.bytes($0) }
+            }
+            writer.text("e")
+            count = writer.at
         }
-        if let data {
-            writer.digits(UInt64(data.count))
-            writer.text(":")
-            data.reveal { writer.bytes($0) }
-        }
-        writer.text("e")
+        let padding = SessionLimits.paddingBytes
+        return Plain(memory: memory, count: (count + padding - 1) / padding * padding)
     }
 
     /// A bencoded string whose content is JSON, spaced as deployed servers space it.
-    private func writeJSON(to writer: inout PlainWriter) {
-        let length = writer.reserveDigits()
+    private static func writeJSON(
+        _ push: StoragePush, _ length: Int?, isTooLong: Bool, to writer: inout PlainWriter
+    ) {
+        let place = writer.reserveDigits()
         writer.text(#"{"@": ""#)
         push.account.bytes.reveal { writer.hex($0) }
         writer.text(##"", "#": ""##)
@@ -118,25 +152,29 @@ struct PushSealing {
         writer.int(push.timestamp.milliseconds)
         writer.text(#", "z": "#)
         writer.int(push.expiry.milliseconds)
-        if let length = self.length {
+        if let length {
             writer.text(#", "l": "#)
             writer.int(Int64(length))
         }
         if isTooLong { writer.text(#", "B": true"#) }
         writer.text("}")
-        writer.fill(length)
+        writer.fill(place)
     }
 
-    /// The same as a bencoded dictionary.
-    private func writeDictionary(to writer: inout PlainWriter) {
+    /// The same as a bencoded dictionary. One with a length has no message behind it.
+    private static func writeDictionary(
+        _ push: StoragePush, _ length: Int?, to writer: inout PlainWriter
+    ) {
         writer.text("d1:#")
         writer.digits(UInt64(push.hash.count))
         writer.text(":")
         push.hash.reveal { writer.bytes($0) }
         writer.text("1:@66:")
         push.account.bytes.reveal { writer.hex($0) }
-        if isTooLong { writer.text("1:Bi1e") }
-        if let length { writer.member("1:li", Int64(length)) }
+        if let length {
+            writer.text("1:Bi1e")
+            writer.member("1:li", Int64(length))
+        }
         writer.member("1:ni", Int64(push.namespace))
         writer.member("1:ti", push.timestamp.milliseconds)
         writer.member("1:zi", push.expiry.milliseconds)
@@ -147,7 +185,8 @@ struct PushSealing {
 /// Writes into memory that is large enough.
 private struct PlainWriter {
     private let out: UnsafeMutableRawBufferPointer
-    private var at = 0
+    /// Bytes written so far.
+    private(set) var at = 0
 
     init(_ out: UnsafeMutableRawBufferPointer) { self.out = out }
 
@@ -171,9 +210,23 @@ private struct PlainWriter {
     }
 
     mutating func digits(_ value: UInt64) {
-        if value >= 10 { digits(value / 10) }
-        out[at] = 0x30 + UInt8(value % 10)
-        at += 1
+        // From the last on and two at a time, into room for as many as there can be: each division waits for
+        // the one before, and a message has two times of thirteen digits.
+        withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { room in
+            var (rest, first) = (value, 20)
+            while rest >= 10 {
+                let (tens, units) = (rest % 100 / 10, rest % 10)
+                first -= 2
+                room[first] = 0x30 + UInt8(truncatingIfNeeded: tens)
+                room[first + 1] = 0x30 + UInt8(truncatingIfNeeded: units)
+                rest /= 100
+            }
+            if rest > 0 || first == 20 {
+                first -= 1
+                room[first] = 0x30 + UInt8(truncatingIfNeeded: rest)
+            }
+            bytes(UnsafeRawBufferPointer(rebasing: room[first...]))
+        }
     }
 
     mutating func member(_ key: StaticString, _ value: Int64) {
@@ -196,13 +249,5 @@ private struct PlainWriter {
         digits(UInt64(end - place - 4))
         text(":")
         at = end
-    }
-
-    /// Appends zeros up to the next multiple. - Returns: how many bytes there are then.
-    mutating func padded(to multiple: Int) -> Int {
-        let end = (at + multiple - 1) / multiple * multiple
-        for index in at..<end { out[index] = 0 }
-        at = end
-        return end
     }
 }

@@ -2,15 +2,25 @@ package import PushModel
 package import WireFormats
 
 extension StoragePush {
-    /// Reads the one part that the command has. Keys that are not known are passed over.
+    /// Reads the one part that the command has, and holds on to it. Keys that are not known are passed over.
     ///
     /// - Throws: `.malformedBencode`, `.wrongType` where a value is missing or has another form, `.tooLarge`.
+    package init(parsing body: Secret) throws(FormatError) {
+        self = try body.reveal { (bytes) throws(FormatError) in try StoragePush(bytes, of: body) }
+    }
+
+    /// The same from memory that is somebody else's.
     package init(parsing body: UnsafeRawBufferPointer) throws(FormatError) {
         guard body.count <= SwarmFormLimits.pushBytes else { throw FormatError(.tooLarge) }
-        var reader = BencodeReader(body, depthLimit: SwarmFormLimits.pushDepth)
+        try self.init(parsing: Secret(copying: body))
+    }
+
+    private init(_ bytes: UnsafeRawBufferPointer, of body: Secret) throws(FormatError) {
+        guard bytes.count <= SwarmFormLimits.pushBytes else { throw FormatError(.tooLarge) }
+        var reader = BencodeReader(bytes, depthLimit: SwarmFormLimits.pushDepth)
         try reader.beginDictionary()
         let account = try reader.required("@")
-        let hash = try reader.required("h")
+        let hash = SecretPart(of: body, try reader.requiredPlace("h"))
         guard let account = AccountID(Secret(copying: account)),
             SwarmFormLimits.hashBytes.contains(hash.count)
         else { throw FormatError(.wrongType) }
@@ -19,13 +29,12 @@ extension StoragePush {
         }
         let timestamp = try reader.requiredInteger("t")
         let expiry = try reader.requiredInteger("z")
-        var data: Secret?
-        if try reader.find("~") { data = Secret(copying: try reader.readString()) }
+        let data = try reader.find("~") ? SecretPart(of: body, try reader.readPlace()) : nil
         try reader.endDictionary()
         try reader.end()
         self.init(
-            account: account, hash: Secret(copying: hash), namespace: namespace,
-            timestamp: UnixTime(milliseconds: timestamp), expiry: UnixTime(milliseconds: expiry), data: data)
+            account: account, hash: hash, namespace: namespace, timestamp: UnixTime(milliseconds: timestamp),
+            expiry: UnixTime(milliseconds: expiry), data: data)
     }
 
     /// The command's one part.
@@ -55,6 +64,17 @@ extension BencodeReader {
     fileprivate mutating func required(_ key: StaticString) throws(FormatError) -> UnsafeRawBufferPointer {
         guard try find(key) else { throw FormatError(.wrongType) }
         return try readString()
+    }
+
+    fileprivate mutating func requiredPlace(_ key: StaticString) throws(FormatError) -> Range<Int> {
+        guard try find(key) else { throw FormatError(.wrongType) }
+        return try readPlace()
+    }
+
+    /// Where the next string stands in the reader's bytes.
+    fileprivate mutating func readPlace() throws(FormatError) -> Range<Int> {
+        let count = try readString().count
+        return position - count..<position
     }
 
     fileprivate mutating func requiredInteger(_ key: StaticString) throws(FormatError) -> Int64 {

@@ -55,7 +55,12 @@ public enum SessionService: String, Sendable, Hashable, CaseIterable {
     }
 
     package init?(stored: UInt8) {
-        guard let service = Self.allCases.first(where: { $0.stored == stored }) else { return nil }
-        self = service
+        switch stored {
+        case Self.apns.stored: self = .apns
+        case Self.apnsSandbox.stored: self = .apnsSandbox
+        case Self.firebase.stored: self = .firebase
+        case Self.huawei.stored: self = .huawei
+        default: return nil
+        }
     }
 }

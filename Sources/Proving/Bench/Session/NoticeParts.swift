@@ -98,7 +98,7 @@ final class NoticeParts {
                 Part(
                     plain: plain, key: phone.encryptionKey, nonce: nonce,
                     service: Array(phone.service.rawValue.utf8), token: phone.token,
-                    hash: pushes[parts.count / devices].hash,
+                    hash: pushes[parts.count / devices].hash.reveal { Secret(copying: $0) },
                     around: (text?.count ?? 0) - Base64.encodedCount(sealed.count)))
         }
     }
@@ -109,7 +109,7 @@ final class NoticeParts {
     /// The relay's whole way: bytes, message, look-up, pushes.
     func judge() async throws {
         for body in bodies {
-            let push = try body.reveal { (raw) throws(FormatError) in try StoragePush(parsing: raw) }
+            let push = try StoragePush(parsing: body)
             let verdict = try await relay.receive(.notified(push))
             guard verdict.pushes.count == devices else { throw BenchError(.setUpRefused) }
         }
@@ -163,7 +163,7 @@ final class NoticeParts {
         _ = KeyedHash.digest16(key: filterKey) { hash in
             hash.update(push.account.bytes)
             withUnsafeBytes(of: push.namespace.bigEndian) { hash.update($0) }
-            hash.update(push.hash)
+            push.hash.reveal { hash.update($0) }
         }
     }
 
