@@ -1,10 +1,13 @@
 package import CoreMetrics
 package import PushModel
+import Synchronization
 
-/// Counts what the roles of one instance note. The codes are static text of our own.
-package struct NoteMeter: Sendable {
+/// Counts what the roles of one instance note. The codes are static text of our own, so there are few.
+package final class NoteMeter: Sendable {
     private let instance: ConfiguredName
     private let metrics: any MetricsFactory
+    /// Each made once: to name a series costs more than to count in it, and something is noted of each call.
+    private let counters = Mutex<[NoteCode: Counter]>([:])
 
     package init(_ instance: ConfiguredName, _ metrics: any MetricsFactory) {
         self.instance = instance
@@ -12,9 +15,14 @@ package struct NoteMeter: Sendable {
     }
 
     package func count(_ note: NoteCode, _ times: Int = 1) {
-        Counter(
-            label: "sealbell_notes_total", dimensions: [("instance", instance.text), ("note", note.text)],
-            factory: metrics
-        ).increment(by: times)
+        let counter = counters.withLock { counters in
+            if let known = counters[note] { return known }
+            let counter = Counter(
+                label: "sealbell_notes_total",
+                dimensions: [("instance", instance.text), ("note", note.text)], factory: metrics)
+            counters[note] = counter
+            return counter
+        }
+        counter.increment(by: times)
     }
 }

@@ -11,11 +11,14 @@ final class SessionPost: Sendable {
     let name: ConfiguredName
     let reception: Reception<SessionRelay>
     private let metrics: any MetricsFactory
+    /// What becomes of nearly all. Made once: to name a series costs as much as to seal a notice.
+    private let taken: Counter
 
     init(_ reception: Reception<SessionRelay>, _ metrics: any MetricsFactory) {
         name = reception.instance
         self.reception = reception
         self.metrics = metrics
+        taken = Self.counter("taken", name, metrics)
     }
 
     /// What keeps a notice in memory beside its data.
@@ -33,18 +36,19 @@ final class SessionPost: Sendable {
             // said is passed over (`SeenNotices`), and each account has its pushes a minute.
             _ = try await reception.receive(
                 .notified(push), from: ClientKey(0), bytes: Self.noticeBytes + (push.data?.count ?? 0))
-            count("taken")
+            taken.increment()
         } catch {
             // Another node of the swarm may tell of it when there is room again.
             reception.role.release(push)
-            count(error.codeText)
+            Self.counter(error.codeText, name, metrics).increment()
         }
     }
 
-    private func count(_ outcome: String) {
+    private static func counter(
+        _ outcome: String, _ name: ConfiguredName, _ metrics: any MetricsFactory
+    ) -> Counter {
         Counter(
             label: "sealbell_session_notices_total",
-            dimensions: [("instance", name.text), ("outcome", outcome)], factory: metrics
-        ).increment()
+            dimensions: [("instance", name.text), ("outcome", outcome)], factory: metrics)
     }
 }
