@@ -1,5 +1,3 @@
-import Crypto
-import EdwardsKeys
 package import PushModel
 import SessionPush
 import WireFormats
@@ -31,8 +29,14 @@ package struct MonitorJudge {
     }
 
     package let now: UnixTime
+    private let memo: CurveMemo
 
-    package init(now: UnixTime) { self.now = now }
+    package init(now: UnixTime) { self.init(now: now, CurveMemo()) }
+
+    init(now: UnixTime, _ memo: CurveMemo) {
+        self.now = now
+        self.memo = memo
+    }
 
     /// - Returns: one verdict for each dictionary, and whether there was a list of them; `nil` where the body
     ///   cannot be read at all.
@@ -155,9 +159,8 @@ package struct MonitorJudge {
         let account: [UInt8]
         let owner: [UInt8]
         if let ed25519 = parts.ed25519 {
-            guard let key = Ed25519PublicKey(Secret(ed25519)), let x25519 = EdwardsPoint.x25519(of: key)
-            else { throw .account }
-            account = [0x05] + x25519.reveal { Array($0) }
+            guard let x25519 = memo.x25519(of: ed25519) else { throw .account }
+            account = [0x05] + x25519
             owner = ed25519
         } else {
             account = parts.account ?? []
@@ -170,26 +173,20 @@ package struct MonitorJudge {
         }
         let list = parts.namespaces.map(String.init).joined(separator: ",")
         let text = "MONITOR\(Hex.encode(account))\(parts.timestamp)\(parts.wantsData ? 1 : 0)\(list)"
-        let signer = try Self.signer(parts.delegation, owner: owner, prefix: account.first ?? 0)
-        guard Self.holds(parts.signature, over: Array(text.utf8), by: signer) else { throw .signature }
+        let signer = try self.signer(parts.delegation, owner: owner, prefix: account.first ?? 0)
+        guard memo.holds(parts.signature, over: Array(text.utf8), by: signer) else { throw .signature }
         return Watch(account: account, namespaces: Set(parts.namespaces), wantsData: parts.wantsData)
     }
 
     /// Whose signature it must be: the owner's, or that of a key for which the owner has signed.
-    private static func signer(
+    private func signer(
         _ delegation: (token: [UInt8], signature: [UInt8])?, owner: [UInt8], prefix: UInt8
     ) throws(Refusal) -> [UInt8] {
         guard let (token, signature) = delegation else { return owner }
         let (mayRead, anyPrefix) = (token[1] & 1 != 0, token[1] & 8 != 0)
-        guard mayRead, anyPrefix || token[0] == prefix, holds(signature, over: token, by: owner) else {
+        guard mayRead, anyPrefix || token[0] == prefix, memo.holds(signature, over: token, by: owner) else {
             throw .signature
         }
         return Array(token[4...])
-    }
-
-    private static func holds(_ signature: [UInt8], over text: [UInt8], by key: [UInt8]) -> Bool {
-        // What is no key has signed nothing.
-        guard let key = try? Curve25519.Signing.PublicKey(rawRepresentation: key) else { return false }
-        return key.isValidSignature(signature, for: text)
     }
 }

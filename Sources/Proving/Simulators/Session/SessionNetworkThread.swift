@@ -37,6 +37,7 @@ final class SessionNetworkThread: @unchecked Sendable {
     private var unread: Set<UInt64> = []
     /// Storage servers whose port is not free again yet: the library closes it behind our back.
     private var closed: Set<UInt64> = []
+    private let memo = CurveMemo()
     private var chain = SimulatedChainDaemon()
     private var servers: [SimulatedStorageServer]
     private var isStopping = false
@@ -250,7 +251,7 @@ final class SessionNetworkThread: @unchecked Sendable {
         case .forbidden: return send(number, client, [Array("FORBIDDEN".utf8), Array("REPLY".utf8), tag])
         default: break
         }
-        let judge = MonitorJudge(now: world.now())
+        let judge = MonitorJudge(now: world.now(), memo)
         guard let (verdicts, isList) = body.withUnsafeBytes({ judge.judge($0) }) else {
             note(.unreadable(node: index))
             let reply = MonitorJudge.reply([.failure(.arguments)], isList: false)
