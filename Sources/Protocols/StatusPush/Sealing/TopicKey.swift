@@ -6,7 +6,8 @@ package import PushModel
 package enum TopicKey {
     /// PBKDF2 with HMAC-SHA256 of the name's text, no salt, 65356 rounds: 32 bytes.
     ///
-    /// It takes tens of milliseconds, so it is made once for a topic, away from event loops, and kept.
+    /// It takes some milliseconds (7.5 of a server's core), so it is made once for a topic, away from event
+    /// loops, and kept.
     package static func derive(from topic: WakuTopic) -> Secret {
         var name = topic.name.reveal { Array($0) }
         defer { name.withUnsafeMutableBytes { wipe($0) } }

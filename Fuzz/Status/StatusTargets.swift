@@ -1,0 +1,192 @@
+import Primitives
+import PushModel
+import Secp256k1Keys
+import StatusPush
+import WireFormats
+
+/// What the relay of Status reads: payloads, messages of every type, grants, topics, its own rows.
+let statusTargets: [String: Body] = [
+    "status-protobuf": { bytes in
+        var reader = ProtobufReader(bytes, fieldLimit: 256)
+        var (fields, writer) = ([(UInt32, Secret)](), ProtobufWriter())
+        do throws(FormatError) {
+            while let field = try reader.next() {
+                guard let value = field.bytes else { continue }
+                precondition(value.isEmpty || isWithin(value, bytes), "lent where it stands")
+                fields.append((field.number, Secret(copying: value)))
+                writer.element(field.number, value)
+            }
+        } catch { return }
+        precondition(reader.position == bytes.count && fields.count <= 256)
+        // What was lent, written anew, is lent again.
+        withBytes(writer.bytes) { written in
+            var again = ProtobufReader(written, fieldLimit: 256)
+            for (number, value) in fields {
+                guard let field = try? again.next(), field.number == number,
+                    let read = field.bytes.map({ Secret(copying: $0) }), read == value
+                else { preconditionFailure("what we write we can read") }
+            }
+            precondition(again.position == written.count)
+        }
+    },
+    "status-metadata": { bytes in
+        if let message = try? MetadataMessage(reading: bytes) { judge(message) }
+        guard let first = bytes.first else { return }
+        // And as what somebody signed.
+        let type = MessageType(rawValue: Int32(first % 32))
+        let payload = Secret(copying: UnsafeRawBufferPointer(rebasing: bytes.dropFirst()))
+        let signed = MetadataMessage.wrap(payload, type, by: statusClient)
+        guard let message = try? MetadataMessage(reading: signed) else {
+            preconditionFailure("what a client signs is read")
+        }
+        precondition(message.signer == statusClient.point)
+        precondition(message.type == type && message.payload == payload)
+        judge(message)
+    },
+    "status-registration": { bytes in
+        guard let registration = try? PushNotificationRegistration(reading: bytes) else { return }
+        keepsForm(registration) { try PushNotificationRegistration(reading: $0) }
+        let row = StatusRow(person: StatusHash.person(statusClient.point), registration)
+        judge(row.body)
+        // As it travels.
+        let box = StatusBox.seal(Secret(copying: bytes), key: boxKey, nonce: boxNonce)
+        let serversKey = statusServer.sharedX(with: statusClient.point)
+        guard let opened = try? StatusBox.open(box, key: serversKey) else {
+            preconditionFailure("what a client has sealed is opened")
+        }
+        precondition(opened == Secret(copying: bytes))
+    },
+    "status-box": { bytes in
+        precondition((try? StatusBox.open(Secret(copying: bytes), key: boxKey)) == nil, "nobody sealed it")
+    },
+    "status-query": { bytes in
+        guard let query = try? PushNotificationQuery(reading: bytes) else { return }
+        keepsForm(query) { try PushNotificationQuery(reading: $0) }
+    },
+    "status-request": { bytes in
+        guard let request = try? PushNotificationRequest(reading: bytes) else { return }
+        precondition(request.requests.count <= StatusLimits.fields)
+        keepsForm(request) { try PushNotificationRequest(reading: $0) }
+    },
+    "status-response": { bytes in
+        guard let first = bytes.first else { return }
+        let bytes = UnsafeRawBufferPointer(rebasing: bytes.dropFirst())
+        switch first % 4 {
+        case 0:
+            guard let answer = try? PushNotificationRegistrationResponse(reading: bytes) else { return }
+            keepsForm(answer) { try PushNotificationRegistrationResponse(reading: $0) }
+        case 1:
+            guard let answer = try? PushNotificationQueryResponse(reading: bytes) else { return }
+            keepsForm(answer) { try PushNotificationQueryResponse(reading: $0) }
+        case 2:
+            guard let answer = try? PushNotificationResponse(reading: bytes) else { return }
+            keepsForm(answer) { try PushNotificationResponse(reading: $0) }
+        default:
+            guard let code = try? ContactCodeAdvertisement(reading: bytes) else { return }
+            keepsForm(code) { try ContactCodeAdvertisement(reading: $0) }
+        }
+    },
+    "status-payload": { bytes in
+        // As received; then as a body that somebody sealed, to a key and to a topic.
+        let received = Secret(copying: bytes)
+        precondition((try? WakuPayload.openSymmetric(received, key: boxKey)) == nil, "nobody sealed it")
+        _ = try? WakuPayload.openAsymmetric(received, with: statusServer)
+        let iv = [UInt8](repeating: 5, count: 16)
+        let toKey = WakuPayload.sealAsymmetric(
+            received, to: statusServer.point, ephemeral: statusClient, iv: iv)
+        let toTopic = WakuPayload.sealSymmetric(received, key: boxKey, nonce: boxNonce)
+        let first = try? WakuPayload.openAsymmetric(toKey, with: statusServer)
+        let second = try? WakuPayload.openSymmetric(toTopic, key: boxKey)
+        precondition((first == nil) == (second == nil), "one body, however it is sealed")
+        guard let first, let second else { return }
+        precondition(first.data == second.data && first.signer == second.signer)
+        precondition(first.data.count < bytes.count && (first.signer == nil || bytes.count > 65))
+        // Its data, in a body of ours.
+        let padding = [UInt8](repeating: 0, count: WakuPayload.padding(first.data, isSigned: true))
+        let body = WakuPayload.body(first.data, signer: statusClient, padding: padding)
+        precondition(body.count % StatusLimits.paddingBytes == 0)
+        let again = try? WakuPayload.openSymmetric(
+            WakuPayload.sealSymmetric(body, key: boxKey, nonce: boxNonce), key: boxKey)
+        precondition(again.map { $0.data == first.data && $0.signer == statusClient.point } ?? false)
+    },
+    "status-grant": { bytes in
+        // A grant of any bytes, and a token of any text.
+        let split = min(bytes.count, StatusLimits.signatureBytes)
+        let grant = Secret(copying: UnsafeRawBufferPointer(rebasing: bytes[..<split]))
+        let token = Secret(copying: UnsafeRawBufferPointer(rebasing: bytes[split...]))
+        let (client, server) = (statusClient.point, statusServer.point)
+        precondition(!Grant.holds(grant, client: client, server: server, accessToken: token))
+        let own = Grant.sign(by: statusClient, server: server, accessToken: token)
+        precondition(Grant.holds(own, client: client, server: server, accessToken: token))
+        precondition(!Grant.holds(own, client: server, server: server, accessToken: token))
+        if AccessToken.isUUID(token) {
+            precondition([32, 36, 38, StatusLimits.tokenTextBytes].contains(token.count))
+        }
+    },
+    "status-topic": { bytes in
+        let text = String(decoding: bytes, as: UTF8.self)
+        if let id = WakuTopic.id(ofContentTopic: text) {
+            precondition(WakuTopic.contentTopic(of: id) == text.lowercased(), "one spelling but for case")
+        }
+        let topic = WakuTopic(name: Secret(copying: bytes))
+        precondition(WakuTopic.id(ofContentTopic: topic.contentTopic) == topic.id)
+    },
+    "status-rows": { bytes in judge(Secret(copying: bytes)) }
+]
+
+let statusServer = statusPair(1)
+let statusClient = statusPair(2)
+private let boxKey = statusClient.sharedX(with: statusServer.point)
+private let boxNonce = [UInt8](repeating: 3, count: StatusLimits.nonceBytes)
+
+func statusPair(_ byte: UInt8) -> Secp256k1KeyPair {
+    guard let pair = try? Secp256k1KeyPair(secret: Secret([UInt8](repeating: byte, count: 32))) else {
+        preconditionFailure("a scalar of such bytes is one of the curve's")
+    }
+    return pair
+}
+
+private func isWithin(_ part: UnsafeRawBufferPointer, _ whole: UnsafeRawBufferPointer) -> Bool {
+    guard let part = part.baseAddress.map({ ($0, $0 + part.count) }), let start = whole.baseAddress else {
+        return false
+    }
+    return start <= part.0 && part.1 <= start + whole.count
+}
+
+/// What was read is written so that it is read again, and has one form from then on.
+private func keepsForm<Message: StatusMessage>(_ message: Message, _ read: (Secret) throws -> Message) {
+    let written = message.encoded()
+    precondition(written.count <= message.room, "no buffer grows")
+    guard let again = try? read(written) else { preconditionFailure("what we write we can read") }
+    precondition(again.encoded() == written)
+}
+
+private func judge(_ message: MetadataMessage) {
+    precondition(message.messageID.count == 32)
+    guard let inbound = try? StatusInbound(message) else { return }
+    precondition(inbound.signer == message.signer && inbound.messageID == message.messageID)
+}
+
+/// A body of each kind of the relay's rows, whoever wrote it.
+private func judge(_ body: Secret) {
+    let key = StatusKeys(statusName).request(Secret([]))
+    let record = Record(key: key, touchedAt: noon, body: body)
+    if let row = StatusRow(record) {
+        let written = Record(key: key, touchedAt: noon, body: row.body)
+        precondition(StatusRow(written).map { $0.body == row.body } ?? false, "one form for one row")
+    }
+    if let topic = FollowedTopic(record) { precondition(topic.key.count == StatusLimits.keyBytes) }
+    if let memory = RequestMemory(of: key, record, now: noon) {
+        guard case .put(let again, _) = memory.reopened, case .put(let taken, _) = memory.taken else {
+            preconditionFailure("a request is put")
+        }
+        precondition(again.body == body && RequestMemory(of: key, again, now: noon) != nil)
+        precondition(RequestMemory(of: key, taken, now: noon) == nil)
+    }
+}
+
+private let noon = UnixTime(seconds: 1_700_000_000)
+private let statusName: ConfiguredName = {
+    guard let name = ConfiguredName("status") else { preconditionFailure("a word is a name") }
+    return name
+}()
