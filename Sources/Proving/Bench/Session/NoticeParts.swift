@@ -23,7 +23,7 @@ final class NoticeParts {
     /// `notify.message`'s one part, of each.
     let bodies: [Secret]
     private let pushes: [StoragePush]
-    private var parts: [Part] = []
+    private let parts: [Part]
     private let filterKey: Secret
     private let registry: HeldSubscriptions
     private let keys: SessionKeys
@@ -65,10 +65,12 @@ final class NoticeParts {
         relay = SessionRelay(instance: instance, apps: apps, registry: registry, world: world)
         self.devices = devices
         filterKey = Secret(world.randomBytes(32))
-        room = .allocate(byteCount: Self.roomBytes, alignment: 64)
+        var parts: [Part] = []
         for (number, push) in pushes.enumerated() {
-            try await take(push, phones[number % Self.accounts])
+            parts += try await Self.parts(of: push, relay, phones[number % Self.accounts])
         }
+        self.parts = parts
+        room = .allocate(byteCount: Self.roomBytes, alignment: 64)
         forget()
     }
 
@@ -82,11 +84,13 @@ final class NoticeParts {
     }
 
     /// Opens what the relay makes of a message, for what was sealed.
-    private func take(_ push: StoragePush, _ phones: [SessionMaterial.Phone]) async throws {
+    private static func parts(
+        of push: StoragePush, _ relay: SessionRelay, _ phones: [SessionMaterial.Phone]
+    ) async throws -> [Part] {
         let made = try await relay.receive(.notified(push)).pushes
         guard made.count == phones.count else { throw BenchError(.setUpRefused) }
-        for (push, phone) in zip(made, phones) {
-            let text = push.message.apns?.payload ?? push.message.fcm?.data
+        return try zip(made, phones).map { made, phone in
+            let text = made.message.apns?.payload ?? made.message.fcm?.data
             let json = try text?.reveal { try JSONValue.parse($0) }
             let sealed = try Base64.decode(json?["enc_payload"]?.string ?? "")
             guard sealed.count > XChaCha20Poly1305.nonceBytes else { throw BenchError(.setUpRefused) }
@@ -94,12 +98,11 @@ final class NoticeParts {
             let plain = try XChaCha20Poly1305.open(
                 Array(sealed[XChaCha20Poly1305.nonceBytes...]), with: [], key: phone.encryptionKey,
                 nonce: nonce)
-            parts.append(
-                Part(
-                    plain: plain, key: phone.encryptionKey, nonce: nonce,
-                    service: Array(phone.service.rawValue.utf8), token: phone.token,
-                    hash: pushes[parts.count / devices].hash.reveal { Secret(copying: $0) },
-                    around: (text?.count ?? 0) - Base64.encodedCount(sealed.count)))
+            return Part(
+                plain: plain, key: phone.encryptionKey, nonce: nonce,
+                service: Array(phone.service.rawValue.utf8), token: phone.token,
+                hash: push.hash.reveal { Secret(copying: $0) },
+                around: (text?.count ?? 0) - Base64.encodedCount(sealed.count))
         }
     }
 
@@ -127,25 +130,28 @@ final class NoticeParts {
         "blake2b_256"
     ]
 
+    ///
+    /// By their numbers: to count the holders of what an element has would cost as much as some of them.
     func run(_ name: String) async throws {
         switch name {
-        case "bencode": for body in bodies { try read(body) }
-        case "keyed_hash": for push in pushes { hash(push) }
+        case "bencode": for at in bodies.indices { try read(at) }
+        case "keyed_hash": for at in pushes.indices { hash(at) }
         case "row_look_up":
-            for push in pushes {
-                let rows = try await registry.page(.owner(keys.owner(push.account)), after: 0, limit: devices)
+            for at in pushes.indices {
+                let rows = try await registry.page(
+                    .owner(keys.owner(pushes[at].account)), after: 0, limit: devices)
                 guard rows.count == devices else { throw BenchError(.setUpRefused) }
             }
-        case "plaintext": for (number, push) in pushes.enumerated() { write(push, parts[number * devices]) }
-        case "nonce": for _ in parts { draw() }
-        case "xchacha20_poly1305": for part in parts { seal(part) }
-        case "base64": for part in parts { encode(part) }
-        default: for part in parts { identify(part) }
+        case "plaintext": for at in pushes.indices { write(at) }
+        case "nonce": for _ in parts.indices { draw() }
+        case "xchacha20_poly1305": for at in parts.indices { seal(at) }
+        case "base64": for at in parts.indices { encode(at) }
+        default: for at in parts.indices { identify(at) }
         }
     }
 
-    private func read(_ body: Secret) throws(FormatError) {
-        try body.reveal { (raw) throws(FormatError) in
+    private func read(_ at: Int) throws(FormatError) {
+        try bodies[at].reveal { (raw) throws(FormatError) in
             var reader = BencodeReader(raw)
             try reader.beginDictionary()
             _ = try reader.find("@") ? reader.readString().count : 0
@@ -159,24 +165,27 @@ final class NoticeParts {
         }
     }
 
-    private func hash(_ push: StoragePush) {
+    private func hash(_ at: Int) {
         _ = KeyedHash.digest16(key: filterKey) { hash in
-            hash.update(push.account.bytes)
-            withUnsafeBytes(of: push.namespace.bigEndian) { hash.update($0) }
-            push.hash.reveal { hash.update($0) }
+            hash.update(pushes[at].account.bytes)
+            withUnsafeBytes(of: pushes[at].namespace.bigEndian) { hash.update($0) }
+            pushes[at].hash.reveal { hash.update($0) }
         }
     }
 
     /// The account's hex digits, both times' decimal ones, and all the rest as it stands.
-    private func write(_ push: StoragePush, _ part: Part) {
-        part.plain.reveal { room.copyMemory(from: $0) }
-        push.account.bytes.reveal { Hex.write($0, into: room) }
-        for time in [push.timestamp, push.expiry] {
-            var (left, at) = (time.milliseconds, 80)
-            while left > 0 {
-                room[at] = UInt8(truncatingIfNeeded: 0x30 + left % 10)
-                (left, at) = (left / 10, at - 1)
-            }
+    private func write(_ at: Int) {
+        parts[at * devices].plain.reveal { room.copyMemory(from: $0) }
+        pushes[at].account.bytes.reveal { Hex.write($0, into: room) }
+        write(pushes[at].timestamp.milliseconds)
+        write(pushes[at].expiry.milliseconds)
+    }
+
+    private func write(_ number: Int64) {
+        var (left, place) = (number, 80)
+        while left > 0 {
+            room[place] = UInt8(truncatingIfNeeded: 0x30 + left % 10)
+            (left, place) = (left / 10, place - 1)
         }
     }
 
@@ -186,10 +195,10 @@ final class NoticeParts {
         room.storeBytes(of: world.random(), toByteOffset: 16, as: UInt64.self)
     }
 
-    private func seal(_ part: Part) {
-        part.plain.reveal { plain in
-            part.key.reveal { key in
-                part.nonce.withUnsafeBytes { nonce in
+    private func seal(_ at: Int) {
+        parts[at].plain.reveal { plain in
+            parts[at].key.reveal { key in
+                parts[at].nonce.withUnsafeBytes { nonce in
                     XChaCha20Poly1305.seal(
                         plain, with: UnsafeRawBufferPointer(start: nil, count: 0), key: key, nonce: nonce,
                         into: UnsafeMutableRawBufferPointer(
@@ -200,23 +209,23 @@ final class NoticeParts {
     }
 
     /// Whatever lies in the room: the text is as long as the push's.
-    private func encode(_ part: Part) {
-        let count = part.nonce.count + part.plain.count + XChaCha20Poly1305.overheadBytes
+    private func encode(_ at: Int) {
+        let count = parts[at].nonce.count + parts[at].plain.count + XChaCha20Poly1305.overheadBytes
         let half = Self.roomBytes / 2
         let text = half..<half + Base64.encodedCount(count)
         Base64.encode(
             UnsafeRawBufferPointer(rebasing: room[..<count]),
             into: UnsafeMutableRawBufferPointer(rebasing: room[text]))
         UnsafeMutableRawBufferPointer(rebasing: room[text.upperBound...])
-            .copyMemory(from: UnsafeRawBufferPointer(rebasing: room[..<part.around]))
+            .copyMemory(from: UnsafeRawBufferPointer(rebasing: room[..<parts[at].around]))
     }
 
-    private func identify(_ part: Part) {
-        part.service.withUnsafeBytes { service in
+    private func identify(_ at: Int) {
+        parts[at].service.withUnsafeBytes { service in
             _ = Blake2b.digest32 { hash in
                 hash.update(service)
-                hash.update(part.token)
-                hash.update(part.hash)
+                hash.update(parts[at].token)
+                hash.update(parts[at].hash)
             }
         }
     }
