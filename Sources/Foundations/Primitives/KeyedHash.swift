@@ -53,11 +53,12 @@ public struct KeyedHash: ~Copyable {
         key: Secret?, into out: UnsafeMutableRawBufferPointer, _ fill: (borrowing KeyedHash) -> Void
     ) {
         Sodium.prepare()
-        // The C type asks for an alignment of 64, which only an explicit allocation grants.
+        // The C type asks for an alignment of 64. Memory that is asked for with it comes from the heap, at a
+        // fifth of a short hash; so there is room to begin at such an address on the stack.
         withUnsafeTemporaryAllocation(
-            byteCount: crypto_generichash_statebytes(), alignment: 64
+            byteCount: crypto_generichash_statebytes() + 63, alignment: 16
         ) { memory in
-            let state = OpaquePointer(memory.baseAddress!)
+            let state = OpaquePointer(memory.baseAddress!.alignedUp(toMultipleOf: 64))
             fill(KeyedHash(state, key: key, count: out.count))
             _ = crypto_generichash_final(state, out.octets, out.count)
             // The state holds the key block until it has been compressed.
