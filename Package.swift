@@ -138,6 +138,9 @@ let doors: [Target] = [
             lifecycle
         ]),
     library(
+        "Ingress/WakuIngress",
+        ["PushModel", "WireFormats", "StatusPush", "Delivery", metrics, lifecycle]),
+    library(
         "Ingress/AdminIngress",
         ["PushModel", "WireFormats", "Delivery", "HTTPIngress", crypto, metrics, lifecycle]),
     library(
@@ -238,6 +241,12 @@ let suites: [Target] = [
         [
             "PushModel", "PushTesting", "DeliveryTesting", "SwarmIngress", "SessionPush", "EdwardsKeys",
             "WireFormats", "Delivery", "Simulators", "MessageSockets", "Primitives", metrics
+        ]),
+    tests(
+        "Ingress/WakuIngressTests",
+        [
+            "PushModel", "PushTesting", "WakuIngress", "StatusPush", "WireFormats", "Simulators", "WebClient",
+            metrics, nioPosix
         ]),
     tests(
         "Protocols/StatusPushTests",

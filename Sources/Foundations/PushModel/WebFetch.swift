@@ -1,7 +1,7 @@
-/// A rare HTTPS request: an OAuth token, a transfer challenge, a webhook. Small, bounded, without
-/// redirects.
+/// A request to a server of HTTPS: an OAuth token, a transfer challenge, a webhook. Small, bounded, without
+/// redirects. Or one to a server on this machine, which may be without TLS and come often.
 package struct WebRequest: Sendable {
-    package enum Method: String, Sendable { case get = "GET", post = "POST" }
+    package enum Method: String, Sendable { case get = "GET", post = "POST", delete = "DELETE" }
     package var method: Method
     package var url: String
     package var headers: [(name: String, value: String)]
@@ -11,6 +11,9 @@ package struct WebRequest: Sendable {
     package var deadline: Duration
     /// True where the URL came from a peer: only globally routable addresses are reached.
     package var publicAddressesOnly: Bool
+    /// Whether it is sent once more when a connection that was kept turns out to have ended before any
+    /// answer. Not for what changes something, nor for what empties a queue by reading it.
+    package var mayRepeat = false
 
     package init(
         _ method: Method, url: String, headers: [(name: String, value: String)] = [], body: Secret? = nil,
@@ -42,10 +45,15 @@ package struct WebAnswer: Sendable {
 package typealias WebError = CodedError<WebErrorCode>
 
 package enum WebErrorCode: String, PushErrorCode {
-    case unreachable, deadlineExceeded, answerTooLarge, forbiddenAddress, malformedURL
+    case unreachable, deadlineExceeded, answerTooLarge, forbiddenAddress, malformedURL, plainElsewhere
 
     package var blame: Blame { .peer }
-    package var retry: RetryAdvice { self == .malformedURL || self == .forbiddenAddress ? .never : .later }
+    package var retry: RetryAdvice {
+        switch self {
+        case .unreachable, .deadlineExceeded, .answerTooLarge: .later
+        case .forbiddenAddress, .malformedURL, .plainElsewhere: .never
+        }
+    }
     package var sentence: String {
         switch self {
         case .unreachable: "The host did not answer."
@@ -53,6 +61,7 @@ package enum WebErrorCode: String, PushErrorCode {
         case .answerTooLarge: "The host answered with more than was asked for."
         case .forbiddenAddress: "The host's address is not a public one."
         case .malformedURL: "The address is no https URL."
+        case .plainElsewhere: "Plain http is for servers on this machine; use https."
         }
     }
 }

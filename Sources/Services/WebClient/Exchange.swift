@@ -9,6 +9,8 @@ import PushModel
 enum ExchangeFault: Error, Equatable {
     /// No connection came to stand, so nothing was sent.
     case neverConnected
+    /// The connection ended before the answer did.
+    case noAnswer
     case unreachable, deadlineExceeded, answerTooLarge, malformedURL
 
     init(_ error: any Error) {
@@ -20,6 +22,7 @@ enum ExchangeFault: Error, Equatable {
         case let fault as HTTPClientError where fault == .deadlineExceeded: self = .deadlineExceeded
         case let fault as HTTPClientError where fault == .readTimeout: self = .deadlineExceeded
         case let fault as HTTPClientError where fault == .invalidURL: self = .malformedURL
+        case let fault as HTTPClientError where fault == .remoteConnectionClosed: self = .noAnswer
         // A refused connection comes as the system's error number.
         case let fault as ChannelError where fault == .connectTimeout(.zero): self = .neverConnected
         case is IOError: self = .neverConnected
@@ -29,7 +32,7 @@ enum ExchangeFault: Error, Equatable {
 
     var translated: WebError {
         switch self {
-        case .neverConnected, .unreachable: WebError(.unreachable)
+        case .neverConnected, .noAnswer, .unreachable: WebError(.unreachable)
         case .deadlineExceeded: WebError(.deadlineExceeded)
         case .answerTooLarge: WebError(.answerTooLarge)
         case .malformedURL: WebError(.malformedURL)
@@ -94,16 +97,32 @@ struct Exchange {
     }
 
     private func send(_ client: HTTPClient) async throws -> WebAnswer {
+        let answer = try await client.execute(request.outgoing(to: address), timeout: request.span)
+        return try await request.read(answer)
+    }
+}
+
+extension WebRequest {
+    /// The deadline as AsyncHTTPClient counts.
+    var span: TimeAmount { .milliseconds(max(1, deadline.wholeMilliseconds)) }
+
+    func outgoing(to address: WebAddress) -> HTTPClientRequest {
         var outgoing = HTTPClientRequest(url: address.url)
-        outgoing.method = request.method == .get ? .GET : .POST
-        for header in request.headers { outgoing.headers.add(name: header.name, value: header.value) }
-        if let body = request.body {
+        switch method {
+        case .get: outgoing.method = .GET
+        case .post: outgoing.method = .POST
+        case .delete: outgoing.method = .DELETE
+        }
+        for header in headers { outgoing.headers.add(name: header.name, value: header.value) }
+        if let body {
             // A copy for the socket; AsyncHTTPClient lets it go with the request.
             outgoing.body = body.reveal { .bytes(ByteBuffer(bytes: $0)) }
         }
-        let span = TimeAmount.milliseconds(max(1, request.deadline.wholeMilliseconds))
-        let answer = try await client.execute(outgoing, timeout: span)
-        let body = try await answer.body.collect(upTo: request.answerLimitBytes)
+        return outgoing
+    }
+
+    func read(_ answer: HTTPClientResponse) async throws -> WebAnswer {
+        let body = try await answer.body.collect(upTo: answerLimitBytes)
         return WebAnswer(
             status: Int(answer.status.code), retryAfter: answer.headers.first(name: "retry-after"),
             body: body.withUnsafeReadableBytes { Secret(copying: $0) })

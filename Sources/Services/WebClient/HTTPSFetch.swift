@@ -33,11 +33,13 @@ package struct WebOptions: Sendable {
     }
 }
 
-/// `WebFetch` over AsyncHTTPClient: https alone, HTTP/1.1, no redirects, no decompression.
+/// `WebFetch` over AsyncHTTPClient: https, or plain http to this machine; HTTP/1.1, no redirects, no
+/// decompression.
 ///
 /// A host is resolved once, its addresses are judged, and the connection goes to an address that was judged:
 /// a name that changes its mind between the two reaches nobody. Each fetch has a client
-/// of its own, because the judged address is a setting of the client; fetches are rare.
+/// of its own, because the judged address is a setting of the client; fetches are rare. What goes to this
+/// machine shares connections that are kept (``LoopbackFetch``), for it may come often.
 package final class HTTPSFetch: WebFetch {
     private let options: WebOptions
     private let resolver: any HostResolver
@@ -45,6 +47,7 @@ package final class HTTPSFetch: WebFetch {
     private let peerResolver: any HostResolver
     private let group: any EventLoopGroup
     private let world: World
+    private let loopback: LoopbackFetch
     private let running = Atomic<Int>(0)
     private let runningForPeers = Atomic<Int>(0)
 
@@ -59,16 +62,22 @@ package final class HTTPSFetch: WebFetch {
         peerResolver = resolver ?? SystemResolver.peers
         self.group = group
         self.world = world
+        loopback = LoopbackFetch(group: group, connectDeadline: options.connectDeadline)
     }
 
     package func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer {
-        let address = try WebAddress(request.url)
+        // A peer's URL leads to no server without TLS, wherever that is.
+        let isPlain = !request.publicAddressesOnly && request.url.utf8.starts(with: WebAddress.plain.utf8)
+        let address = isPlain ? try WebAddress(plain: request.url) : try WebAddress(request.url)
         guard enter(request) else { throw WebError(.unreachable) }
         defer { leave(request) }
         let end = world.instant() + max(request.deadline, options.leastDeadline)
         // The clock and the fetch race; the loser is cancelled and awaited.
         let result = await withTaskGroup(of: Result<WebAnswer, WebError>.self) { group in
-            group.addTask { await self.attempt(request, address) }
+            group.addTask {
+                isPlain
+                    ? await self.loopback.fetch(request, address) : await self.attempt(request, address)
+            }
             group.addTask {
                 // A sleep ends early only when the fetch has ended, and then its result came first.
                 try? await self.world.sleep(end)

@@ -1,4 +1,4 @@
-/// Bounds of rare HTTPS requests, of each process.
+/// Bounds of rare HTTPS requests and of those to this machine, of each process.
 enum WebLimits {
     /// Longer than any endpoint that the push services give out.
     static let urlBytes = 4096
@@ -16,4 +16,9 @@ enum WebLimits {
     static let addresses = 3
     /// Below it live other services (mail, shells, databases) that a peer's URL has no business to reach.
     static let firstFreePort = 1024
+    /// Connections to one server on this machine: as many calls at one time; further ones wait for one.
+    static let keptConnections = 8
+    /// How long such a connection is kept without a call: servers end theirs after ten seconds or more, and
+    /// one that both ends close at once costs a call.
+    static let keptIdleSeconds: Int64 = 5
 }

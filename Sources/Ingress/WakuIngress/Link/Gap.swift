@@ -1,0 +1,38 @@
+import PushModel
+import Synchronization
+
+/// What was missed and is still to be fetched: everything since a moment.
+final class Gap: Sendable {
+    private struct State {
+        var since: UnixTime?
+        var isBeingFetched = false
+    }
+
+    private let state = Mutex(State())
+    private let bell = Bell()
+
+    /// Whether something that was missed has not been fetched yet.
+    var isOpen: Bool { state.withLock { $0.since != nil || $0.isBeingFetched } }
+
+    /// Something may have been missed since then.
+    func open(since: UnixTime) {
+        state.withLock { $0.since = min($0.since ?? since, since) }
+        bell.ring()
+    }
+
+    /// Waits for a gap and takes it: what is missed from now on is another one.
+    ///
+    /// - Returns: `nil` when the task was cancelled.
+    func next() async -> UnixTime? {
+        while !Task.isCancelled {
+            let since = state.withLock { state in
+                defer { state.since = nil }
+                state.isBeingFetched = state.since != nil
+                return state.since
+            }
+            if let since { return since }
+            await bell.wait()
+        }
+        return nil
+    }
+}

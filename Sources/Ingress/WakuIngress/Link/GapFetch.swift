@@ -1,0 +1,63 @@
+import Delivery
+import PushModel
+
+/// One gap on its way from the store, page by page in the order of timestamps.
+struct GapFetch: Sendable {
+    /// Timestamps, Unix nanoseconds.
+    private(set) var range: ClosedRange<Int64>
+    /// Of the page before; `nil`: the first of the range.
+    private(set) var cursor: String?
+    /// Nothing more is asked for.
+    private(set) var isOver = false
+    /// All pages came.
+    private(set) var isComplete = false
+    private var newest: Int64
+    private var pages = 0
+    /// Calls in a row that brought nothing.
+    private var attempts = 0
+    private var retryAfter: Duration?
+    private let limits: WakuLimits
+
+    /// - Parameter since: when something may have been missed first.
+    /// - Parameter now: up to when. What is published later is heard.
+    init(since: UnixTime, now: UnixTime, limits: WakuLimits) {
+        self.limits = limits
+        let start = max(since, now - limits.gapReach) - WakuLimits.timestampSlack
+        let end = max(start, now + WakuLimits.timestampSlack)
+        range = Self.nanoseconds(start)...Self.nanoseconds(end)
+        newest = range.lowerBound
+    }
+
+    /// - Returns: a fault of the page; then nothing of it counts.
+    mutating func took(_ page: NodePage) -> NodeFault? {
+        if let next = page.cursor, next == cursor { return .malformed }
+        pages += 1
+        attempts = 0
+        cursor = page.cursor
+        if let last = page.newest, range.contains(last) { newest = max(newest, last) }
+        isComplete = cursor == nil
+        isOver = isComplete || pages >= limits.pages
+        return nil
+    }
+
+    /// - Returns: whether it is worth telling: the first in a row is.
+    mutating func failed(_ fault: NodeFault) -> Bool {
+        attempts += 1
+        retryAfter = fault.retryAfter
+        // Another store may be asked next, which knows nothing of this one's cursor.
+        range = newest...range.upperBound
+        cursor = nil
+        isOver = attempts >= limits.storeAttempts || !(fault.isPassing || fault.isNoStore)
+        return attempts == 1
+    }
+
+    /// Until the next attempt.
+    func rest(random: UInt64) -> Duration {
+        limits.storeBackoff.delay(afterAttempt: max(1, attempts), asked: retryAfter, random: random)
+    }
+
+    private static func nanoseconds(_ time: UnixTime) -> Int64 {
+        let (product, overflow) = time.milliseconds.multipliedReportingOverflow(by: 1_000_000)
+        return overflow ? (time.milliseconds < 0 ? .min : .max) : product
+    }
+}

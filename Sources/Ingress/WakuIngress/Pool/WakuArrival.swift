@@ -1,0 +1,26 @@
+package import StatusPush
+
+/// A message of a followed topic, as the node has it. Nothing of it is believed yet.
+package struct WakuArrival: Sendable {
+    /// How it came.
+    package enum Source: String, Sendable, Hashable, CaseIterable {
+        /// The node heard it lately.
+        case live
+        /// From the store, which was asked for what was missed.
+        case stored
+    }
+
+    package let message: WakuMessage
+    /// Of its content topic: `WakuTopic.id`. Topics may share one.
+    package let topic: UInt32
+    package let source: Source
+
+    package init(message: WakuMessage, topic: UInt32, source: Source) {
+        self.message = message
+        self.topic = topic
+        self.source = source
+    }
+
+    /// Bytes of memory that it takes, or somewhat more.
+    var size: Int { message.payload.count + message.meta.count + 512 }
+}

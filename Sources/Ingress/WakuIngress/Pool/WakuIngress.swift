@@ -1,0 +1,278 @@
+package import CoreMetrics
+import Delivery
+package import PushModel
+import ServiceLifecycle
+package import StatusPush
+import Synchronization
+
+/// The way in from the Waku network and out to it, over one node's REST interface: polls the node, hands on
+/// what is of a followed topic, and publishes.
+///
+/// What a node has handed out it forgets, and what it could not keep it has lost: after each gap, and at the
+/// start, the store is asked. So a message may come twice, and is shown once.
+package final class WakuIngress: Service {
+    /// Takes one message in: role, then delivery. It keeps its faults to itself.
+    package typealias Take = @Sendable (WakuArrival) async -> Void
+
+    package let name: ConfiguredName
+    package let node: WakuNode
+    private let topics: FollowedTopics
+    private let limits: WakuLimits
+    private let world: World
+    private let journal: Journal
+    private let metrics: WakuMetrics
+    private let calls: WakuCalls
+    private let publisher: WakuPublisher
+    private let queue: ArrivalQueue
+    private let seen = SeenMessages()
+    private let gap = Gap()
+    private let take: Mutex<Take>
+    private let link: Mutex<LinkState>
+    private let health = Mutex(WakuHealth.unknown)
+    private let heard = Atomic(0)
+    private let received = Atomic(0)
+    private let stopping = Bell()
+    /// The topics are known, or the ingress stops.
+    private let known = Bell()
+    private let isStopping = Atomic(false)
+
+    /// - Parameters:
+    ///   - topics: what is listened for; listening begins when it is known (``FollowedTopics/begin(with:)``).
+    ///   - web: fetches from the node; plain http on this machine, with connections that are kept.
+    package init(
+        name: ConfiguredName, node: WakuNode, topics: FollowedTopics, web: any WebFetch,
+        limits: WakuLimits = WakuLimits(), world: World, journal: Journal,
+        metrics factory: any MetricsFactory, take: @escaping Take
+    ) {
+        self.name = name
+        self.node = node
+        self.topics = topics
+        self.limits = limits
+        self.world = world
+        self.journal = journal
+        self.take = Mutex(take)
+        metrics = WakuMetrics(name, factory)
+        calls = WakuCalls(node: node, web: web, limits: limits)
+        publisher = WakuPublisher(calls: calls, limits: limits, world: world)
+        queue = ArrivalQueue(bytes: limits.queuedBytes)
+        link = Mutex(LinkState(limits: limits, since: world.now() - limits.startReach))
+    }
+
+    /// Puts another way for messages in force.
+    package func adopt(take: @escaping Take) { self.take.withLock { $0 = take } }
+
+    package var statistics: WakuStatistics {
+        var statistics = WakuStatistics()
+        statistics.isListening = link.withLock(\.isListening)
+        statistics.health = health.withLock { $0 }
+        statistics.topics = topics.count
+        (statistics.queued, statistics.queuedBytes) = (queue.count, queue.bytes)
+        statistics.publishing = publisher.count
+        statistics.hasGap = gap.isOpen
+        statistics.heard = heard.load(ordering: .relaxed)
+        statistics.received = received.load(ordering: .relaxed)
+        statistics.published = publisher.published
+        return statistics
+    }
+
+    // MARK: Out
+
+    /// Publishes a message, and waits until the node has taken it. It is tried again where the node is away
+    /// or cannot; whether ``run()`` runs does not matter.
+    ///
+    /// - Throws: `.refused`, `.overloaded`; `.nodeAway` after ``WakuLimits/publishWithin``.
+    package func publish(_ message: WakuMessage) async throws(WakuError) {
+        // The node shows us our own messages too.
+        _ = seen.note(message.hash(pubsubTopic: node.pubsubTopic))
+        do throws(WakuError) {
+            try await publisher.publish(message)
+            metrics.published(nil)
+        } catch {
+            metrics.published(error)
+            throw error
+        }
+    }
+
+    // MARK: In
+
+    package func stop() {
+        isStopping.store(true, ordering: .relaxed)
+        stopping.ring()
+        known.ring()
+    }
+
+    /// Listens until a graceful stop or ``stop()``; then what was taken is handed on, and it returns. The
+    /// node goes on listening, so that what comes meanwhile is there later.
+    package func run() async throws {
+        await withGracefulShutdownHandler {
+            await withTaskCancellationHandler {
+                await withDiscardingTaskGroup { workers in
+                    for _ in 0..<limits.workers {
+                        workers.addTask(executorPreference: globalConcurrentExecutor, priority: .utility) {
+                            await self.work()
+                        }
+                    }
+                    await self.listen()
+                    self.queue.close()
+                }
+            } onCancel: {
+                self.stop()
+            }
+        } onGracefulShutdown: {
+            self.stop()
+        }
+    }
+
+    private func listen() async {
+        topics.ringWhenKnown(known)
+        await known.wait()
+        await withDiscardingTaskGroup { helpers in
+            helpers.addTask { await self.fetchGaps() }
+            helpers.addTask { await self.watch() }
+            await self.poll()
+            helpers.cancelAll()
+        }
+        metrics.show(WakuStatistics())
+    }
+
+    /// Polls by turns, one call at a time. What an answer has brought is handed on also when the ingress
+    /// stops meanwhile: the node has forgotten it.
+    private func poll() async {
+        while !isStopping.load(ordering: .relaxed) {
+            let begunAt = world.now()
+            let step: LinkState.Step
+            switch link.withLock(\.duty) {
+            case .leave:
+                // Whatever comes of it, the subscription is asked for next.
+                try? await calls.unsubscribe()
+                step = link.withLock { $0.left() }
+            case .subscribe:
+                let fault = await fault { () async throws(NodeFault) in try await self.calls.subscribe() }
+                step = link.withLock { $0.subscribed(fault, random: world.random()) }
+            case .poll:
+                let outcome = await pollOnce()
+                step = link.withLock { $0.polled(outcome, begunAt: begunAt, random: world.random()) }
+            }
+            for note in step.notes { take(note) }
+            if let since = step.gapSince { gap.open(since: since) }
+            if let span = step.rest { await rest(span) }
+        }
+    }
+
+    private func pollOnce() async -> LinkState.Outcome {
+        let batch: NodeBatch
+        do throws(NodeFault) {
+            batch = try await calls.messages { self.topics.contains($0) }
+        } catch {
+            return .failed(error)
+        }
+        await hand(on: batch, .live)
+        return batch.isCut ? .cut : .whole(batch.heard)
+    }
+
+    /// Puts messages that are new into the queue, which may take as long as the workers do.
+    private func hand(on batch: NodeBatch, _ source: WakuArrival.Source) async {
+        heard.add(batch.heard, ordering: .relaxed)
+        metrics.count(.foreign, batch.foreign)
+        metrics.count(.malformed, batch.malformed)
+        for (message, topic) in batch.messages {
+            guard seen.note(message.hash(pubsubTopic: node.pubsubTopic)) else {
+                metrics.count(.repeated)
+                continue
+            }
+            guard await queue.put(WakuArrival(message: message, topic: topic, source: source)) else { return }
+            received.add(1, ordering: .relaxed)
+            metrics.count(source == .live ? .live : .stored)
+        }
+    }
+
+    private func work() async {
+        while let arrival = await queue.take() {
+            let take = take.withLock { $0 }
+            await take(arrival)
+        }
+    }
+
+    // MARK: What was missed
+
+    private func fetchGaps() async {
+        while let since = await gap.next() {
+            var fetch = GapFetch(since: since, now: world.now(), limits: limits)
+            // Ends: each round takes a page forward or counts an attempt, and both are bounded.
+            while !fetch.isOver {
+                let fault = await fetchPage(&fetch)
+                if Task.isCancelled { return }
+                guard let fault else { continue }
+                if fetch.failed(fault) { take(.storeAbsent) }
+                if !fetch.isOver { await pause(fetch.rest(random: world.random())) }
+            }
+            take(fetch.isComplete ? .gapFetched : .gapGivenUp)
+            await pause(limits.storeRest)
+        }
+    }
+
+    private func fetchPage(_ fetch: inout GapFetch) async -> NodeFault? {
+        do throws(NodeFault) {
+            let page = try await calls.history(fetch.range, cursor: fetch.cursor) {
+                self.topics.contains($0)
+            }
+            await hand(on: page.batch, .stored)
+            return fetch.took(page)
+        } catch {
+            return error
+        }
+    }
+
+    // MARK: Beside
+
+    private func watch() async {
+        var askAt = world.instant()
+        while !Task.isCancelled {
+            if world.instant() >= askAt {
+                askAt = world.instant() + limits.healthEvery
+                look(await calls.health())
+            }
+            metrics.show(statistics)
+            await pause(limits.tick)
+        }
+    }
+
+    private func look(_ now: WakuHealth) {
+        let before = health.withLock { health in
+            defer { health = now }
+            return health
+        }
+        if now == .alone, before != .alone { take(.nodeAlone) }
+        if now != .alone, now != .unknown, before == .alone { take(.nodeConnected) }
+    }
+
+    private func take(_ note: WakuNote) {
+        metrics.count(note)
+        journal.note("waku node", [.instance: name, .note: note.code], level: note.level)
+    }
+
+    /// For so long, or until the task is cancelled.
+    private func pause(_ span: Duration) async {
+        // The sleep ends early only by cancellation, which every caller looks for.
+        try? await world.sleep(world.instant() + span)
+    }
+
+    /// For so long, or until the ingress stops.
+    private func rest(_ span: Duration) async {
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.pause(span) }
+            group.addTask { await self.stopping.wait() }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    private func fault(_ body: () async throws(NodeFault) -> Void) async -> NodeFault? {
+        do throws(NodeFault) {
+            try await body()
+            return nil
+        } catch {
+            return error
+        }
+    }
+}

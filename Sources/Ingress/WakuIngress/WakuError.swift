@@ -1,0 +1,30 @@
+package import PushModel
+
+/// Why a message was not published.
+package typealias WakuError = CodedError<WakuErrorCode>
+
+package enum WakuErrorCode: String, PushErrorCode {
+    /// Nobody answered in time, or the node answered that it cannot now; it was asked until the deadline.
+    case nodeAway
+    /// The node does not take this message (400, 413).
+    case refused
+    /// Too much waits to be published already.
+    case overloaded
+
+    package var blame: Blame {
+        switch self {
+        case .overloaded: .ourselves
+        case .nodeAway, .refused: .operator
+        }
+    }
+
+    package var retry: RetryAdvice { self == .refused ? .never : .later }
+
+    package var sentence: String {
+        switch self {
+        case .nodeAway: "The Waku node does not answer."
+        case .refused: "The Waku node does not take the message."
+        case .overloaded: "Too many messages wait to be published; try again later."
+        }
+    }
+}

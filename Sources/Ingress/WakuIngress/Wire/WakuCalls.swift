@@ -1,0 +1,127 @@
+import PushModel
+package import StatusPush
+import WireFormats
+
+/// The calls of a node's REST interface, one by one: what a server, a client or a test needs of it.
+package struct WakuCalls: Sendable {
+    package let node: WakuNode
+    private let web: any WebFetch
+    private let limits: WakuLimits
+
+    package init(node: WakuNode, web: any WebFetch, limits: WakuLimits = WakuLimits()) {
+        self.node = node
+        self.web = web
+        self.limits = limits
+    }
+
+    /// Has the node listen on our topic. One that does already says the same.
+    package func subscribe() async throws(NodeFault) {
+        _ = try await call(.post, node.subscriptions, topics)
+    }
+
+    /// Has it listen no longer.
+    package func unsubscribe() async throws(NodeFault) {
+        _ = try await call(.delete, node.subscriptions, topics)
+    }
+
+    /// What the node has heard since the last call. It forgets what it hands out, so the call is not
+    /// repeated.
+    ///
+    /// - Parameter wants: which content topics, by their ids.
+    /// - Throws: `.status(404, …)` when it does not listen.
+    package func messages(wants: @Sendable (UInt32) -> Bool) async throws(NodeFault) -> NodeBatch {
+        let body = try await call(.get, node.messages, limit: WakuLimits.answerBytes)
+        return try NodeReader.messages(body, wants: wants)
+    }
+
+    /// A page of what the store keeps, oldest first.
+    ///
+    /// - Parameters:
+    ///   - range: of timestamps, Unix nanoseconds.
+    ///   - cursor: of the page before; `nil`: the first one.
+    ///
+    /// No content topics are named: which ones we follow is not the store's business.
+    package func history(
+        _ range: ClosedRange<Int64>, cursor: String?, wants: @Sendable (UInt32) -> Bool
+    ) async throws(NodeFault) -> NodePage {
+        let url = node.history(range, pageSize: WakuLimits.pageMessages, cursor: cursor)
+        let body = try await call(.get, url, limit: WakuLimits.pageBytes, mayRepeat: true)
+        return try NodeReader.page(body, wants: wants)
+    }
+
+    /// Hands a message to the node, which hands it to its peers.
+    package func publish(_ message: WakuMessage) async throws(NodeFault) {
+        _ = try await call(.post, node.messages, Self.json(message))
+    }
+
+    /// How the node is; `.unknown` where it does not say, or cannot be asked.
+    package func health() async -> WakuHealth {
+        do throws(NodeFault) {
+            return NodeReader.health(
+                try await call(.get, node.health, limit: WakuLimits.healthBytes, mayRepeat: true))
+        } catch {
+            return .unknown
+        }
+    }
+
+    // MARK: Inside
+
+    private var topics: Secret {
+        var writer = JSONWriter()
+        writer.beginArray()
+        writer.string(node.pubsubTopic)
+        writer.endArray()
+        return Secret(writer.bytes)
+    }
+
+    /// A message as nodes read it. All members are written: a missing version would be 0.
+    package static func json(_ message: WakuMessage) -> Secret {
+        let size = 256 + message.contentTopic.utf8.count
+        var writer = JSONWriter(
+            reserving: size + Base64.encodedCount(message.payload.count)
+                + Base64.encodedCount(message.meta.count))
+        writer.beginObject()
+        writer.key("payload")
+        base64(message.payload, &writer)
+        writer.key("contentTopic")
+        writer.string(message.contentTopic)
+        writer.key("version")
+        writer.int(Int64(message.version))
+        writer.key("timestamp")
+        writer.int(message.timestamp)
+        if message.meta.count > 0 {
+            writer.key("meta")
+            base64(message.meta, &writer)
+        }
+        writer.key("ephemeral")
+        writer.bool(message.isEphemeral)
+        writer.endObject()
+        return writer.takeSecret()
+    }
+
+    private static func base64(_ bytes: Secret, _ writer: inout JSONWriter) {
+        let text = Secret(count: Base64.encodedCount(bytes.count)) { out in
+            bytes.reveal { Base64.encode($0, into: out) }
+        }
+        text.reveal { writer.string(escaped: $0) }
+    }
+
+    private func call(
+        _ method: WebRequest.Method, _ url: String, _ body: Secret? = nil,
+        limit: Int = WakuLimits.wordBytes, mayRepeat: Bool = false
+    ) async throws(NodeFault) -> Secret {
+        var request = WebRequest(
+            method, url: url, headers: [("accept", "application/json")], body: body, answerLimitBytes: limit,
+            deadline: limits.callDeadline, publicAddressesOnly: false)
+        if body != nil { request.headers.append(("content-type", "application/json")) }
+        request.mayRepeat = mayRepeat
+        let answer: WebAnswer
+        do throws(WebError) { answer = try await web.fetch(request) } catch { throw NodeFault(error) }
+        guard 200..<300 ~= answer.status else {
+            // A date would need a clock, and no node gives one.
+            let seconds = answer.retryAfter.flatMap { UInt16($0) }.map { Duration.seconds(Int64($0)) }
+            throw .status(answer.status, retryAfter: seconds)
+        }
+        return answer.body
+    }
+}
