@@ -245,8 +245,8 @@ let suites: [Target] = [
     tests(
         "Ingress/WakuIngressTests",
         [
-            "PushModel", "PushTesting", "WakuIngress", "StatusPush", "WireFormats", "Simulators", "WebClient",
-            metrics, nioPosix
+            "PushModel", "PushTesting", "WakuIngress", "StatusPush", "WireFormats", "Delivery", "Simulators",
+            "WebClient", metrics, nioPosix
         ]),
     tests(
         "Protocols/StatusPushTests",

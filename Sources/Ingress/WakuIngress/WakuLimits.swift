@@ -11,7 +11,7 @@ package struct WakuLimits: Sendable {
     package var poll = Duration.milliseconds(200)...Duration.milliseconds(300)
     /// One answer to a poll: a node holds at most so much where it is told to keep thousands of messages. A
     /// longer one is not read, and what it held is fetched from the store.
-    package static let answerBytes = 64 << 20
+    package var answerBytes = 64 << 20
     /// Messages of one answer that are read; the others are fetched from the store.
     package static let answerMessages = 65_536
     /// Any other answer: a word, or a sentence of why not.

@@ -29,7 +29,9 @@ package struct WakuNode: Sendable, Hashable {
 
     /// Whether a host, perhaps with a port, is an address of this machine, or its name.
     private static func isHere(_ place: Substring) -> Bool {
-        if place.hasPrefix("[") { return IPAddress(place.dropFirst().prefix { $0 != "]" })?.isLoopback ?? false }
+        if place.hasPrefix("[") {
+            return IPAddress(place.dropFirst().prefix { $0 != "]" })?.isLoopback == true
+        }
         let host = place.prefix { $0 != ":" }
         return host.lowercased() == "localhost" || IPAddress(host)?.isLoopback == true
     }

@@ -20,6 +20,9 @@ final class Gap: Sendable {
         bell.ring()
     }
 
+    /// What was taken has been fetched, or given up.
+    func close() { state.withLock { $0.isBeingFetched = false } }
+
     /// Waits for a gap and takes it: what is missed from now on is another one.
     ///
     /// - Returns: `nil` when the task was cancelled.

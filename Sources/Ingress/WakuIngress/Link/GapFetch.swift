@@ -1,16 +1,16 @@
 import Delivery
-import PushModel
+package import PushModel
 
 /// One gap on its way from the store, page by page in the order of timestamps.
-struct GapFetch: Sendable {
+package struct GapFetch: Sendable {
     /// Timestamps, Unix nanoseconds.
-    private(set) var range: ClosedRange<Int64>
+    package private(set) var range: ClosedRange<Int64>
     /// Of the page before; `nil`: the first of the range.
-    private(set) var cursor: String?
+    package private(set) var cursor: String?
     /// Nothing more is asked for.
-    private(set) var isOver = false
+    package private(set) var isOver = false
     /// All pages came.
-    private(set) var isComplete = false
+    package private(set) var isComplete = false
     private var newest: Int64
     private var pages = 0
     /// Calls in a row that brought nothing.
@@ -20,7 +20,7 @@ struct GapFetch: Sendable {
 
     /// - Parameter since: when something may have been missed first.
     /// - Parameter now: up to when. What is published later is heard.
-    init(since: UnixTime, now: UnixTime, limits: WakuLimits) {
+    package init(since: UnixTime, now: UnixTime, limits: WakuLimits) {
         self.limits = limits
         let start = max(since, now - limits.gapReach) - WakuLimits.timestampSlack
         let end = max(start, now + WakuLimits.timestampSlack)
@@ -29,7 +29,7 @@ struct GapFetch: Sendable {
     }
 
     /// - Returns: a fault of the page; then nothing of it counts.
-    mutating func took(_ page: NodePage) -> NodeFault? {
+    package mutating func took(_ page: NodePage) -> NodeFault? {
         if let next = page.cursor, next == cursor { return .malformed }
         pages += 1
         attempts = 0
@@ -41,7 +41,7 @@ struct GapFetch: Sendable {
     }
 
     /// - Returns: whether it is worth telling: the first in a row is.
-    mutating func failed(_ fault: NodeFault) -> Bool {
+    package mutating func failed(_ fault: NodeFault) -> Bool {
         attempts += 1
         retryAfter = fault.retryAfter
         // Another store may be asked next, which knows nothing of this one's cursor.
@@ -52,7 +52,7 @@ struct GapFetch: Sendable {
     }
 
     /// Until the next attempt.
-    func rest(random: UInt64) -> Duration {
+    package func rest(random: UInt64) -> Duration {
         limits.storeBackoff.delay(afterAttempt: max(1, attempts), asked: retryAfter, random: random)
     }
 

@@ -1,16 +1,17 @@
 import Delivery
-import PushModel
+package import PushModel
 
 /// What is asked of the node next, and what follows from its answers.
 ///
-/// A subscription is asked for before the first poll and after each fault: a node that has it says so again,
-/// and one that was restarted has forgotten it. A node that refused a subscription may note it all the same
-/// and then answer polls without ever hearing anything, so it is told to end it first.
-struct LinkState: Sendable {
-    enum Duty: Sendable, Hashable { case leave, subscribe, poll }
+/// A subscription is asked for when a poll says that there is none (404), and never otherwise: go-waku takes
+/// a second one as one more, hands each message out once for each, and stops hearing when one of them is
+/// full. A node of nwaku's kind that refused a subscription may note it all the same and then answer polls
+/// without ever hearing anything, so it is told to end it first.
+package struct LinkState: Sendable {
+    package enum Duty: Sendable, Hashable { case leave, subscribe, poll }
 
     /// What a poll brought.
-    enum Outcome: Sendable {
+    package enum Outcome: Sendable {
         /// An answer that was read to its end, with so many messages.
         case whole(Int)
         /// One that was read in part; the node has forgotten the rest.
@@ -19,18 +20,24 @@ struct LinkState: Sendable {
     }
 
     /// What follows.
-    struct Step: Sendable, Equatable {
-        var notes: [WakuNote] = []
+    package struct Step: Sendable, Equatable {
+        package var notes: [WakuNote] = []
         /// What came since then may have been missed.
-        var gapSince: UnixTime?
+        package var gapSince: UnixTime?
         /// `nil`: the next call follows at once.
-        var rest: Duration?
+        package var rest: Duration?
+
+        package init(notes: [WakuNote] = [], gapSince: UnixTime? = nil, rest: Duration? = nil) {
+            self.notes = notes
+            self.gapSince = gapSince
+            self.rest = rest
+        }
     }
 
     private let limits: WakuLimits
-    private(set) var duty = Duty.subscribe
+    package private(set) var duty = Duty.poll
     /// The latest poll was answered.
-    private(set) var isListening = false
+    package private(set) var isListening = false
     /// When the latest poll began that nothing was missed before.
     private var heardAt: UnixTime
     /// Something came between since then.
@@ -39,32 +46,36 @@ struct LinkState: Sendable {
     private var faults = 0
     /// Messages of the longest answer so far: as many again may have filled the node's cache.
     private var longest = WakuLimits.leastCache - 1
+    /// A subscription was taken, and no poll has been answered since.
+    private var isNew = false
     /// The latest note of a fault: the same is not made again before the node is well.
     private var trouble: WakuNote?
 
     /// - Parameter since: from when on the store is asked at the start.
-    init(limits: WakuLimits, since: UnixTime) {
+    package init(limits: WakuLimits, since: UnixTime) {
         self.limits = limits
         heardAt = since
     }
 
-    mutating func left() -> Step {
+    package mutating func left() -> Step {
         duty = .subscribe
         return Step()
     }
 
-    mutating func subscribed(_ fault: NodeFault?, random: UInt64) -> Step {
+    package mutating func subscribed(_ fault: NodeFault?, random: UInt64) -> Step {
+        isNew = fault == nil
         guard let fault else {
             duty = .poll
             return Step()
         }
         var step = failed(fault, random)
-        if case .status = fault { duty = .leave } else { duty = .subscribe }
+        // Whether it holds in spite of a lost answer the next poll says.
+        if case .status = fault { duty = .leave } else { duty = .poll }
         step.notes = trouble(note(of: fault))
         return step
     }
 
-    mutating func polled(_ outcome: Outcome, begunAt: UnixTime, random: UInt64) -> Step {
+    package mutating func polled(_ outcome: Outcome, begunAt: UnixTime, random: UInt64) -> Step {
         switch outcome {
         case .whole(let count):
             // A full cache has dropped what came before. How much it holds nobody says; an answer that is not
@@ -77,11 +88,12 @@ struct LinkState: Sendable {
             step.notes += trouble(.answerMalformed)
             return step
         case .failed(.status(404, _)):
-            // At once after a subscription that was in force, and with patience for one that never is.
-            let wasListening = isListening
+            let (wasListening, wasNew) = (isListening, isNew)
             var step = failed(.status(404, retryAfter: nil), random)
-            step.notes = trouble(wasListening ? .subscriptionLost : .nodeRefuses)
-            if wasListening { step.rest = nil }
+            duty = .subscribe
+            // At once, or with patience where a subscription does not come into force.
+            if wasNew { step.notes = trouble(.nodeRefuses) } else { step.rest = nil }
+            if wasListening { step.notes = trouble(.subscriptionLost) }
             return step
         case .failed(let fault):
             var step = failed(fault, random)
@@ -96,14 +108,14 @@ struct LinkState: Sendable {
         var step = Step(rest: pace(random))
         if hasMissed || !isWhole { step.gapSince = heardAt }
         if !isListening { step.notes = [.listening] }
-        (hasMissed, heardAt, faults, isListening) = (false, begunAt, 0, true)
+        (hasMissed, heardAt, faults, isListening, isNew) = (false, begunAt, 0, true, false)
         if isWhole { trouble = nil }
         return step
     }
 
     private mutating func failed(_ fault: NodeFault, _ random: UInt64) -> Step {
         faults += 1
-        (hasMissed, isListening, duty) = (true, false, .subscribe)
+        (hasMissed, isListening, isNew, duty) = (true, false, false, .poll)
         let rest = limits.backoff.delay(afterAttempt: faults, asked: fault.retryAfter, random: random)
         return Step(rest: max(rest, limits.leastRest))
     }

@@ -2,7 +2,7 @@ import Synchronization
 
 /// Which messages came already, by their hashes: two generations, of which the older goes when the younger is
 /// full. So a message is remembered for at least ``WakuLimits/seenMessages`` others.
-final class SeenMessages: Sendable {
+package final class SeenMessages: Sendable {
     private struct State {
         var young: Set<Mark> = []
         var old: Set<Mark> = []
@@ -27,13 +27,13 @@ final class SeenMessages: Sendable {
     private let state = Mutex(State())
     private let limit: Int
 
-    init(limit: Int = WakuLimits.seenMessages) { self.limit = limit }
+    package init(limit: Int = WakuLimits.seenMessages) { self.limit = limit }
 
     /// Notes a message.
     ///
     /// - Parameter hash: 32 bytes (14/WAKU2-MESSAGE).
     /// - Returns: whether it is new.
-    func note(_ hash: [UInt8]) -> Bool {
+    package func note(_ hash: [UInt8]) -> Bool {
         let mark = Mark(hash)
         return state.withLock { state in
             guard !state.old.contains(mark), state.young.insert(mark).inserted else { return false }

@@ -206,6 +206,7 @@ package final class WakuIngress: Service {
                 if fetch.failed(fault) { take(.storeAbsent) }
                 if !fetch.isOver { await pause(fetch.rest(random: world.random())) }
             }
+            gap.close()
             take(fetch.isComplete ? .gapFetched : .gapGivenUp)
             await pause(limits.storeRest)
         }

@@ -12,6 +12,8 @@ package struct NodeBatch: Sendable {
     package var malformed = 0
     /// The answer broke off, or held more messages than are read.
     package var isCut = false
+
+    package init() {}
 }
 
 /// One page of a store's answer.
@@ -21,4 +23,6 @@ package struct NodePage: Sendable {
     package var cursor: String?
     /// Timestamp of the youngest message, of any topic, in Unix nanoseconds.
     package var newest: Int64?
+
+    package init() {}
 }

@@ -190,7 +190,7 @@ package enum NodeReader {
             timestamp: parts.timestamp ?? 0, meta: meta, isEphemeral: parts.isEphemeral)
     }
 
-    /// The bytes that base64 stands for: the standard alphabet, or the URL's, padded or not.
+    /// The bytes that base64 stands for, in the standard alphabet and padded, as all nodes write it.
     private static func bytes(_ text: JSONStringSlice?, limit: Int) -> Secret? {
         guard let text, text.raw.count <= 2 * limit else { return nil }
         // A slash may be escaped.
@@ -199,15 +199,9 @@ package enum NodeReader {
     }
 
     private static func bytes(_ text: UnsafeRawBufferPointer, limit: Int) -> Secret? {
-        for alphabet in [Base64.Alphabet.standard, .url] {
-            guard let count = Base64.decodedCount(text, alphabet), count <= limit else { continue }
-            // The other alphabet is tried next.
-            let bytes = try? Secret(count: count) { (out) throws(FormatError) in
-                try Base64.decode(text, alphabet, into: out)
-            }
-            if let bytes { return bytes }
-        }
-        return nil
+        guard let count = Base64.decodedCount(text), count <= limit else { return nil }
+        // What is no base64 is malformed, however.
+        return try? Secret(count: count) { (out) throws(FormatError) in try Base64.decode(text, into: out) }
     }
 
     /// `/waku/1/0x`, eight hex digits, `/rfc26`; `nil` for any other content topic, which is nobody's here.

@@ -14,7 +14,8 @@ package struct WakuCalls: Sendable {
         self.limits = limits
     }
 
-    /// Has the node listen on our topic. One that does already says the same.
+    /// Has the node listen on our topic. Only after a poll that said 404: a second subscription is nothing
+    /// new to nwaku, and one more to go-waku, which then hands out each message twice.
     package func subscribe() async throws(NodeFault) {
         _ = try await call(.post, node.subscriptions, topics)
     }
@@ -30,7 +31,7 @@ package struct WakuCalls: Sendable {
     /// - Parameter wants: which content topics, by their ids.
     /// - Throws: `.status(404, …)` when it does not listen.
     package func messages(wants: @Sendable (UInt32) -> Bool) async throws(NodeFault) -> NodeBatch {
-        let body = try await call(.get, node.messages, limit: WakuLimits.answerBytes)
+        let body = try await call(.get, node.messages, limit: limits.answerBytes)
         return try NodeReader.messages(body, wants: wants)
     }
 

@@ -49,6 +49,23 @@ enum Base64 {
         return bits & ((1 << UInt32(held)) - 1) == 0 ? out : nil
     }
 
+    /// Reads the standard alphabet, padded to groups of four; `nil` for anything else, stray bits included.
+    static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
+        guard text.count.isMultiple(of: 4) else { return nil }
+        let digits = text.count - text.suffix(2).count { $0 == UInt8(ascii: "=") }
+        var spelled: [UInt8] = []
+        spelled.reserveCapacity(digits)
+        for character in text.prefix(digits) {
+            switch character {
+            case UInt8(ascii: "+"): spelled.append(UInt8(ascii: "-"))
+            case UInt8(ascii: "/"): spelled.append(UInt8(ascii: "_"))
+            case UInt8(ascii: "-"), UInt8(ascii: "_"): return nil
+            default: spelled.append(character)
+            }
+        }
+        return decodeURL(spelled)
+    }
+
     private static func urlDigit(_ character: UInt8) -> UInt8? {
         switch character {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")

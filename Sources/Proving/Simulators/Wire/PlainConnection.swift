@@ -10,10 +10,14 @@ final class PlainConnection: ChannelInboundHandler {
     private let judge: any ConnectionJudge
     private let board: KnobBoard?
     private let world: World
-    private let request = SimulatedRequest()
+    private let request: SimulatedRequest
     private var keepsAlive = true
 
-    init(judge: any ConnectionJudge, board: KnobBoard?, world: World) {
+    init(
+        judge: any ConnectionJudge, board: KnobBoard?, world: World,
+        bodyKept: Int = SimulatedRequest.bodyKeptBytes
+    ) {
+        request = SimulatedRequest(bodyKept: bodyKept)
         self.judge = judge
         self.board = board
         self.world = world
@@ -61,6 +65,7 @@ final class PlainConnection: ChannelInboundHandler {
     }
 
     private func send(_ answer: SimulatedAnswer, _ context: ChannelHandlerContext) {
+        if answer.hangsUp { return context.close(promise: nil) }
         var headers = HTTPHeaders([("content-length", String(answer.body.count))])
         if let type = answer.contentType { headers.add(name: "content-type", value: type) }
         if let after = answer.retryAfter { headers.add(name: "retry-after", value: after) }

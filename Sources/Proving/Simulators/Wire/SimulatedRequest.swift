@@ -20,8 +20,12 @@ package final class SimulatedRequest {
     private var storage: [UInt8] = []
     private var ranges: [Range<Int>?] = .init(repeating: nil, count: Field.allCases.count)
     private var otherNames: [[UInt8]] = []
+    private let bodyKept: Int
 
-    package init() {}
+    package init() { bodyKept = Self.bodyKeptBytes }
+
+    /// - Parameter bodyKept: most bytes of a body that are kept, where requests may be larger than a push.
+    init(bodyKept: Int) { self.bodyKept = bodyKept }
 
     /// For tests: names as on the wire, pseudo-fields included.
     package convenience init(_ fields: [(String, String)], body: [UInt8] = []) {
@@ -75,7 +79,7 @@ package final class SimulatedRequest {
 
     func append(_ bytes: UnsafeBufferPointer<UInt8>) {
         bodyBytes += bytes.count
-        let room = Self.bodyKeptBytes - body.count
+        let room = bodyKept - body.count
         if room > 0 { body.append(contentsOf: bytes.prefix(room)) }
     }
 
@@ -121,6 +125,8 @@ package struct SimulatedAnswer: Sendable, Equatable {
     package var weight: Weight
     /// Sent no sooner than this.
     package var delay: Duration
+    /// Over HTTP/1.1 the connection ends instead of an answer.
+    package var hangsUp = false
 
     package init(
         status: Int, apnsID: [UInt8] = [], uniqueID: [UInt8] = [], contentType: String? = nil,

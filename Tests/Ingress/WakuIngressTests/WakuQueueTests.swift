@@ -1,0 +1,95 @@
+import Delivery
+import PushModel
+import PushTesting
+import Simulators
+import StatusPush
+import Testing
+import WakuIngress
+
+@Suite("A slow receiver, and a stop", .timeLimit(.minutes(30)))
+struct WakuQueueTests {
+    @Test("What waits is bounded by bytes; the rest waits at the node and comes from the store")
+    func bounded() async throws {
+        var limits = WakuRig.limits
+        limits.queuedBytes = 8_192
+        limits.workers = 2
+        let gate = Noted(false)
+        let seen = Noted<[String]>([])
+        let rig = try await WakuRig(
+            limits: limits,
+            take: { arrival in
+                await gate.until(for: "an open gate") { $0 }
+                seen.change { $0.append(arrival.message.payload.text) }
+            })
+        let wanted = (0..<200).map { "message \($0)" }
+        try await rig.run {
+            try await rig.note("listening")
+            for text in wanted { rig.inject(text) }
+            // Workers may have taken theirs behind the last that found room, so that it is no longer full.
+            try await asked(for: "a queue that takes no more") {
+                rig.ingress.statistics.queuedBytes > limits.queuedBytes / 2
+            }
+            // The last one may exceed the bound: a message of this size has some 540 bytes.
+            #expect(rig.ingress.statistics.queuedBytes < limits.queuedBytes + 1_024)
+            gate.set(true)
+            await seen.until(for: "all messages") { Set($0).isSuperset(of: wanted) }
+            #expect(seen.value.count == 200)
+        }
+    }
+
+    @Test("A stop hands on what was taken, and leaves the subscription to the node")
+    func stop() async throws {
+        var limits = WakuRig.limits
+        limits.workers = 1
+        let gate = Noted(false)
+        let seen = Noted(0)
+        let rig = try await WakuRig(
+            limits: limits,
+            take: { _ in
+                await gate.until(for: "an open gate") { $0 }
+                seen.change { $0 += 1 }
+            })
+        try await rig.run {
+            try await rig.note("listening")
+            for number in 0..<20 { rig.inject("message \(number)") }
+            try await asked(for: "all of them in the queue") { rig.ingress.statistics.received == 20 }
+            rig.ingress.stop()
+            gate.set(true)
+        }
+        #expect(seen.value == 20)
+    }
+
+    @Test("A stopped ingress that is stopped again, or never ran, does no harm")
+    func stopTwice() async throws {
+        let rig = try await WakuRig()
+        rig.ingress.stop()
+        rig.ingress.stop()
+        try await rig.run {}
+        #expect(rig.texts == [])
+    }
+
+    @Test("Messages wait in order, and those who wait for room are let go when the queue closes")
+    func queue() async throws {
+        let queue = ArrivalQueue(bytes: 1_000)
+        func arrival(_ text: String) -> WakuArrival {
+            WakuArrival(
+                message: WakuMessage(
+                    payload: Secret(Array(text.utf8)), contentTopic: WakuTopic.contentTopic(of: 1),
+                    timestamp: 0),
+                topic: 1, source: .live)
+        }
+        #expect(await queue.put(arrival("a")))
+        #expect(await queue.put(arrival("b")))
+        #expect(queue.count == 2 && queue.bytes >= 1_000)
+        let late = await withTaskGroup(of: Bool.self) { group in
+            group.addTask { await queue.put(arrival("c")) }
+            queue.close()
+            return await group.next()
+        }
+        #expect(late == false)
+        #expect(await queue.take()?.message.payload.text == "a")
+        #expect(await queue.take()?.message.payload.text == "b")
+        #expect(await queue.take() == nil)
+        #expect(await !queue.put(arrival("d")))
+    }
+}
