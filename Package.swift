@@ -160,7 +160,7 @@ let doors: [Target] = [
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "MarmotPush",
             "NextcloudPush", "RSAKeys", "Secp256k1Keys", "CSecp256k1", "SessionPush", "SwarmIngress",
-            "StatusPush", "Delivery", "SQLiteStore", "Simulators", "PushTesting", metrics, nioCore, nioPosix,
+            "StatusPush", "WakuIngress", "Delivery", "SQLiteStore", "Simulators", "PushTesting", metrics, nioCore, nioPosix,
             crypto, cryptoExtras
         ]),
     library("Proving/PushTesting", ["PushModel", "WireFormats", logging]),
@@ -309,7 +309,8 @@ let fuzzing: [Target] =
             dependencies: [
                 "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "ZulipPush", "MarmotPush",
                 "NextcloudPush", "RSAKeys", "SessionPush", "EdwardsKeys", "StatusPush", "WebSocket",
-                "Delivery", "NostrIngress", "SwarmIngress", "MessageSockets", nioCore, nioEmbedded
+                "Delivery", "NostrIngress", "SwarmIngress", "WakuIngress", "MessageSockets", nioCore,
+                nioEmbedded
             ],
             path: "Fuzz", exclude: ["Inputs"],
             swiftSettings: strict + [.unsafeFlags(["-parse-as-library", "-sanitize=fuzzer,address"])],

@@ -94,8 +94,6 @@ package struct WakuLimits: Sendable {
     package static let healthBytes = 64 << 10
     /// Grain of what is shown.
     package var tick = Duration.seconds(1)
-    /// A node from which nothing has come for so long is one that nobody hears.
-    package var deafAfter = Duration.seconds(5)
 
     package init() {}
 }

@@ -50,6 +50,30 @@ struct WakuPublishingTests {
         await other.stop()
     }
 
+    @Test("Two relays, each at a node of its own, hear what a client publishes at a third, and each other")
+    func twoRelays() async throws {
+        let first = try await WakuRig()
+        let second = try await WakuRig(on: first.network)
+        let third = WakuNodeSimulator(
+            on: first.network, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+        try await third.start()
+        let client = WakuCalls(node: try #require(third.url.flatMap { WakuNode($0) }), web: first.web)
+        try await client.subscribe()
+        try await first.run {
+            try await second.run {
+                try await first.note("listening")
+                try await second.note("listening")
+                try await client.publish(message(first, "to both"))
+                _ = try await first.arrival(of: "to both")
+                _ = try await second.arrival(of: "to both")
+                try await first.ingress.publish(message(first, "from the first"))
+                _ = try await second.arrival(of: "from the first")
+                #expect(second.texts == ["to both", "from the first"] && first.texts == ["to both"])
+            }
+        }
+        await third.stop()
+    }
+
     @Test(
         "What a node cannot take now is tried again",
         arguments: [WakuNodeKnobs.Answers.unavailable, .serverError, .tooMany, .hangsUp])

@@ -14,6 +14,9 @@ import Testing
             }
         }
         #expect(report.rows.contains { $0.name == "topic_key_milliseconds" })
+        for share in [1_000, 10, 1] {
+            #expect(report.rows.contains { $0.name == "poll_one_of_\(share)_nanoseconds_a_message" })
+        }
     }
 
     @Test("Numbers have bounds", arguments: [2, 1_001])

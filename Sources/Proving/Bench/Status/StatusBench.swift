@@ -2,7 +2,8 @@ package import PushModel
 import StatusPush
 
 /// Measures what Status costs: a request from a node's payload to its pushes and the sealed answer, beside
-/// the sum of its primitives; and the key of a topic, which is made once for each person.
+/// the sum of its primitives; the key of a topic, which is made once for each person; and a poll's answer
+/// with many messages, most of them nobody's here.
 package struct StatusBench: Sendable {
     /// Sum of the primitives beside the whole.
     static let goal = 0.7
@@ -40,6 +41,12 @@ package struct StatusBench: Sendable {
         report.add("least_to_primitives", least)
         report.add("goal", Self.goal, digits: 1)
         report.add("topic_key_milliseconds", topicKey(), digits: 1)
+        report.add("poll_messages", PollCost.messages)
+        report.add("poll_followed_topics", PollCost.topics)
+        for share in [1_000, 10, 1] {
+            let time = try poll(PollCost(oneOf: share, world: world))
+            report.add("poll_one_of_\(share)_nanoseconds_a_message", time, digits: 0)
+        }
         return (report, least >= Self.goal)
     }
 
@@ -73,6 +80,16 @@ package struct StatusBench: Sendable {
         let ratio = Median.of(zip(sums, whole).map { $0 / $1 })
         report.add("\(name)_to_primitives", ratio)
         return ratio
+    }
+
+    /// Nanoseconds a message.
+    private func poll(_ cost: PollCost) throws -> Double {
+        let times = try (0..<rounds).map { _ in
+            let start = ProcessUsage.ownCPU()
+            try cost.read()
+            return (ProcessUsage.ownCPU() - start).inSeconds
+        }
+        return Median.of(times) * 1e9 / Double(PollCost.messages)
     }
 
     private func topicKey() -> Double {

@@ -15,7 +15,7 @@ final class WakuRig: Sendable {
     /// Followed by the ingress unless a test says otherwise.
     static let followed: UInt32 = 0x0000_002A
 
-    let network = WakuNetworkSimulator()
+    let network: WakuNetworkSimulator
     let node: WakuNodeSimulator
     let topics = FollowedTopics()
     let ingress: WakuIngress
@@ -31,14 +31,16 @@ final class WakuRig: Sendable {
     ///   - knows: the topics are known from the start.
     ///   - take: instead of noting what is handed on.
     init(
-        _ knobs: (inout WakuNodeKnobs) -> Void = { _ in }, limits: WakuLimits = WakuRig.limits,
+        _ knobs: (inout WakuNodeKnobs) -> Void = { _ in }, on network: WakuNetworkSimulator? = nil,
+        limits: WakuLimits = WakuRig.limits,
         knows: Bool = true, take: WakuIngress.Take? = nil
     ) async throws {
         let group = MultiThreadedEventLoopGroup.singleton
+        self.network = network ?? WakuNetworkSimulator()
         var turned = WakuNodeKnobs()
         turned.oversizedBytes = 2 << 20
         knobs(&turned)
-        node = WakuNodeSimulator(on: network, knobs: turned, eventLoopGroup: group)
+        node = WakuNodeSimulator(on: self.network, knobs: turned, eventLoopGroup: group)
         try await node.start()
         web = HTTPSFetch(group: group, world: .live)
         let inlet: AsyncStream<WakuArrival>.Continuation
