@@ -44,6 +44,11 @@ public enum StatusLimits {
     /// Pages of as many rows that are read of one key: registrations that have ended are rows for six weeks.
     package static let pagesOfRows = 16
 
+    /// Followed topics with the same four bytes that are looked at: chance gives two at a time.
+    package static let sharedTopics = 64
+    /// Notifications in one call of a gateway: what gorush takes as it stands (`max_notification`).
+    package static let gatewayPushes = 100
+
     /// How long a request is remembered, and an end of what was never registered here: as long as nodes keep
     /// messages, and so may hand them out again.
     package static let requestMemory = Duration.seconds(30 * 86_400)

@@ -10,7 +10,7 @@ struct RelayVectors: Sendable {
     static let sections = ["registrations", "registration_sequences", "queries", "requests", "request_replay"]
 
     let set: VectorSet
-    private let json: JSONValue
+    let json: JSONValue
     private let keys: [String: Secp256k1KeyPair]
 
     init(_ file: VectorFile) throws {
@@ -43,7 +43,7 @@ struct RelayVectors: Sendable {
         }
     }
 
-    private func key(_ name: String?) throws -> Secp256k1KeyPair { try #require(keys[name ?? ""]) }
+    func key(_ name: String?) throws -> Secp256k1KeyPair { try #require(keys[name ?? ""]) }
 
     private func rig(_ column: String, server: String? = "server") async throws -> StatusRig {
         try await StatusRig(
@@ -94,7 +94,7 @@ struct RelayVectors: Sendable {
         }
     }
 
-    private func keep(_ row: JSONValue, in rig: StatusRig) async throws {
+    func keep(_ row: JSONValue, in rig: StatusRig) async throws {
         for stored in row["stored"]?.array ?? [] {
             try await rig.keep(
                 #require(stored["registration"]).registration(), of: Secret(stored.bytes("owner_hash")))

@@ -21,12 +21,18 @@ extension StatusRelay {
         let entries = request.requests.filter { !isPassedOver($0.type) }
         let records = try await find(
             entries.map { keys.registration(of: $0.publicKey, installation: $0.installationID) })
+        let judged = zip(entries, records).map { judge($0, $1) }
+        if policy.delivery == .gateway {
+            return handOver(judged, of: request, to: inbound.signer, memory, refusal: refusal)
+        }
         var pushes: [Push] = []
-        let drafts = zip(entries, records).map { entry, record in
-            let draft = judge(entry, record, of: request, now)
-            guard let push = draft.push else { return Draft(draft.report) }
+        let drafts = judged.map { judged in
+            guard let device = judged.device else { return Draft(judged.report) }
+            guard let push = push(judged.entry, to: device, of: request, now) else {
+                return Draft(judged.failed)
+            }
             pushes.append(push)
-            return Draft(draft.report, push: pushes.count - 1)
+            return Draft(judged.report, push: pushes.count - 1)
         }
         let (recipient, messageID) = (inbound.signer, request.messageID)
         let reply: @Sendable ([FirstOutcome]) -> StatusReply? = { outcomes in
@@ -54,34 +60,62 @@ extension StatusRelay {
         }
     }
 
-    private func judge(
-        _ entry: PushNotification, _ record: Record?, of request: PushNotificationRequest, _ now: UnixTime
-    ) -> (report: PushNotificationReport, push: Push?) {
-        var report = PushNotificationReport(
-            success: false, publicKey: entry.publicKey, installationID: entry.installationID)
-        guard let record, let row = StatusRow(record) else {
-            report.error = .notRegistered
-            return (report, nil)
+    /// What is to be reported of a notification, and where it goes besides.
+    struct JudgedEntry: Sendable {
+        let entry: PushNotification
+        var report: PushNotificationReport
+        /// `nil`: nowhere.
+        var device: Device?
+
+        /// A device that wants it.
+        struct Device: Sendable {
+            let record: Record
+            let row: StatusRow
         }
-        guard row.registration.accessToken == entry.accessToken else {
-            report.error = .wrongToken
-            return (report, nil)
-        }
-        report.success = true
-        // Who is blocked does not learn of it.
-        guard row.registration.wants(entry), row.registration.enabled || policy.isStatusGo else {
-            return (report, nil)
-        }
-        guard let message = StatusPayload(entry).message(to: row.registration, policy) else {
+
+        /// The report when it could not be handed on.
+        var failed: PushNotificationReport {
+            var report = report
             report.success = false
             report.error = .internalError
-            return (report, nil)
+            return report
         }
-        let push = Push(
-            message: message, pushClass: .normal, origin: row.person, record: record.key,
-            touchedAt: record.touchedAt, custodyEnds: now + StatusLimits.custody,
-            repeatIdentity: Self.identity(entry, row.registration, request.messageID))
-        return (report, push)
+    }
+
+    private func judge(_ entry: PushNotification, _ record: Record?) -> JudgedEntry {
+        var judged = JudgedEntry(
+            entry: entry,
+            report: PushNotificationReport(
+                success: false, publicKey: entry.publicKey, installationID: entry.installationID))
+        guard let record, let row = StatusRow(record) else {
+            judged.report.error = .notRegistered
+            return judged
+        }
+        guard row.registration.accessToken == entry.accessToken else {
+            judged.report.error = .wrongToken
+            return judged
+        }
+        judged.report.success = true
+        // Who is blocked does not learn of it.
+        guard row.registration.wants(entry), row.registration.enabled || policy.isStatusGo else {
+            return judged
+        }
+        judged.device = JudgedEntry.Device(record: record, row: row)
+        return judged
+    }
+
+    /// `nil` where the instance has no way to such a device.
+    private func push(
+        _ entry: PushNotification, to device: JudgedEntry.Device, of request: PushNotificationRequest,
+        _ now: UnixTime
+    ) -> Push? {
+        let (record, row) = (device.record, device.row)
+        return StatusPayload(entry).message(to: row.registration, policy).map { message in
+            Push(
+                message: message, pushClass: .normal, origin: row.person, record: record.key,
+                touchedAt: record.touchedAt, custodyEnds: now + StatusLimits.custody,
+                repeatIdentity: Self.identity(entry, row.registration, request.messageID))
+        }
     }
 
     private static func identity(

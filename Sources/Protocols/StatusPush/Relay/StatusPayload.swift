@@ -41,7 +41,7 @@ struct StatusPayload {
     }
 
     /// Where the sealed message takes too much room it stays behind: the app fetches what it is told of.
-    private func fitting(_ make: (_ withMessage: Bool) -> Secret) -> Secret {
+    func fitting(_ make: (_ withMessage: Bool) -> Secret) -> Secret {
         let whole = make(true)
         return whole.count <= StatusLimits.pushBytes ? whole : make(false)
     }
@@ -60,14 +60,26 @@ struct StatusPayload {
             writer.string("\(text)")
             writer.endObject()
         }
+        members(message, &writer)
+        seedMembers(withMessage: withMessage, asTexts: !inAps, &writer)
+        writer.endObject()
+        return writer.takeSecret()
+    }
+
+    /// Keys of deployed servers.
+    func members(_ message: Secret, _ writer: inout JSONWriter) {
         hex("encryptedMessage", message, &writer)
         hex("chatId", entry.chatID, &writer)
         hex("publicKey", entry.publicKey, &writer)
+    }
+
+    /// Keys of the seed.
+    ///
+    /// - Parameter asTexts: for a push service that takes texts alone.
+    func seedMembers(withMessage: Bool, asTexts: Bool, _ writer: inout JSONWriter) {
         hex("chat_id", entry.chatID, &writer)
-        if withMessage { hex("message", message, &writer) }
-        installations(asText: !inAps, &writer)
-        writer.endObject()
-        return writer.takeSecret()
+        if withMessage { hex("message", entry.message, &writer) }
+        installations(asText: asTexts, &writer)
     }
 
     private func hex(_ name: StaticString, _ value: Secret, _ writer: inout JSONWriter) {

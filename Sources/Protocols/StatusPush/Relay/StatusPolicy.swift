@@ -10,16 +10,27 @@ package struct StatusPolicy: Sendable, Hashable {
         case statusGo
     }
 
+    /// Who sends pushes.
+    package enum Delivery: Sendable, Hashable {
+        /// The relay's own lanes, which owe them from then on.
+        case lanes
+        /// A gateway of the operator's, which has the credentials (``GatewayHandover``): nothing is owed.
+        case gateway
+    }
+
     package var compatibility: Compatibility
+    package var delivery: Delivery
     /// The app of pushes through FCM; `nil`: the instance has none.
     package var fcmApp: ConfiguredName?
     /// The topic of an iPhone that registered without one; `nil`: no push goes there.
     package var defaultBundle: String?
 
     package init(
-        compatibility: Compatibility = .standard, fcmApp: ConfiguredName? = nil, defaultBundle: String? = nil
+        compatibility: Compatibility = .standard, delivery: Delivery = .lanes, fcmApp: ConfiguredName? = nil,
+        defaultBundle: String? = nil
     ) {
         self.compatibility = compatibility
+        self.delivery = delivery
         self.fcmApp = fcmApp
         self.defaultBundle = defaultBundle
     }
@@ -31,9 +42,20 @@ package struct StatusPolicy: Sendable, Hashable {
 /// its own.
 package struct StatusAllowances: Sendable {
     /// The first registration of a key costs two topic keys, a tenth of a second of one core.
-    package var registrations = Allowance("registrations", perMinute: 1_200)
-    package var queries = Allowance("queries", perMinute: 60_000)
-    package var requests = Allowance("requests", perMinute: 60_000)
+    package let registrations: Allowance
+    package let queries: Allowance
+    package let requests: Allowance
 
-    package init() {}
+    package static let registrationsPerMinute = 1_200
+    package static let queriesPerMinute = 60_000
+    package static let requestsPerMinute = 60_000
+
+    package init(
+        registrations: Int = Self.registrationsPerMinute, queries: Int = Self.queriesPerMinute,
+        requests: Int = Self.requestsPerMinute
+    ) {
+        self.registrations = Allowance("registrations", perMinute: registrations)
+        self.queries = Allowance("queries", perMinute: queries)
+        self.requests = Allowance("requests", perMinute: requests)
+    }
 }

@@ -40,10 +40,13 @@ package struct StatusReply: Sendable {
 
     package let recipient: PublicPoint
     package let body: Body
+    /// What a gateway is given before the reply leaves (``settled(failed:)``); `nil`: nothing.
+    package let handover: GatewayHandover?
 
-    package init(to recipient: PublicPoint, _ body: Body) {
+    package init(to recipient: PublicPoint, _ body: Body, handover: GatewayHandover? = nil) {
         self.recipient = recipient
         self.body = body
+        self.handover = handover
     }
 
     package var topic: WakuTopic { WakuTopic.partitioned(of: recipient) }

@@ -1,0 +1,112 @@
+package import PushModel
+import Secp256k1Keys
+import WireFormats
+
+/// Pushes of one request that a gateway (gorush) sends, and nobody owes.
+///
+/// The request is remembered before the gateway is asked; then ``StatusReply/settled(failed:)`` has the
+/// reply.
+package struct GatewayHandover: Sendable {
+    /// One notification of a gateway's `POST /api/push`.
+    package struct Push: Sendable {
+        /// The JSON object.
+        package let notification: Secret
+        /// By which the gateway names it in `logs`; it may hide a part of it.
+        package let token: Secret
+    }
+
+    package let pushes: [Push]
+    /// The report of each, by its place in the response.
+    let places: [Int]
+    /// What to change when nothing of it was sent: the same bytes may come again then. Of a part that failed
+    /// a sender asks with other bytes, because nobody knows here what the gateway has sent.
+    package let reopening: Change
+}
+
+extension StatusReply {
+    /// The reply once the gateway has answered. Before that it says of all that they failed.
+    ///
+    /// - Parameter failed: places in the handover of what the gateway did not take.
+    package func settled(failed: Set<Int>) -> StatusReply {
+        guard let handover, case .request(var response) = body else { return self }
+        for (index, place) in handover.places.enumerated() where !failed.contains(index) {
+            response.reports[place].success = true
+            response.reports[place].error = .unknown
+        }
+        return StatusReply(to: recipient, .request(response))
+    }
+}
+
+/// Delivery through a gateway of the operator's.
+extension StatusRelay {
+    func handOver(
+        _ judged: [JudgedEntry], of request: PushNotificationRequest, to sender: PublicPoint,
+        _ memory: RequestMemory, refusal: @escaping @Sendable (Int) -> StatusError
+    ) -> StatusVerdict {
+        var pushes: [GatewayHandover.Push] = []
+        var places: [Int] = []
+        let reports = judged.enumerated().map { place, judged in
+            guard let registration = judged.device?.row.registration else { return judged.report }
+            let payload = StatusPayload(judged.entry)
+            if let push = payload.gatewayPush(to: registration, policy, id: pushes.count) {
+                pushes.append(push)
+                places.append(place)
+            }
+            return judged.failed
+        }
+        let handover = GatewayHandover(pushes: pushes, places: places, reopening: memory.reopened)
+        let reply = StatusReply(
+            to: sender,
+            .request(PushNotificationResponse(messageID: request.messageID, reports: reports)),
+            handover: pushes.isEmpty ? nil : handover)
+        return Verdict(
+            changes: [memory.taken], reply: .now(reply), refusal: refusal,
+            notes: [NoteCode(pushes.isEmpty ? "status.request-unwanted" : "status.request")])
+    }
+}
+
+extension StatusPayload {
+    /// As deployed servers write it, members in their order; the seed's keys and a number of its own beside
+    /// them unless the instance is to do as those do, literally.
+    ///
+    /// - Parameter id: by which the gateway names it in `logs`.
+    /// - Returns: `nil` for a kind of token that gateways have no number for.
+    func gatewayPush(
+        to registration: PushNotificationRegistration, _ policy: StatusPolicy, id: Int
+    ) -> GatewayHandover.Push? {
+        let isApple = registration.tokenType == .apn
+        guard isApple || registration.tokenType == .firebase else { return nil }
+        // A topic with Google's platform would be sent to everybody who follows it.
+        let topic = isApple ? Self.bundle(registration, policy) ?? "" : ""
+        let notification = fitting { withMessage in
+            let message = withMessage ? entry.message : Secret([])
+            var writer = JSONWriter(
+                reserving: 2_048 + 6 * registration.deviceToken.count
+                    + 4 * (message.count + entry.chatID.count + entry.publicKey.count)
+                    + 6 * (entry.installationID.count + topic.utf8.count))
+            writer.beginObject()
+            if !policy.isStatusGo {
+                writer.key("notif_id")
+                writer.string(String(id))
+            }
+            writer.key("tokens")
+            writer.beginArray()
+            registration.deviceToken.reveal { writer.string(utf8: $0) }
+            writer.endArray()
+            writer.key("platform")
+            writer.int(isApple ? 1 : 2)
+            writer.key("message")
+            writer.string("\(text)")
+            writer.key("topic")
+            writer.string(topic)
+            writer.key("data")
+            writer.beginObject()
+            members(message, &writer)
+            if !policy.isStatusGo { seedMembers(withMessage: message.count > 0, asTexts: false, &writer) }
+            writer.endObject()
+            writer.endObject()
+            return writer.takeSecret()
+        }
+        return GatewayHandover.Push(notification: notification, token: registration.deviceToken)
+    }
+}
