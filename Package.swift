@@ -176,7 +176,7 @@ let application: [Target] = [
             "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore", "PostgresStore",
             "HTTPIngress",
             "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
-            "NextcloudPush", "RSAKeys", "SessionPush", "SwarmIngress",
+            "NextcloudPush", "RSAKeys", "SessionPush", "SwarmIngress", "StatusPush", "WakuIngress",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL
         ]),
     program("Relay/sealbell", ["RelayProgram"]),
@@ -267,8 +267,9 @@ let suites: [Target] = [
             "PushTesting", "DeliveryTesting", "EventLoops", "Simulators", "WireFormats", "ZulipPush",
             "SQLiteStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
             "MarmotPush", "HTTPIngress", "HTTP2Client", "NextcloudPush", "RSAKeys",
-            "NostrIngress", "WebSocket", "SessionPush", "SwarmIngress", "EdwardsKeys", lifecycle,
-            logging, metrics, arguments, nioCore, nioPosix, nioSSL, crypto, cryptoExtras
+            "NostrIngress", "WebSocket", "SessionPush", "SwarmIngress", "EdwardsKeys", "StatusPush",
+            "WakuIngress", lifecycle, logging, metrics, arguments, nioCore, nioPosix, nioHTTP1, nioSSL, crypto,
+            cryptoExtras
         ]),
     tests(
         "Protocols/MarmotPushTests",

@@ -2,8 +2,11 @@ extension Hosting {
     /// What `sealbell` hosts. These two lists, the folders below `Protocols` and `Services`, and the targets
     /// and model files of each are the only places that name a protocol or a push service.
     static let standard = Hosting(
-        protocols: [ZulipProtocol.self, MarmotProtocol.self, NextcloudProtocol.self, SessionProtocol.self],
+        protocols: [
+            ZulipProtocol.self, MarmotProtocol.self, NextcloudProtocol.self, SessionProtocol.self,
+            StatusProtocol.self
+        ],
         services: [APNsService.self, FCMService.self],
-        plannedProtocols: ["status", "gorush"],
+        plannedProtocols: ["gorush"],
         plannedServices: ["web_push", "huawei"])
 }

@@ -177,7 +177,7 @@ private let crossings: [BadText] = [
         "fcm_app of nobody", minimal("    keys", with: "    fcm_app: other\n    keys"), .unknownReference,
         "\(zulip).fcm_app", line: 12),
     BadText(
-        "unbuilt protocol", minimal("protocol: zulip", with: "protocol: status\n    bare_path: true"),
+        "unbuilt protocol", minimal("protocol: zulip", with: "protocol: gorush\n    bare_path: true"),
         .notBuiltYet, "\(zulip).protocol", line: 10),
     BadText(
         "no such protocol", minimal("protocol: zulip", with: "protocol: zullip"), .badValue,

@@ -4,6 +4,7 @@ import HTTPIngress
 import NIOCore
 import NostrIngress
 import SwarmIngress
+import WakuIngress
 import WebClient
 import WebSocket
 
@@ -42,6 +43,13 @@ extension RelaySpans {
         spans.swarm.shareEvery = .milliseconds(200)
         spans.swarm.tick = .milliseconds(20)
         spans.swarm.deafAfter = span
+        spans.waku.callDeadline = span
+        spans.waku.publishWithin = span
+        spans.waku.backoff = Backoff(
+            base: .milliseconds(50), cap: .milliseconds(200), floorCap: .milliseconds(200))
+        spans.waku.storeRest = .milliseconds(100)
+        spans.statusHost.lookEvery = .milliseconds(100)
+        spans.statusHost.gateway = span
         spans.zulipReply = span
         spans.nextcloudProof = span
         spans.watch.every = .milliseconds(50)

@@ -72,7 +72,9 @@ struct ToyTests {
             ConfigurationRequest(state: "/state", isSandbox: true), facts(), .withToy)
         #expect(
             configuration.instances.map(\.name.text)
-                == ["marmot-main", "nextcloud-main", "session-main", "toy-main", "zulip-main"])
+                == [
+                    "marmot-main", "nextcloud-main", "session-main", "status-main", "toy-main", "zulip-main"
+                ])
         #expect(configuration.listeners.flatMap(\.serves).contains(configured("toy-main")))
     }
 

@@ -1,0 +1,335 @@
+import ArgumentParser
+import NIOCore
+import NIOPosix
+import PushModel
+import Secp256k1Keys
+import StatusPush
+import WakuIngress
+import WebClient
+import WireFormats
+
+/// `sealbell device status`: a member of Status's network, phone and sender, on the command line.
+struct DeviceStatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Plays a member of Status, phone and sender.",
+        subcommands: [
+            DeviceRegisterStatusCommand.self, DeviceUnregisterStatusCommand.self,
+            DeviceSendStatusCommand.self, DeviceOpenStatusCommand.self
+        ])
+}
+
+/// `--state`, `--ca`.
+struct PlayedMemberOptions: ParsableArguments {
+    @Option(
+        name: .customLong("state"),
+        help: ArgumentHelp(
+            "The file in which the member keeps its keys and registration.", valueName: "file"))
+    var file: String
+
+    @Option(
+        help: ArgumentHelp("PEM file of an authority to trust beside the system's.", valueName: "file"))
+    var ca: String?
+
+    func path(_ shell: Shell) -> String { joinPath(shell.facts.workingDirectory, file) }
+
+    static let nodeSentence =
+        "--node: An address such as http://127.0.0.1:8645; http:// only on this machine."
+
+    /// Does something over the member's node.
+    func converse<Found: Sendable>(
+        _ member: PlayedMember, _ shell: Shell, _ body: (NodeLine) async throws(NodeFault) -> Found
+    ) async throws(CommandFailure) -> Found {
+        guard let node = WakuNode(member.node) else { throw CommandFailure(.usage, Self.nodeSentence) }
+        let authorities = ca.map { [joinPath(shell.facts.workingDirectory, $0)] } ?? []
+        let web = HTTPSFetch(
+            WebOptions(extraAuthorities: authorities), group: MultiThreadedEventLoopGroup.singleton,
+            world: shell.world)
+        let line = NodeLine(
+            node: node, web: web, world: shell.world, patience: .nanoseconds(shell.patience.nanoseconds))
+        do throws(NodeFault) {
+            try await line.open()
+            return try await body(line)
+        } catch {
+            throw CommandFailure(.unavailable, "The Waku node does not do what it is asked.")
+        }
+    }
+
+    /// Tells servers what is new, and prints what each has answered.
+    ///
+    /// - Throws: `CommandFailure` unless each has done it.
+    func settle(
+        _ member: inout PlayedMember, _ device: StatusDevice, _ shell: Shell
+    ) async throws(CommandFailure) {
+        var device = device
+        // Kept before it is known anywhere: a version that a server has heard is not used again.
+        member.keep(device)
+        try member.write(path(shell))
+        let line = device
+        let (settled, events) = try await converse(member, shell) { (node) throws(NodeFault) in
+            var device = line
+            let events = try await node.settle(&device)
+            return (device, events)
+        }
+        device = settled
+        member.keep(device)
+        try member.write(path(shell))
+        for event in events { if let words = Self.words(event) { shell.out(words) } }
+        for server in device.servers {
+            switch server.condition {
+            case .registered, .unregistered: break
+            case .waiting, .givenUp: throw CommandFailure(.unavailable, "A server has not answered.")
+            case .refused: throw CommandFailure(.failed, "A server refuses it.")
+            }
+        }
+    }
+
+    private static func words(_ event: StatusDevice.Event) -> String? {
+        func server(_ point: PublicPoint) -> String { String(StatusKeyFile.publicText(point).prefix(12)) }
+        switch event {
+        case .registered(let point): return "server \(server(point)): registered"
+        case .unregistered(let point): return "server \(server(point)): unregistered"
+        case .versionRaised(let point): return "server \(server(point)): holds a higher version, told again"
+        case .refused(let point, .malformed): return "server \(server(point)): malformed"
+        case .refused(let point, .unsupportedToken): return "server \(server(point)): unsupported token"
+        case .refused(let point, .versionMismatch): return "server \(server(point)): version mismatch"
+        case .later(let point): return "server \(server(point)): could not, told again later"
+        case .otherInstallation: return nil
+        }
+    }
+}
+
+/// `sealbell device status register`.
+struct DeviceRegisterStatusCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "register", abstract: "Registers a phone at push notification servers.",
+        discussion: """
+            The first time it needs --node and --server, and makes an account; later the state file has \
+            both. The node is one of its own: one that the relay reads from has nothing left for others. The \
+            device token is made up, and fits the simulators of serve --sandbox, unless --token-file names \
+            one. Prints the account's public key, which senders need, and what each server answered.
+            """)
+
+    @Option(help: ArgumentHelp("The Waku node, such as http://127.0.0.1:8646.", valueName: "url"))
+    var node: String?
+
+    @Option(
+        help: ArgumentHelp("A server's public key; once for each server.", valueName: "key"))
+    var server: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "The push service: \(StatusDeviceToken.Service.allCases.map(\.rawValue).listed("or")); apns "
+                + "where nothing is said.",
+            valueName: "service"))
+    var service: String?
+
+    @Option(help: ArgumentHelp("The app's bundle id, for apns.", valueName: "bundle"))
+    var topic: String?
+
+    @Option(help: ArgumentHelp("The file that holds a device token.", valueName: "file"))
+    var tokenFile: String?
+
+    @OptionGroup var place: PlayedMemberOptions
+
+    func validate() throws {
+        // Before anything is written: what is wrong would be kept, and fail every later call.
+        guard server.allSatisfy({ StatusKeyFile.point($0) != nil }) else {
+            throw ValidationError("--server: A public key, as sealbell keys new status prints it.")
+        }
+        guard server.count <= StatusLimits.deviceServers else {
+            throw ValidationError("--server: At most \(StatusLimits.deviceServers).")
+        }
+        guard node.map({ WakuNode($0) != nil }) ?? true else {
+            throw ValidationError(PlayedMemberOptions.nodeSentence)
+        }
+        guard service.map({ StatusDeviceToken.Service(rawValue: $0) != nil }) ?? true else {
+            throw ValidationError("There is no such service.")
+        }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        var member = try member(shell)
+        do {
+            var device = try member.phone()
+            device.switchOn()
+            device.retry()
+            shell.out("account \(StatusKeyFile.publicText(try member.key.point))")
+            try await place.settle(&member, device, shell)
+        } catch let error as StatusError {
+            throw CommandFailure(.failed, error.sentence)
+        }
+        return .done
+    }
+
+    /// The member of the state file, changed where options say so; a new one where there is no file.
+    private func member(_ shell: Shell) throws(CommandFailure) -> PlayedMember {
+        let path = place.path(shell)
+        let token = try tokenFile.map { (file) throws(CommandFailure) in
+            try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).trimmed
+        }
+        let named = service.flatMap(StatusDeviceToken.Service.init)
+        let points = server.compactMap { StatusKeyFile.point($0) }
+        guard Self.isThere(path) else {
+            guard let node, !points.isEmpty else {
+                throw CommandFailure(.usage, "\(path) is not there yet: give --node and --server.")
+            }
+            let made = PlayedMember(
+                named ?? .apns, node: node, servers: points, topic: topic ?? "", token: token, shell.world)
+            try Self.check(made)
+            return made
+        }
+        var member = try PlayedMember(file: path)
+        if let node { member.node = node }
+        if !points.isEmpty { member.servers = points }
+        if let named { member.service = named }
+        if let topic { member.topic = topic }
+        if let token { member.token = token }
+        try Self.check(member)
+        return member
+    }
+
+    private static func check(_ member: PlayedMember) throws(CommandFailure) {
+        if member.service == .apns, member.topic.isEmpty {
+            throw CommandFailure(.usage, "A phone of Apple's needs its app's bundle id: give --topic.")
+        }
+    }
+
+    private static func isThere(_ path: String) -> Bool {
+        do throws(FileFault) {
+            _ = try readSecret(path, limitBytes: PlayedMember.limitBytes)
+            return true
+        } catch {
+            return error != .missing
+        }
+    }
+}
+
+/// `sealbell device status unregister`.
+struct DeviceUnregisterStatusCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unregister", abstract: "Has servers forget a phone, as a logout does.")
+
+    @OptionGroup var place: PlayedMemberOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        var member = try PlayedMember(file: place.path(shell))
+        do {
+            var device = try member.phone()
+            guard device.isReceiving || !device.isForgotten else {
+                throw CommandFailure(.failed, "The phone is not registered.")
+            }
+            device.switchOff()
+            device.retry()
+            try await place.settle(&member, device, shell)
+        } catch let error as StatusError {
+            throw CommandFailure(.failed, error.sentence)
+        }
+        return .done
+    }
+}
+
+/// `sealbell device status send`.
+struct DeviceSendStatusCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "send", abstract: "Has somebody's phones pushed to, as the sender of a message does.",
+        discussion: """
+            Looks for the person's contact code at the node's store, asks servers if there is none, and asks \
+            a server for each phone. The text is read from standard input, or from --text-file, and sealed \
+            to the person; without any the phone is told to fetch. Prints for how many phones it was taken.
+            """)
+
+    /// More is left out of a push anyway.
+    private static let textBytes = 4_096
+
+    @Option(help: ArgumentHelp("The person's public key, as register prints it.", valueName: "key"))
+    var to: String
+
+    @Option(help: ArgumentHelp("The file that holds the text.", valueName: "file"))
+    var textFile: String?
+
+    @OptionGroup var place: PlayedMemberOptions
+
+    func validate() throws {
+        guard StatusKeyFile.point(to) != nil else {
+            throw ValidationError("--to: A public key, as sealbell device status register prints it.")
+        }
+    }
+
+    func run(_ shell: Shell) async throws -> Ending {
+        guard let person = StatusKeyFile.point(to) else { throw CommandFailure(.usage, "--to is no key.") }
+        var member = try PlayedMember(file: place.path(shell))
+        let text =
+            try textFile.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
+            ?? shell.input(Self.textBytes)
+        let outcome: StatusDispatch.Outcome?
+        do {
+            var origin = try member.sender()
+            _ = try origin.notify(
+                StatusNotification(
+                    messageID: Secret(shell.world.randomBytes(32)), .direct,
+                    content: text.count > 0 ? text : nil),
+                to: [person], now: shell.world.now())
+            let ready = origin
+            let (kept, settled) = try await place.converse(member, shell) { (line) throws(NodeFault) in
+                var origin = ready
+                let settled = try await line.settle(&origin)
+                return (origin, settled)
+            }
+            member.keep(kept)
+            outcome = settled.first?.outcome
+        } catch let error as StatusError {
+            throw CommandFailure(.failed, error.sentence)
+        }
+        try member.write(place.path(shell))
+        switch outcome {
+        case .taken(let installations, let failed):
+            shell.out("taken for \(installations) of \(installations + failed) phones")
+            return installations > 0 ? .done : .failed
+        case .noToken: throw CommandFailure(.failed, "The person has no phone that may be pushed to.")
+        case nil: throw CommandFailure(.unavailable, "No server has answered.")
+        }
+    }
+}
+
+/// `sealbell device status open`.
+struct DeviceOpenStatusCommand: SealbellCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "open", abstract: "Opens a push that reached the phone.",
+        discussion: """
+            Reads the push from standard input, or from --file, as a push service delivered it: JSON with \
+            encryptedMessage, chatId and publicKey, or with message, chat_id and installation_ids. Prints \
+            what it says, and the text that the sender has put in.
+            """)
+
+    @Option(help: ArgumentHelp("The file that holds the push.", valueName: "file"))
+    var file: String?
+
+    @OptionGroup var place: PlayedMemberOptions
+
+    func run(_ shell: Shell) async throws -> Ending {
+        var member = try PlayedMember(file: place.path(shell))
+        let body =
+            try file.map { try CredentialShelf.read(joinPath(shell.facts.workingDirectory, $0)) }
+            ?? shell.input(PlayedMember.limitBytes)
+        do {
+            var inbox = try member.pushes()
+            let data = try DeliveredData(delivered: body)
+            switch inbox.open(data, accounts: [try member.phone()]) {
+            case .show(let message):
+                shell.out("message from \(message.author.map { StatusKeyFile.publicText($0) } ?? "nobody")")
+                if let text = message.content {
+                    shell.out(text.reveal { String(decoding: $0, as: UTF8.self) })
+                }
+                inbox.remember(message)
+                member.keep(inbox)
+                try member.write(place.path(shell))
+            case .fetch: shell.out("to fetch")
+            case .ignore(.repeated): shell.out("ignored: it came before")
+            case .ignore(.foreignAccount): shell.out("ignored: for another account")
+            }
+            return .done
+        } catch let error as StatusError {
+            throw CommandFailure(.failed, error.sentence)
+        }
+    }
+}

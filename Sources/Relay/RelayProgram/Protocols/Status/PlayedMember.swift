@@ -1,0 +1,146 @@
+import PushModel
+import Secp256k1Keys
+import StatusPush
+import WireFormats
+
+/// A member of Status's network that the command line plays, phone and sender in one, and what it keeps
+/// between two commands: a file of its own, because it holds the account's key.
+struct PlayedMember {
+    /// A sender keeps what it has learned of people.
+    static let limitBytes = 4 << 20
+
+    /// The URL of its Waku node.
+    var node: String
+    /// Push notification servers that it registers at.
+    var servers: [PublicPoint]
+    var service: StatusDeviceToken.Service
+    /// The app's topic with APNs.
+    var topic: String
+    /// As a push service would have given it.
+    var token: Secret
+    private let secret: Secret
+    // What the library keeps.
+    private var device: Secret
+    private var inbox: Secret
+    private var origin: Secret
+
+    /// A key and an installation that are made anew.
+    init(
+        _ service: StatusDeviceToken.Service, node: String, servers: [PublicPoint], topic: String,
+        token: Secret?, _ world: World
+    ) {
+        (self.service, self.node, self.servers, self.topic) = (service, node, servers, topic)
+        self.token = token ?? Self.inventToken(service, world)
+        let key = Secp256k1KeyPair.generate(world)
+        secret = key.secret
+        var random = SystemRandomNumberGenerator()
+        device = StatusDevice(key: key, using: &random).encoded()
+        inbox = StatusInbox(using: &random).encoded()
+        var origin = StatusOrigin(key: key)
+        // Whoever sends from the command line has asked for it.
+        origin.isSending = true
+        self.origin = origin.encoded()
+    }
+
+    /// A token that no push service has given out.
+    private static func inventToken(_ service: StatusDeviceToken.Service, _ world: World) -> Secret {
+        let hex = Hex.encode(world.randomBytes(32))
+        return Secret((service == .apns ? hex : "played-\(hex.prefix(16)):APA91b\(hex)\(hex)").utf8)
+    }
+
+    // MARK: The member
+
+    var key: Secp256k1KeyPair {
+        get throws(CommandFailure) {
+            do { return try Secp256k1KeyPair(secret: secret) } catch {
+                throw CommandFailure(.failed, "The file's key is none.")
+            }
+        }
+    }
+
+    /// The phone as the library has it.
+    func phone() throws -> StatusDevice {
+        var device = try StatusDevice(keeping: device, key: try key)
+        device.use(service == .apns ? try .apns(token, topic: topic) : try .fcm(token))
+        try device.apply(StatusPush.StatusSettings())
+        try device.use(servers: servers)
+        return device
+    }
+
+    func sender() throws -> StatusOrigin { try StatusOrigin(keeping: origin, key: try key) }
+    func pushes() throws -> StatusInbox { try StatusInbox(keeping: inbox) }
+
+    mutating func keep(_ device: StatusDevice) { self.device = device.encoded() }
+    mutating func keep(_ inbox: StatusInbox) { self.inbox = inbox.encoded() }
+    mutating func keep(_ origin: StatusOrigin) { self.origin = origin.encoded() }
+
+    // MARK: The file
+
+    /// - Throws: `CommandFailure` that names the file.
+    init(file: String) throws(CommandFailure) {
+        let bytes: Secret
+        do throws(FileFault) { bytes = try readSecret(file, limitBytes: Self.limitBytes) } catch {
+            throw CommandFailure(.failed, "\(file): \(error.sentence)")
+        }
+        // The reason may be the file's own text.
+        guard let members = try? Self.members(bytes), let member = PlayedMember(members) else {
+            throw CommandFailure(.failed, "\(file): It holds no member of this command's.")
+        }
+        self = member
+    }
+
+    private init?(_ members: [String: Secret]) {
+        func text(_ name: String) -> String? {
+            members[name].map { $0.reveal { String(decoding: $0, as: UTF8.self) } }
+        }
+        let points = text("servers")?.split(separator: " ").map { StatusKeyFile.point(String($0)) } ?? []
+        guard let node = text("node"), let topic = text("topic"),
+            let service = text("service").flatMap(StatusDeviceToken.Service.init),
+            let token = members["token"], let secret = members["key"]?.fromHex,
+            let device = members["device"], let inbox = members["inbox"], let origin = members["origin"],
+            !points.contains(nil)
+        else { return nil }
+        (self.node, self.topic, self.service) = (node, topic, service)
+        (servers, self.token, self.secret) = (points.compactMap(\.self), token, secret)
+        (self.device, self.inbox, self.origin) = (device, inbox, origin)
+    }
+
+    private static func members(_ bytes: Secret) throws(FormatError) -> [String: Secret] {
+        try bytes.reveal { (bytes) throws(FormatError) in
+            var members: [String: Secret] = [:]
+            var reader = JSONReader(bytes, depthLimit: 2)
+            try reader.beginObject()
+            while let name = try reader.nextMember() {
+                members[name.string()] = try reader.readString().secret()
+            }
+            try reader.end()
+            return members
+        }
+    }
+
+    /// Writes the file, which its owner alone may read.
+    ///
+    /// - Throws: `CommandFailure` that names the file.
+    func write(_ file: String) throws(CommandFailure) {
+        let kept = 6 * (device.count + inbox.count + origin.count + token.count)
+        var json = JSONWriter(reserving: 64 << 10 + kept)
+        json.beginObject()
+        let words = [
+            ("node", node), ("servers", servers.map { StatusKeyFile.publicText($0) }.joined(separator: " ")),
+            ("service", service.rawValue), ("topic", topic)
+        ]
+        for (name, text) in words {
+            json.key(name)
+            json.string(text)
+        }
+        for (name, text) in [
+            ("token", token), ("key", secret.hexDigits), ("device", device), ("inbox", inbox),
+            ("origin", origin)
+        ] {
+            json.key(name)
+            text.reveal { json.string(utf8: $0) }
+        }
+        json.endObject()
+        try replaceFile(file, json.takeSecret())
+    }
+}

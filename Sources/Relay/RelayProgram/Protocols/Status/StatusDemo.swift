@@ -1,0 +1,138 @@
+import NIOCore
+import PushModel
+import Secp256k1Keys
+import Simulators
+import StatusPush
+import WakuIngress
+import WebClient
+import WireFormats
+
+/// One message to each of two people, by Status: a phone of Apple's and one of Google's register at the
+/// server and publish their contact codes, a sender finds them, asks the server, and the phone opens what
+/// wakes it. The Waku network, Apple and Google are simulated; everything else is real.
+struct StatusDemo: ProtocolDemo {
+    private static let text = "see you at nine"
+
+    private let server: PublicPoint
+    /// The app's bundle id.
+    private let topic: String
+    private let line: NodeLine
+    private let sandbox: Sandbox
+    private let world: World
+    private let patience: Duration
+
+    init?(on stage: DemoStage) {
+        guard let instance = stage.configuration.instances.first(where: { $0.status != nil }),
+            instance.status?.gorush == nil,
+            let key = stage.publicKeys[instance.name.text]?.first.flatMap({ StatusKeyFile.point($0) }),
+            let app = instance.apps.compactMap(stage.configuration.app).first(where: { $0.apns != nil }),
+            let topic = app.apns?.bundles.first,
+            let node = stage.sandbox.peer(StatusSandboxPeer.self)?.clients.url.flatMap({ WakuNode($0) })
+        else { return nil }
+        server = key
+        self.topic = topic
+        line = NodeLine(
+            node: node, web: HTTPSFetch(group: stage.group, world: stage.world), world: stage.world,
+            patience: stage.patience)
+        (sandbox, world, patience) = (stage.sandbox, stage.world, stage.patience)
+    }
+
+    /// What a demo could not do; ends it.
+    private struct Fault: Error { let words: String }
+
+    private struct Phone {
+        let name: String
+        let service: String
+        let token: StatusDeviceToken
+        let shown: String
+        let deliveries: AsyncStream<Delivery>
+    }
+
+    func run() async -> [DemoReport] {
+        var reports: [DemoReport] = []
+        do {
+            for phone in [try apple(), try google()] { reports.append(await report(phone)) }
+        } catch {
+            reports.append(DemoReport("status", [], opened: false, fault: "the phones were not made"))
+        }
+        return reports
+    }
+
+    private func report(_ phone: Phone) async -> DemoReport {
+        do {
+            return try await converse(phone)
+        } catch let fault as Fault {
+            return DemoReport(phone.name, [], opened: false, fault: fault.words)
+        } catch {
+            return DemoReport(phone.name, [], opened: false, fault: "the parties did not understand")
+        }
+    }
+
+    private func apple() throws -> Phone {
+        let hex = Hex.encode(world.randomBytes(32))
+        return Phone(
+            name: "status (APNs)", service: "APNs", token: try .apns(Secret(hex.utf8), topic: topic),
+            shown: hex, deliveries: sandbox.production.subscribe(token: hex))
+    }
+
+    private func google() throws -> Phone {
+        let hex = Hex.encode(world.randomBytes(32))
+        let address = "demo-\(hex.prefix(17)):APA91b\(hex)\(hex)"
+        return Phone(
+            name: "status (FCM)", service: "FCM", token: try .fcm(Secret(address.utf8)), shown: address,
+            deliveries: sandbox.fcm.subscribe(address: address))
+    }
+
+    private func converse(_ phone: Phone) async throws -> DemoReport {
+        var random = SystemRandomNumberGenerator()
+        try await line.open()
+        var device = StatusDevice(key: .generate(world), using: &random)
+        device.use(phone.token)
+        try device.apply(StatusSettings())
+        try device.use(servers: [server])
+        device.switchOn()
+        guard try await line.settle(&device) == [.registered(server)] else {
+            throw Fault(words: "the server did not register the phone")
+        }
+        var origin = StatusOrigin(key: .generate(world))
+        origin.isSending = true
+        let id = Secret(world.randomBytes(32))
+        _ = try origin.notify(
+            StatusNotification(messageID: id, .direct, content: Secret(Self.text.utf8)),
+            to: [device.key.point], now: world.now())
+        guard let outcome = try await line.settle(&origin).first?.outcome,
+            outcome == .taken(installations: 1, failed: 0)
+        else { throw Fault(words: "the server did not take the request") }
+        guard let delivery = await world.firstDelivery(within: patience, of: phone.deliveries) else {
+            let seconds = patience.wholeMilliseconds / 1_000
+            throw Fault(words: "nothing reached the push service within \(seconds) s")
+        }
+        var opened: Secret?
+        let data = try DeliveredData(delivered: Secret(delivery.body))
+        let inbox = StatusInbox(using: &random)
+        if case .show(let message) = inbox.open(data, accounts: [device]) { opened = message.content }
+        return told(phone, opened, Self.sealed(delivery))
+    }
+
+    private func told(_ phone: Phone, _ opened: Secret?, _ sealed: String) -> DemoReport {
+        let isRight = opened.map { $0 == Secret(Self.text.utf8) } ?? false
+        let token = "device token \(phone.shown.prefix(8))…"
+        return DemoReport(
+            phone.name,
+            [
+                .init("sender", .plaintext, Self.text),
+                .init("Waku node", .nothing, "payloads that it cannot open"),
+                .init("relay", .ciphertext, sealed), .init("relay", .address, token),
+                .init(phone.service, .ciphertext, sealed), .init(phone.service, .address, token),
+                .init("device", .plaintext, isRight ? Self.text : "something else")
+            ],
+            opened: isRight, fault: isRight ? nil : "the device opened something else")
+    }
+
+    /// What the push service is given for the device.
+    private static func sealed(_ delivery: Delivery) -> String {
+        // What is no JSON has no such member.
+        let json = try? JSONValue.parse(delivery.body)
+        return (json?["message"]?["data"] ?? json)?["encryptedMessage"]?.string ?? ""
+    }
+}

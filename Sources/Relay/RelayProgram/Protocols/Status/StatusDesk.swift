@@ -1,0 +1,59 @@
+import AdminIngress
+import PushModel
+import StatusPush
+import WakuIngress
+import WireFormats
+
+/// `GET /status/statistics`: what an instance hears, follows and has answered.
+struct StatusDesk {
+    static let path = "/status/statistics"
+
+    let instances: DeskInstances
+
+    var calls: [AdminCall] {
+        [
+            .desk(Self.path, changes: false) { inbound throws(DeskRefusal) in
+                let name = inbound.members["instance"].map(String.init)
+                return try instances.part(name) { $0 as? StatusInstance }.part.statistics()
+            }
+        ]
+    }
+}
+
+extension StatusInstance {
+    /// As JSON.
+    func statistics() -> [UInt8] {
+        let (waku, counts) = (self.waku, tally.all)
+        var json = JSONWriter()
+        json.beginObject()
+        func number(_ name: StaticString, _ value: Int) {
+            json.key(name)
+            json.int(Int64(value))
+        }
+        json.key("instance")
+        json.string(name.text)
+        number("uptime", uptimeSeconds)
+        number("registered", counts.registered)
+        number("unregistered", counts.unregistered)
+        number("queries", counts.queries)
+        number("requests", counts.requests)
+        number("topics", waku.topics)
+        number("topic_reads", topicReads)
+        json.key("waku")
+        json.beginObject()
+        json.key("listening")
+        json.bool(waku.isListening)
+        json.key("health")
+        json.string(waku.health.rawValue)
+        number("heard", waku.heard)
+        number("received", waku.received)
+        number("published", waku.published)
+        number("queued", waku.queued)
+        number("publishing", waku.publishing)
+        json.key("gap")
+        json.bool(waku.hasGap)
+        json.endObject()
+        json.endObject()
+        return json.bytes
+    }
+}

@@ -1,0 +1,123 @@
+import AdminIngress
+import Delivery
+import PushModel
+import Secp256k1Keys
+import StatusPush
+import WakuIngress
+import WebClient
+
+/// One Status instance: it listens at a Waku node, and answers there. A reload that keeps key and node ends
+/// nothing that is under way.
+final class StatusInstance: HostedInstance {
+    let name: ConfiguredName
+    let tally: StatusTally
+    private let settings: StatusInstanceSettings
+    private let identity: Secp256k1KeyPair
+    private let post: StatusPost
+    private let ingress: WakuIngress
+    private let link: StatusLink
+    private let world: World
+
+    /// - Throws: `CommandFailure` that names the file or the instance at fault.
+    init(
+        _ instance: InstanceConfiguration, _ settings: StatusInstanceSettings,
+        of configuration: RelayConfiguration, on ground: HostingGround, replacing old: StatusInstance?
+    ) throws(CommandFailure) {
+        let (name, identity) = (instance.name, try StatusKeyFile.read(settings.keyFile))
+        (self.name, self.identity) = (name, identity)
+        self.settings = settings
+        world = ground.world
+        guard let peer = settings.waku, let node = WakuNode(peer.url.text) else {
+            throw CommandFailure(.configuration, "instances.\(name): waku is no address of a node.")
+        }
+        let tally = old?.tally ?? StatusTally(began: ground.world.instant())
+        let tolls = ground.delivery.tolls(of: name)
+        let relay = StatusRelay(
+            instance: name, identity: identity, policy: StatusPolicy(settings), registry: ground.registry,
+            allowances: StatusAllowances(
+                registrations: settings.allowances.registrations, queries: settings.allowances.queries,
+                requests: settings.allowances.requests),
+            world: ground.world)
+        let notes = NoteMeter(name, ground.metrics)
+        let reception = Reception(
+            relay, of: name, intake: ground.delivery.intake,
+            pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,
+            note: { note in
+                notes.count(note)
+                tally.count(note)
+            })
+        self.tally = tally
+        let limits = ground.spans.statusHost
+        // Who was followed stays followed, unless the server is another one.
+        let before = old.flatMap { $0.identity.point == identity.point ? $0 : nil }
+        let topics =
+            before?.link.topics
+            ?? StatusTopics(
+                of: identity.point, relay.keys, registry: ground.registry, limits: limits,
+                world: ground.world)
+        let share = before?.link.share ?? StatusShare(of: name, ground.delivery.membership)
+        let post = StatusPost(
+            reception, topics: topics, share: share,
+            gateway: settings.gorush.map { peer in
+                GorushGateway(
+                    url: peer.url.text, web: Self.web(to: peer, on: ground), deadline: limits.gateway)
+            }, on: ground)
+        self.post = post
+        let ingress: WakuIngress
+        if let before, before.settings.waku == settings.waku {
+            ingress = before.ingress
+        } else {
+            ingress = WakuIngress(
+                name: name, node: node, topics: topics.followed, web: Self.web(to: peer, on: ground),
+                limits: ground.spans.waku, world: ground.world, journal: ground.journal,
+                metrics: ground.metrics, take: post.take)
+        }
+        self.ingress = ingress
+        link =
+            before?.link
+            ?? StatusLink(topics, share: share, ingress: ingress, limits: limits, world: ground.world)
+    }
+
+    /// One that trusts the peer's own authority as well goes through no proxy: such a host is the operator's.
+    private static func web(
+        to peer: StatusInstanceSettings.Peer, on ground: HostingGround
+    ) -> any WebFetch {
+        guard let file = peer.caFile else { return ground.web }
+        return HTTPSFetch(
+            WebOptions(extraAuthorities: [file]), group: ground.group, world: ground.world)
+    }
+
+    var publicKeys: [String] { [StatusKeyFile.publicText(identity.point)] }
+    var override: (@Sendable (Answer) -> Outcome?)? { { StatusRelay.override($0) } }
+    var waku: WakuStatistics { ingress.statistics }
+    /// Times that the store was asked for a topic's keys.
+    var topicReads: Int { link.topics.reads }
+    var uptimeSeconds: Int { Int((world.instant() - tally.began).components.seconds) }
+
+    func takeForce() -> [any InstanceService] {
+        post.publish(through: ingress)
+        ingress.adopt(take: post.take)
+        link.adopt(ingress)
+        return [link, ingress]
+    }
+
+    func isReady() async -> Bool { !waku.hearsNobody }
+    func hearsNobody() async -> Bool { waku.hearsNobody }
+
+    /// Topics of people of whom no registration is left go, a page of them each time.
+    func sweep() async throws(StoreError) -> Bool { try await link.topics.sweep(by: post.reception.role) }
+
+    /// The index is the same over all instances.
+    func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
+        [StatusKeys.address(of: address, bundle: appID)]
+    }
+}
+
+extension StatusPolicy {
+    init(_ settings: StatusInstanceSettings) {
+        self.init(
+            compatibility: settings.compatibility == .statusGo ? .statusGo : .standard,
+            delivery: settings.gorush == nil ? .lanes : .gateway, fcmApp: settings.fcmApp,
+            defaultBundle: settings.bundle)
+    }
+}

@@ -1,0 +1,126 @@
+import PushModel
+import Secp256k1Keys
+import StatusPush
+import WakuIngress
+
+/// What the keys of a Status instance say.
+struct StatusInstanceSettings: Sendable, Hashable {
+    /// Where text and deployed servers differ.
+    enum Compatibility: String, Sendable, Hashable, CaseIterable {
+        case seed
+        case statusGo = "status-go"
+    }
+
+    /// A server of the operator's own.
+    struct Peer: Sendable, Hashable {
+        var url: PeerURL
+        /// PEM file of the authority to trust beside the system's.
+        var caFile: String?
+    }
+
+    /// What strangers may ask for within a minute, all together.
+    struct Allowances: Sendable, Hashable {
+        var registrations = StatusAllowances.registrationsPerMinute
+        var queries = StatusAllowances.queriesPerMinute
+        var requests = StatusAllowances.requestsPerMinute
+    }
+
+    /// Which app a registration for FCM belongs to, because it names none; `nil`: none has FCM.
+    var fcmApp: ConfiguredName?
+    /// The topic of iPhones that register without one; `nil`: such a registration is refused.
+    var bundle: String?
+    /// The server's private key (`StatusKeyFile`).
+    var keyFile: String
+    /// The Waku node; `nil` in a sandbox alone, which has its own.
+    var waku: Peer?
+    /// The gateway that has the credentials; `nil`: the relay's own lanes deliver.
+    var gorush: Peer?
+    var compatibility: Compatibility
+    var allowances: Allowances
+}
+
+extension StatusInstanceSettings: InstanceSettings {
+    static let paths: [String] = []
+    static let unservedSentence = "Status is reached through a Waku node; no listener serves it."
+
+    func app(for service: PushService) -> ConfiguredName? { service == .fcm ? fcmApp : nil }
+
+    /// Kept connections to the node and to the gateway.
+    var descriptors: Int { StatusHostLimits.connections * peers.count }
+
+    var peers: [PeerAddress] {
+        [waku, gorush].compactMap(\.self).map { peer in
+            PeerAddress(
+                host: peer.url.host, port: peer.url.port, caFile: peer.caFile, isPlain: peer.url.isPlain)
+        }
+    }
+
+    func makeSandboxKeys() throws(CommandFailure) {
+        try writeKeysOnce(keyFile, StatusKeyFile.limitBytes) { StatusKeyFile.text(.generate(.live)) }
+    }
+}
+
+extension InstanceConfiguration {
+    var status: StatusInstanceSettings? { settings as? StatusInstanceSettings }
+}
+
+extension InstanceReader {
+    /// Reads the keys of a Status instance.
+    func status() -> StatusInstanceSettings? {
+        let key = cursor.file("key_file", .statusKey)
+        if cursor.node["key_file"] == nil {
+            cursor.missing("key_file", "Name the server's key file; sealbell keys new status makes one.")
+        }
+        checkBundles()
+        let standard = StatusInstanceSettings.Allowances()
+        let minute = { (key: String, standard: Int) in
+            cursor.number(key, in: 1...Self.mostPerMinute, default: standard)
+        }
+        let settings = StatusInstanceSettings(
+            fcmApp: fcmApp(), bundle: bundle(), keyFile: key ?? "", waku: waku(),
+            gorush: peer("gorush", "http://127.0.0.1:8088"),
+            compatibility: cursor.choice("compatibility", default: .seed),
+            allowances: .init(
+                registrations: minute("registrations_per_minute", standard.registrations),
+                queries: minute("queries_per_minute", standard.queries),
+                requests: minute("requests_per_minute", standard.requests)))
+        return key == nil ? nil : settings
+    }
+
+    /// More is beyond what one relay computes.
+    private static let mostPerMinute = 10_000_000
+
+    private func waku() -> StatusInstanceSettings.Peer? {
+        let example = "http://127.0.0.1:8645"
+        // The sandbox has one of its own.
+        if cursor.node["waku"] == nil, !context.isSandbox {
+            cursor.missing("waku", "Say where the Waku node is: waku: { url: \"\(example)\" }.")
+        }
+        guard let peer = peer("waku", example) else { return nil }
+        if WakuNode(peer.url.text) == nil {
+            cursor.cursor("waku", keys: nil)?.fault(.badValue, "url", "The node's address has no path.")
+        }
+        return peer
+    }
+
+    private func peer(_ key: String, _ example: String) -> StatusInstanceSettings.Peer? {
+        guard let cursor = cursor.cursor(key, keys: ["url", "ca"]) else { return nil }
+        if cursor.node["url"] == nil { cursor.missing("url", "Say where it is: url: \"\(example)\".") }
+        let url = cursor.parsed("url", PeerURL.init, PeerURL.sentence + "\(example).")
+        let ca = cursor.file("ca", .authority)
+        if let url, url.isPlain, ca != nil {
+            cursor.fault(.conflict, "ca", "An http:// address has no certificate; leave ca out.")
+        }
+        return url.map { StatusInstanceSettings.Peer(url: $0, caFile: ca) }
+    }
+
+    /// The topic of registrations without one: a bundle id of the instance's apps.
+    private func bundle() -> String? {
+        guard let text = cursor.text("bundle") else { return nil }
+        guard apps.contains(where: { bundles(of: $0).contains(text.text) }) else {
+            cursor.fault(.conflict, "bundle", "This is no bundle id of the instance's apps.")
+            return nil
+        }
+        return text.text
+    }
+}

@@ -1,0 +1,170 @@
+import CoreMetrics
+import Delivery
+import PushModel
+import Secp256k1Keys
+import StatusPush
+import Synchronization
+import WakuIngress
+
+/// What the node hands on, on its way into the relay, and what goes back. What is not for us, or wrong beyond
+/// an answer, is counted and no more.
+final class StatusPost: Sendable {
+    /// The ingress holds the post, so the post does not hold the ingress.
+    private struct Outlet: Sendable {
+        weak var ingress: WakuIngress?
+    }
+
+    let name: ConfiguredName
+    let reception: Reception<StatusRelay>
+    let topics: StatusTopics
+    private let share: StatusShare
+    private let gateway: GorushGateway?
+    private let registry: any Registry
+    private let world: World
+    private let metrics: any MetricsFactory
+    private let outlet = Mutex(Outlet())
+
+    init(
+        _ reception: Reception<StatusRelay>, topics: StatusTopics, share: StatusShare,
+        gateway: GorushGateway?, on ground: HostingGround
+    ) {
+        name = reception.instance
+        self.reception = reception
+        self.topics = topics
+        self.share = share
+        self.gateway = gateway
+        registry = ground.registry
+        world = ground.world
+        metrics = ground.metrics
+    }
+
+    private var relay: StatusRelay { reception.role }
+
+    /// What keeps a message in memory beside its payload while it waits.
+    private static let messageBytes = 1_024
+
+    /// Where answers are published.
+    func publish(through ingress: WakuIngress) { outlet.withLock { $0.ingress = ingress } }
+
+    /// Takes one message in, and answers it. When this returns, its pushes stand in the store, and the answer
+    /// is on its way.
+    var take: WakuIngress.Take { { arrival in await self.receive(arrival) } }
+
+    private func receive(_ arrival: WakuArrival) async {
+        guard let answer = await answer(arrival.message, arrival.topic) else { return }
+        guard let ingress = outlet.withLock(\.ingress) else { return count("unanswered") }
+        do throws(WakuError) { try await ingress.publish(answer) } catch { count("unanswered") }
+    }
+
+    /// - Returns: what is to be published; `nil`: nothing.
+    private func answer(_ message: WakuMessage, _ topic: UInt32) async -> WakuMessage? {
+        guard share.falls(topic) else {
+            count("elsewhere")
+            return nil
+        }
+        do throws(StoreError) {
+            guard let opened = try await open(message, topic), let inbound = read(opened) else { return nil }
+            let reply = await judge(inbound, bytes: Self.messageBytes + message.payload.count)
+            if case .registration = inbound.body { topics.ring() }
+            return await settled(reply).map { seal($0) }
+        } catch {
+            count("store-silent")
+            return nil
+        }
+    }
+
+    // MARK: Opening
+
+    /// Topics are shared: that a message does not open is nothing out of the ordinary.
+    private func open(
+        _ message: WakuMessage, _ topic: UInt32
+    ) async throws(StoreError) -> WakuPayload.Opened? {
+        var fault = StatusError(.doesNotOpen)
+        if topics.isOwn(topic) {
+            do throws(StatusError) {
+                return try WakuPayload.openAsymmetric(message.payload, with: relay.identity)
+            } catch {
+                fault = error
+            }
+        }
+        for key in try await topics.keys(of: topic) {
+            do throws(StatusError) { return try WakuPayload.openSymmetric(message.payload, key: key) } catch {
+                if error != StatusError(.doesNotOpen) { fault = error }
+            }
+        }
+        count(fault.codeText)
+        return nil
+    }
+
+    /// The message inside, if it is for a server.
+    private func read(_ opened: WakuPayload.Opened) -> StatusInbound? {
+        do throws(StatusError) {
+            guard let wrapped = try Wrapping.unwrap(opened.data) else {
+                count("foreign")
+                return nil
+            }
+            let fallback = relay.policy.compatibility == .statusGo ? opened.signer : nil
+            let message = try MetadataMessage(reading: wrapped, fallback: fallback)
+            guard let inbound = try StatusInbound(message) else {
+                count("foreign")
+                return nil
+            }
+            return inbound
+        } catch {
+            count(error.codeText)
+            return nil
+        }
+    }
+
+    // MARK: Answering
+
+    private func judge(_ inbound: StatusInbound, bytes: Int) async -> StatusReply? {
+        do throws(StatusError) {
+            // Whom a message comes from by the network nobody tells; allowances are of all together.
+            let reply = try await reception.receive(inbound, from: ClientKey(0), bytes: bytes)
+            count("taken")
+            return reply
+        } catch {
+            count(error.codeText)
+            return relay.reply(to: inbound, refusing: error)
+        }
+    }
+
+    /// The reply once the gateway has answered, where there is one.
+    private func settled(_ reply: StatusReply?) async -> StatusReply? {
+        guard let reply, let handover = reply.handover, let gateway else { return reply }
+        let (failed, outcomes) = await gateway.send(handover.pushes)
+        for outcome in outcomes { count(outcome) }
+        if failed.count == handover.pushes.count {
+            // A store that fails here leaves the request remembered: a sender then asks with other bytes.
+            _ = try? await registry.apply([handover.reopening])
+        }
+        return reply.settled(failed: failed)
+    }
+
+    private func seal(_ reply: StatusReply) -> WakuMessage {
+        let key = relay.identity
+        // Deployed clients take nothing whose payload is unsigned.
+        let payload = WakuPayload.sealAsymmetric(
+            reply.wrapped(by: key), to: reply.recipient, signer: key, world)
+        let (nanoseconds, overflow) = world.now().milliseconds.multipliedReportingOverflow(by: 1_000_000)
+        return WakuMessage(
+            payload: payload, contentTopic: reply.topic.contentTopic, timestamp: overflow ? 0 : nanoseconds)
+    }
+
+    // MARK: Counting
+
+    private func count(_ outcome: String) {
+        Counter(
+            label: "sealbell_status_messages_total",
+            dimensions: [("instance", name.text), ("outcome", outcome)], factory: metrics
+        ).increment()
+    }
+
+    private func count(_ outcome: GorushGateway.Outcome) {
+        Counter(
+            label: "sealbell_status_gateway_calls_total",
+            dimensions: [("instance", name.text), ("outcome", outcome.rawValue)], factory: metrics
+        ).increment()
+    }
+}

@@ -1,0 +1,29 @@
+import AdminIngress
+
+/// Status: clients register, ask and send over a Waku node.
+enum StatusProtocol: HostedProtocol {
+    static let word = "status"
+    static let keys = [
+        "protocol", "apps", "fcm_app", "bundle", "key_file", "waku", "gorush", "compatibility",
+        "registrations_per_minute", "queries_per_minute", "requests_per_minute"
+    ]
+
+    static let sandboxKeys = ["key_file: status.key"]
+
+    static func read(_ instance: InstanceReader) -> StatusInstanceSettings? { instance.status() }
+    static func host(
+        _ instance: InstanceConfiguration, _ settings: StatusInstanceSettings,
+        in configuration: RelayConfiguration, on ground: HostingGround, replacing old: (any HostedInstance)?
+    ) throws(CommandFailure) -> any HostedInstance {
+        try StatusInstance(
+            instance, settings, of: configuration, on: ground, replacing: old as? StatusInstance)
+    }
+    static func calls(_ instances: DeskInstances) -> [AdminCall] { StatusDesk(instances: instances).calls }
+    static var commands: ProtocolCommands {
+        ProtocolCommands(keys: [KeysNewStatusCommand.self], device: [DeviceStatusCommand.self])
+    }
+    static func sandboxPeer(on ground: SandboxGround) async throws -> (any SandboxPeer)? {
+        try await StatusSandboxPeer(on: ground)
+    }
+    static func demo(on stage: DemoStage) -> (any ProtocolDemo)? { StatusDemo(on: stage) }
+}

@@ -1,0 +1,271 @@
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import PushModel
+import PushTesting
+import Simulators
+import StatusPush
+import Synchronization
+import Testing
+import WireFormats
+
+@testable import RelayProgram
+
+/// A gorush as far as deployed servers know it: it judges what it is sent, and answers what a test says.
+private final class GorushDouble: Sendable {
+    enum Answer: Sendable {
+        case taken
+        /// The status, and a body.
+        case other(Int, String)
+        /// `logs` names these places of the call, by number or by token.
+        case failing([Int], byToken: Bool)
+        /// It takes the call, and says nothing.
+        case silent
+    }
+
+    private struct State {
+        var answer = Answer.taken
+        var calls: [[JSONValue]] = []
+        var faults: [String] = []
+    }
+
+    private let state = Mutex(State())
+    private let channel: any Channel
+
+    var port: Int { channel.localAddress?.port ?? 0 }
+    var calls: [[JSONValue]] { state.withLock(\.calls) }
+    /// What deployed servers never send.
+    var faults: [String] { state.withLock(\.faults) }
+    func turn(_ answer: Answer) { state.withLock { $0.answer = answer } }
+
+    private init(_ channel: any Channel) { self.channel = channel }
+
+    static func with(_ body: (GorushDouble) async throws -> Void) async throws {
+        let box = Mutex<GorushDouble?>(nil)
+        let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.configureHTTPServerPipeline()
+                    try channel.pipeline.syncOperations.addHandler(
+                        Reader { head, body in
+                            box.withLock { $0 }?.judge(head, body) ?? (500, "")
+                        })
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let double = GorushDouble(channel)
+        box.withLock { $0 = double }
+        do { try await body(double) } catch {
+            try await channel.close()
+            throw error
+        }
+        try await channel.close()
+    }
+
+    /// - Returns: `nil`: no answer.
+    private func judge(_ head: HTTPRequestHead, _ body: [UInt8]) -> (Int, String)? {
+        state.withLock { state in
+            func fault(_ words: String) { state.faults.append(words) }
+            if head.method != .POST || head.uri != "/api/push" { fault("\(head.method) \(head.uri)") }
+            if head.headers.first(name: "content-type") != "application/json" { fault("content type") }
+            guard let list = (try? JSONValue.parse(body))?["notifications"]?.array, !list.isEmpty,
+                list.count <= 100
+            else {
+                fault("notifications")
+                return (400, #"{"code":400,"message":"Missing notifications field."}"#)
+            }
+            for one in list { Self.faults(one).forEach(fault) }
+            state.calls.append(list)
+            switch state.answer {
+            case .taken: return (200, #"{"counts":\#(list.count),"logs":[],"success":"ok"}"#)
+            case .other(let status, let body): return (status, body)
+            case .silent: return nil
+            case .failing(let places, let byToken):
+                let logs = places.map { place in
+                    let id = byToken ? "" : #""notif_id":"\#(list[place]["notif_id"]?.string ?? "")","#
+                    let token = list[place]["tokens"]?[0]?.string ?? ""
+                    return #"{\#(id)"type":"failed-push","platform":"ios","token":"\#(token)","error":"x"}"#
+                }
+                return (
+                    200, #"{"counts":1,"logs":[\#(logs.joined(separator: ","))],"success":"ok"}"#
+                )
+            }
+        }
+    }
+
+    /// One entry against what deployed servers send: one token, a platform, a text, a topic that is empty for
+    /// Google, and three texts of hex digits.
+    private static func faults(_ one: JSONValue) -> [String] {
+        var faults: [String] = []
+        let platform = one["platform"]?.int64
+        if one["tokens"]?.array?.count != 1 { faults.append("tokens") }
+        if platform != 1, platform != 2 { faults.append("platform") }
+        if one["message"]?.string?.isEmpty ?? true { faults.append("message") }
+        let topic = one["topic"]?.string
+        if topic == nil || (platform == 2) != (topic == "") { faults.append("topic") }
+        for name in ["encryptedMessage", "chatId", "publicKey"] {
+            let text = one["data"]?[name]?.string ?? ""
+            if !text.hasPrefix("0x") || text.contains(where: { !$0.isHexDigit && $0 != "x" }) {
+                faults.append(name)
+            }
+        }
+        for name in ["sound", "badge", "title", "mutable_content", "priority", "to"] where one[name] != nil {
+            faults.append("\(name) is there")
+        }
+        return faults
+    }
+
+    private final class Reader: ChannelInboundHandler {
+        typealias InboundIn = HTTPServerRequestPart
+        typealias OutboundOut = HTTPServerResponsePart
+        private let judge: @Sendable (HTTPRequestHead, [UInt8]) -> (Int, String)?
+        private var head: HTTPRequestHead?
+        private var body: [UInt8] = []
+
+        init(_ judge: @escaping @Sendable (HTTPRequestHead, [UInt8]) -> (Int, String)?) {
+            self.judge = judge
+        }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            switch unwrapInboundIn(data) {
+            case .head(let head): (self.head, body) = (head, [])
+            case .body(let bytes): body += bytes.readableBytesView
+            case .end:
+                guard let head, let (status, text) = judge(head, body) else { return }
+                let bytes = ByteBuffer(string: text)
+                let headers: HTTPHeaders = [
+                    "content-type": "application/json; charset=utf-8",
+                    "content-length": "\(bytes.readableBytes)"
+                ]
+                let answer = HTTPResponseHead(
+                    version: .http1_1, status: .init(statusCode: status), headers: headers)
+                context.write(wrapOutboundOut(.head(answer)), promise: nil)
+                context.write(wrapOutboundOut(.body(.byteBuffer(bytes))), promise: nil)
+                context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+            }
+        }
+    }
+}
+
+/// The relay in front of a gorush of the operator's, over real sockets.
+@Suite("Status with an external gorush", .timeLimit(.minutes(30)))
+struct StatusGatewayTests {
+    private func conversation(
+        _ more: String = "", spans: (inout Surroundings) -> Void = { _ in },
+        _ body: @escaping (RunningRelay, GorushDouble, StatusMember, StatusMember) async throws -> Void
+    ) async throws {
+        try await GorushDouble.with { gorush in
+            let keys = ", gorush: { url: \"http://127.0.0.1:\(gorush.port)\" }" + more
+            try await RelayStage.with(RelayStage.status(keys)) { stage in
+                try await stage.run(spans: spans) { relay in
+                    try await relay.listens()
+                    try await StatusMember.with(stage) { bob in
+                        try await StatusMember.with(stage) { alice in
+                            try await bob.register(at: [try relay.statusKey()])
+                            try await body(relay, gorush, bob, alice)
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("A request becomes one call as deployed servers make it, and is owed nowhere")
+    func taken() async throws {
+        try await conversation { relay, gorush, bob, alice in
+            #expect(try await alice.tell(bob.point, "one") == .delivered)
+            #expect(gorush.faults == [] && gorush.calls.count == 1)
+            let one = try #require(gorush.calls.first?.first)
+            #expect(one["tokens"]?[0]?.string == bob.token && one["topic"]?.string == StatusMember.topic)
+            #expect(one["message"]?.string == "You have a new message")
+            #expect(one["data"]?["installation_ids"]?[0]?.string == bob.device.installationID)
+            #expect(try await relay.owed() == 0)
+            #expect(relay.stage.apns.deliveries().isEmpty)
+            // The phone opens it, as gorush hands data on.
+            let data = try #require(one["data"])
+            var writer = JSONWriter()
+            writer.value(data)
+            var random = SystemRandomNumberGenerator()
+            let action = StatusInbox(using: &random).open(
+                try DeliveredData(delivered: Secret(writer.bytes)), accounts: [bob.device])
+            guard case .show(let message) = action else {
+                Issue.record("it was not shown")
+                return
+            }
+            #expect(message.content.map { $0 == Secret("one".utf8) } == true)
+        }
+    }
+
+    @Test("With status-go's ways there is nothing that deployed servers do not send")
+    func literal() async throws {
+        try await conversation(", compatibility: status-go") { _, gorush, bob, alice in
+            #expect(try await alice.tell(bob.point, "one") == .delivered)
+            let one = try #require(gorush.calls.first?.first)
+            let members = one.object?.members.map(\.name)
+            #expect(members == ["tokens", "platform", "message", "topic", "data"])
+            #expect(
+                one["data"]?.object?.members.map(\.name) == ["encryptedMessage", "chatId", "publicKey"])
+        }
+    }
+
+    @Test("What gorush names in its logs, refuses or answers otherwise has failed, and may be tried again")
+    func refused() async throws {
+        try await conversation { relay, gorush, bob, alice in
+            let answers: [GorushDouble.Answer] = [
+                .failing([0], byToken: false), .failing([0], byToken: true), .other(500, "{}"),
+                .other(200, "not JSON"), .other(200, "{}"),
+                .other(200, #"{"counts":1,"logs":[{"token":"hidden*****"}],"success":"ok"}"#)
+            ]
+            for answer in answers {
+                let before = gorush.calls.count
+                gorush.turn(answer)
+                _ = try alice.origin.notify(
+                    StatusNotification(messageID: Secret(World.live.randomBytes(32)), .direct),
+                    to: [bob.point], now: World.live.now())
+                // Heard as a failure: the sender rests, and asks again when gorush is well.
+                let (line, ready) = (alice.line, alice.origin)
+                async let settled = line.settled(ready)
+                try await asked(for: "a call") { gorush.calls.count > before }
+                gorush.turn(.taken)
+                let (origin, outcomes) = try await settled
+                alice.origin = origin
+                #expect(outcomes == [.delivered], "\(answer)")
+                #expect(gorush.calls.count == before + 2)
+            }
+            #expect(try await relay.owed() == 0)
+        }
+    }
+
+    @Test("A gorush that does not answer in time has failed")
+    func silent() async throws {
+        let spans = { (around: inout Surroundings) in
+            around.spans.statusHost.gateway = .milliseconds(300)
+            around.web.leastDeadline = .zero
+        }
+        try await conversation(spans: spans) { relay, gorush, bob, alice in
+            gorush.turn(.silent)
+            _ = try alice.origin.notify(
+                StatusNotification(messageID: Secret(World.live.randomBytes(32)), .direct), to: [bob.point],
+                now: World.live.now())
+            let (line, ready) = (alice.line, alice.origin)
+            async let settled = line.settled(ready)
+            try await relay.until(
+                "sealbell_status_gateway_calls_total", ["instance": "main", "outcome": "unreachable"],
+                reaches: 1)
+            gorush.turn(.taken)
+            let (origin, outcomes) = try await settled
+            alice.origin = origin
+            #expect(outcomes == [.delivered])
+        }
+    }
+}
+
+extension NodeLine {
+    /// The same with a value that comes back changed.
+    func settled(_ origin: StatusOrigin) async throws -> (StatusOrigin, [StatusDispatch.Outcome]) {
+        var origin = origin
+        let outcomes = try await settle(&origin).map(\.outcome)
+        return (origin, outcomes)
+    }
+}

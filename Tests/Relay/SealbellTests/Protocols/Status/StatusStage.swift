@@ -1,0 +1,170 @@
+import NIOPosix
+import PushModel
+import PushTesting
+import Secp256k1Keys
+import Simulators
+import StatusPush
+import Testing
+import WakuIngress
+import WebClient
+import WireFormats
+
+@testable import RelayProgram
+
+extension RelayStage {
+    /// One Status instance, `main`, with an app for both push services.
+    ///
+    /// - Parameter more: further keys of the instance, each with a comma and a blank before it.
+    static func status(_ more: String = "") -> String {
+        """
+        listeners:
+          admin: { bind: "127.0.0.1:0" }
+        log: { level: debug }
+        apps:
+          acme:
+            apns:
+              { team: A1B2C3D4E5, key_id: F6G7H8I9J0, key_file: apns.p8, bundles: [org.acme.status],
+                environment: learn }
+            fcm: { service_account: fcm.json }
+        instances:
+          main: { protocol: status, apps: [acme], key_file: status.key\(more) }
+
+        """
+    }
+
+    /// A node of the sandbox's network of its own; stop it.
+    func wakuNode() async throws -> WakuNodeSimulator {
+        let node = WakuNodeSimulator(
+            on: sandbox.waku.network, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+        node.turn { $0.cacheMessages = 5_000 }
+        try await node.start()
+        return node
+    }
+}
+
+extension Sandbox {
+    /// Status's network that stands beside every sandbox.
+    var waku: StatusSandboxPeer {
+        guard let peer = peer(StatusSandboxPeer.self) else { fatalError("a sandbox without a network") }
+        return peer
+    }
+}
+
+extension RunningRelay {
+    /// The public key of an instance.
+    func statusKey(_ instance: String = "main") throws -> PublicPoint {
+        try #require(relay.publicKeys[instance]?.first.flatMap { StatusKeyFile.point($0) })
+    }
+
+    /// A figure of an instance's statistics.
+    func status(_ name: String, of instance: String = "main") async throws -> JSONValue? {
+        let answer = try await admin("/status/statistics?instance=\(instance)")
+        return try JSONValue.parse(answer.body)[name]
+    }
+
+    /// Returns when such a figure has reached a value.
+    func statusReaches(
+        _ least: Int64, _ name: String, of instance: String = "main", file: String = #fileID,
+        line: Int = #line
+    ) async throws {
+        try await asked(for: "\(least) of \(name)", file: file, line: line) {
+            try await status(name, of: instance)?.int64 ?? 0 >= least
+        }
+    }
+
+    /// Returns when the instance hears its node.
+    func listens(_ instance: String = "main", file: String = #fileID, line: Int = #line) async throws {
+        try await asked(for: "an instance that listens", file: file, line: line) {
+            try await admin("/health/ready?instance=\(instance)").status == 200
+        }
+    }
+}
+
+/// A member of the network with a node of its own: phone and sender in one.
+final class StatusMember {
+    let node: WakuNodeSimulator
+    let line: NodeLine
+    let key: Secp256k1KeyPair
+    /// As the push service knows it.
+    let token: String
+    var device: StatusDevice
+    var origin: StatusOrigin
+
+    static let topic = "org.acme.status"
+
+    private init(_ node: WakuNodeSimulator, _ service: StatusDeviceToken.Service) throws {
+        self.node = node
+        let url = try #require(node.url.flatMap { WakuNode($0) })
+        line = NodeLine(
+            node: url,
+            web: HTTPSFetch(group: MultiThreadedEventLoopGroup.singleton, world: .live),
+            world: .live, patience: .seconds(600))
+        key = .generate(.live)
+        let hex = Hex.encode(World.live.randomBytes(32))
+        token = service == .apns ? hex : "c\(hex.prefix(20)):APA91b\(hex)\(hex)"
+        var random = SystemRandomNumberGenerator()
+        device = StatusDevice(key: key, using: &random)
+        device.use(
+            service == .apns
+                ? try .apns(Secret(token.utf8), topic: Self.topic) : try .fcm(Secret(token.utf8)))
+        try device.apply(StatusPush.StatusSettings())
+        origin = StatusOrigin(key: key)
+        origin.isSending = true
+    }
+
+    /// Runs `body` with a member that hears the network.
+    static func with(
+        _ stage: RelayStage, _ service: StatusDeviceToken.Service = .apns,
+        _ body: (StatusMember) async throws -> Void
+    ) async throws {
+        let node = try await stage.wakuNode()
+        do {
+            let member = try StatusMember(node, service)
+            try await member.line.open()
+            try await body(member)
+        } catch {
+            await node.stop()
+            throw error
+        }
+        await node.stop()
+    }
+
+    /// Registers at servers, until each has answered or `isEnough`.
+    @discardableResult
+    func register(
+        at servers: [PublicPoint], until isEnough: ([StatusDevice.Event]) -> Bool = { _ in false }
+    ) async throws -> [StatusDevice.Event] {
+        try device.use(servers: servers)
+        device.switchOn()
+        return try await line.settle(&device, until: isEnough)
+    }
+
+    func leave() async throws -> [StatusDevice.Event] {
+        device.switchOff()
+        return try await line.settle(&device)
+    }
+
+    /// Sends somebody a message, and has servers push it.
+    func tell(_ other: PublicPoint, _ text: String) async throws -> StatusDispatch.Outcome? {
+        _ = try origin.notify(
+            StatusNotification(
+                messageID: Secret(World.live.randomBytes(32)), .direct, content: Secret(text.utf8)),
+            to: [other], now: World.live.now())
+        return try await line.settle(&origin).first?.outcome
+    }
+
+    /// The text in a delivery, which must be for this member.
+    func text(_ delivery: Delivery) throws -> String? {
+        var random = SystemRandomNumberGenerator()
+        let inbox = StatusInbox(using: &random)
+        let data = try DeliveredData(delivered: Secret(delivery.body))
+        guard case .show(let message) = inbox.open(data, accounts: [device]) else { return nil }
+        return message.content?.reveal { String(decoding: $0, as: UTF8.self) }
+    }
+
+    var point: PublicPoint { key.point }
+}
+
+extension StatusDispatch.Outcome {
+    static let delivered = StatusDispatch.Outcome.taken(installations: 1, failed: 0)
+}
