@@ -183,7 +183,8 @@ final class Peers: Sendable {
         let verdict = Verdict<[FirstOutcome], Fault>(
             pushes: pushes, changes: [.put(record, if: .absent)],
             reply: .withdrawingAfterFirstAttempt(
-                deadline: Self.deadline, undoing: [.delete(key, if: .any)]) { $0 },
+                deadline: Self.deadline, undoing: [.delete(key, if: .any)]
+            ) { $0 },
             refusal: { _ in Fault() })
         do throws(IntakeRefusal<Fault>) {
             return .outcomes(

@@ -110,7 +110,8 @@ struct RegisteringTests {
         }
     }
 
-    @Test("a device token has a length and visible letters; beyond, it is malformed", arguments: [true, false])
+    @Test(
+        "a device token has a length and visible letters; beyond, it is malformed", arguments: [true, false])
     func tokens(isApple: Bool) async throws {
         try await StatusRig(identity: Self.server).running { rig in
             let most = isApple ? StatusLimits.appleTokenBytes : StatusLimits.deviceTokenBytes

@@ -78,7 +78,8 @@ extension WakuTopic {
     package static func person(ofQuery name: Secret) -> Secret? {
         name.reveal { name in
             let digits = 2 * StatusLimits.hashBytes
-            let hasPrefix = name.count == digits + 2 && name[0] == UInt8(ascii: "0")
+            let hasPrefix =
+                name.count == digits + 2 && name[0] == UInt8(ascii: "0")
                 && name[1] == UInt8(ascii: "x")
             guard hasPrefix || name.count == digits else { return nil }
             return Hex.secret(UnsafeRawBufferPointer(rebasing: name[(hasPrefix ? 2 : 0)...]))
