@@ -83,7 +83,8 @@ struct GorushGateway: Sendable {
         return writer.takeSecret()
     }
 
-    /// What `logs` says: each entry is a failure.
+    /// What `logs` says, where each entry is a failure, and `counts`: what gorush drops, as all for a platform
+    /// that is switched off there, it tells by a lower count alone.
     private struct Failures {
         private struct Entry {
             var id: Int?
@@ -91,16 +92,21 @@ struct GorushGateway: Sendable {
         }
 
         private var entries: [Entry] = []
+        /// How many tokens it took, or more: one with an APNs topic counts twice.
+        private var count: Int64?
 
         /// `nil` for what is no answer of gorush's.
         init?(_ body: Secret) {
             // The reason may be the answer's own text.
-            guard let entries = body.reveal({ try? Self.read($0) }) else { return nil }
-            self.entries = entries
+            guard let (entries, count) = body.reveal({ try? Self.read($0) }) else { return nil }
+            (self.entries, self.count) = (entries, count)
         }
 
-        private static func read(_ body: UnsafeRawBufferPointer) throws(FormatError) -> [Entry]? {
+        private static func read(
+            _ body: UnsafeRawBufferPointer
+        ) throws(FormatError) -> (entries: [Entry], count: Int64?)? {
             var entries: [Entry] = []
+            var count: Int64?
             var isAnswer = false
             var reader = JSONReader(body)
             try reader.beginObject()
@@ -109,14 +115,16 @@ struct GorushGateway: Sendable {
                     isAnswer = true
                     try reader.beginArray()
                     while try reader.nextElement() { entries.append(try entry(&reader)) }
+                } else if name.equals("counts"), try reader.peek() == .number {
+                    // Enough for an answer, where gorush writes `logs` as null.
+                    isAnswer = true
+                    count = try reader.readNumber().int64
                 } else {
-                    // `counts` says so too, where gorush writes `logs` as null.
-                    isAnswer = isAnswer || name.equals("counts")
                     try reader.skipValue()
                 }
             }
             try reader.end()
-            return isAnswer ? entries : nil
+            return isAnswer ? (entries, count) : nil
         }
 
         private static func entry(_ reader: inout JSONReader) throws(FormatError) -> Entry {
@@ -136,8 +144,9 @@ struct GorushGateway: Sendable {
         }
 
         /// Which of a call's pushes failed. An entry that fits none of them, as when gorush hides tokens,
-        /// stands for any: then nothing is known of all.
+        /// stands for any: then nothing is known of all. So it is where too few were counted.
         func places(in pushes: ArraySlice<GatewayHandover.Push>) -> Set<Int> {
+            if let count, count < pushes.count { return Set(pushes.indices) }
             var places: Set<Int> = []
             for entry in entries {
                 if let id = entry.id, pushes.indices.contains(id) {

@@ -215,7 +215,9 @@ struct StatusGatewayTests {
             let answers: [GorushDouble.Answer] = [
                 .failing([0], byToken: false), .failing([0], byToken: true), .other(500, "{}"),
                 .other(200, "not JSON"), .other(200, "{}"),
-                .other(200, #"{"counts":1,"logs":[{"token":"hidden*****"}],"success":"ok"}"#)
+                .other(200, #"{"counts":1,"logs":[{"token":"hidden*****"}],"success":"ok"}"#),
+                // The platform is switched off there.
+                .other(200, #"{"counts":0,"logs":[],"success":"ok"}"#)
             ]
             for answer in answers {
                 let before = gorush.calls.count
