@@ -8,6 +8,7 @@ import Simulators
 import StatusPush
 import Synchronization
 import Testing
+import WebClient
 import WireFormats
 
 @testable import RelayProgram
