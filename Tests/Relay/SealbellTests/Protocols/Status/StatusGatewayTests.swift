@@ -50,7 +50,8 @@ private final class GorushDouble: Sendable {
                     try channel.pipeline.syncOperations.configureHTTPServerPipeline()
                     try channel.pipeline.syncOperations.addHandler(
                         Reader { head, body in
-                            box.withLock { $0 }?.judge(head, body) ?? (500, "")
+                            guard let double = box.withLock(\.self) else { return (500, "") }
+                            return double.judge(head, body)
                         })
                 }
             }
