@@ -66,7 +66,8 @@ struct StatusTests {
                 relay.stage.sandbox.waku.network.forget()
                 // Her node comes later than the contact code.
                 try await StatusMember.with(relay.stage) { alice in
-                    #expect(try await alice.tell(bob.point, "found") == .delivered)
+                    let outcome = try await alice.tell(bob.point, "found")
+                    #expect(outcome == .delivered)
                     #expect(try bob.text(try await arrivals.next("a push")) == "found")
                     #expect(try await relay.status("queries")?.int64 == 1)
                     // Personal and partitioned topic of the server, two query topics of the person.
@@ -382,8 +383,10 @@ struct SharedStatusTests {
                 first.stage.sandbox.waku.network.forget()
                 try await StatusMember.with(first.stage) { alice in
                     for text in ["one", "two"] {
-                        #expect(try await alice.tell(bob.point, text) == .delivered)
-                        #expect(try bob.text(try await arrivals.next("a push")) == text)
+                        let outcome = try await alice.tell(bob.point, text)
+                        #expect(outcome == .delivered)
+                        let delivery = try await arrivals.next("a push")
+                        #expect(try bob.text(delivery) == text)
                     }
                 }
             }
