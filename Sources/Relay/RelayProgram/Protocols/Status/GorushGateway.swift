@@ -83,8 +83,8 @@ struct GorushGateway: Sendable {
         return writer.takeSecret()
     }
 
-    /// What `logs` says, where each entry is a failure, and `counts`: what gorush drops, as all for a platform
-    /// that is switched off there, it tells by a lower count alone.
+    /// What `logs` says, where each entry is a failure, and `counts`: what gorush drops, as all for a
+    /// platform that is switched off there, it tells by a lower count alone.
     private struct Failures {
         private struct Entry {
             var id: Int?
