@@ -43,7 +43,7 @@ extension StatusOrigin {
     private mutating func expire(_ now: UnixTime) {
         for place in requests.indices where !requests[place].isLate {
             let age = now.since(requests[place].since)
-            guard age >= StatusLimits.answerWait || age < .zero else { continue }
+            guard age >= reportWait || age < .zero else { continue }
             requests[place].isLate = true
             let request = requests[place]
             for part in request.parts { again(part.job, part.installation, after: request.id, now) }

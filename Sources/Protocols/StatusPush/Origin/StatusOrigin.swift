@@ -16,6 +16,9 @@ public struct StatusOrigin: Sendable {
     public var isSending = false
     /// Most installations of one person that a message goes to, three at least.
     public var installationLimit = 8
+    /// How long a server's report is waited for before another server is asked; less than
+    /// ``StatusLimits/lateAnswer``. Tests that want one request for each notification lengthen it.
+    package var reportWait = StatusLimits.answerWait
 
     var targets: [PublicPoint: StatusTarget] = [:]
     var jobs: [UInt64: Job] = [:]
@@ -150,7 +153,7 @@ public struct StatusOrigin: Sendable {
     /// When ``due(now:using:)`` has something; `nil` when nothing waits for time.
     public var nextDeadline: UnixTime? {
         if !settled.isEmpty { return .distantPast }
-        var times = requests.filter { !$0.isLate }.map { $0.since + StatusLimits.answerWait }
+        var times = requests.filter { !$0.isLate }.map { $0.since + reportWait }
         for job in jobs.values {
             switch job.phase {
             case .new: return .distantPast

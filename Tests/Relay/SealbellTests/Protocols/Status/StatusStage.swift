@@ -110,6 +110,8 @@ final class StatusMember {
         try device.apply(StatusPush.StatusSettings())
         origin = StatusOrigin(key: key)
         origin.isSending = true
+        // On a slow machine a report takes longer than senders wait; then they ask once more.
+        origin.reportWait = .seconds(45)
     }
 
     /// Runs `body` with a member that hears the network.
