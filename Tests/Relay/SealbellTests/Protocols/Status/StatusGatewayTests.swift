@@ -14,7 +14,7 @@ import WireFormats
 @testable import RelayProgram
 
 /// A gorush as far as deployed servers know it: it judges what it is sent, and answers what a test says.
-private final class GorushDouble: Sendable {
+final class GorushDouble: Sendable {
     enum Answer: Sendable {
         case taken
         /// The status, and a body.

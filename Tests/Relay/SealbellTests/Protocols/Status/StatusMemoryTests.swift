@@ -1,0 +1,192 @@
+#if canImport(Glibc)
+import Glibc
+#endif
+import AtRest
+import Foundation
+import PushModel
+import PushTesting
+import Secp256k1Keys
+import Simulators
+import StatusPush
+import Testing
+import WebClient
+import WireFormats
+
+@testable import RelayProgram
+
+#if os(Linux)
+@Suite("The memory of an idle Status relay", .timeLimit(.minutes(30)))
+struct StatusMemoryTests {
+    private struct Running {
+        let stage: RelayStage
+        let program: Program
+        let admin: LocalCall
+        let gorush: GorushDouble
+        /// Of each instance, `main` and `gate`.
+        let keys: [PublicPoint]
+
+        func publish(_ message: SimulatedWakuMessage) { stage.sandbox.waku.node.inject(message) }
+
+        func status(_ instance: String) async throws -> JSONValue {
+            try JSONValue.parse(
+                try await admin.ask("GET", "/status/statistics?instance=\(instance)").body)
+        }
+
+        func reaches(_ least: Int, _ name: String, of instance: String = "main") async throws {
+            try await asked(for: "\(least) of \(name)") {
+                let status = try await status(instance)
+                return (status[name] ?? status["waku"]?[name])?.int64 ?? 0 >= Int64(least)
+            }
+        }
+
+        func owed() async throws -> Int64? {
+            try JSONValue.parse(try await admin.ask("GET", "/status").body)["outbox"]?["rows"]?.int64
+        }
+    }
+
+    private static func configuration(
+        _ stage: RelayStage, _ gate: WakuNodeSimulator, _ gorush: GorushDouble
+    ) throws -> String {
+        let sandbox = stage.sandbox
+        func url(_ port: Int?) throws -> String { "\"https://127.0.0.1:\(try #require(port))\"" }
+        let made = stage.state + "/sandbox"
+        let node = try #require(sandbox.waku.node.url)
+        let second = try RelayStage.statusGate(gate, gorush)
+        return RelayStage.status(", waku: { url: \"\(node)\" }")
+            .replacing("apns.p8", with: "\(made)/A1B2C3D4E5-F6G7H8I9J0.p8")
+            .replacing(
+                "environment: learn }",
+                with: """
+                    environment: learn,
+                            url: \(try url(sandbox.production.port)),
+                            sandbox_url: \(try url(sandbox.development.port)), ca: \(sandbox.authorityFile) }
+                    """
+            ).replacing(
+                "service_account: fcm.json }",
+                with: """
+                    service_account: \(made)/acme-fcm.json, url: \(try url(sandbox.fcm.port)),
+                        ca: \(sandbox.authorityFile) }
+                    """
+            ) + second + "store: { url: \"sqlite:relay.sqlite\", keys: storage.keys }\n"
+    }
+
+    /// A relay as a process of its own, whose push services, gorush and nodes are this one's.
+    private static func with(_ body: (Running) async throws -> Void) async throws {
+        try await GorushDouble.with { gorush in
+            try await RelayStage.with(RelayStage.status()) { stage in
+                let gate = try await stage.wakuNode()
+                do { try await with(stage, gate, gorush, body) } catch {
+                    await gate.stop()
+                    throw error
+                }
+                await gate.stop()
+            }
+        }
+    }
+
+    private static func with(
+        _ stage: RelayStage, _ gate: WakuNodeSimulator, _ gorush: GorushDouble,
+        _ body: (Running) async throws -> Void
+    ) async throws {
+        let path = stage.folder.path
+        _ = try stage.makeGateKey()
+        let text = try configuration(stage, gate, gorush)
+        try writeFile(path + "/sealbell.yaml", Array(text.utf8), replacing: true)
+        _ = try KeyFile.create(path + "/storage.keys", .live)
+        let program = try Program(["serve", "--config", "sealbell.yaml", "--state", "own"], in: path)
+        guard await program.says("\"event\":\"started\"") else {
+            Issue.record("the relay does not start: \(program.text)")
+            return
+        }
+        do {
+            guard case .running(let file) = try RunFile.find(state: path + "/own") else {
+                throw FileFault.missing
+            }
+            let keys = try ["main", "gate"].map { name in
+                try #require(file.publicKeys[name]?.first.flatMap { StatusKeyFile.point($0) })
+            }
+            let admin = try #require(LocalCall(patient: file.urls["admin"]))
+            let running = Running(stage: stage, program: program, admin: admin, gorush: gorush, keys: keys)
+            for instance in ["main", "gate"] {
+                try await asked(for: "an instance that listens") {
+                    try await admin.ask("GET", "/health/ready?instance=\(instance)").status == 200
+                }
+            }
+            try await body(running)
+        } catch {
+            program.signal(SIGKILL)
+            throw error
+        }
+        program.signal(SIGTERM)
+        #expect(await program.status() == 0)
+    }
+
+    /// All that is said in a relay's life, up to the last push.
+    private static func life(_ running: Running, _ stray: String) async throws -> [Canary] {
+        let stage = running.stage
+        var canaries = [Canary("stray", stray)]
+        for (count, service) in [StatusDeviceToken.Service.apns, .fcm].enumerated() {
+            var cast = try StatusCast(at: running.keys[0], service)
+            let arrivals =
+                service == .apns
+                ? stage.apns.subscribe(token: cast.token) : stage.fcm.subscribe(address: cast.token)
+            running.publish(cast.registration())
+            try await running.reaches(4 + 2 * count, "topics")
+            let received = try await running.status("main")["waku"]?["received"]?.int64 ?? 0
+            let garbage = cast.garbage(stray, isInClear: false)
+            for message in garbage { running.publish(message) }
+            try await running.reaches(Int(received) + garbage.count, "received")
+            running.publish(cast.query())
+            try await running.reaches(count + 1, "queries")
+            running.publish(cast.request())
+            _ = try await arrivals.next("a push")
+            canaries += cast.canaries
+        }
+        var cast = try StatusCast(at: running.keys[1], .apns)
+        running.publish(cast.registration())
+        try await running.reaches(1, "registered", of: "gate")
+        for (count, answer) in StatusCast.gatewayAnswers(stray).enumerated() {
+            running.gorush.turn(answer)
+            running.publish(cast.request())
+            try await running.reaches(count + 2, "published", of: "gate")
+        }
+        // A kept connection to the node has a buffer, in which the latest long answer stands as the network
+        // carries it until another one is as long.
+        return (canaries + cast.canaries).filter { !$0.name.hasPrefix("sealed ") }
+    }
+
+    @Test(
+        "Nothing of a message or an answer is in the memory of an idle relay, nor in its log and files",
+        .enabled(if: geteuid() == 0 && Program.path != nil, "another process's memory is root's to read"))
+    func idle() async throws {
+        try await Self.with { running in
+            let canaries = try await Self.life(running, CanaryCast.word("stray"))
+            try await asked(for: "an empty outbox") { try await running.owed() == 0 }
+            // Keys of topics are kept for a minute. Whatever is left after two is told below by its name.
+            try? await asked(for: "a memory without what was said", looks: 120) {
+                try MemoryImage(of: running.program.pid).hits(canaries).isEmpty
+            }
+            let image = try MemoryImage(of: running.program.pid)
+            #expect(image.count > 1 << 20)
+            for hit in image.hits(canaries) { Issue.record("\(hit)") }
+            // The search can find: the relay knows its app's bundle id.
+            #expect(!image.hits([Canary("bundle id", StatusMember.topic)]).isEmpty)
+            running.program.signal(SIGTERM)
+            await running.program.silence()
+            var said = [("log", Data(running.program.text.utf8))]
+            let root = running.stage.folder.path
+            for name in FileManager.default.enumerator(atPath: root)?.compactMap({ $0 as? String }) ?? [] {
+                if let data = FileManager.default.contents(atPath: "\(root)/\(name)") {
+                    said.append((name, data))
+                }
+            }
+            #expect(said.contains { $0.0.hasSuffix("relay.sqlite") })
+            for canary in canaries {
+                for (place, bytes) in said where canary.isIn(bytes) {
+                    Issue.record("\(canary.name) is in \(place)")
+                }
+            }
+        }
+    }
+}
+#endif
