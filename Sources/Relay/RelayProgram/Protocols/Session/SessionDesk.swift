@@ -21,9 +21,14 @@ struct SessionDesk {
 }
 
 extension SessionInstance {
+    /// What of its role's notes the statistics tell.
+    static let countedNotes = [
+        "session.subscribed", "session.renewed", "session.unsubscribed", "session.notified"
+    ]
+
     /// As JSON.
     func statistics() -> [UInt8] {
-        let (link, counts) = (self.link, tally.all)
+        let link = self.link
         var json = JSONWriter()
         json.beginObject()
         func number(_ name: StaticString, _ value: Int) {
@@ -34,10 +39,10 @@ extension SessionInstance {
         json.string(name.text)
         number("uptime", uptimeSeconds)
         number("notifications", link.received)
-        number("notified", counts.notified)
-        number("subscription", counts.subscribed)
-        number("sub_renew", counts.renewed)
-        number("unsubscribed", counts.unsubscribed)
+        number("notified", tally("session.notified"))
+        number("subscription", tally("session.subscribed"))
+        number("sub_renew", tally("session.renewed"))
+        number("unsubscribed", tally("session.unsubscribed"))
         json.key("subscriptions")
         json.beginObject()
         number("total", link.watches)

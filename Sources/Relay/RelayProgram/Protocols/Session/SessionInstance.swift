@@ -11,7 +11,7 @@ import WireFormats
 /// drops no connection to a storage node unless oxend is another one.
 final class SessionInstance: HostedInstance {
     let name: ConfiguredName
-    let tally: SessionTally
+    let tally: NoteTally
     private let onion: X25519KeyPair
     private let core: X25519KeyPair
     private let sessionFace: SessionFace
@@ -33,7 +33,7 @@ final class SessionInstance: HostedInstance {
         onion = try SessionKeyFile.read(settings.onionKeyFile)
         core = try SessionKeyFile.core(
             name, state: configuration.state, isRehearsal: ground.isRehearsal, ground.world)
-        let tally = old?.tally ?? SessionTally(began: ground.world.instant())
+        let tally = old?.tally ?? NoteTally(of: Self.countedNotes, began: ground.world.instant())
         let tolls = ground.delivery.tolls(of: name)
         let relay = SessionRelay(
             instance: name, apps: Self.apps(settings, configuration), policy: SessionPolicy(settings),

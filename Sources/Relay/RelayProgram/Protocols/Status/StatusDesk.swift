@@ -21,9 +21,15 @@ struct StatusDesk {
 }
 
 extension StatusInstance {
+    /// What of its role's notes the statistics tell.
+    static let countedNotes = [
+        "status.registered", "status.unregistered", "status.query", "status.request",
+        "status.request-unwanted"
+    ]
+
     /// As JSON.
     func statistics() -> [UInt8] {
-        let (waku, counts) = (self.waku, tally.all)
+        let waku = self.waku
         var json = JSONWriter()
         json.beginObject()
         func number(_ name: StaticString, _ value: Int) {
@@ -33,10 +39,10 @@ extension StatusInstance {
         json.key("instance")
         json.string(name.text)
         number("uptime", uptimeSeconds)
-        number("registered", counts.registered)
-        number("unregistered", counts.unregistered)
-        number("queries", counts.queries)
-        number("requests", counts.requests)
+        number("registered", tally("status.registered"))
+        number("unregistered", tally("status.unregistered"))
+        number("queries", tally("status.query"))
+        number("requests", tally("status.request", "status.request-unwanted"))
         number("topics", waku.topics)
         number("topic_reads", topicReads)
         json.key("waku")

@@ -10,7 +10,7 @@ import WebClient
 /// nothing that is under way.
 final class StatusInstance: HostedInstance {
     let name: ConfiguredName
-    let tally: StatusTally
+    let tally: NoteTally
     private let settings: StatusInstanceSettings
     private let identity: Secp256k1KeyPair
     private let post: StatusPost
@@ -30,7 +30,7 @@ final class StatusInstance: HostedInstance {
         guard let peer = settings.waku, let node = WakuNode(peer.url.text) else {
             throw CommandFailure(.configuration, "instances.\(name): waku is no address of a node.")
         }
-        let tally = old?.tally ?? StatusTally(began: ground.world.instant())
+        let tally = old?.tally ?? NoteTally(of: Self.countedNotes, began: ground.world.instant())
         let tolls = ground.delivery.tolls(of: name)
         let relay = StatusRelay(
             instance: name, identity: identity, policy: StatusPolicy(settings), registry: ground.registry,
