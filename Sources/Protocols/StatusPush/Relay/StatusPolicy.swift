@@ -41,7 +41,7 @@ package struct StatusPolicy: Sendable, Hashable {
 /// What strangers may ask for within a minute, all together: a key costs nothing, so that none has a share of
 /// its own.
 package struct StatusAllowances: Sendable {
-    /// The first registration of a key costs two topic keys, a tenth of a second of one core.
+    /// The first registration of a key costs two topic keys, some 15 ms of one core as measured.
     package let registrations: Allowance
     package let queries: Allowance
     package let requests: Allowance
