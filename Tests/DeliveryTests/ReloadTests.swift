@@ -108,13 +108,13 @@ struct ReloadTests {
     func besideStop() async throws {
         let depot = Depot()
         let credential = Credential()
-        let reload = Mutex<(@Sendable () -> Void)?>(nil)
+        let reload = Mutex(Hook())
         var world = depot.world
         world.instant = { [clock = depot.clock] in
             // A lane that is being stopped asks for the time.
             reload.withLock { hook in
-                defer { hook = nil }
-                return hook
+                defer { hook.call = nil }
+                return hook.call
             }?()
             return clock.instant
         }
@@ -133,7 +133,7 @@ struct ReloadTests {
             }
             await depot.clock.sleepers(atLeast: 3)
             let late = ScriptedProvider(Names.fcm) { _ in .accepted }
-            reload.withLock { $0 = { service.adopt(.of([(late, credential)], stamp: 1)) } }
+            reload.withLock { $0.call = { service.adopt(.of([(late, credential)], stamp: 1)) } }
             await group.triggerGracefulShutdown()
             await hasEnded.wait(for: 1)
             #expect(hasEnded.count == 1, "a lane was left running")

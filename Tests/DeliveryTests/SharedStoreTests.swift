@@ -51,7 +51,7 @@ struct SharedStoreTests {
         try await Fleet.run(depot, plans) { rigs in
             for (number, rig) in rigs.enumerated() {
                 rig.outbox.looking.withLock {
-                    $0 = { seen.withLock { $0[number].append(depot.clock.now.since(start)) } }
+                    $0.call = { seen.withLock { $0[number].append(depot.clock.now.since(start)) } }
                 }
             }
             await rigs.pass(.seconds(120), step: .milliseconds(250))

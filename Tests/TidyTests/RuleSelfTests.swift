@@ -168,6 +168,28 @@ struct RuleSelfTests {
         #expect(Rules.bannedCalls(file(line)).isEmpty)
     }
 
+    @Test(
+        "A closure that a lock holds by itself is found",
+        arguments: [
+            "let take: Mutex<Take>", "let take = Mutex<Take?>(nil)", "let a = Mutex<@Sendable () -> Void>(b)",
+            "let a = Mutex<(@Sendable (Int) async -> Void)?>(nil)", "let a: Mutex<(() -> Int)?> = b"
+        ])
+    func lockedClosures(line: String) {
+        let lines = "typealias Take = @Sendable (Int) async -> Void\n" + line
+        #expect(Rules.lockedClosures(file(lines)).count == 1)
+    }
+
+    @Test(
+        "What else a lock holds passes",
+        arguments: [
+            "let take: Mutex<Taken>", "let a = Mutex<(count: Int, until: Date)?>(nil)",
+            "let a = Mutex<[Int]>([])",
+            "let a = Mutex<(any Channel)?>(nil)", "func take(_ a: Mutex<Int>) -> Take"
+        ])
+    func innocentLocks(line: String) {
+        #expect(Rules.lockedClosures(file("typealias Take = @Sendable () -> Void\n" + line)).isEmpty)
+    }
+
     @Test("The executable's entry may start a task, another file of it may not")
     func entry() {
         let line = "Task { run() }"

@@ -12,7 +12,7 @@ enum Rules {
     /// Every rule of this file, in one call.
     static func all(_ file: SwiftText) -> [Violation] {
         fileLength(file) + lineLength(file) + functionLength(file) + bannedCalls(file) + swallowedErrors(file)
-            + missingSafety(file) + portSize(file)
+            + missingSafety(file) + portSize(file) + lockedClosures(file)
     }
 
     static func fileLength(_ file: SwiftText) -> [Violation] {
@@ -80,6 +80,21 @@ enum Rules {
             }
         }
         return found
+    }
+
+    /// A closure that a `Mutex` holds by itself: each look at it takes it out in one form and puts it back in
+    /// another, wrapped once more, so that it grows with each call. In a structure it keeps its form.
+    static func lockedClosures(_ file: SwiftText) -> [Violation] {
+        let closures = file.places(of: "typealias").compactMap { _, line in
+            line.firstMatch(of: #/typealias (\w+) = .*->/#).map { String($0.1) }
+        }
+        return file.places(of: "Mutex<").compactMap { index, line in
+            guard let held = line.firstMatch(of: #/Mutex<\(*((?:@Sendable )?\([^>]*->|\w+\??\)*>)/#)?.1,
+                held.contains("->") || closures.contains(String(held.prefix { $0.isLetter || $0.isNumber }))
+            else { return nil }
+            return Violation(
+                rule: "locked closure", path: file.path, line: index + 1, text: "not in a structure")
+        }
     }
 
     /// `@unchecked Sendable` and `nonisolated(unsafe)` without a `Safety:` comment on the line, right above,

@@ -20,17 +20,21 @@ package enum Patience {
     }
 
     /// Who is told of waits that were in vain and cannot throw; nobody as long as no test has asked to be.
-    private static let listener = Mutex<(@Sendable (NeverCame) -> Void)?>(nil)
+    private static let listening = Mutex(Listening())
+
+    private struct Listening: Sendable {
+        var tell: (@Sendable (NeverCame) -> Void)?
+    }
 
     /// Tells `listener` of every wait that ends in vain, and cannot throw, from now on.
     package static func tell(_ listener: @escaping @Sendable (NeverCame) -> Void) {
-        self.listener.withLock { $0 = listener }
+        listening.withLock { $0.tell = listener }
     }
 
     /// Ends a wait that cannot throw: the test, or else the process, fails by name.
     static func end(_ wait: NeverCame) {
-        guard let listener = listener.withLock(\.self) else { preconditionFailure(wait.description) }
-        listener(wait)
+        guard let tell = listening.withLock(\.tell) else { preconditionFailure(wait.description) }
+        tell(wait)
     }
 }
 

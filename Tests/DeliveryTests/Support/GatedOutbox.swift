@@ -33,7 +33,7 @@ final class GatedOutbox: ForwardingOutbox {
     /// Looks for what dead processes left.
     let looks = Watch()
     /// What is asked at each look.
-    let looking = Mutex<(@Sendable () -> Void)?>(nil)
+    let looking = Mutex(Hook())
     let refusals = Watch()
     /// How often the store was asked what it owes.
     let counts = Watch()
@@ -129,7 +129,7 @@ final class GatedOutbox: ForwardingOutbox {
 
     func takeOver(_ lanes: [LaneName], limit: Int) async throws(StoreError) -> Int {
         try check(\.claim)
-        looking.withLock { $0 }?()
+        looking.withLock(\.call)?()
         await takingOver?(self, looks.count)
         defer { looks.add() }
         return try await outbox.takeOver(lanes, limit: limit)
@@ -155,4 +155,9 @@ final class GatedOutbox: ForwardingOutbox {
         await countGate.withLock(\.self)?.wait(for: 1)
         return try await outbox.load()
     }
+}
+
+/// What a test wants done in the middle of something.
+struct Hook: Sendable {
+    var call: (@Sendable () -> Void)?
 }

@@ -41,13 +41,18 @@ package final class SwarmIngress: Service {
     private let world: World
     private let journal: Journal
     private let metrics: SwarmMetrics
-    private let take: Mutex<Take>
+    private let current: Mutex<Current>
     private let thread: LinkThread?
     private let queue: PushQueue
     private let readings = Mailbox<WatchReading>()
     private let ending = Bell()
     private let stopping = Bell()
     private let received = Atomic(0)
+
+    /// In a structure: a lock around the closure alone wraps it anew at each look, and keeps the wrapping.
+    private struct Current: Sendable {
+        var take: Take
+    }
 
     /// - Parameters:
     ///   - bell: rung after each commit of a subscription.
@@ -65,7 +70,7 @@ package final class SwarmIngress: Service {
         self.limits = limits
         self.world = world
         self.journal = journal
-        self.take = Mutex(take)
+        current = Mutex(Current(take: take))
         metrics = SwarmMetrics(name, factory)
         source = WatchSource(
             registry: registry, space: settings.space, limits: limits, now: world.now, parse: parse)
@@ -79,7 +84,7 @@ package final class SwarmIngress: Service {
     }
 
     /// Puts another way for what nodes tell in force.
-    package func adopt(take: @escaping Take) { self.take.withLock { $0 = take } }
+    package func adopt(take: @escaping Take) { current.withLock { $0.take = take } }
 
     package var statistics: SwarmStatistics {
         var statistics = thread?.statistics ?? SwarmStatistics()
@@ -221,7 +226,7 @@ package final class SwarmIngress: Service {
                 metrics.dropped(.foreign)
                 continue
             }
-            let take = take.withLock { $0 }
+            let take = current.withLock(\.take)
             await take(push)
         }
     }

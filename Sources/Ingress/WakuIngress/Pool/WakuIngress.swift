@@ -26,7 +26,7 @@ package final class WakuIngress: Service {
     private let queue: ArrivalQueue
     private let seen = SeenMessages()
     private let gap = Gap()
-    private let take: Mutex<Take>
+    private let current: Mutex<Current>
     private let link: Mutex<LinkState>
     private let health = Mutex(WakuHealth.unknown)
     private let heard = Atomic(0)
@@ -35,6 +35,11 @@ package final class WakuIngress: Service {
     /// The topics are known, or the ingress stops.
     private let known = Bell()
     private let isStopping = Atomic(false)
+
+    /// In a structure: a lock around the closure alone wraps it anew at each look, and keeps the wrapping.
+    private struct Current: Sendable {
+        var take: Take
+    }
 
     /// - Parameters:
     ///   - topics: what is listened for; listening begins when it is known (``FollowedTopics/begin(with:)``).
@@ -50,7 +55,7 @@ package final class WakuIngress: Service {
         self.limits = limits
         self.world = world
         self.journal = journal
-        self.take = Mutex(take)
+        current = Mutex(Current(take: take))
         metrics = WakuMetrics(name, factory)
         calls = WakuCalls(node: node, web: web, limits: limits)
         publisher = WakuPublisher(calls: calls, limits: limits, world: world)
@@ -59,7 +64,7 @@ package final class WakuIngress: Service {
     }
 
     /// Puts another way for messages in force.
-    package func adopt(take: @escaping Take) { self.take.withLock { $0 = take } }
+    package func adopt(take: @escaping Take) { current.withLock { $0.take = take } }
 
     package var statistics: WakuStatistics {
         var statistics = WakuStatistics()
@@ -188,7 +193,7 @@ package final class WakuIngress: Service {
 
     private func work() async {
         while let arrival = await queue.take() {
-            let take = take.withLock { $0 }
+            let take = current.withLock(\.take)
             await take(arrival)
         }
     }
