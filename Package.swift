@@ -294,7 +294,8 @@ let suites: [Target] = [
     tests(
         "Proving/BenchTests",
         [
-            "Bench", "PushModel", "PushTesting", "WireFormats", "NextcloudPush", "RSAKeys", nioCore, nioPosix
+            "Bench", "PushModel", "PushTesting", "WireFormats", "NextcloudPush", "RSAKeys", "Simulators",
+            "StatusPush", nioCore, nioPosix
         ]),
     tests("TidyTests")
 ]

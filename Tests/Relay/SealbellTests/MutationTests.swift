@@ -1,30 +1,58 @@
 import PushModel
 import PushTesting
-import Secp256k1Keys
 import Testing
+import WireFormats
 
 @testable import RelayProgram
 
 /// What the program reads that no fuzz target can reach, since a program cannot be linked into another.
 @Suite("Files of the operator, changed at random", .timeLimit(.minutes(30)))
 struct MutationTests {
-    private static let text =
-        sampleApp + """
-                fcm: { service_account: fcm.json, address: auto }
-            instances:
-              marmot-main:
-                protocol: marmot
-                apps: [acme]
-                key_file: nostr.key
-                old_key_files: [old.key]
-                relays: ["wss://relay.example.org", "ws://127.0.0.1:7000", "ws://aaaa.onion"]
-                formats: [seed, push-v1]
-                mode: mutable_alert
-                backlog: grace
-                proxy: socks5://127.0.0.1:9050
-                ca: ca.pem
-                bundle: org.acme.chat
-            """
+    private static let fcm = "    fcm: { service_account: fcm.json, address: auto }\ninstances:\n"
+    /// Of each protocol that is reached through a network of its own: all that can be said.
+    private static let instances = [
+        """
+          marmot-main:
+            protocol: marmot
+            apps: [acme]
+            key_file: nostr.key
+            old_key_files: [old.key]
+            relays: ["wss://relay.example.org", "ws://127.0.0.1:7000", "ws://aaaa.onion"]
+            formats: [seed, push-v1]
+            mode: mutable_alert
+            backlog: grace
+            proxy: socks5://127.0.0.1:9050
+            ca: ca.pem
+            bundle: org.acme.chat
+        """,
+        """
+          session-main:
+            protocol: session
+            apps: [acme]
+            onion_key: onion.key
+            oxend: tcp://oxend.example.org:22029
+            oxend_key: aBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaBaB
+            services: { apns: acme, firebase: acme }
+            subkeys: true
+            plain_http: false
+            metadata: deployed
+            fcm_high: all
+        """,
+        """
+          status-main:
+            protocol: status
+            apps: [acme]
+            fcm_app: acme
+            bundle: org.acme.chat
+            key_file: status.key
+            waku: { url: "https://node.acme.example:8646/", ca: node.pem }
+            gorush: { url: "http://localhost:8088/push/" }
+            compatibility: status-go
+            registrations_per_minute: 60
+            queries_per_minute: 600
+            requests_per_minute: 6000
+        """
+    ]
     private static let odd = [
         "[", "]", "{", "}", ":", "- ", "~", "null", "0", "-1", "99999999999999999999", "\"", "'", "\\", "&a",
         "*a", "!!binary", "|", "\t", "\n", "\u{0}", "é", "\u{202E}", "wss://", "[::1]", "..", "%00", "#"
@@ -46,13 +74,14 @@ struct MutationTests {
         return text
     }
 
-    @Test("A configuration is read, or refused with a sentence for each fault")
-    func configuration() throws {
-        _ = try load(Self.text)
+    @Test("A configuration is read, or refused with a sentence for each fault", arguments: instances)
+    func configuration(instance: String) throws {
+        let whole = sampleApp + Self.fcm + instance
+        _ = try load(whole)
         var random = SeededRandom(seed: 3)
         var refused = 0
         for _ in 0..<1_000 {
-            let text = String(decoding: mutate(Array(Self.text.utf8), &random), as: UTF8.self)
+            let text = String(decoding: mutate(Array(whole.utf8), &random), as: UTF8.self)
             do throws(ConfigurationError) {
                 _ = try load(text)
             } catch {
@@ -63,15 +92,22 @@ struct MutationTests {
         #expect((500..<1_000).contains(refused))
     }
 
-    @Test("A key file is a key, or refused")
-    func keyFile() throws {
-        let pair = try Secp256k1KeyPair(secret: Secret([UInt8](repeating: 7, count: 32)))
-        let text = NostrKeyFile.text(pair).reveal { Array($0) }
+    /// What reads a key file, and writes what it has read.
+    private static let keyFiles: [@Sendable (Secret) throws -> Secret] = [
+        { NostrKeyFile.text(try NostrKeyFile.parse($0)) }, { StatusKeyFile.text(try StatusKeyFile.parse($0)) }
+    ]
+
+    @Test("A key file is a key, or refused", arguments: keyFiles.indices)
+    func keyFile(at place: Int) throws {
+        let rewritten = Self.keyFiles[place]
+        let text = Secret([UInt8](repeating: 7, count: 32)).hexLine
+        #expect(try rewritten(text) == text)
         var random = SeededRandom(seed: 4)
         for _ in 0..<5_000 {
-            let bytes = mutate(text, &random)
-            guard let read = try? NostrKeyFile.parse(Secret(bytes)) else { continue }
-            let digits = NostrKeyFile.text(read).reveal { Array($0.dropLast()) }
+            let bytes = mutate(text.reveal { Array($0) }, &random)
+            guard let digits = try? rewritten(Secret(bytes)).reveal({ Array($0.dropLast()) }) else {
+                continue
+            }
             let lower = String(decoding: bytes, as: UTF8.self).lowercased()
             #expect(lower.utf8.filter { !$0.isSpace }.elementsEqual(digits))
         }

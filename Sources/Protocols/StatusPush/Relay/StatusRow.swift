@@ -49,7 +49,9 @@ package struct FollowedTopic: Sendable {
     package let person: Secret?
 
     /// The record of it: found by its four bytes, it holds the key that was made for it once.
-    static func record(_ topic: WakuTopic, key: Secret, _ keys: StatusKeys, now: UnixTime) -> Record {
+    package static func record(
+        _ topic: WakuTopic, key: Secret, _ keys: StatusKeys, now: UnixTime
+    ) -> Record {
         Record(
             key: keys.topic(topic), owner: keys.topics(sharing: topic.id), touchedAt: now,
             body: Secret(count: 4 + key.count) { out in

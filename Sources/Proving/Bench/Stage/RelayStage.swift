@@ -118,6 +118,9 @@ package final class RelayStage: Sendable {
         throw BenchError(.relayNotReady)
     }
 
+    /// Whether the process has ended, or was never started.
+    var hasEnded: Bool { child.withLock { $0?.hasEnded ?? true } }
+
     /// Kills the relay at once and waits until it is gone. Behind a wrapper, the program it started is
     /// killed.
     package func kill() async {

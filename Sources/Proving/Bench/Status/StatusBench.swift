@@ -3,7 +3,7 @@ import StatusPush
 
 /// Measures what Status costs: a request from a node's payload to its pushes and the sealed answer, beside
 /// the sum of its primitives; the key of a topic, which is made once for each person; and a poll's answer
-/// with many messages, most of them nobody's here.
+/// with many messages, most of them nobody's here. Then a relay with many people registered.
 package struct StatusBench: Sendable {
     /// Sum of the primitives beside the whole.
     static let goal = 0.7
@@ -14,20 +14,23 @@ package struct StatusBench: Sendable {
     /// and a group's.
     private static let cases = [(1, 0), (1, 600), (8, 0)]
 
-    private let rounds: Int
+    private let plan: StatusBenchPlan
     private let world: World
+    private var rounds: Int { plan.rounds }
 
-    /// - Parameter rounds: 3 to 1,000.
-    package init(rounds: Int, world: World) {
-        self.rounds = rounds
+    package init(_ plan: StatusBenchPlan, world: World) {
+        self.plan = plan
         self.world = world
     }
 
-    /// - Returns: the report, and whether the goal is met.
-    /// - Throws: `BenchError(.badPlan)` for a bad number of rounds; what the measured code throws, which is a
-    ///   bug.
+    /// - Returns: the report, and whether the goal is met, and no message of the relay with many people makes
+    ///   a topic's key.
+    /// - Throws: `BenchError(.badPlan)` for numbers out of bounds; what the measured code throws, which is a
+    ///   bug; as ``RelayBench/run()`` where a relay is started.
     package func run() async throws -> (report: BenchReport, hasPassed: Bool) {
-        guard (3...Self.roundLimit).contains(rounds) else { throw BenchError(.badPlan) }
+        guard plan.isSound else { throw BenchError(.badPlan) }
+        let followed = plan.place.map { FollowedBench(plan, $0, world: world) }
+        let table = followed?.table()
         var report = BenchReport()
         report.add("rounds", rounds)
         report.add("requests", Self.requests)
@@ -40,14 +43,18 @@ package struct StatusBench: Sendable {
         }
         report.add("least_to_primitives", least)
         report.add("goal", Self.goal, digits: 1)
-        report.add("topic_key_milliseconds", topicKey(), digits: 1)
+        let topicKey = topicKey()
+        report.add("topic_key_milliseconds", topicKey.inMilliseconds, digits: 1)
         report.add("poll_messages", PollCost.messages)
         report.add("poll_followed_topics", PollCost.topics)
         for share in [1_000, 10, 1] {
             let time = try poll(PollCost(oneOf: share, world: world))
             report.add("poll_one_of_\(share)_nanoseconds_a_message", time, digits: 0)
         }
-        return (report, least >= Self.goal)
+        guard let followed, let table else { return (report, least >= Self.goal) }
+        report.add("followed_table_bytes", table)
+        let makesNoKey = try await followed.run(&report, topicKey: topicKey)
+        return (report, least >= Self.goal && makesNoKey)
     }
 
     private func measure(
@@ -92,13 +99,13 @@ package struct StatusBench: Sendable {
         return Median.of(times) * 1e9 / Double(PollCost.messages)
     }
 
-    private func topicKey() -> Double {
-        Median.of(
-            (0..<rounds).map { number in
-                let topic = WakuTopic(name: Secret("topic-\(number)".utf8))
-                let start = ProcessUsage.ownCPU()
-                _ = TopicKey.derive(from: topic)
-                return (ProcessUsage.ownCPU() - start).inSeconds * 1e3
-            })
+    private func topicKey() -> Duration {
+        let times = (0..<rounds).map { number in
+            let topic = WakuTopic(name: Secret("topic-\(number)".utf8))
+            let start = ProcessUsage.ownCPU()
+            _ = TopicKey.derive(from: topic)
+            return (ProcessUsage.ownCPU() - start).inSeconds
+        }
+        return .seconds(Median.of(times))
     }
 }
