@@ -72,8 +72,9 @@ struct EndVectors: Sendable {
         let found = Coordinates.judge(
             info, reader: try key(row["reader"]?.string), target: try key(row["target"]?.string).point,
             server: isCode ? nil : try key(row["server"]?.string).point)
-        guard let expected = row["expect_token"]?.string else { return found == nil }
-        return found.map { $0.token == Secret(expected.utf8) && $0.version == info.version } == true
+        guard case .token(let token) = found else { return row["expect_token"]?.string == nil }
+        guard let expected = row["expect_token"]?.string else { return false }
+        return token.token == Secret(expected.utf8) && token.version == info.version
     }
 
     private func reads(_ row: JSONValue, _ member: String, isWrapped: Bool) throws -> Bool {

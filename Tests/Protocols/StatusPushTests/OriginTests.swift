@@ -214,6 +214,63 @@ struct OriginTests {
         }
     }
 
+    @Test("A newer contact code without a token for the sender ends the older one, whatever comes when")
+    func withheld() throws {
+        var world = StatusWorld()
+        var alice = world.sender()
+        var bob = try world.phone()
+        func tell(_ contacts: [PublicPoint]) throws -> WakuMessage {
+            var settings = StatusSettings()
+            settings.contactsOnly = true
+            settings.contacts = contacts
+            try bob.apply(settings)
+            try world.settle(&bob)
+            return try #require(world.history.last)
+        }
+        let old = try tell([alice.key.point])
+        let new = try tell([])
+        for codes in [[old, new], [new, old], [old, new, old]] {
+            var origin = world.sender(alice.key)
+            origin.follow(bob.key.point, now: world.now)
+            for code in codes { origin.receive(code, now: world.now) }
+            #expect(origin.installations(of: bob.key.point) == 0)
+            // A restart forgets no version.
+            origin = try StatusOrigin(keeping: origin.encoded(), key: origin.key)
+            origin.receive(old, now: world.now)
+            #expect(origin.installations(of: bob.key.point) == 0)
+        }
+        // Whoever knew the token asks the servers, and then is silent.
+        alice.follow(bob.key.point, now: world.now)
+        alice.receive(old, now: world.now)
+        #expect(alice.installations(of: bob.key.point) == 1)
+        #expect(alice.receive(new, now: world.now) == true)
+        #expect(alice.receive(new, now: world.now) == false)
+        _ = try alice.notify(Self.message(), to: [bob.key.point], now: world.now)
+        try world.settle(&alice, for: .seconds(9))
+        #expect(world.settled.map(\.outcome) == [.noToken])
+        #expect(world.servers.allSatisfy { $0.queriesHeard == 1 && $0.requestBytes.isEmpty })
+        // Back in the list.
+        #expect(alice.receive(try tell([alice.key.point]), now: world.now) == true)
+        _ = try alice.notify(Self.message(2), to: [bob.key.point], now: world.now)
+        try world.settle(&alice)
+        #expect(world.settled.last?.outcome == .taken(installations: 1, failed: 0))
+    }
+
+    @Test("A server that says there is no token ends no other server's")
+    func withholdingServer() throws {
+        var world = StatusWorld()
+        var bob = try world.phone()
+        try world.settle(&bob)
+        world.servers[0].withholdsFrom = 99
+        for place in 0..<2 { world.servers[place].reportFaults = [.wrongToken] }
+        var origin = world.sender()
+        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
+        try world.settle(&origin, for: .seconds(60))
+        #expect(world.servers.allSatisfy { $0.queriesHeard == 1 })
+        #expect(world.settled.map(\.outcome) == [.taken(installations: 1, failed: 0)])
+        #expect(world.servers[1].pushes.count == 1)
+    }
+
     @Test("What is kept is read back the same, and nothing else is taken")
     func keeping() throws {
         var world = StatusWorld()

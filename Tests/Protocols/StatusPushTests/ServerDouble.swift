@@ -14,6 +14,8 @@ struct ServerDouble {
     var registrationFaults: [PushNotificationRegistrationResponse.Fault] = []
     /// What it says next of notifications, instead of judging them.
     var reportFaults: [PushNotificationReport.Fault] = []
+    /// It says of every registration that it is of this version, and leaves out its token.
+    var withholdsFrom: UInt64?
     private(set) var records: [Record] = []
     /// What it has handed to push services.
     private(set) var pushes: [PushNotification] = []
@@ -103,8 +105,10 @@ struct ServerDouble {
             one.installationID = record.registration.installationID
             one.publicKey = hash
             one.grant = record.registration.grant
-            one.version = record.registration.version
-            if record.registration.allowFromContactsOnly {
+            one.version = withholdsFrom ?? record.registration.version
+            if withholdsFrom != nil {
+                // Neither token nor list.
+            } else if record.registration.allowFromContactsOnly {
                 one.allowedKeyList = record.registration.allowedKeyList
             } else {
                 one.accessToken = record.registration.accessToken

@@ -57,11 +57,16 @@ extension StatusOrigin {
         guard let pushKey = targets[person]?.pushKey else { return false }
         var isNew = false
         for one in info.prefix(StatusLimits.targetCoordinates) {
-            guard let found = Coordinates.judge(one, reader: key, target: pushKey, server: server) else {
-                continue
+            switch Coordinates.judge(one, reader: key, target: pushKey, server: server) {
+            case .token(let found):
+                targets[person]?.learn(found)
+                isNew = true
+            case .withheld(let installation, let version):
+                // Of a server it means nothing: a person signs contact codes, and any server may lag or lie.
+                guard server == nil else { continue }
+                if targets[person]?.withhold(installation, since: version) == true { isNew = true }
+            case nil: continue
             }
-            targets[person]?.learn(found)
-            isNew = true
         }
         return isNew
     }

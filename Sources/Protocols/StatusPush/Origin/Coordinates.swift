@@ -9,31 +9,44 @@ package struct Coordinates: Sendable {
     package let token: Secret
     package let version: UInt64
 
+    /// What a server or a contact code says of one installation.
+    package enum Said: Sendable {
+        case token(Coordinates)
+        /// It has a registration of this version, and no token that the reader can open: the person has
+        /// withdrawn it, or lets only others send.
+        case withheld(installation: Secret, version: UInt64)
+    }
+
     /// Judges what a server or a contact code says (§12).
     ///
     /// - Parameter reader: the sender's own key, with which a list of allowed keys is tried.
     /// - Parameter target: whom the information has to be about.
     /// - Parameter server: who signed the response; `nil` in a contact code, which names it.
-    /// - Returns: `nil` when it is about somebody else, lets nobody in, or the grant does not show that the
+    /// - Returns: `nil` when it is about somebody else, malformed, or the grant does not show that the
     ///   target has authorised this server for this token.
     package static func judge(
         _ info: PushNotificationQueryInfo, reader: Secp256k1KeyPair, target: PublicPoint,
         server: PublicPoint?
-    ) -> Coordinates? {
+    ) -> Said? {
         guard info.publicKey == StatusHash.person(target), info.installationID.count > 0,
             info.installationID.count <= 64,
-            let server = server ?? EndRows.point(bytes: info.serverPublicKey),
-            let token = token(in: info, reader: reader, target: target),
+            info.accessToken.count == 0 || AccessToken.isUUID(info.accessToken)
+        else { return nil }
+        guard let token = token(in: info, reader: reader, target: target) else {
+            return .withheld(installation: info.installationID, version: info.version)
+        }
+        guard let server = server ?? EndRows.point(bytes: info.serverPublicKey),
             Grant.holds(info.grant, client: target, server: server, accessToken: token)
         else { return nil }
-        return Coordinates(
-            installationID: info.installationID, server: server, token: token, version: info.version)
+        return .token(
+            Coordinates(
+                installationID: info.installationID, server: server, token: token, version: info.version))
     }
 
     private static func token(
         in info: PushNotificationQueryInfo, reader: Secp256k1KeyPair, target: PublicPoint
     ) -> Secret? {
-        if info.accessToken.count > 0 { return AccessToken.isUUID(info.accessToken) ? info.accessToken : nil }
+        if info.accessToken.count > 0 { return info.accessToken }
         guard !info.allowedKeyList.isEmpty else { return nil }
         let shared = reader.sharedX(with: target)
         for entry in info.allowedKeyList.prefix(StatusLimits.triedKeys) {
@@ -73,6 +86,8 @@ struct StatusTarget: Sendable {
     /// The key that the person's registrations are made with: the chat key, or the one of anonymous mode.
     var pushKey: PublicPoint
     private(set) var coordinates: [Coordinates] = []
+    /// Installations that withhold their token from us, each since its version: an older token is stale.
+    private var withheld: [(installation: Secret, version: UInt64)] = []
     /// When each installation was last seen to do something.
     private var activity: [(id: Secret, at: UnixTime)] = []
     var contactTopicKey: Secret?
@@ -91,13 +106,31 @@ struct StatusTarget: Sendable {
 
     /// Takes what is as new as what is known; a newer version replaces all older ones of its installation.
     mutating func learn(_ one: Coordinates) {
-        let newest = coordinates.filter { $0.installationID == one.installationID }.map(\.version).max() ?? 0
-        guard one.version >= newest else { return }
+        guard one.version >= newest(of: one.installationID) else { return }
         coordinates.removeAll {
             $0.installationID == one.installationID && ($0.version < one.version || $0.server == one.server)
         }
         coordinates.append(one)
         if coordinates.count > StatusLimits.targetCoordinates { coordinates.removeFirst() }
+    }
+
+    /// The installation's contact code of a newer version has no token for us, so that an older one is
+    /// dropped: a server would answer WRONG_TOKEN. The version stays, because messages come in any order.
+    ///
+    /// - Returns: whether it is newer than what is known.
+    mutating func withhold(_ installation: Secret, since version: UInt64) -> Bool {
+        guard version > newest(of: installation) else { return false }
+        coordinates.removeAll { $0.installationID == installation }
+        withheld.removeAll { $0.installation == installation }
+        withheld.append((installation, version))
+        if withheld.count > StatusLimits.targetCoordinates { withheld.removeFirst() }
+        return true
+    }
+
+    private func newest(of installation: Secret) -> UInt64 {
+        let known = coordinates.filter { $0.installationID == installation }.map(\.version)
+        let without = withheld.filter { $0.installation == installation }.map(\.version)
+        return (known + without).max() ?? 0
     }
 
     mutating func forget(_ installation: Secret, at server: PublicPoint, token: Secret) {
@@ -152,6 +185,9 @@ struct StatusTarget: Sendable {
             ]
         ]
         for one in coordinates { rows.append([Secret("server".utf8)] + one.row) }
+        for one in withheld {
+            rows.append([Secret("withheld".utf8), one.installation, Secret(String(one.version).utf8)])
+        }
         for one in activity { rows.append([Secret("active".utf8), one.id, EndRows.text(one.at)]) }
         return rows
     }
@@ -174,6 +210,11 @@ struct StatusTarget: Sendable {
             guard let one = Coordinates(row.dropFirst()), coordinates.count < StatusLimits.targetCoordinates
             else { return false }
             coordinates.append(one)
+        case "withheld":
+            guard row.count == 3, let version = UInt64(row[2].word),
+                withheld.count < StatusLimits.targetCoordinates
+            else { return false }
+            withheld.append((row[1], version))
         case "active":
             guard row.count == 3, let at = EndRows.time(row[2]),
                 activity.count < StatusLimits.targetCoordinates
