@@ -10,7 +10,7 @@ import Glibc
 #endif
 
 /// Plain http to servers on this machine, over connections that are kept: for a server that is asked several
-/// times a second, such as a Waku node.
+/// times a second, such as a network's node.
 ///
 /// One client serves all calls, because there is no address to be judged for each. No proxy stands between.
 final class LoopbackFetch: Sendable {
@@ -71,6 +71,7 @@ final class LoopbackFetch: Sendable {
                 idleTimeout: .seconds(WebLimits.keptIdleSeconds),
                 concurrentHTTP1ConnectionsPerHostSoftLimit: WebLimits.keptConnections)
             settings.connectionPool.retryConnectionEstablishment = false
+            settings.http1_1ConnectionDebugInitializer = { AnswerTap.stand(on: $0) }
             // The name is this machine's, whatever a resolver says (RFC 6761 §6.3).
             settings.dnsOverride = ["localhost": "127.0.0.1"]
             let made = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: settings)
