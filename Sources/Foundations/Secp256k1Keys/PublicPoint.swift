@@ -68,6 +68,29 @@ public struct PublicPoint: Sendable {
         signature.withUnsafeBytes { recovered(from: $0, of: digest) }
     }
 
+    /// Whether a signature has the form of one: a key is recovered from it for every digest but one, which
+    /// whoever made it may choose. It takes a fraction of what recovering takes.
+    ///
+    /// - Parameter signature: r(32) ‖ s(32) ‖ v(1).
+    public static func mayRecover(from signature: UnsafeRawBufferPointer) -> Bool {
+        guard signature.count == Secp256k1KeyPair.recoverableSignatureBytes, signature[64] < 4 else {
+            return false
+        }
+        // One signature in 2^127 honest ones: not worth another way to know its point.
+        guard signature[64] < 2 else {
+            return recovered(from: signature, of: [UInt8](repeating: 1, count: 32)) != nil
+        }
+        var parsed = secp256k1_ecdsa_recoverable_signature()
+        // Refuses what is not below the group's order.
+        guard
+            secp256k1_ecdsa_recoverable_signature_parse_compact(
+                Secp256k1.context, &parsed, signature.octets, Int32(signature[64])) == 1,
+            signature[32..<64].contains(where: { $0 != 0 })
+        else { return false }
+        // The nonce's point has r for its X. None has 0.
+        return PublicPoint([2] + signature[..<32]) != nil
+    }
+
     private static func serialize(_ point: secp256k1_pubkey, _ count: Int, _ form: UInt32) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { out, written in
             var point = point

@@ -69,6 +69,37 @@ struct BadInputTests {
         for count in whole.indices { _ = try? MetadataMessage(reading: Secret(whole[..<count])) }
     }
 
+    @Test("a payload whose signature is none is malformed; a changed one names another signer, or nobody")
+    func payloadSignature() throws {
+        let pair = try Secp256k1KeyPair(secret: Secret([UInt8](repeating: 5, count: 32)))
+        let body = WakuPayload.body(
+            Secret("text".utf8), signer: pair, padding: [UInt8](repeating: 0, count: 9)
+        ).reveal { Array($0) }
+        func open(_ body: [UInt8]) throws -> WakuPayload.Opened {
+            let sealed = WakuPayload.sealAsymmetric(
+                Secret(body), to: pair.point, ephemeral: pair, iv: [UInt8](repeating: 1, count: 16))
+            return try WakuPayload.openAsymmetric(sealed, with: pair)
+        }
+        #expect(try open(body).signer == pair.point)
+        let start = body.count - StatusLimits.signatureBytes
+        /// The body with a part of its signature set to one byte: where it begins, and how long it is.
+        func broken(_ part: Int, _ count: Int, _ byte: UInt8) -> [UInt8] {
+            var body = body
+            for at in start + part..<start + part + count { body[at] = byte }
+            return body
+        }
+        let bodies = [
+            broken(64, 1, 4), broken(64, 1, 27), broken(0, 32, 0), broken(32, 32, 0), broken(0, 32, 255)
+        ]
+        for body in bodies { #expect(throws: StatusError(.malformedPayload)) { try open(body) } }
+        for at in body.indices {
+            var changed = body
+            changed[at] ^= 1
+            guard let opened = try? open(changed), opened.data == Secret("text".utf8) else { continue }
+            #expect(opened.signer != pair.point)
+        }
+    }
+
     @Test("garbage of any length opens as neither kind of payload")
     func garbage() throws {
         let pair = try Secp256k1KeyPair(secret: Secret([UInt8](repeating: 5, count: 32)))

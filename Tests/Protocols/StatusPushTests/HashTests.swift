@@ -1,5 +1,6 @@
 import Primitives
 import PushModel
+import PushTesting
 import Secp256k1Keys
 import StatusPush
 import Testing
@@ -48,6 +49,34 @@ struct HashTests {
         #expect(PublicPoint.recovered(from: Array(signature.dropLast()), of: digest) == nil)
         #expect(PublicPoint.recovered(from: [UInt8](repeating: 0, count: 65), of: digest) == nil)
         #expect(PublicPoint.recovered(from: signature, of: []) == nil)
+    }
+
+    @Test("a signature has the form of one exactly where a key is recovered from it")
+    func form() throws {
+        let digest = Keccak.hash256([1])
+        // The group's order (SEC 2, §2.4.1), and what stands beside it.
+        let order = try Hex.decode(
+            "fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141".utf8)
+        let parts = [
+            [UInt8](repeating: 0, count: 32), [UInt8](repeating: 0, count: 31) + [1],
+            Array(order.dropLast()) + [0x40], order, [UInt8](repeating: 255, count: 32)
+        ]
+        var signatures = parts.flatMap { r in parts.map { r + $0 } }
+        var random = SeededRandom(seed: 16)
+        for _ in 0..<400 {
+            signatures.append((0..<64).map { _ in UInt8.random(in: .min ... .max, using: &random) })
+        }
+        var recoverable = 0
+        for signature in signatures {
+            for v in UInt8(0)...4 {
+                let whole = signature + [v]
+                let isForm = whole.withUnsafeBytes { PublicPoint.mayRecover(from: $0) }
+                #expect(isForm == (PublicPoint.recovered(from: whole, of: digest) != nil), "\(whole)")
+                recoverable += isForm ? 1 : 0
+            }
+            #expect(!signature.withUnsafeBytes { PublicPoint.mayRecover(from: $0) }, "no v")
+        }
+        #expect(recoverable > 200)
     }
 
     @Test("a point has no other first byte than 2, 3 and 4")

@@ -9,9 +9,20 @@ package enum WakuPayload {
     /// What a payload held.
     package struct Opened: Sendable {
         package let data: Secret
-        /// Who signed the payload, if anybody did. The relay looks at it nowhere: who sent a message, the
-        /// message's own signature says.
-        package let signer: PublicPoint?
+        /// The body with its signature; `nil`: it has none.
+        fileprivate let signed: Secret?
+
+        /// Who signed the payload, if anybody did: recovered with each look, a seventh of what judging a
+        /// request takes. As status-go alone does, the relay looks at it for a message without a signature
+        /// of its own; else the message's says who sent it.
+        package var signer: PublicPoint? {
+            signed?.reveal { raw in
+                let end = raw.count - StatusLimits.signatureBytes
+                return PublicPoint.recovered(
+                    from: UnsafeRawBufferPointer(rebasing: raw[end...]),
+                    of: Keccak.hash256(UnsafeRawBufferPointer(rebasing: raw[..<end])))
+            }
+        }
     }
 
     private static let ivBytes = 16
@@ -188,13 +199,11 @@ package enum WakuPayload {
             let count = (0..<lengthBytes).reduce(0) { $0 | Int(raw[1 + $1]) << (8 * $1) }
             guard count <= end - start else { throw StatusError(.malformedPayload) }
             let data = Secret(copying: UnsafeRawBufferPointer(rebasing: raw[start..<start + count]))
-            guard isSigned else { return Opened(data: data, signer: nil) }
-            let digest = Keccak.hash256(UnsafeRawBufferPointer(rebasing: raw[..<end]))
-            guard
-                let signer = PublicPoint.recovered(
-                    from: UnsafeRawBufferPointer(rebasing: raw[end...]), of: digest)
-            else { throw StatusError(.malformedPayload) }
-            return Opened(data: data, signer: signer)
+            guard isSigned else { return Opened(data: data, signed: nil) }
+            guard PublicPoint.mayRecover(from: UnsafeRawBufferPointer(rebasing: raw[end...])) else {
+                throw StatusError(.malformedPayload)
+            }
+            return Opened(data: data, signed: body)
         }
     }
 }

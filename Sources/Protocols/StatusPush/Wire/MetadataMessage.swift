@@ -33,7 +33,7 @@ package struct MetadataMessage: Sendable {
     /// - Parameter fallback: who sends what has no signature of its own, as deployed servers have it: the key
     ///   that signed the payload. `nil`: nobody.
     package init(
-        reading bytes: UnsafeRawBufferPointer, fallback: PublicPoint? = nil
+        reading bytes: UnsafeRawBufferPointer, fallback: @autoclosure () -> PublicPoint? = nil
     ) throws(StatusError) {
         let parts: Parts
         do {
@@ -44,7 +44,7 @@ package struct MetadataMessage: Sendable {
         }
         let recovered = parts.signature.reveal { signature in
             signature.isEmpty
-                ? fallback : PublicPoint.recovered(from: signature, of: Keccak.hash256(parts.payload))
+                ? fallback() : PublicPoint.recovered(from: signature, of: Keccak.hash256(parts.payload))
         }
         guard let signer = recovered
         else { throw StatusError(.unsigned) }
@@ -54,9 +54,11 @@ package struct MetadataMessage: Sendable {
         messageID = Self.messageID(of: bytes, by: signer)
     }
 
-    package init(reading bytes: Secret, fallback: PublicPoint? = nil) throws(StatusError) {
+    package init(
+        reading bytes: Secret, fallback: @autoclosure () -> PublicPoint? = nil
+    ) throws(StatusError) {
         self = try bytes.reveal { bytes throws(StatusError) in
-            try MetadataMessage(reading: bytes, fallback: fallback)
+            try MetadataMessage(reading: bytes, fallback: fallback())
         }
     }
 

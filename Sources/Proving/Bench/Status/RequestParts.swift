@@ -104,8 +104,8 @@ final class RequestParts {
         }
         return Part(
             payload: payload, point: point, signature: sender.signRecoverable(digest), digest: digest,
-            // The payload's body, the message's text, its id; the answer's text, its payload's body.
-            hashed: [read, text, wrapped, answer, written], sealed: [read, written])
+            // The message's text, its id; the answer's text, its payload's body.
+            hashed: [text, wrapped, answer, written], sealed: [read, written])
     }
 
     /// As many bytes as the body of a payload has.
@@ -144,8 +144,7 @@ final class RequestParts {
             switch name {
             case "ecdh": for _ in 0..<2 { _ = identity.sharedX(with: part.point) }
             case "key_pair": _ = Secp256k1KeyPair.generate(world)
-            case "recovery":
-                for _ in 0..<2 { _ = PublicPoint.recovered(from: part.signature, of: part.digest) }
+            case "recovery": _ = PublicPoint.recovered(from: part.signature, of: part.digest)
             case "signature": for _ in 0..<2 { _ = identity.signRecoverable(part.digest) }
             case "keccak_256": for text in part.hashed { _ = Keccak.hash256(text) }
             case "aes_128_ctr": for text in part.sealed { Self.crypt(text) }

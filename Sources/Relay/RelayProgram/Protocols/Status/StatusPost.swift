@@ -103,8 +103,9 @@ final class StatusPost: Sendable {
                 count("foreign")
                 return nil
             }
-            let fallback = relay.policy.compatibility == .statusGo ? opened.signer : nil
-            let message = try MetadataMessage(reading: wrapped, fallback: fallback)
+            let message = try MetadataMessage(
+                reading: wrapped,
+                fallback: relay.policy.compatibility == .statusGo ? opened.signer : nil)
             guard let inbound = try StatusInbound(message) else {
                 count("foreign")
                 return nil
