@@ -35,34 +35,47 @@ struct TidyTests {
     }
 
     /// Session is an English word too: TLS, HTTP/2 and databases have sessions. The protocol's is the one
-    /// that begins a name (`SessionPush`), or stands alone as the word of a configuration or a folder.
+    /// that begins a name (`SessionPush`), or stands alone as the word of a configuration or a folder. So
+    /// it is with Status, whose word is also that of an answer, and of a relay's report.
     private static var names: Regex<Substring> {
-        #/(?i:zulip|marmot|nextcloud)|\bSession[A-Z]|["'\/]session["'\/]|(?i:\bswarm)/#
+        #/
+        (?i:zulip|marmot|nextcloud|waku|gorush|\bswarm)
+        |\bSession[A-Z]|["'\/]session["'\/]
+        |\bStatus(?!Class|Report)[A-Z]|\/status\/|protocol:\ status
+        /#
     }
 
-    @Test("A name of Session is told from the English word")
+    @Test("A name of Session or Status is told from the English word")
     func protocolNameOrWord() {
-        for name in ["import SessionPush", "case \"session\":", "scripts/bench/session/part", "SwarmIngress"]
-        {
+        for name in [
+            "import SessionPush", "case \"session\":", "scripts/bench/session/part", "SwarmIngress",
+            "import StatusPush", "protocol: status, apps", "scripts/bench/status/part", "WakuIngress",
+            "an external gorush"
+        ] {
             #expect(name.firstMatch(of: Self.names) != nil, "\(name)")
         }
         let words = [
-            "HTTP2ServerSession(x)", "a TLS session", "struct Session {", "session = 3", "URLSession"
+            "HTTP2ServerSession(x)", "a TLS session", "struct Session {", "session = 3", "URLSession",
+            "HTTPStatus(x)", "the status of an answer", "struct Status {", "\"status\": 200", "\"/status\"",
+            "StatusReport(x)", "StatusClass.allCases"
         ]
         for word in words { #expect(word.firstMatch(of: Self.names) == nil, "\(word)") }
     }
 
     @Test("A protocol is named in its own folders and targets alone")
     func protocolNames() throws {
-        // Nostr is one protocol's transport.
+        // Nostr and Waku are one protocol's transport each.
         let homes =
-            #/(?i)zulip|marmot|nextcloud|session|swarm|Nostr(Ingress|\/)|\/Standard(Host|Proto|Comm)/#
+            #/
+            (?i)zulip|marmot|nextcloud|session|status|swarm|waku
+            |Nostr(Ingress|\/)|\/Standard(Host|Proto|Comm)
+            /#
         try expectUnnamed(Self.names, outside: homes)
     }
 
     @Test("Fuzzing, foreign peers, canaries and measurements name a protocol in its folder alone")
     func protocolNamesBesides() throws {
-        let homes = #/(?i)zulip|marmot|nextcloud|session|StandardTargets/#
+        let homes = #/(?i)zulip|marmot|nextcloud|session|status|StandardTargets/#
         let folders = ["interop", "canaries.d", "bench", "chaos"].map { "scripts/\($0)/" }
         let scripts = try Tree.texts(below: "scripts", endings: ["", "py"]).filter { file in
             file.path == "scripts/canaries" || folders.contains { file.path.hasPrefix($0) }
