@@ -172,7 +172,8 @@ struct RuleSelfTests {
         "A closure that a lock holds by itself is found",
         arguments: [
             "let take: Mutex<Take>", "let take = Mutex<Take?>(nil)", "let a = Mutex<@Sendable () -> Void>(b)",
-            "let a = Mutex<(@Sendable (Int) async -> Void)?>(nil)", "let a: Mutex<(() -> Int)?> = b"
+            "let a = Mutex<(@Sendable (Int) async -> Void)?>(nil)", "let a: Mutex<(() -> Int)?> = b",
+            "let a: Mutex<(count: Int, run: () -> Void)> = b"
         ])
     func lockedClosures(line: String) {
         let lines = "typealias Take = @Sendable (Int) async -> Void\n" + line
@@ -184,7 +185,8 @@ struct RuleSelfTests {
         arguments: [
             "let take: Mutex<Taken>", "let a = Mutex<(count: Int, until: Date)?>(nil)",
             "let a = Mutex<[Int]>([])",
-            "let a = Mutex<(any Channel)?>(nil)", "func take(_ a: Mutex<Int>) -> Take"
+            "let a = Mutex<(any Channel)?>(nil)", "let a = Mutex<[() -> Void]>([])",
+            "func take(_ a: Mutex<Int>) -> Take"
         ])
     func innocentLocks(line: String) {
         #expect(Rules.lockedClosures(file("typealias Take = @Sendable () -> Void\n" + line)).isEmpty)

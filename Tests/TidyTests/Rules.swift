@@ -89,9 +89,10 @@ enum Rules {
             line.firstMatch(of: #/typealias (\w+) = .*->/#).map { String($0.1) }
         }
         return file.places(of: "Mutex<").compactMap { index, line in
-            guard let held = line.firstMatch(of: #/Mutex<\(*((?:@Sendable )?\([^>]*->|\w+\??\)*>)/#)?.1,
-                held.contains("->") || closures.contains(String(held.prefix { $0.isLetter || $0.isNumber }))
-            else { return nil }
+            // An array of closures keeps their form, and so does any structure.
+            let isPlain = line.contains(#/Mutex<(?!\[)[^<>]*->/#)
+            let name = line.firstMatch(of: #/Mutex<\(*(\w+)\??\)*>/#).map { String($0.1) }
+            guard isPlain || name.map(closures.contains) ?? false else { return nil }
             return Violation(
                 rule: "locked closure", path: file.path, line: index + 1, text: "not in a structure")
         }
