@@ -92,6 +92,10 @@ package struct WakuLimits: Sendable {
     package var healthEvery = Duration.seconds(30)
     /// The answer to that: a node tells of each of its protocols.
     package static let healthBytes = 64 << 10
+    /// When an operator is told that the node takes no messages.
+    package var refusals = FaultRunLimits()
+    /// How long an operator is told of a gap that was given up: as long as what lasts is repeated.
+    package var missedFor = Duration.seconds(3_600)
     /// Grain of what is shown.
     package var tick = Duration.seconds(1)
 

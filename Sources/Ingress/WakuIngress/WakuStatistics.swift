@@ -26,6 +26,10 @@ package struct WakuStatistics: Sendable, Hashable {
     package var publishing = 0
     /// Something was missed, and the store has not handed it out yet.
     package var hasGap = false
+    /// Gaps since a time without any that no store has filled; 0 an hour after the last.
+    package var missed = 0
+    /// Messages in a row that the node did not take while it answered polls; 0: too few to tell of.
+    package var refused = 0
     /// Since the start: messages that the node has shown, of any topic; of those, what was handed on; what
     /// was published.
     package var heard = 0

@@ -187,6 +187,23 @@ struct WakuListeningTests {
         }
     }
 
+    @Test("A gap that no store fills is counted, but for the one before the start, and for so long")
+    func missed() async throws {
+        var limits = WakuRig.limits
+        limits.storeAttempts = 1
+        limits.missedFor = .seconds(5)
+        let rig = try await WakuRig({ $0.hasStore = false }, limits: limits)
+        try await rig.run {
+            try await rig.note("gap-given-up")
+            #expect(rig.ingress.statistics.missed == 0)
+            rig.node.turn { $0.polls = .hangsUp }
+            try await rig.note("node-away")
+            rig.node.turn { $0.polls = .asItShould }
+            try await asked(for: "a gap that counts") { rig.ingress.statistics.missed == 1 }
+            try await asked(for: "its end") { rig.ingress.statistics.missed == 0 }
+        }
+    }
+
     @Test("A node without a store is asked again until it has found one")
     func noStore() async throws {
         let rig = try await WakuRig({ $0.hasStore = false })

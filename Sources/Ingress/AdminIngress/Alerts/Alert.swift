@@ -21,6 +21,12 @@ package enum Alert: Sendable, Hashable {
     case instanceRefused(ConfiguredName, by: ConfiguredName)
     /// The instance's peers refuse so many of the watches by which they would tell what concerns its users.
     case watchesRefused(ConfiguredName, Int)
+    /// So often the instance's node has forgotten, before it was read, what nobody else had.
+    case messagesMissed(ConfiguredName, Int)
+    /// So many answers in a row the instance's node has not taken.
+    case answersRefused(ConfiguredName, Int)
+    /// So many calls in a row the gateway has not taken that sends the instance's pushes.
+    case gatewayFailing(ConfiguredName, Int)
     /// The outbox holds at least that share of its bound.
     case outboxFilling(percent: Int)
     /// The store refuses writes; peers hear 503.
@@ -49,7 +55,8 @@ package enum Alert: Sendable, Hashable {
     var reminder: Duration {
         switch self {
         case .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .pushOverdue, .instanceUnheard,
-            .watchesRefused, .outboxFilling, .storeFailing, .doorStrained:
+            .watchesRefused, .messagesMissed, .answersRefused, .gatewayFailing, .outboxFilling,
+            .storeFailing, .doorStrained:
             .seconds(3600)
         // Nothing is lost meanwhile, and who renews by hand does so by day.
         case .instanceRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted,
@@ -67,6 +74,9 @@ package enum Alert: Sendable, Hashable {
         case instanceUnheard = "instance_unheard"
         case instanceRefused = "instance_refused"
         case watchesRefused = "watches_refused"
+        case messagesMissed = "messages_missed"
+        case answersRefused = "answers_refused"
+        case gatewayFailing = "gateway_failing"
         case outboxFilling = "outbox_filling"
         case storeFailing = "store_failing"
         case certificateExpiring = "certificate_expiring"
@@ -98,6 +108,9 @@ package enum Alert: Sendable, Hashable {
         case .instanceRefused(let instance, let server):
             Subject(kind: .instanceRefused, name: "\(instance.text)/\(server.text)")
         case .watchesRefused(let instance, _): Subject(kind: .watchesRefused, name: instance.text)
+        case .messagesMissed(let instance, _): Subject(kind: .messagesMissed, name: instance.text)
+        case .answersRefused(let instance, _): Subject(kind: .answersRefused, name: instance.text)
+        case .gatewayFailing(let instance, _): Subject(kind: .gatewayFailing, name: instance.text)
         case .outboxFilling: Subject(kind: .outboxFilling, name: "")
         case .storeFailing: Subject(kind: .storeFailing, name: "")
         case .certificateExpiring(let listener, _): Subject(kind: .certificateExpiring, name: listener.text)
@@ -137,6 +150,15 @@ package enum Alert: Sendable, Hashable {
             "Peers of the instance \(instance) refuse \(count) of the subscriptions that they are to watch, "
                 + "and those users get no push: set the clock of this machine, and see by its metrics what "
                 + "the peers say."
+        case .messagesMissed(let instance, let count):
+            "The node of the instance \(instance) has lost messages \(count) times, the last within the "
+                + "hour, and no store had them: give it a larger cache, and a store."
+        case .answersRefused(let instance, let count):
+            "The node of the instance \(instance) has not taken \(count) answers in a row, and clients hear "
+                + "nothing: see the node's log, and how many connections and messages it allows."
+        case .gatewayFailing(let instance, let count):
+            "The gateway of the instance \(instance) has not taken \(count) calls in a row, and senders are "
+                + "told that pushes fail: look whether it runs, and at its log."
         case .outboxFilling(let percent):
             "The outbox is \(percent) % full: find the lane that does not drain, or raise the limit."
         case .storeFailing(let code):

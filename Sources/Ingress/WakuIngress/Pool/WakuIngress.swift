@@ -31,6 +31,10 @@ package final class WakuIngress: Service {
     private let health = Mutex(WakuHealth.unknown)
     private let heard = Atomic(0)
     private let received = Atomic(0)
+    /// Gaps that were given up, and when the last one was.
+    private let missed = Mutex<(count: Int, last: ContinuousClock.Instant)?>(nil)
+    private let refusals: Mutex<FaultRun>
+    private let began: UnixTime
     private let stopping = Bell()
     /// The topics are known, or the ingress stops.
     private let known = Bell()
@@ -60,7 +64,9 @@ package final class WakuIngress: Service {
         calls = WakuCalls(node: node, web: web, limits: limits)
         publisher = WakuPublisher(calls: calls, limits: limits, world: world)
         queue = ArrivalQueue(bytes: limits.queuedBytes)
-        link = Mutex(LinkState(limits: limits, since: world.now() - limits.startReach))
+        began = world.now()
+        link = Mutex(LinkState(limits: limits, since: began - limits.startReach))
+        refusals = Mutex(FaultRun(limits.refusals))
     }
 
     /// Puts another way for messages in force.
@@ -74,6 +80,10 @@ package final class WakuIngress: Service {
         (statistics.queued, statistics.queuedBytes) = (queue.count, queue.bytes)
         statistics.publishing = publisher.count
         statistics.hasGap = gap.isOpen
+        statistics.missed = missed(at: world.instant())
+        if statistics.isListening {
+            statistics.refused = refusals.withLock { $0.told(at: world.instant()) }
+        }
         statistics.heard = heard.load(ordering: .relaxed)
         statistics.received = received.load(ordering: .relaxed)
         statistics.published = publisher.published
@@ -92,8 +102,11 @@ package final class WakuIngress: Service {
         do throws(WakuError) {
             try await publisher.publish(message)
             metrics.published(nil)
+            refusals.withLock { $0.succeeded() }
         } catch {
             metrics.published(error)
+            // That too many wait is no word of the node's.
+            if error != WakuError(.overloaded) { refusals.withLock { $0.failed(at: world.instant()) } }
             throw error
         }
     }
@@ -213,8 +226,20 @@ package final class WakuIngress: Service {
             }
             gap.close()
             take(fetch.isComplete ? .gapFetched : .gapGivenUp)
+            // What was published before the start nobody knows to be missed.
+            if !fetch.isComplete, since >= began { miss() }
             await pause(limits.storeRest)
         }
+    }
+
+    private func miss() {
+        let now = world.instant()
+        let before = missed(at: now)
+        missed.withLock { $0 = (before + 1, now) }
+    }
+
+    private func missed(at now: ContinuousClock.Instant) -> Int {
+        missed.withLock { $0 }.map { now - $0.last < limits.missedFor ? $0.count : 0 } ?? 0
     }
 
     private func fetchPage(_ fetch: inout GapFetch) async -> NodeFault? {

@@ -146,7 +146,7 @@ final class RelayWatch: Service, Sendable {
         var holding = lanes() + ended() + (await instances())
         var judged: Set<Alert.Kind> = [
             .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .instanceUnheard, .instanceRefused,
-            .watchesRefused, .storeFailing
+            .watchesRefused, .messagesMissed, .answersRefused, .gatewayFailing, .storeFailing
         ]
         if let fault = storeFault { holding.append(.storeFailing(fault)) }
         if let look {

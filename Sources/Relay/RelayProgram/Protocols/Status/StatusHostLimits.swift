@@ -1,3 +1,5 @@
+import WakuIngress
+
 /// Bounds of hosting beside those of the role and of the link to the node (docs/limits.md).
 struct StatusHostLimits: Sendable {
     /// Kept connections to one peer.
@@ -16,6 +18,8 @@ struct StatusHostLimits: Sendable {
     var keptFor = Duration.seconds(60)
     /// How long a gateway is waited for: less than senders wait for the reply.
     var gateway = Duration.seconds(2)
+    /// When an operator is told that it takes nothing.
+    var gatewayFaults = FaultRunLimits()
 }
 
 extension RelaySpans {

@@ -104,6 +104,14 @@ final class StatusInstance: HostedInstance {
     func isReady() async -> Bool { !waku.hearsNobody }
     func hearsNobody() async -> Bool { waku.hearsNobody }
 
+    /// Of this process's node; the others say their own.
+    var troubles: [Alert] {
+        let (waku, gateway) = (waku, post.gatewayFailures)
+        return (waku.missed > 0 ? [.messagesMissed(name, waku.missed)] : [])
+            + (waku.refused > 0 ? [.answersRefused(name, waku.refused)] : [])
+            + (gateway > 0 ? [.gatewayFailing(name, gateway)] : [])
+    }
+
     /// Topics of people of whom no registration is left go, a page of them each time.
     func sweep() async throws(StoreError) -> Bool { try await link.topics.sweep(by: post.reception.role) }
 

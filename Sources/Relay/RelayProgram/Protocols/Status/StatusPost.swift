@@ -23,11 +23,13 @@ final class StatusPost: Sendable {
     private let world: World
     private let metrics: any MetricsFactory
     private let outlet = Mutex(Outlet())
+    private let gatewayFaults: Mutex<FaultRun>
 
     init(
         _ reception: Reception<StatusRelay>, topics: StatusTopics, share: StatusShare,
         gateway: GorushGateway?, on ground: HostingGround
     ) {
+        gatewayFaults = Mutex(FaultRun(ground.spans.statusHost.gatewayFaults))
         name = reception.instance
         self.reception = reception
         self.topics = topics
@@ -135,7 +137,7 @@ final class StatusPost: Sendable {
     private func settled(_ reply: StatusReply?) async -> StatusReply? {
         guard let reply, let handover = reply.handover, let gateway else { return reply }
         let (failed, outcomes) = await gateway.send(handover.pushes)
-        for outcome in outcomes { count(outcome) }
+        for outcome in outcomes { take(outcome) }
         if failed.count == handover.pushes.count {
             // A store that fails here leaves the request remembered: a sender then asks with other bytes.
             _ = try? await registry.apply([handover.reopening])
@@ -162,7 +164,18 @@ final class StatusPost: Sendable {
         ).increment()
     }
 
-    private func count(_ outcome: GorushGateway.Outcome) {
+    /// Calls in a row that the gateway did not take; 0: too few to tell of.
+    var gatewayFailures: Int { gatewayFaults.withLock { $0.told(at: world.instant()) } }
+
+    private func take(_ outcome: GorushGateway.Outcome) {
+        let now = world.instant()
+        gatewayFaults.withLock { faults in
+            switch outcome {
+            // What it refuses are tokens, dead ones for the most part: it works.
+            case .taken, .refused: faults.succeeded()
+            case .failed, .unreachable: faults.failed(at: now)
+            }
+        }
         Counter(
             label: "sealbell_status_gateway_calls_total",
             dimensions: [("instance", name.text), ("outcome", outcome.rawValue)], factory: metrics
