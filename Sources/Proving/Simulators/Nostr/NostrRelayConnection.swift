@@ -15,7 +15,8 @@ final class NostrRelayConnection: WebSocketUser, @unchecked Sendable {
     private let dialled: WebSocketAddress?
     private let challenge: String
     private var link: WebSocketLink?
-    private var subscriptions: [String: [NostrFilter]] = [:]
+    /// What was taken before a subscription was made it has among what is stored, or not at all.
+    private var subscriptions: [String: (filters: [NostrFilter], since: UInt64)] = [:]
     private var keys: Set<XOnlyKey> = []
     private var hasSentChallenge = false
     private var messages = 0
@@ -38,7 +39,9 @@ final class NostrRelayConnection: WebSocketUser, @unchecked Sendable {
 
     // MARK: From any thread
 
-    func offer(_ event: NostrEvent, text: ByteBuffer) { eventLoop.execute { self.live(event, text) } }
+    func offer(_ event: NostrEvent, text: ByteBuffer, number: UInt64) {
+        eventLoop.execute { self.live(event, text, number) }
+    }
 
     func turned() { eventLoop.execute { self.link?.answersPings = !self.hub.knobs.ignoresPing } }
 
@@ -140,11 +143,12 @@ extension NostrRelayConnection {
             return say(.ok(id: id, isAccepted: false, text: refusal.text), knobs)
         }
         let text = Self.buffer(event.serialized())
-        switch hub.take(event, text: text) {
+        let taken = hub.take(event, text: text)
+        switch taken.answer {
         case .stored, .passing:
             hub.count { $0.eventsAccepted += 1 }
             say(.ok(id: event.id, isAccepted: true, text: ""), knobs)
-            hub.spread(event, text: text)
+            hub.spread(event, text: text, number: taken.number)
             hub.note(.published(event, isAccepted: true))
         case .duplicate:
             say(
@@ -179,7 +183,8 @@ extension NostrRelayConnection {
 
     private func requested(_ name: String, _ filters: [NostrFilter], _ knobs: NostrRelayKnobs) {
         hub.count { $0.requests += 1 }
-        hub.note(.requested(subscription: name, filters: filters))
+        // Told when it is in force, or refused: what a test has published from then on is live.
+        defer { hub.note(.requested(subscription: name, filters: filters)) }
         if let reason = knobs.refusesRequests { return refuse(name, reason, "as the test wants it", knobs) }
         switch knobs.authentication {
         case .none: break
@@ -204,8 +209,9 @@ extension NostrRelayConnection {
         guard subscriptions[name] != nil || subscriptions.count < hub.configuration.subscriptions else {
             return refuse(name, .error, "too many subscriptions", knobs)
         }
-        subscriptions[name] = filters
-        for stored in hub.matching(filters, knobs) { show(stored.event, stored.text, name, knobs) }
+        let (found, taken) = hub.matching(filters, knobs)
+        subscriptions[name] = (filters, taken)
+        for stored in found { show(stored.event, stored.text, name, knobs) }
         if !knobs.withholdsEndOfStored { say(.endOfStored(subscription: name), knobs) }
     }
 
@@ -259,9 +265,9 @@ extension NostrRelayConnection {
 // MARK: - Sending
 
 extension NostrRelayConnection {
-    private func live(_ event: NostrEvent, _ text: ByteBuffer) {
+    private func live(_ event: NostrEvent, _ text: ByteBuffer, _ number: UInt64) {
         let knobs = hub.knobs
-        for (name, filters) in subscriptions {
+        for (name, (filters, since)) in subscriptions where number > since {
             guard knobs.lies.contains(.wrongFilter) || filters.contains(where: { $0.matches(event) }),
                 maySee(event, knobs)
             else { continue }

@@ -14,6 +14,8 @@ final class NostrRelayHub: Sendable {
         var counters = NostrRelayCounters()
         var connections: [ObjectIdentifier: NostrRelayConnection] = [:]
         var isStopped = false
+        /// Events that were taken so far, kept or not.
+        var taken: UInt64 = 0
     }
 
     let configuration: NostrRelayConfiguration
@@ -65,20 +67,30 @@ final class NostrRelayHub: Sendable {
     }
 
     /// Keeps an event by the store's rules.
-    func take(_ event: NostrEvent, text: ByteBuffer) -> NostrEventStore.Answer {
-        state.withLock { $0.store.take(event, text: text) }
+    ///
+    /// - Returns: with its number among all that were taken.
+    func take(_ event: NostrEvent, text: ByteBuffer) -> (answer: NostrEventStore.Answer, number: UInt64) {
+        state.withLock { state in
+            state.taken += 1
+            return (state.store.take(event, text: text), state.taken)
+        }
     }
 
     /// Passes an event on to every connection, which judges by itself whether somebody asked for it.
-    func spread(_ event: NostrEvent, text: ByteBuffer) {
+    func spread(_ event: NostrEvent, text: ByteBuffer, number: UInt64) {
         guard !knobs.spreadsNothing else { return }
-        for connection in connections { connection.offer(event, text: text) }
+        for connection in connections { connection.offer(event, text: text, number: number) }
     }
 
-    func matching(_ filters: [NostrFilter], _ knobs: NostrRelayKnobs) -> [NostrEventStore.Stored] {
+    /// What is kept and fits, and how many had been taken then: those that come later are live.
+    func matching(
+        _ filters: [NostrFilter], _ knobs: NostrRelayKnobs
+    ) -> (stored: [NostrEventStore.Stored], taken: UInt64) {
         let limit = configuration.eventsOfRequest
-        return state.withLock {
-            $0.store.matching(filters, limit: limit, whateverFilter: knobs.lies.contains(.wrongFilter))
+        return state.withLock { state in
+            let stored = state.store.matching(
+                filters, limit: limit, whateverFilter: knobs.lies.contains(.wrongFilter))
+            return (stored, state.taken)
         }
     }
 

@@ -108,8 +108,8 @@ extension NostrRelaySimulator {
     /// Keeps an event and passes it on, unchecked: forged and old ones too.
     public func inject(_ event: NostrEvent) {
         let text = event.serialized().reveal { ByteBuffer(bytes: $0) }
-        _ = hub.take(event, text: text)
-        hub.spread(event, text: text)
+        let number = hub.take(event, text: text).number
+        hub.spread(event, text: text, number: number)
     }
 
     /// Sends an event `count` times to a subscription of every connection, as fast as each reads. Nothing is
