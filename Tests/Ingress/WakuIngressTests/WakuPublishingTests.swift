@@ -30,7 +30,8 @@ struct WakuPublishingTests {
         let rig = try await WakuRig()
         let other = WakuNodeSimulator(on: rig.network, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
         try await other.start()
-        let client = WakuCalls(node: try #require(other.url.flatMap { WakuNode($0) }), web: rig.web)
+        let client = WakuCalls(
+            node: try #require(other.url.flatMap { WakuNode($0) }), web: rig.web, limits: WakuRig.limits)
         try await client.subscribe()
         try await rig.run {
             try await rig.note("listening")
@@ -57,7 +58,8 @@ struct WakuPublishingTests {
         let third = WakuNodeSimulator(
             on: first.network, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
         try await third.start()
-        let client = WakuCalls(node: try #require(third.url.flatMap { WakuNode($0) }), web: first.web)
+        let client = WakuCalls(
+            node: try #require(third.url.flatMap { WakuNode($0) }), web: first.web, limits: WakuRig.limits)
         try await client.subscribe()
         try await first.run {
             try await second.run {
