@@ -14,6 +14,9 @@ package struct WebRequest: Sendable {
     /// Whether it is sent once more when a connection that was kept turns out to have ended before any
     /// answer. Not for what changes something, nor for what empties a queue by reading it.
     package var mayRepeat = false
+    /// Whether the connection is kept for further calls: for a server of the operator's that is asked often.
+    /// It changes nothing for plain http, whose connections are always kept, nor for a peer's URL.
+    package var keepsConnection = false
 
     package init(
         _ method: Method, url: String, headers: [(name: String, value: String)] = [], body: Secret? = nil,

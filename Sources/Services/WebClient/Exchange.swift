@@ -5,6 +5,12 @@ import NIOPosix
 import NIOSSL
 import PushModel
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#endif
+
 /// How one exchange failed. Foreign errors end here.
 enum ExchangeFault: Error, Equatable {
     /// No connection came to stand, so nothing was sent.
@@ -40,7 +46,7 @@ enum ExchangeFault: Error, Equatable {
     }
 }
 
-/// One request to one address, on a client of its own.
+/// One request to one address, on a client of its own or on one that is kept.
 struct Exchange {
     private let request: WebRequest
     private let address: WebAddress
@@ -55,23 +61,41 @@ struct Exchange {
         self.options = options
     }
 
-    func run(on group: any EventLoopGroup) async throws(WebError) -> Result<WebAnswer, WebError> {
-        do throws(ExchangeFault) { return .success(try await attempt(on: group)) } catch {
+    func run(
+        on group: any EventLoopGroup, keeping kept: KeptClients? = nil
+    ) async throws(WebError) -> Result<WebAnswer, WebError> {
+        do throws(ExchangeFault) { return .success(try await attempt(on: group, keeping: kept)) } catch {
             throw error.translated
         }
     }
 
-    func attempt(on group: any EventLoopGroup) async throws(ExchangeFault) -> WebAnswer {
-        let client = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: try settings())
+    /// - Parameter kept: where the client is left if it has brought an answer; `nil`: it ends.
+    func attempt(
+        on group: any EventLoopGroup, keeping kept: KeptClients? = nil
+    ) async throws(ExchangeFault) -> WebAnswer {
+        let client = HTTPClient(
+            eventLoopGroupProvider: .shared(group), configuration: try settings(keeps: kept != nil))
         let result: Result<WebAnswer, ExchangeFault>
         do { result = .success(try await send(client)) } catch { result = .failure(ExchangeFault(error)) }
+        if case .success = result, let kept, kept.keep(client, for: address) { return try result.get() }
         // Nothing is left running on the client; a fault of its shutdown would change nothing.
         try? await client.shutdown()
         return try result.get()
     }
 
+    /// Over a connection that may have been kept, and that the server may have ended.
+    func result(over client: HTTPClient) async -> Result<WebAnswer, ExchangeFault> {
+        do {
+            return .success(try await send(client))
+        } catch let error as IOError where [ECONNRESET, EPIPE].contains(error.errnoCode) {
+            return .failure(.noAnswer)
+        } catch {
+            return .failure(ExchangeFault(error))
+        }
+    }
+
     /// The judged address stands in for the name, which stays the one that the certificate must carry.
-    private func settings() throws(ExchangeFault) -> HTTPClient.Configuration {
+    private func settings(keeps: Bool) throws(ExchangeFault) -> HTTPClient.Configuration {
         var tls = TLSConfiguration.makeClientConfiguration()
         do {
             tls.additionalTrustRoots = try options.extraAuthorities.map {
@@ -87,10 +111,16 @@ struct Exchange {
         settings.timeout.connect = .milliseconds(options.connectDeadline.wholeMilliseconds)
         settings.connectionPool.retryConnectionEstablishment = false
         settings.proxy = options.proxy.map { .server(host: $0.host, port: $0.port) }
-        if address.literal == nil {
-            settings.http1_1ConnectionDebugInitializer = { [host = address.host] channel in
-                CertificateName.check(host, on: channel)
-            }
+        let host = address.literal == nil ? address.host : nil
+        if keeps {
+            settings.connectionPool.idleTimeout = .seconds(WebLimits.keptIdleSeconds)
+            settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = WebLimits.keptConnections
+        }
+        settings.http1_1ConnectionDebugInitializer = { channel in
+            let checked =
+                host.map { CertificateName.check($0, on: channel) }
+                ?? channel.eventLoop.makeSucceededVoidFuture()
+            return keeps ? checked.flatMap { AnswerTap.stand(on: channel) } : checked
         }
         if let target { settings.dnsOverride = [address.host: target.text] }
         return settings

@@ -39,7 +39,8 @@ package struct WebOptions: Sendable {
 /// A host is resolved once, its addresses are judged, and the connection goes to an address that was judged:
 /// a name that changes its mind between the two reaches nobody. Each fetch has a client
 /// of its own, because the judged address is a setting of the client; fetches are rare. What goes to this
-/// machine shares connections that are kept (``LoopbackFetch``), for it may come often.
+/// machine shares connections that are kept (``LoopbackFetch``), for it may come often; and so does what says
+/// that it does (``KeptClients``).
 package final class HTTPSFetch: WebFetch {
     private let options: WebOptions
     private let resolver: any HostResolver
@@ -48,6 +49,7 @@ package final class HTTPSFetch: WebFetch {
     private let group: any EventLoopGroup
     private let world: World
     private let loopback: LoopbackFetch
+    private let kept = KeptClients()
     private let running = Atomic<Int>(0)
     private let runningForPeers = Atomic<Int>(0)
 
@@ -116,24 +118,45 @@ package final class HTTPSFetch: WebFetch {
     // MARK: Where to
 
     private func attempt(_ request: WebRequest, _ address: WebAddress) async -> Result<WebAnswer, WebError> {
+        let kept = request.keepsConnection && !request.publicAddressesOnly ? kept : nil
+        if let kept, let client = kept.take(address) {
+            let result = await attempt(request, address, over: client)
+            // What it was made with may be of before: address, authority, certificate.
+            let isGood = result.fault != .neverConnected && result.fault != .unreachable
+            kept.giveBack(client, of: address, isGood: isGood)
+            if result.fault != .neverConnected { return result.mapError(\.translated) }
+        }
         do throws(WebError) {
             // A proxy that need not be told an address resolves for us.
             if options.proxy != nil, !request.publicAddressesOnly {
-                return try await Exchange(request, address, to: nil, options).run(on: group)
+                return try await Exchange(request, address, to: nil, options).run(on: group, keeping: kept)
             }
             let targets = try await judged(request, address).prefix(WebLimits.addresses)
             for target in targets.dropLast() {
                 // Only a connection that never stood may be tried elsewhere: nothing was sent.
                 let exchange = Exchange(request, address, to: target, options)
-                do throws(ExchangeFault) { return .success(try await exchange.attempt(on: group)) } catch {
+                do throws(ExchangeFault) {
+                    return .success(try await exchange.attempt(on: group, keeping: kept))
+                } catch {
                     if error != .neverConnected { throw error.translated }
                 }
             }
             guard let last = targets.last else { throw WebError(.unreachable) }
-            return try await Exchange(request, address, to: last, options).run(on: group)
+            return try await Exchange(request, address, to: last, options).run(on: group, keeping: kept)
         } catch {
             return .failure(error)
         }
+    }
+
+    /// Over connections that are kept. As with a server on this machine, what may be repeated is sent once
+    /// more where the connection had ended.
+    private func attempt(
+        _ request: WebRequest, _ address: WebAddress, over client: HTTPClient
+    ) async -> Result<WebAnswer, ExchangeFault> {
+        let exchange = Exchange(request, address, to: nil, options)
+        let first = await exchange.result(over: client)
+        guard first.fault == .noAnswer, request.mayRepeat, !Task.isCancelled else { return first }
+        return await exchange.result(over: client)
     }
 
     /// The addresses that may be connected to, best first.
@@ -153,4 +176,8 @@ package final class HTTPSFetch: WebFetch {
         }
         return found
     }
+}
+
+extension Result where Failure == ExchangeFault {
+    fileprivate var fault: ExchangeFault? { if case .failure(let fault) = self { fault } else { nil } }
 }

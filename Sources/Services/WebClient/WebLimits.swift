@@ -16,6 +16,9 @@ enum WebLimits {
     static let addresses = 3
     /// Below it live other services (mail, shells, databases) that a peer's URL has no business to reach.
     static let firstFreePort = 1024
+    /// Servers elsewhere whose connections are kept: two for each of more instances than an operator has.
+    /// Further ones are called over a new connection each time.
+    static let keptServers = 32
     /// Connections to one server on this machine: as many calls at one time; further ones wait for one.
     static let keptConnections = 8
     /// How long such a connection is kept without a call: servers end theirs after ten seconds or more, and

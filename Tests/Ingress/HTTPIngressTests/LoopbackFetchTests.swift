@@ -1,5 +1,6 @@
 import NIOCore
 import NIOPosix
+import NIOSSL
 import PushModel
 import PushTesting
 import Synchronization
@@ -21,7 +22,8 @@ private final class ScriptedServer: Sendable {
     private let channel: Mutex<(any Channel)?> = Mutex(nil)
 
     func start(
-        host: String = "127.0.0.1", _ script: @escaping @Sendable (Int, Int) -> [Step]
+        host: String = "127.0.0.1", tls: NIOSSLContext? = nil,
+        _ script: @escaping @Sendable (Int, Int) -> [Step]
     ) async throws -> Int {
         let made = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { channel in
@@ -30,7 +32,9 @@ private final class ScriptedServer: Sendable {
                         count += 1
                         return count
                     }
-                    try channel.pipeline.syncOperations.addHandler(Handler { script(number, $0) })
+                    let pipeline = channel.pipeline.syncOperations
+                    if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls)) }
+                    try pipeline.addHandler(Handler { script(number, $0) })
                 }
             }
             .bind(host: host, port: 0).get()
@@ -86,12 +90,13 @@ private func answer(_ text: String) -> ScriptedServer.Step {
 
 private func request(
     _ method: WebRequest.Method = .get, _ url: String, limit: Int = 1000,
-    deadline: Duration = .seconds(240), isPublic: Bool = false, mayRepeat: Bool = false
+    deadline: Duration = .seconds(240), isPublic: Bool = false, mayRepeat: Bool = false,
+    keeps: Bool = false
 ) -> WebRequest {
     var request = WebRequest(
         method, url: url, body: method == .post ? Secret(Array("body".utf8)) : nil, answerLimitBytes: limit,
         deadline: deadline, publicAddressesOnly: isPublic)
-    request.mayRepeat = mayRepeat
+    (request.mayRepeat, request.keepsConnection) = (mayRepeat, keeps)
     return request
 }
 
@@ -280,5 +285,91 @@ struct LoopbackFetchTests {
         #expect(await code(fetch, request(.get, url, isPublic: true)) == .malformedURL)
         #expect(server.connections.value == 0)
         try await server.stop()
+    }
+}
+
+@Suite("https over connections that are kept where it is asked for", .timeLimit(.minutes(30)))
+struct KeptFetchTests {
+    /// Runs `body` with a server behind TLS, and a fetch that trusts it.
+    private func with(
+        _ script: @escaping @Sendable (Int, Int) -> [ScriptedServer.Step],
+        _ body: (HTTPSFetch, _ url: String, ScriptedServer, ScriptedResolver) async throws -> Void
+    ) async throws {
+        let folder = try TemporaryFolder()
+        _ = try folder.writeCertificate()
+        let chain = try NIOSSLCertificate.fromPEMFile(folder.file("chain.pem"))
+        let tls = try NIOSSLContext(
+            configuration: .makeServerConfiguration(
+                certificateChain: chain.map { .certificate($0) },
+                privateKey: .privateKey(NIOSSLPrivateKey(file: folder.file("key.pem"), format: .pem))))
+        let server = ScriptedServer()
+        let port = try await server.start(tls: tls, script)
+        let resolver = ScriptedResolver("127.0.0.1")
+        let fetch = HTTPSFetch(
+            WebOptions(extraAuthorities: [folder.file("chain.pem")]), resolver: resolver,
+            group: MultiThreadedEventLoopGroup.singleton, world: .live)
+        try await body(fetch, "https://localhost:\(port)/", server, resolver)
+        try await server.stop()
+        folder.remove()
+    }
+
+    @Test("Calls in turn share a connection; where it is not asked for, each has its own")
+    func kept() async throws {
+        try await with { _, request in [answer("\(request)")] } _: { fetch, url, server, resolver in
+            // A connection goes back behind its answer, so that the next call may be before it.
+            try await asked(for: "a connection that served five calls") {
+                try await fetch.fetch(request(.post, url, keeps: true)).body == Secret(Array("5".utf8))
+            }
+            #expect(resolver.asked.value.count == 1)
+            let before = server.connections.value
+            for _ in 0..<3 { #expect(await code(fetch, request(.get, url)) == nil) }
+            #expect(server.connections.value == before + 3)
+        }
+    }
+
+    @Test("Calls at one time have a bounded number of connections")
+    func atOnce() async throws {
+        try await with { _, _ in [answer("ok")] } _: { fetch, url, server, _ in
+            #expect(await code(fetch, request(.get, url, keeps: true)) == nil)
+            await withTaskGroup(of: WebError.Code?.self) { group in
+                for _ in 0..<40 { group.addTask { await code(fetch, request(.get, url, keeps: true)) } }
+                // Bound: each of the fetches has its deadline.
+                for await code in group { #expect(code == nil) }
+            }
+            #expect(server.connections.value <= 8)
+        }
+    }
+
+    @Test(
+        "A connection that ended between two calls costs only a call that is not to be repeated",
+        arguments: [true, false])
+    func endedBetween(_ mayRepeat: Bool) async throws {
+        let hasEnded = Noted(false)
+        let script = { @Sendable (_: Int, request: Int) -> [ScriptedServer.Step] in
+            guard request == 2, !hasEnded.value else { return [answer("ok")] }
+            hasEnded.set(true)
+            return [.end]
+        }
+        try await with(script) { fetch, url, _, _ in
+            try await asked(for: "a call over a connection that ends") {
+                let given = await code(fetch, request(.get, url, mayRepeat: mayRepeat, keeps: true))
+                #expect(given == nil || !mayRepeat && given == .unreachable)
+                return hasEnded.value
+            }
+            // What was lost is lost; the next call is served.
+            #expect(await code(fetch, request(.get, url, keeps: true)) == nil)
+        }
+    }
+
+    @Test("More bytes than were asked for are a fault of the call alone")
+    func faults() async throws {
+        try await with { number, request in
+            request == 1 && number == 1 ? [answer("ok")] : [answer(String(repeating: "x", count: 1001))]
+        } _: { fetch, url, _, resolver in
+            #expect(await code(fetch, request(.get, url, keeps: true)) == nil)
+            #expect(await code(fetch, request(.get, url, limit: 1000, keeps: true)) == .answerTooLarge)
+            #expect(await code(fetch, request(.get, url, limit: 1001, keeps: true)) == nil)
+            #expect(resolver.asked.value.count == 1)
+        }
     }
 }

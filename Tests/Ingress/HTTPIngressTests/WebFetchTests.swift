@@ -228,6 +228,56 @@ struct WebFetchTests {
         }
     }
 
+    /// To a server of the operator's that is asked often.
+    private func often(_ url: String, mayRepeat: Bool = false) -> WebRequest {
+        var request = request(url, isPublic: false)
+        (request.keepsConnection, request.mayRepeat) = (true, mayRepeat)
+        return request
+    }
+
+    @Test("Where it is asked for, calls share a connection and a look-up; else each has its own")
+    func kept() async throws {
+        try await withServer({ _ in .text(200, "ok") }) { port, authority in
+            let url = "https://localhost:\(port)/"
+            let resolver = ScriptedResolver("127.0.0.1")
+            let client = fetch(resolver, authorities: [authority])
+            for _ in 0..<5 { #expect(await code(client, often(url)) == nil) }
+            #expect(resolver.asked.value.count == 1)
+            #expect(await code(client, request(url, isPublic: false)) == nil)
+            #expect(resolver.asked.value.count == 2)
+            // A peer's URL is judged each time, whatever else is asked for.
+            var peer = request(url)
+            peer.keepsConnection = true
+            #expect(await code(client, peer) == .forbiddenAddress)
+            #expect(resolver.asked.value.count == 3)
+            // Calls at one time.
+            await withTaskGroup(of: WebError.Code?.self) { group in
+                for _ in 0..<20 { group.addTask { await code(client, often(url)) } }
+                // Bound: each of the fetches has its deadline.
+                for await code in group { #expect(code == nil) }
+            }
+            #expect(resolver.asked.value.count == 3)
+        }
+    }
+
+    @Test("A kept server that goes is unreachable, and looked up again once it is back")
+    func keptServerGoes() async throws {
+        let resolver = ScriptedResolver("127.0.0.1")
+        var client: HTTPSFetch?
+        var last = ""
+        try await withServer({ _ in .text(200, "ok") }) { port, authority in
+            let made = fetch(resolver, authorities: [authority])
+            #expect(await code(made, often("https://localhost:\(port)/", mayRepeat: true)) == nil)
+            (client, last) = (made, "https://localhost:\(port)/")
+        }
+        let kept = try #require(client)
+        try await asked(for: "a server that is gone") {
+            await code(kept, often(last, mayRepeat: true)) == .unreachable
+        }
+        #expect(await code(kept, often(last)) == .unreachable)
+        #expect(resolver.asked.value.count >= 2, "each call looks for it anew")
+    }
+
     @Test("Through a proxy a peer's URL is tunnelled to the judged address, never to the name")
     func proxy() async throws {
         let proxy = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)

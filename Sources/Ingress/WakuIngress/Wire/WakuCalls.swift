@@ -115,7 +115,7 @@ package struct WakuCalls: Sendable {
             method, url: url, headers: [("accept", "application/json")], body: body, answerLimitBytes: limit,
             deadline: limits.callDeadline, publicAddressesOnly: false)
         if body != nil { request.headers.append(("content-type", "application/json")) }
-        request.mayRepeat = mayRepeat
+        (request.mayRepeat, request.keepsConnection) = (mayRepeat, true)
         let answer: WebAnswer
         do throws(WebError) { answer = try await web.fetch(request) } catch { throw NodeFault(error) }
         guard 200..<300 ~= answer.status else {

@@ -58,10 +58,11 @@ struct GorushGateway: Sendable {
         let all = Set(pushes.indices)
         let answer: WebAnswer
         do throws(WebError) {
-            answer = try await web.fetch(
-                WebRequest(
-                    .post, url: url, headers: [("Content-Type", "application/json")], body: Self.body(pushes),
-                    answerLimitBytes: Self.answerBytes, deadline: deadline, publicAddressesOnly: false))
+            var request = WebRequest(
+                .post, url: url, headers: [("Content-Type", "application/json")], body: Self.body(pushes),
+                answerLimitBytes: Self.answerBytes, deadline: deadline, publicAddressesOnly: false)
+            request.keepsConnection = true
+            answer = try await web.fetch(request)
         } catch {
             return (all, .unreachable)
         }
