@@ -315,7 +315,9 @@ struct KeptFetchTests {
 
     @Test("Calls in turn share a connection; where it is not asked for, each has its own")
     func kept() async throws {
-        try await with { _, request in [answer("\(request)")] } _: { fetch, url, server, resolver in
+        try await with { _, request in
+            [answer("\(request)")]
+        } _: { fetch, url, server, resolver in
             // A connection goes back behind its answer, so that the next call may be before it.
             try await asked(for: "a connection that served five calls") {
                 try await fetch.fetch(request(.post, url, keeps: true)).body == Secret(Array("5".utf8))
@@ -329,7 +331,9 @@ struct KeptFetchTests {
 
     @Test("Calls at one time have a bounded number of connections")
     func atOnce() async throws {
-        try await with { _, _ in [answer("ok")] } _: { fetch, url, server, _ in
+        try await with { _, _ in
+            [answer("ok")]
+        } _: { fetch, url, server, _ in
             #expect(await code(fetch, request(.get, url, keeps: true)) == nil)
             await withTaskGroup(of: WebError.Code?.self) { group in
                 for _ in 0..<40 { group.addTask { await code(fetch, request(.get, url, keeps: true)) } }
