@@ -16,6 +16,14 @@ TOPIC = "org.example.sandbox"
 TEXT = "a message of ours"
 
 
+class Server:
+    """A server of whom clients know what it prints: its public key in hex."""
+
+    def __init__(self, text):
+        key = wire.coincurve.PublicKey(bytes.fromhex(text.removeprefix("0x")))
+        self.long, self.short = key.format(compressed=False), key.format()
+
+
 class Phone:
     """One installation of an account."""
 
@@ -47,16 +55,21 @@ class Phone:
 class Script:
     """What is sent to our relay, and what each answer has to be."""
 
-    def __init__(self):
-        self.server, self.steps, self.checks = Key(), [], []
+    def __init__(self, server):
+        """`server`: its public key, in both forms."""
+        self.server, self.steps, self.checks = server, [], []
 
-    def send(self, name, payload, topic, check):
-        self.steps.append({"name": name, "payload": payload.hex(), "content_topic": wire.content_topic(topic)})
+    def send(self, name, payload, topic, check, answered=None, pushes=0):
+        """`answered`: the key that an answer is for; `None`: there is none. `pushes`: how many come of it."""
+        self.steps.append({
+            "name": name, "payload": payload.hex(), "content_topic": wire.content_topic(topic), "pushes": pushes,
+            "answered_on": wire.content_topic(wire.partitioned(answered.long)) if answered else None})
         self.checks.append(check)
 
-    def to_server(self, name, message, key, check, by_name=False):
+    def to_server(self, name, message, key, check, by_name=False, is_answered=True, pushes=0):
         topic = wire.personal(self.server.long) if by_name else wire.partitioned(self.server.long)
-        self.send(name, wire.sealed_to(message, self.server.short, key), topic, check)
+        self.send(name, wire.sealed_to(message, self.server.short, key), topic, check, key if is_answered else None,
+                  pushes)
 
     def register(self, name, phone, box, error=0, by_name=False):
         def check(reply, _):
@@ -74,7 +87,7 @@ class Script:
             expect((answer.success, answer.message_id), (True, id), name)
             check({each.installation_id: each for each in answer.info})
         topic = person.person.hex()
-        self.send(name, wire.sealed_for(message, topic, key), topic, judge)
+        self.send(name, wire.sealed_for(message, topic, key), topic, judge, key)
 
     def request(self, name, entries, reports, pushes, again=False):
         key, id = Key(), os.urandom(32)
@@ -95,9 +108,9 @@ class Script:
                 expect(each["json"]["chatId"], "0x" + wire.shake(b"chat").hex(), name)
                 expect(each["json"]["publicKey"], "0x" + phone.account.person.hex(), name)
                 expect(each["json"]["encryptedMessage"], "0x010203", name)
-        self.to_server(name, message, key, check)
+        self.to_server(name, message, key, check, pushes=len(pushes))
         if again:
-            self.to_server(name + ", again", message, key, nothing)
+            self.to_server(name + ", again", message, key, nothing, is_answered=False)
 
     def opened(self, reply, key, kind, number):
         if reply is None:
@@ -113,9 +126,9 @@ def nothing(reply, sent):
     expect((reply, sent), (None, []), "silence")
 
 
-def written():
-    script = Script()
-    server, alice, bob, mallory = script.server, Key(), Key(), Key()
+def written(server):
+    script = Script(server)
+    alice, bob, mallory = Key(), Key(), Key()
     first, second = Phone(alice, APNS), Phone(alice, FCM)
     first.blocked, second.contacts = [mallory.author], [mallory.short, bob.short]
     box = first.registration(server)
@@ -143,7 +156,7 @@ def written():
     script.register("an end", first, first.end(server))
     script.request("after the end", [(first, first.token, bob.author)], [NOT_REGISTERED], [])
     script.register("an old registration", first, box, MISMATCH)
-    script.to_server("of no protocol", os.urandom(90), bob, nothing)
+    script.to_server("of no protocol", os.urandom(90), bob, nothing, is_answered=False)
     script.send("sealed to another", wire.sealed_to(b"x", bob.short, bob), wire.partitioned(server.long), nothing)
     return script
 
@@ -195,7 +208,8 @@ def asked(origin, server, friend, token, phone):
 
 
 def both(folder):
-    script = written()
+    relay_key = Key()
+    script = written(relay_key)
     friend, token, phone = Key(), str(uuid.uuid4()), str(uuid.uuid4())
     # A server of its own, which our clients meet.
     server = Key()
@@ -203,7 +217,7 @@ def both(folder):
     # They hold a private key of this run.
     os.umask(0o077)
     made.write_text(json.dumps({
-        "server_private": script.server.secret.hex(), "steps": script.steps, "other_server": server.long.hex(),
+        "server_private": relay_key.secret.hex(), "steps": script.steps, "other_server": server.long.hex(),
         "friend": friend.long.hex(), "contact_code": code(friend, server, token, phone), "topic": TOPIC, "text": TEXT}))
     status, text = swift_test("CoincurvePeerTests",
                               {"SEALBELL_STATUS_FROM": str(made), "SEALBELL_STATUS_INTO": str(ours)})

@@ -2,3 +2,4 @@
 from tools import later
 
 ROWS = later("status.payloads", ["coincurve as Status's clients and server"])
+ROWS += later("status.network", ["coincurve over a Waku node"])
