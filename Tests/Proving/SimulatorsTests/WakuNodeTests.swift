@@ -135,9 +135,16 @@ struct WakuNodeTests {
             port: port, trusting: nil, .POST, NodeStage.subscriptions,
             headers: [("content-type", "application/json")], body: Array(NodeStage.shard.utf8))
         let body = stage.json()
+        let messages = stage.network.messages()
         for _ in 0..<2 { _ = try await stage.ask(.POST, NodeStage.messages, body) }
         let heard = try await PlainClient.ask(port: port, trusting: nil, .GET, NodeStage.messages)
         #expect(heard.tree?.items?.count == 1 && stage.network.published == 1)
+        let behind = SimulatedWakuMessage(payload: [1], contentTopic: "/behind", timestamp: 1)
+        other.inject(behind)
+        let first = try await messages.next("the message")
+        #expect(first.tree["payload"]?.text == heard.tree?.items?.first?["payload"]?.text)
+        let next = try await messages.next("the message behind it")
+        #expect(next == behind)
         await other.stop()
         await stage.node.stop()
     }

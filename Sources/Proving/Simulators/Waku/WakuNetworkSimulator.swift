@@ -31,6 +31,7 @@ package final class WakuNetworkSimulator: Sendable {
 
     let world: World
     private let state = Mutex(State())
+    private let readers = NoteReaders<SimulatedWakuMessage>(ahead: 65_536)
 
     package init(world: World = .live) { self.world = world }
 
@@ -47,17 +48,22 @@ package final class WakuNetworkSimulator: Sendable {
     /// Hands a message to every node that listens on the topic, and to the store where that takes it.
     package func publish(_ message: SimulatedWakuMessage, on pubsubTopic: String) {
         let hash = message.hash(on: pubsubTopic)
-        let nodes = state.withLock { state -> [WakuNodeHub] in
+        let nodes = state.withLock { state -> [WakuNodeHub]? in
             if state.known.count >= Self.knownMessages { state.known.removeAll() }
-            guard state.known.insert(hash).inserted else { return [] }
+            guard state.known.insert(hash).inserted else { return nil }
             state.published += 1
             if !message.isEphemeral, abs(message.timestamp - now) <= Self.timestampVariance {
                 Self.keep(Stored(message: message, pubsubTopic: pubsubTopic, hash: hash), &state)
             }
             return Array(state.nodes.values)
         }
+        guard let nodes else { return }
         for node in nodes { node.hear(message, on: pubsubTopic) }
+        readers.tell(message)
     }
+
+    /// What is published from now on, by whichever node, each message once.
+    package func messages() -> AsyncStream<SimulatedWakuMessage> { readers.stream() }
 
     /// Puts a message into the store alone, whatever its date: one that was published before anybody
     /// listened.
