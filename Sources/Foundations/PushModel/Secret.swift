@@ -21,12 +21,14 @@ public struct Secret: Sendable {
     }
 
     /// Copies the raw bytes.
+    @inlinable
     public init(copying raw: UnsafeRawBufferPointer) {
         storage = SecretStorage.make(count: raw.count)
         if raw.count > 0 { storage.bytes.copyMemory(from: raw) }
     }
 
     /// Makes a secret of exactly `count` bytes and lets `fill` write them; no other copy comes into being.
+    @inlinable
     public init<Failure: Error>(
         count: Int, fill: (UnsafeMutableRawBufferPointer) throws(Failure) -> Void
     ) throws(Failure) {
@@ -61,7 +63,7 @@ public struct Secret: Sendable {
 @usableFromInline
 final class SecretStorage: ManagedBuffer<Int, UInt8> {
     /// The bytes are not set yet.
-    @inline(__always)
+    @inlinable
     static func make(count: Int) -> SecretStorage {
         unsafeDowncast(create(minimumCapacity: count) { _ in count }, to: SecretStorage.self)
     }
@@ -73,6 +75,7 @@ final class SecretStorage: ManagedBuffer<Int, UInt8> {
     @inlinable
     var start: UnsafeMutablePointer<UInt8> { withUnsafeMutablePointerToElements { $0 } }
 
+    @inlinable
     var bytes: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(start: start, count: count) }
 
     deinit { wipe(bytes) }

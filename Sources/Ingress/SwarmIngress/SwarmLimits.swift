@@ -101,8 +101,9 @@ package struct SwarmLimits: Sendable {
     package var leastShare = 128 << 10
     /// A node's share of the queue, in bytes.
     package func share(among nodes: Int) -> Int { max(leastShare, queuedBytes / max(1, nodes)) }
-    /// Pushes that are relayed at once.
-    package var workers = 8
+    /// Pushes that are relayed at once, and share commits: with 8 each cost three times as much
+    /// (Benchmarks/README.md), with more it saves little.
+    package var workers = 32
 
     /// Grain of all these spans.
     package var tick = Duration.milliseconds(200)

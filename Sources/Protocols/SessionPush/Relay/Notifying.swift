@@ -7,13 +7,14 @@ extension SessionRelay {
     /// A message that was not handed on may be told of again.
     package func release(_ push: StoragePush) { seen.leave(push) }
 
+    @inline(__always)
     func notify(_ push: StoragePush) async throws(SessionError) -> SessionVerdict {
         guard push.hash.reveal({ PlainText.run($0, from: 0) == $0.count }) else {
-            return Self.nothing(NoticeNote.oddHash)
+            return Self.verdict([], NoticeNote.oddHash)
         }
         let now = world.now()
-        guard push.expiry > now else { return Self.nothing(NoticeNote.expired) }
-        guard seen.enter(push, now: world.instant()) else { return Self.nothing(NoticeNote.duplicate) }
+        guard push.expiry > now else { return Self.verdict([], NoticeNote.expired) }
+        guard seen.enter(push, now: now) else { return Self.verdict([], NoticeNote.duplicate) }
         do throws(SessionError) {
             return judged(push, try await rows(push.account), now)
         } catch {
@@ -22,45 +23,51 @@ extension SessionRelay {
         }
     }
 
-    /// What every verdict on a message begins as: to make one anew costs as much as a look-up.
+    /// What every verdict on a message begins as: to make one anew costs as much as a look-up, because nothing
+    /// of it is specialised for us (decision 0073).
     private static let taken = SessionVerdict(reply: .now(.taken))
 
-    private static func nothing(_ notes: [NoteCode]) -> SessionVerdict {
+    /// ``SessionLimits/custody`` in milliseconds: to take a duration apart costs more than to add it.
+    private static let custody = SessionLimits.custody.wholeMilliseconds
+
+    /// Not inlined, so that it is filled where its caller wants it.
+    @inline(never)
+    private static func verdict(_ pushes: consuming [Push], _ notes: [NoteCode]) -> SessionVerdict {
         var verdict = taken
+        verdict.pushes = pushes
         verdict.notes = notes
         return verdict
     }
 
     /// A push for each subscription that asked for the namespace.
     private func judged(_ push: StoragePush, _ rows: [Record], _ now: UnixTime) -> SessionVerdict {
-        let end = min(push.expiry, now + SessionLimits.custody)
+        let end = min(push.expiry, UnixTime(milliseconds: now.milliseconds + Self.custody))
         let notice = Notice(isMessage: Self.isMessage(push.namespace), end: end, now: now)
-        var sealing = PushSealing(policy.metadata)
         var pushes: [Push] = []
         pushes.reserveCapacity(rows.count)
         var (isAppGone, isTooLarge) = (false, false)
-        // By their places: a copy of each row would count holders of all that is in it.
-        for at in rows.indices where rows[at].state == .live {
-            rows[at].body.reveal { body in
-                guard let view = SubscriptionView(body) else { return }
-                guard view.wants(push.namespace) else { return }
-                guard let app = apps[view.service, view.app] else { return isAppGone = true }
-                guard let message = message(push, notice, view, app, &sealing) else {
-                    return isTooLarge = true
+        PushSealing.lend(policy.metadata, for: push) { sealing in
+            // By their places: a copy of each row would count holders of all that is in it.
+            for at in rows.indices where rows[at].state == .live {
+                rows[at].body.reveal { body in
+                    guard let view = SubscriptionView(body) else { return }
+                    guard view.wants(push.namespace) else { return }
+                    guard let app = apps[view.service, view.app] else { return isAppGone = true }
+                    guard let message = message(push, notice, view, app, &sealing) else {
+                        return isTooLarge = true
+                    }
+                    pushes.append(
+                        Push(
+                            message: message, pushClass: Self.pushClass(notice), origin: push.account.bytes,
+                            record: rows[at].key, touchedAt: rows[at].touchedAt, custodyEnds: end,
+                            repeatIdentity: Self.identity(push, view)))
                 }
-                pushes.append(
-                    Push(
-                        message: message, pushClass: Self.pushClass(notice), origin: push.account.bytes,
-                        record: rows[at].key, touchedAt: rows[at].touchedAt, custodyEnds: end,
-                        repeatIdentity: Self.identity(push, view)))
             }
         }
         var notes = pushes.isEmpty ? NoticeNote.unwanted : NoticeNote.notified
         if isAppGone { notes += NoticeNote.appGone }
         if isTooLarge { notes += NoticeNote.tooLarge }
-        var verdict = Self.taken
-        (verdict.pushes, verdict.notes) = (pushes, notes)
-        return verdict
+        return Self.verdict(pushes, notes)
     }
 
     /// What all devices' pushes of a message have in common.

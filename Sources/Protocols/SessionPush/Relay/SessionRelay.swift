@@ -76,6 +76,7 @@ package struct SessionRelay: AnsweringRole {
     }
 
     /// All of an account's records; more than anybody has are left out.
+    @inline(__always)
     func rows(_ account: AccountID) async throws(SessionError) -> [Record] {
         do {
             return try await registry.page(

@@ -21,12 +21,17 @@ struct Envelope {
 /// Seals one message for the devices of its account (§8.1, §8.2).
 ///
 /// The plaintext is a bencoded list: what describes the message, and the message itself where the device
-/// wants it and it is short enough. It is written once for all devices that get the same of the message; each
-/// has its own key and nonce. All of it is written, sealed and spelled in memory that no array or string
+/// wants it and it is short enough. It is written once for devices in a row that get the same of the message;
+/// each has its own key and nonce. All of it is written, sealed and spelled in memory that no array or string
 /// shares.
-struct PushSealing {
+struct PushSealing: ~Copyable {
     private let style: SessionPolicy.MetadataStyle
-    private var plains: (whole: Plain?, tooLong: Plain?, unwanted: Plain?)
+    /// Where the plaintext is written.
+    private let room: UnsafeMutableRawBufferPointer
+    /// What stands in it.
+    private var plain: (part: Part, count: Int)?
+    /// How much of it was written at most.
+    private var written = 0
 
     /// What is told of the message itself.
     private enum Part {
@@ -36,27 +41,34 @@ struct PushSealing {
         case unwanted
     }
 
-    /// What is sealed.
-    private struct Plain {
-        /// With room behind it.
-        let memory: Secret
-        /// Bytes of it, padded.
-        let count: Int
+    private init(_ style: SessionPolicy.MetadataStyle, _ room: UnsafeMutableRawBufferPointer) {
+        (self.style, self.room) = (style, room)
     }
 
-    init(_ style: SessionPolicy.MetadataStyle) { self.style = style }
+    /// Lends what seals one message, with memory for its plaintext that is wiped afterwards.
+    static func lend(
+        _ style: SessionPolicy.MetadataStyle, for push: StoragePush, _ body: (inout PushSealing) -> Void
+    ) {
+        let data = min(push.dataCount, SessionLimits.pushMessageBytes)
+        let most = metadataBytes + data + SessionLimits.paddingBytes
+        withUnsafeTemporaryAllocation(byteCount: most, alignment: 16) { room in
+            var sealing = PushSealing(style, room)
+            body(&sealing)
+            wipe(UnsafeMutableRawBufferPointer(rebasing: room[..<sealing.written]))
+        }
+    }
 
     /// Seals, and puts the base64 of nonce ‖ ciphertext ‖ tag into an envelope.
     ///
     /// - Parameters:
     ///   - push: the same each time.
-    ///   - most: a longer message does not go along.
+    ///   - most: a longer message does not go along; at most ``SessionLimits/pushMessageBytes``.
     ///   - key: the device's, 32 bytes. A nonce is drawn from the world.
     mutating func payload(
         _ push: StoragePush, wantsData: Bool, most: Int = SessionLimits.pushMessageBytes,
         key: UnsafeRawBufferPointer, _ world: World, in envelope: Envelope
     ) -> Secret {
-        let length = wantsData ? push.data?.count ?? 0 : 0
+        let length = wantsData ? push.dataCount : 0
         let plain = plain(push, length == 0 ? .unwanted : length <= most ? .whole : .tooLong)
         let sealed = XChaCha20Poly1305.nonceBytes + plain.count + XChaCha20Poly1305.overheadBytes
         let text = envelope.before.count..<envelope.before.count + Base64.encodedCount(sealed)
@@ -73,37 +85,31 @@ struct PushSealing {
     }
 
     private static func seal(
-        _ plain: Plain, key: UnsafeRawBufferPointer, nonce: (UInt64, UInt64, UInt64),
+        _ plain: UnsafeRawBufferPointer, key: UnsafeRawBufferPointer, nonce: (UInt64, UInt64, UInt64),
         into out: UnsafeMutableRawBufferPointer
     ) {
         let start = XChaCha20Poly1305.nonceBytes
         withUnsafeBytes(of: nonce) { out.copyMemory(from: $0) }
-        plain.memory.reveal { memory in
-            XChaCha20Poly1305.seal(
-                UnsafeRawBufferPointer(rebasing: memory[..<plain.count]),
-                with: UnsafeRawBufferPointer(start: nil, count: 0), key: key,
-                nonce: UnsafeRawBufferPointer(rebasing: out[..<start]),
-                into: UnsafeMutableRawBufferPointer(rebasing: out[start...]))
-        }
+        XChaCha20Poly1305.seal(
+            plain, with: UnsafeRawBufferPointer(start: nil, count: 0), key: key,
+            nonce: UnsafeRawBufferPointer(rebasing: out[..<start]),
+            into: UnsafeMutableRawBufferPointer(rebasing: out[start...]))
     }
 
     // MARK: The plaintext
 
-    private mutating func plain(_ push: StoragePush, _ part: Part) -> Plain {
-        switch part {
-        case .whole:
-            let plain = plains.whole ?? write(push, push.data, push.data?.count)
-            plains.whole = plain
-            return plain
-        case .tooLong:
-            let plain = plains.tooLong ?? write(push, nil, push.data?.count)
-            plains.tooLong = plain
-            return plain
-        case .unwanted:
-            let plain = plains.unwanted ?? write(push, nil, nil)
-            plains.unwanted = plain
-            return plain
+    private mutating func plain(_ push: StoragePush, _ part: Part) -> UnsafeRawBufferPointer {
+        if plain?.part != part {
+            let count =
+                switch part {
+                case .whole: write(push, withData: true, push.dataCount)
+                case .tooLong: write(push, withData: false, push.dataCount)
+                case .unwanted: write(push, withData: false, nil)
+                }
+            plain = (part, count)
+            written = max(written, count)
         }
+        return UnsafeRawBufferPointer(rebasing: room[..<(plain?.count ?? 0)])
     }
 
     /// What describes a message takes at most so many bytes: both ids, five numbers and the words around.
@@ -111,30 +117,28 @@ struct PushSealing {
         2 * SessionLimits.accountBytes + SessionLimits.hashBytes.upperBound + 200
 
     /// - Parameters:
-    ///   - data: the message, if it goes along.
+    ///   - withData: whether the message goes along.
     ///   - length: of a message that was wanted.
-    private func write(_ push: StoragePush, _ data: SecretPart?, _ length: Int?) -> Plain {
-        var count = 0
-        let room = Self.metadataBytes + (data?.count ?? 0) + SessionLimits.paddingBytes
-        // All zeros, so that it is padded when it is written.
-        let memory = Secret(count: room) { room in
-            var writer = PlainWriter(room)
-            writer.text("l")
-            if data == nil, style == .deployed {
-                Self.writeDictionary(push, length, to: &writer)
-            } else {
-                Self.writeJSON(push, length, isTooLong: length != nil && data == nil, to: &writer)
-            }
-            if let data {
-                writer.digits(UInt64(data.count))
-                writer.text(":")
-                data.reveal { writer.bytes($0) }
-            }
-            writer.text("e")
-            count = writer.at
+    /// - Returns: bytes written, padded.
+    private func write(_ push: StoragePush, withData: Bool, _ length: Int?) -> Int {
+        var writer = PlainWriter(room)
+        writer.text("l")
+        if !withData, style == .deployed {
+            Self.writeDictionary(push, length, to: &writer)
+        } else {
+            Self.writeJSON(push, length, isTooLong: length != nil && !withData, to: &writer)
         }
+        if withData {
+            writer.digits(UInt64(push.dataCount))
+            writer.text(":")
+            push.data?.reveal { writer.bytes($0) }
+        }
+        writer.text("e")
         let padding = SessionLimits.paddingBytes
-        return Plain(memory: memory, count: (count + padding - 1) / padding * padding)
+        let count = (writer.at + padding - 1) / padding * padding
+        UnsafeMutableRawBufferPointer(rebasing: room[writer.at..<count])
+            .initializeMemory(as: UInt8.self, repeating: 0)
+        return count
     }
 
     /// A bencoded string whose content is JSON, spaced as deployed servers space it.
@@ -184,23 +188,35 @@ struct PushSealing {
 
 /// Writes into memory that is large enough.
 private struct PlainWriter {
-    private let out: UnsafeMutableRawBufferPointer
+    private let start: UnsafeMutableRawPointer
+    private let room: Int
     /// Bytes written so far.
     private(set) var at = 0
 
-    init(_ out: UnsafeMutableRawBufferPointer) { self.out = out }
+    init(_ out: UnsafeMutableRawBufferPointer) {
+        guard let start = out.baseAddress else { preconditionFailure("memory that is large enough") }
+        (self.start, room) = (start, out.count)
+    }
 
+    /// Inlined, so that the length is known and a few moves take the place of a call.
+    @inline(__always)
     mutating func text(_ text: StaticString) {
-        bytes(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        let count = text.utf8CodeUnitCount
+        start.advanced(by: at).copyMemory(from: text.utf8Start, byteCount: count)
+        at += count
     }
 
     mutating func bytes(_ bytes: UnsafeRawBufferPointer) {
-        UnsafeMutableRawBufferPointer(rebasing: out[at...]).copyMemory(from: bytes)
+        rest.copyMemory(from: bytes)
         at += bytes.count
     }
 
+    private var rest: UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(start: start.advanced(by: at), count: room - at)
+    }
+
     mutating func hex(_ bytes: UnsafeRawBufferPointer) {
-        Hex.write(bytes, into: UnsafeMutableRawBufferPointer(rebasing: out[at...]))
+        Hex.write(bytes, into: rest)
         at += 2 * bytes.count
     }
 
@@ -210,23 +226,49 @@ private struct PlainWriter {
     }
 
     mutating func digits(_ value: UInt64) {
-        // From the last on and two at a time, into room for as many as there can be: each division waits for
-        // the one before, and a message has two times of thirteen digits.
-        withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { room in
-            var (rest, first) = (value, 20)
-            while rest >= 10 {
-                let (tens, units) = (rest % 100 / 10, rest % 10)
-                first -= 2
-                room[first] = 0x30 + UInt8(truncatingIfNeeded: tens)
-                room[first + 1] = 0x30 + UInt8(truncatingIfNeeded: units)
-                rest /= 100
-            }
-            if rest > 0 || first == 20 {
-                first -= 1
-                room[first] = 0x30 + UInt8(truncatingIfNeeded: rest)
-            }
-            bytes(UnsafeRawBufferPointer(rebasing: room[first...]))
+        guard value >= 10 else { return append(UInt32(truncatingIfNeeded: value)) }
+        // A message has two times, which have thirteen digits until the year 2286. Eight of them fit into a
+        // small number, which is quicker to divide, and each division waits for the one before.
+        if (1_000_000_000_000..<10_000_000_000_000).contains(value) {
+            let above = value / 100_000_000
+            put(UInt32(truncatingIfNeeded: above), 5)
+            put(UInt32(truncatingIfNeeded: value &- above &* 100_000_000), 8)
+            return
         }
+        var (count, rest) = (1, value)
+        while rest >= 10 { (count, rest) = (count + 1, rest / 10) }
+        var (left, place) = (value, at + count)
+        while place > at {
+            place -= 1
+            set(UInt32(truncatingIfNeeded: left % 10), place)
+            left /= 10
+        }
+        at += count
+    }
+
+    /// A number as so many digits.
+    private mutating func put(_ value: UInt32, _ count: Int) {
+        var (rest, place) = (value, at + count)
+        at = place
+        for _ in 0..<count / 2 {
+            let above = rest / 100
+            let pair = rest &- above &* 100
+            let tens = pair / 10
+            place -= 2
+            set(tens, place)
+            set(pair &- tens &* 10, place + 1)
+            rest = above
+        }
+        if !count.isMultiple(of: 2) { set(rest, place - 1) }
+    }
+
+    private mutating func append(_ digit: UInt32) {
+        set(digit, at)
+        at += 1
+    }
+
+    private func set(_ digit: UInt32, _ place: Int) {
+        start.storeBytes(of: UInt8(truncatingIfNeeded: 0x30 &+ digit), toByteOffset: place, as: UInt8.self)
     }
 
     mutating func member(_ key: StaticString, _ value: Int64) {

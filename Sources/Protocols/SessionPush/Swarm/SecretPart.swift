@@ -1,13 +1,10 @@
-package import PushModel
+import PushModel
 
 /// Bytes of a secret that stay where they stand, and hold on to all of it: what a message brings along is not
 /// copied out of it.
 package struct SecretPart: Sendable {
     private let whole: Secret
     private let place: Range<Int>
-
-    /// All of it.
-    package init(_ whole: Secret) { self.init(of: whole, 0..<whole.count) }
 
     init(of whole: Secret, _ place: Range<Int>) {
         precondition(place.upperBound <= whole.count, "a part of it")

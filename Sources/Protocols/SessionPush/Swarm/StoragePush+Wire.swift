@@ -20,7 +20,7 @@ extension StoragePush {
         var reader = BencodeReader(bytes, depthLimit: SwarmFormLimits.pushDepth)
         try reader.beginDictionary()
         let account = try reader.required("@")
-        let hash = SecretPart(of: body, try reader.requiredPlace("h"))
+        let hash = try reader.requiredPlace("h")
         guard let account = AccountID(Secret(copying: account)),
             SwarmFormLimits.hashBytes.contains(hash.count)
         else { throw FormatError(.wrongType) }
@@ -29,12 +29,12 @@ extension StoragePush {
         }
         let timestamp = try reader.requiredInteger("t")
         let expiry = try reader.requiredInteger("z")
-        let data = try reader.find("~") ? SecretPart(of: body, try reader.readPlace()) : nil
+        let data = try reader.find("~") ? try reader.readPlace() : nil
         try reader.endDictionary()
         try reader.end()
         self.init(
-            account: account, hash: hash, namespace: namespace, timestamp: UnixTime(milliseconds: timestamp),
-            expiry: UnixTime(milliseconds: expiry), data: data)
+            account: account, in: body, hash: hash, namespace: namespace,
+            timestamp: UnixTime(milliseconds: timestamp), expiry: UnixTime(milliseconds: expiry), data: data)
     }
 
     /// The command's one part.

@@ -1,9 +1,9 @@
 package import PushModel
 
-/// Measures what Session costs: a message from a storage server's bytes to its pushes, beside the sum of its
-/// primitives; accounts shown to a swarm; and a start with many subscriptions.
+/// Measures what Session costs: a message from a storage server's bytes to its pushes, and on into their lanes,
+/// beside the sum of its primitives; accounts shown to a swarm; and a start with many subscriptions.
 package struct SessionBench: Sendable {
-    /// Sum of the primitives beside the whole.
+    /// Sum of the primitives beside the whole way into the lane.
     static let goal = 0.7
     /// What the table of a million subscriptions may take.
     static let tableGoal = 16 << 20
@@ -29,22 +29,28 @@ package struct SessionBench: Sendable {
         var report = BenchReport()
         report.add("rounds", plan.rounds)
         report.add("notices", Self.notices)
-        var least = Double.infinity
+        var (least, leastToLane) = (Double.infinity, Double.infinity)
         for (devices, bytes) in Self.cases {
             let parts = try await NoticeParts(Self.notices, devices: devices, bytes: bytes, world: world)
-            least = min(least, try await measure(parts, "devices_\(devices)_bytes_\(bytes)", &report))
+            let name = "devices_\(devices)_bytes_\(bytes)"
+            let sealed = try await measure(parts, name, &report)
+            least = min(least, sealed.ratio)
+            let handed = try await measure(
+                NoticeLane(parts, world: world), primitives: sealed.primitives, name, &report)
+            leastToLane = min(leastToLane, handed)
         }
         report.add("least_to_primitives", least)
+        report.add("least_to_lane_to_primitives", leastToLane)
         report.add("goal", Self.goal, digits: 1)
         let swarm = SwarmBench(plan, world: world)
         let table = try await swarm.run(&report)
         report.add("start_table_goal_bytes", Self.tableGoal)
-        return (report, least >= Self.goal && table <= Self.tableGoal)
+        return (report, leastToLane >= Self.goal && table <= Self.tableGoal)
     }
 
     private func measure(
         _ parts: NoticeParts, _ name: String, _ report: inout BenchReport
-    ) async throws -> Double {
+    ) async throws -> (ratio: Double, primitives: Double) {
         var whole: [Double] = []
         var single: [String: [Double]] = [:]
         // The first round is for pages and tables.
@@ -72,6 +78,28 @@ package struct SessionBench: Sendable {
         }
         let ratio = Median.of(zip(sums, whole).map { $0 / $1 })
         report.add("\(name)_to_primitives", ratio)
+        return (ratio, Median.of(sums))
+    }
+
+    /// Up to the lane. What a commit takes is a primitive of it.
+    ///
+    /// - Parameter primitives: all others of one round, in seconds.
+    private func measure(
+        _ lane: NoticeLane, primitives: Double, _ name: String, _ report: inout BenchReport
+    ) async throws -> Double {
+        var (whole, commits): ([Double], [Double]) = ([], [])
+        for round in 0...plan.rounds {
+            let handed = try await lane.hand().inSeconds
+            let committed = try await lane.commit().inSeconds
+            guard round > 0 else { continue }
+            whole.append(handed)
+            commits.append(committed)
+        }
+        let perNotice = 1e6 / Double(Self.notices)
+        report.add("\(name)_to_lane_microseconds", Median.of(whole) * perNotice, digits: 2)
+        report.add("\(name)_commit_microseconds", Median.of(commits) * perNotice, digits: 2)
+        let ratio = Median.of(zip(commits, whole).map { (primitives + $0) / $1 })
+        report.add("\(name)_to_lane_to_primitives", ratio)
         return ratio
     }
 }

@@ -64,9 +64,7 @@ struct SimulatedStorageServer {
             guard key.account == account, watch.until > now, watch.namespaces.contains(push.namespace) else {
                 return nil
             }
-            let said = StoragePush(
-                account: push.account, hash: push.hash, namespace: push.namespace, timestamp: push.timestamp,
-                expiry: push.expiry, data: watch.wantsData ? push.data : nil)
+            let said = watch.wantsData ? push : push.withoutData
             return (key.client, said.serialized().reveal { Array($0) })
         }
     }

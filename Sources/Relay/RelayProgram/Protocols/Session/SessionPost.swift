@@ -35,7 +35,7 @@ final class SessionPost: Sendable {
             // by one notice each (`PushQueue`). It speaks for accounts of its swarm alone. What another has
             // said is passed over (`SeenNotices`), and each account has its pushes a minute.
             _ = try await reception.receive(
-                .notified(push), from: ClientKey(0), bytes: Self.noticeBytes + (push.data?.count ?? 0))
+                .notified(push), from: ClientKey(0), bytes: Self.noticeBytes + push.dataCount)
             taken.increment()
         } catch {
             // Another node of the swarm may tell of it when there is room again.
