@@ -129,9 +129,10 @@ final class ChaosStatus: ChaosCompanion {
         }
     }
 
-    /// The relay is gone: waits until its connections are, so that a poll that comes later is another's.
+    /// The relay is gone: waits until its connections are, so that a poll that comes later is another's. Not
+    /// for long: what the ledger judges has moments of its own.
     func killed(_ trial: ChaosTrial) async throws {
-        let until = world.instant() + .seconds(5)
+        let until = world.instant() + .milliseconds(100)
         while node.openConnections > 0, world.instant() < until { try await trial.pause(milliseconds: 1) }
         state.withLock { $0.isListening = false }
     }
