@@ -191,7 +191,6 @@ struct WakuListeningTests {
     func missed() async throws {
         var limits = WakuRig.limits
         limits.storeAttempts = 1
-        limits.missedFor = .seconds(5)
         let rig = try await WakuRig({ $0.hasStore = false }, limits: limits)
         try await rig.run {
             try await rig.note("gap-given-up")
@@ -200,7 +199,8 @@ struct WakuListeningTests {
             try await rig.note("node-away")
             rig.node.turn { $0.polls = .asItShould }
             try await asked(for: "a gap that counts") { rig.ingress.statistics.missed == 1 }
-            try await asked(for: "its end") { rig.ingress.statistics.missed == 0 }
+            rig.pass(limits.missedFor)
+            #expect(rig.ingress.statistics.missed == 0)
         }
     }
 

@@ -23,8 +23,8 @@ extension SessionRelay {
         }
     }
 
-    /// What every verdict on a message begins as: to make one anew costs as much as a look-up, because nothing
-    /// of it is specialised for us (decision 0073).
+    /// What every verdict on a message begins as: to make one anew costs as much as a look-up, because
+    /// nothing of it is specialised for us (decision 0073).
     private static let taken = SessionVerdict(reply: .now(.taken))
 
     /// ``SessionLimits/custody`` in milliseconds: to take a duration apart costs more than to add it.

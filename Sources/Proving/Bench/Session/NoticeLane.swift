@@ -28,8 +28,8 @@ struct NoticeLane: Sendable {
         instance = app
     }
 
-    /// - Returns: CPU time from the first message's bytes until the last one's pushes stand in the store and in
-    ///   the memory of their lanes.
+    /// - Returns: CPU time from the first message's bytes until the last one's pushes stand in the store and
+    ///   in the memory of their lanes.
     func hand() async throws -> Duration {
         let lanes = [PushService.apns, .fcm].map { lane($0) }
         return try await withStore { engine, store in

@@ -1,7 +1,7 @@
 package import PushModel
 
-/// Measures what Session costs: a message from a storage server's bytes to its pushes, and on into their lanes,
-/// beside the sum of its primitives; accounts shown to a swarm; and a start with many subscriptions.
+/// Measures what Session costs: a message from a storage server's bytes to its pushes, and on into their
+/// lanes, beside the sum of its primitives; accounts shown to a swarm; and a start with many subscriptions.
 package struct SessionBench: Sendable {
     /// Sum of the primitives beside the whole way into the lane.
     static let goal = 0.7

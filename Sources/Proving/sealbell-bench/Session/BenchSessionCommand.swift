@@ -12,9 +12,10 @@ struct BenchSessionCommand: SealbellCommand {
             In one process, turn by turn, by its CPU time: the relay's whole way with a message, from the \
             bytes of a storage server to a verdict with its pushes, and the sum of its primitives on the \
             same bytes. Then the way goes on, through the commit to a file of SQLite into the memory of the \
-            lanes, and the commit alone is one more primitive. Then accounts are shown to simulated storage servers, which stand in another \
-            process, and a link starts with stored subscriptions. Passed means: the primitives are at least \
-            0.7 of the way into the lane, and the start adds 16 MiB at most. The socket is not in it.
+            lanes, and the commit alone is one more primitive. Then accounts are shown to simulated storage \
+            servers, which stand in another process, and a link starts with stored subscriptions. Passed \
+            means: the primitives are at least 0.7 of the way into the lane, and the start adds 16 MiB at \
+            most. The socket is not in it.
             """)
 
     @Option(help: "Rounds, 3 to 1,000; each takes about a tenth of a second.")

@@ -26,6 +26,7 @@ final class WakuRig: Sendable {
     let web: HTTPSFetch
     private let tally: Noted<[String]>
     private let counter = Mutex<Int64>(0)
+    private let ahead = Passed()
 
     /// - Parameters:
     ///   - knows: the topics are known from the start.
@@ -56,12 +57,27 @@ final class WakuRig: Sendable {
             inlet.yield(arrival)
         }
         ingress = WakuIngress(
-            name: name, node: address, topics: topics, web: web, limits: limits, world: .live,
+            name: name, node: address, topics: topics, web: web, limits: limits, world: ahead.world,
             journal: Journal { _, _, fields in
                 for (key, value) in fields where key == .note { pen.yield(value.logText) }
             },
             metrics: NOOPMetricsHandler.instance, take: take ?? note)
         if knows { topics.begin(with: [Self.followed]) }
+    }
+
+    /// From now on the ingress's monotonic clock is ahead by so much more; what sleeps is not woken for it.
+    func pass(_ span: Duration) { ahead.span.withLock { $0 += span } }
+
+    /// How far a clock is ahead of the machine's.
+    private final class Passed: Sendable {
+        let span = Mutex(Duration.zero)
+
+        var world: World {
+            var world = World.live
+            world.instant = { World.live.instant() + self.span.withLock { $0 } }
+            world.sleep = { try await World.live.sleep($0 - self.span.withLock { $0 }) }
+            return world
+        }
     }
 
     /// Spans short enough for a test, none that a loaded machine would trip over.

@@ -88,13 +88,13 @@ struct StatusOperatorTests {
         }
     }
 
-    @Test("Messages that the node lost are told where no store has them, and no longer than an hour")
+    // That it ends after an hour is the ingress's count, which has a clock of its own in its tests.
+    @Test("Messages that the node lost are told where no store has them")
     func missed() async throws {
         try await RelayStage.with(RelayStage.status()) { stage in
             let node = stage.sandbox.waku.node
             func hasty(_ around: inout Surroundings) {
                 around.spans.waku.storeAttempts = 1
-                around.spans.waku.missedFor = .seconds(5)
             }
             node.turn { $0.hasStore = false }
             try await stage.run(spans: hasty) { relay in
@@ -106,7 +106,6 @@ struct StatusOperatorTests {
                 }
                 node.turn { $0.polls = .asItShould }
                 try await isShown("messages_missed", relay)
-                try await isCleared("messages_missed", relay)
             }
         }
     }
