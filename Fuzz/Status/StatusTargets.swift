@@ -176,12 +176,15 @@ private func judge(_ body: Secret) {
         precondition(StatusRow(written).map { $0.body == row.body } ?? false, "one form for one row")
     }
     if let topic = FollowedTopic(record) { precondition(topic.key.count == StatusLimits.keyBytes) }
-    if let memory = RequestMemory(of: key, record, now: noon) {
-        guard case .put(let again, _) = memory.reopened, case .put(let taken, _) = memory.taken else {
+    func memory(_ known: Record, isStored: Bool = false) -> RequestMemory? {
+        RequestMemory(of: key, known, isStored: isStored, now: noon)
+    }
+    precondition(memory(record, isStored: true) == nil, "what is remembered is not taken from a store")
+    if let found = memory(record) {
+        guard case .put(let again, _) = found.reopened, case .put(let taken, _) = found.taken else {
             preconditionFailure("a request is put")
         }
-        precondition(again.body == body && RequestMemory(of: key, again, now: noon) != nil)
-        precondition(RequestMemory(of: key, taken, now: noon) == nil)
+        precondition(again.body == body && memory(again) != nil && memory(taken) == nil)
     }
 }
 

@@ -24,7 +24,7 @@ struct RequestTests {
     }
 
     /// A request for these phones, as it travels.
-    private static func request(_ phones: [String]) -> Secret {
+    private static func request(_ phones: [String], message: UInt8 = 7) -> Secret {
         let entries = phones.map { phone in
             var entry = PushNotification()
             entry.accessToken = token
@@ -35,15 +35,17 @@ struct RequestTests {
             return entry
         }
         let request = PushNotificationRequest(
-            requests: entries, messageID: Secret([UInt8](repeating: 7, count: 32)))
+            requests: entries, messageID: Secret([UInt8](repeating: message, count: 32)))
         return MetadataMessage.wrap(request.encoded(), .request, by: sender)
     }
 
     /// What was reported of each phone: `nil` for a success; no list: silence.
     private func reports(
-        _ wrapped: Secret, _ rig: StatusRig
+        _ wrapped: Secret, _ rig: StatusRig, isStored: Bool = false
     ) async -> [PushNotificationReport.Fault?]? {
-        guard case .request(let response)? = await rig.receive(wrapped)?.body else { return nil }
+        guard case .request(let response)? = await rig.receive(wrapped, isStored: isStored)?.body else {
+            return nil
+        }
         return response.reports.map { $0.success ? nil : $0.error }
     }
 
@@ -75,12 +77,38 @@ struct RequestTests {
         }
     }
 
+    @Test("What has failed is not taken from a node's store, and its sender's own repeat is")
+    func stored() async throws {
+        try await running(phones: ["one"]) { rig in
+            // Also what was first heard from there.
+            for (number, isStored) in [false, true].enumerated() {
+                let wrapped = Self.request(["one"], message: UInt8(number))
+                rig.services.answer("one") { _ in
+                    Answer(.retry(after: nil), .unknown, sentAt: rig.world.now())
+                }
+                let first = await reports(wrapped, rig, isStored: isStored)
+                #expect(first == [.internalError])
+                rig.services.answer("one", by: nil)
+                let known = await reports(wrapped, rig, isStored: true)
+                #expect(known == nil)
+                #expect(rig.services.sent.count == 2 * number + 1)
+                let repeated = await reports(wrapped, rig)
+                #expect(repeated == [nil])
+                let later = await reports(wrapped, rig, isStored: true)
+                #expect(later == nil)
+                #expect(rig.services.sent.count == 2 * number + 2)
+            }
+        }
+    }
+
     @Test("It is taken again for nine minutes from the first time on, and what was taken whole is not")
     func forHowLong() throws {
         let key = StatusKeys(StatusRig.instance).request(Secret("id".utf8))
         let start = StatusRig.now
-        func memory(_ known: Record?, after span: Duration) -> RequestMemory? {
-            RequestMemory(of: key, known, now: start + span)
+        func memory(
+            _ known: Record?, after span: Duration, isStored: Bool = false
+        ) -> RequestMemory? {
+            RequestMemory(of: key, known, isStored: isStored, now: start + span)
         }
         func record(_ change: Change) -> Record? {
             if case .put(let record, _) = change { record } else { nil }
@@ -92,7 +120,12 @@ struct RequestTests {
             #expect(memory(record(again.taken), after: .seconds(539)) == nil)
             #expect(memory(record(again.reopened), after: .seconds(540)) == nil)
             #expect(memory(record(change), after: .seconds(540)) == nil)
+            // From a store it is new once nothing is remembered, which is long after a store is asked for it.
+            #expect(memory(record(change), after: .zero, isStored: true) == nil)
+            let expiry = try #require(record(change)?.expiresAt)
+            #expect(expiry.since(start) == StatusLimits.requestMemory)
         }
+        #expect(memory(nil, after: StatusLimits.requestMemory, isStored: true) != nil)
     }
 
     @Test("A device that no service serves is a failure like others, and may be asked for again")

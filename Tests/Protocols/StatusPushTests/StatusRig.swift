@@ -51,12 +51,16 @@ final class StatusRig: Sendable {
     }
 
     /// One message as hosting passes it on, and the answer.
-    func receive(_ wrapped: Secret, transportSigner: PublicPoint? = nil) async -> StatusReply? {
+    ///
+    /// - Parameter isStored: it comes from a node's store.
+    func receive(
+        _ wrapped: Secret, transportSigner: PublicPoint? = nil, isStored: Bool = false
+    ) async -> StatusReply? {
         let inbound: StatusInbound
         do throws(StatusError) {
             let fallback = relay.policy.compatibility == .statusGo ? transportSigner : nil
             let message = try MetadataMessage(reading: wrapped, fallback: fallback)
-            guard let found = try StatusInbound(message) else { return nil }
+            guard let found = try StatusInbound(message, isStored: isStored) else { return nil }
             inbound = found
         } catch {
             return nil

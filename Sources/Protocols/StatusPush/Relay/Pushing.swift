@@ -9,7 +9,8 @@ extension StatusRelay {
         let now = world.now()
         let name = keys.request(inbound.messageID)
         // A repeat costs one look-up.
-        guard let memory = RequestMemory(of: name, try await find([name])[0], now: now) else {
+        let known = try await find([name])[0]
+        guard let memory = RequestMemory(of: name, known, isStored: inbound.isStored, now: now) else {
             throw StatusError(.repeated)
         }
         let refusal: @Sendable (Int) -> StatusError = { _ in StatusError(.repeated) }

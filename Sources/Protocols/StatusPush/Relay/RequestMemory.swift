@@ -3,7 +3,9 @@ package import PushModel
 /// What the relay remembers of a request, so that the same bytes are taken once (decision 0070).
 ///
 /// Where a report says that something failed, the same bytes are taken again for as long as the store knows
-/// again what was sent of them: such a repeat sends what failed, and nothing else.
+/// again what was sent of them: such a repeat sends what failed, and nothing else. What a Waku node's store
+/// hands out is no repeat of the sender's but may be the very message that was reported as failed, so it is
+/// taken only where nothing is remembered.
 package struct RequestMemory: Sendable {
     private let key: RecordKey
     private let now: UnixTime
@@ -13,15 +15,17 @@ package struct RequestMemory: Sendable {
 
     /// `nil` for a request that was taken already.
     ///
-    /// - Parameter known: what is remembered under that name.
-    package init?(of key: RecordKey, _ known: Record?, now: UnixTime) {
+    /// - Parameters:
+    ///   - known: what is remembered under that name.
+    ///   - isStored: the request comes from a node's store (``StatusInbound/isStored``).
+    package init?(of key: RecordKey, _ known: Record?, isStored: Bool, now: UnixTime) {
         (self.key, self.now) = (key, now)
         guard let known else {
             (until, condition) = (now + StatusLimits.failedMemory, .absent)
             return
         }
         // Counted from when it first came, however often it comes.
-        guard let until = Self.until(known), now < until else { return nil }
+        guard !isStored, let until = Self.until(known), now < until else { return nil }
         (self.until, condition) = (until, .revision(known.revision))
     }
 

@@ -13,10 +13,13 @@ package struct StatusInbound: Sendable {
     package let body: Body
     package let signer: PublicPoint
     package let messageID: Secret
+    /// From a Waku node's store, which was asked for what was missed. A relay that starts sees there what the
+    /// one before it has taken already, and may have reported as failed.
+    package let isStored: Bool
 
     /// - Returns: `nil` for messages that are not for a server.
     /// - Throws: `.malformedMessage`; nobody is answered.
-    package init?(_ message: MetadataMessage) throws(StatusError) {
+    package init?(_ message: MetadataMessage, isStored: Bool = false) throws(StatusError) {
         switch message.type {
         // Deployed servers answer nothing to an empty registration.
         case .registration where message.payload.count == 0: throw StatusError(.malformedMessage)
@@ -27,6 +30,7 @@ package struct StatusInbound: Sendable {
         }
         signer = message.signer
         messageID = message.messageID
+        self.isStored = isStored
     }
 }
 

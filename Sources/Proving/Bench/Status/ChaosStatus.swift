@@ -11,8 +11,8 @@ import WireFormats
 final class ChaosStatus: ChaosCompanion {
     static let discussion = """
         Status's phones register beside it over a Waku node of this process, and senders ask for pushes: \
-        what is reported as taken arrives, what is reported as failed is not sent by the relay that said so, \
-        and a request without an answer is asked again in other bytes, as senders do.
+        what is reported as taken arrives, what is reported as failed is not sent, and a request \
+        without an answer is asked again in other bytes, as senders do.
         """
 
     /// A notification under way.

@@ -4,8 +4,8 @@ import PushModel
 /// the end.
 ///
 /// A notification that is reported as taken is owed across every kill. One that is reported as failed is
-/// over: the relay that said so never sends it. A later relay may, because the network's store hands it the
-/// same request again, and says then what became of it (decision 0070).
+/// over: no relay sends it, also not one that starts later and has the same request from the network's store
+/// (decision 0070). Only another request may bring it.
 struct ChaosStatusLedger: Sendable {
     enum Outcome: Sendable, Hashable {
         case taken
@@ -18,7 +18,7 @@ struct ChaosStatusLedger: Sendable {
     /// One request that had the notification in it.
     private struct Ask: Sendable {
         var at: UnixTime
-        /// More than one after a failure, of relays that came later.
+        /// One, if all is well.
         var answers: [(outcome: Outcome, at: UnixTime)] = []
     }
 
@@ -98,7 +98,7 @@ struct ChaosStatusLedger: Sendable {
     var wrong: Int { count { $0.has(.wrong) } }
     /// Reported as taken, and never arrived.
     var missing: Int { count { $0.isOwed && $0.arrivals.isEmpty } }
-    /// Allowed: a relay was killed before it could report, or a later one took the request from the store.
+    /// Allowed: a relay was killed before it could report.
     var unpromised: Int { count { !$0.isOwed && !$0.arrivals.isEmpty } }
     var toldToTheLast: Int {
         count { $0.isOwed && $0.asks.values.allSatisfy { life(of: $0.at) == kills.count } }
@@ -113,27 +113,18 @@ struct ChaosStatusLedger: Sendable {
         item.arrivals.contains { !isExplained($0.at, item) } || hasFailedAfterArrival(item)
     }
 
-    /// Whether some request can have led to what arrived then: one that is owed, or that the relay of that
-    /// time had not reported as failed before.
+    /// Whether some request can have led to what arrived then: one that had not been reported as failed.
     private func isExplained(_ arrival: UnixTime, _ item: Item) -> Bool {
-        let life = life(of: arrival)
-        return item.asks.values.contains { ask in
-            ask.at <= arrival
-                && (ask.answers.contains { $0.outcome == .taken && self.life(of: $0.at) <= life }
-                    || !ask.answers.contains {
-                        $0.outcome == .failed && self.life(of: $0.at) == life && $0.at < arrival
-                    })
+        item.asks.values.contains { ask in
+            ask.at <= arrival && !ask.answers.contains { $0.outcome == .failed && $0.at < arrival }
         }
     }
 
-    /// Where nothing but one request was said: the relay that had sent it reported it as failed.
+    /// Where nothing but one request was said: what had been sent was reported as failed.
     private func hasFailedAfterArrival(_ item: Item) -> Bool {
         guard item.asks.count == 1, let ask = item.asks.values.first else { return false }
         return ask.answers.contains { answer in
-            answer.outcome == .failed
-                && item.arrivals.contains {
-                    life(of: $0.at) == life(of: answer.at) && $0.at <= answer.at
-                }
+            answer.outcome == .failed && item.arrivals.contains { $0.at <= answer.at }
         }
     }
 

@@ -53,19 +53,22 @@ final class StatusPost: Sendable {
     var take: WakuIngress.Take { { arrival in await self.receive(arrival) } }
 
     private func receive(_ arrival: WakuArrival) async {
-        guard let answer = await answer(arrival.message, arrival.topic) else { return }
+        guard let answer = await answer(arrival) else { return }
         guard let ingress = outlet.withLock(\.ingress) else { return count("unanswered") }
         do throws(WakuError) { try await ingress.publish(answer) } catch { count("unanswered") }
     }
 
     /// - Returns: what is to be published; `nil`: nothing.
-    private func answer(_ message: WakuMessage, _ topic: UInt32) async -> WakuMessage? {
+    private func answer(_ arrival: WakuArrival) async -> WakuMessage? {
+        let (message, topic) = (arrival.message, arrival.topic)
         guard share.falls(topic) else {
             count("elsewhere")
             return nil
         }
         do throws(StoreError) {
-            guard let opened = try await open(message, topic), let inbound = read(opened) else { return nil }
+            guard let opened = try await open(message, topic),
+                let inbound = read(opened, isStored: arrival.source == .stored)
+            else { return nil }
             let reply = await judge(inbound, bytes: Self.messageBytes + message.payload.count)
             if case .registration = inbound.body { topics.ring() }
             return await settled(reply).map { seal($0) }
@@ -99,7 +102,7 @@ final class StatusPost: Sendable {
     }
 
     /// The message inside, if it is for a server.
-    private func read(_ opened: WakuPayload.Opened) -> StatusInbound? {
+    private func read(_ opened: WakuPayload.Opened, isStored: Bool) -> StatusInbound? {
         do throws(StatusError) {
             guard let wrapped = try Wrapping.unwrap(opened.data) else {
                 count("foreign")
@@ -108,7 +111,7 @@ final class StatusPost: Sendable {
             let message = try MetadataMessage(
                 reading: wrapped,
                 fallback: relay.policy.compatibility == .statusGo ? opened.signer : nil)
-            guard let inbound = try StatusInbound(message) else {
+            guard let inbound = try StatusInbound(message, isStored: isStored) else {
                 count("foreign")
                 return nil
             }

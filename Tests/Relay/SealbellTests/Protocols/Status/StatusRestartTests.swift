@@ -1,0 +1,57 @@
+import PushTesting
+import Simulators
+import StatusPush
+import Testing
+import WireFormats
+
+@testable import RelayProgram
+
+@Suite("Status relays one after the other on one network", .timeLimit(.minutes(30)))
+struct StatusRestartTests {
+    @Test("What one has reported as failed the next does not send, although the node's store hands it out")
+    func failedBefore() async throws {
+        try await RelayStage.with(RelayStage.status()) { stage in
+            let node = stage.sandbox.waku.node
+            var kept: StatusCast?
+            try await stage.run { relay in
+                try await relay.listens()
+                // So that all of it comes live.
+                try await asked(for: "no gap") { try await relay.status("waku")?["gap"]?.bool == false }
+                var cast = try StatusCast(at: try relay.statusKey(), .apns)
+                node.inject(cast.registration())
+                try await relay.statusReaches(1, "registered")
+                stage.apns.turn { $0.errorShare = 1 }
+                node.inject(cast.request())
+                // The answers to both.
+                try await asked(for: "a report") { try await Self.waku(relay, "published") ?? 0 >= 2 }
+                // Withdrawn, so it was reported as failed.
+                #expect(try await relay.owed() == 0)
+                kept = cast
+            }
+            stage.apns.turn { $0.errorShare = 0 }
+            var cast = try #require(kept)
+            let arrivals = stage.apns.subscribe(token: cast.token)
+            try await stage.run { relay in
+                try await relay.listens()
+                // Registration and request, out of the store.
+                try await asked(for: "the store's messages") {
+                    try await Self.waku(relay, "received") ?? 0 >= 2
+                }
+                // Asked again as senders do, which shows that it can be sent.
+                node.inject(cast.request())
+                try await asked(for: "one more") { try await Self.waku(relay, "received") ?? 0 >= 3 }
+                // Answered are the old registration, as outdated, and this request.
+                try await asked(for: "a report") { try await Self.waku(relay, "published") ?? 0 >= 2 }
+                _ = try await arrivals.next("a push")
+                #expect(try await relay.status("requests")?.int64 == 1)
+                try await relay.drained()
+            }
+            // The relay has ended, and had taken in whatever it heard.
+            #expect(stage.apns.deliveries().count == 1)
+        }
+    }
+
+    private static func waku(_ relay: RunningRelay, _ name: String) async throws -> Int64? {
+        try await relay.status("waku")?[name]?.int64
+    }
+}
