@@ -29,6 +29,9 @@ package final class SQLiteStore: Sendable {
     ///
     /// - Parameter owner: this process; all other owners are dead, for only one process can open the file.
     /// - Throws: `.inUse` when another process holds it, `.newerSchema`, `.notDurable`, `.corrupt`.
+    /// Commits so far, for measurements.
+    package var commits: Int { queue.commits }
+
     package init(
         path: String, owner: OwnerID, limits: SQLiteLimits = SQLiteLimits(), synchronous: Synchronous = .full,
         world: World

@@ -1,6 +1,7 @@
 import Primitives
 import PushModel
 import SessionPush
+import SwarmIngress
 import WireFormats
 
 /// Messages on the wire, the accounts that they are for, and the arithmetic of what becomes of them, taken
@@ -115,6 +116,17 @@ final class NoticeParts {
             let push = try StoragePush(parsing: body)
             let verdict = try await relay.receive(.notified(push))
             guard verdict.pushes.count == devices else { throw BenchError(.setUpRefused) }
+        }
+    }
+
+    /// The same way on into the lanes.
+    func laneWay() throws -> LaneWay {
+        let (relay, bodies) = (relay, bodies)
+        return LaneWay(
+            count: bodies.count, pushes: bodies.count * devices, callers: SwarmLimits().workers,
+            app: try SessionMaterial.app().name, world: world
+        ) { at in
+            (try await relay.receive(.notified(try StoragePush(parsing: bodies[at]))).pushes, [])
         }
     }
 

@@ -35,9 +35,10 @@ package struct SessionBench: Sendable {
             let name = "devices_\(devices)_bytes_\(bytes)"
             let sealed = try await measure(parts, name, &report)
             least = min(least, sealed.ratio)
-            let handed = try await measure(
-                NoticeLane(parts, world: world), primitives: sealed.primitives, name, &report)
-            leastToLane = min(leastToLane, handed)
+            leastToLane = min(
+                leastToLane,
+                try await parts.laneWay().measure(
+                    rounds: plan.rounds, primitives: sealed.primitives, forget: parts.forget, name, &report))
         }
         report.add("least_to_primitives", least)
         report.add("least_to_lane_to_primitives", leastToLane)
@@ -79,28 +80,6 @@ package struct SessionBench: Sendable {
         let ratio = Median.of(zip(sums, whole).map { $0 / $1 })
         report.add("\(name)_to_primitives", ratio)
         return (ratio, Median.of(sums))
-    }
-
-    /// Up to the lane. What a commit takes is a primitive of it.
-    ///
-    /// - Parameter primitives: all others of one round, in seconds.
-    private func measure(
-        _ lane: NoticeLane, primitives: Double, _ name: String, _ report: inout BenchReport
-    ) async throws -> Double {
-        var (whole, commits): ([Double], [Double]) = ([], [])
-        for round in 0...plan.rounds {
-            let handed = try await lane.hand().inSeconds
-            let committed = try await lane.commit().inSeconds
-            guard round > 0 else { continue }
-            whole.append(handed)
-            commits.append(committed)
-        }
-        let perNotice = 1e6 / Double(Self.notices)
-        report.add("\(name)_to_lane_microseconds", Median.of(whole) * perNotice, digits: 2)
-        report.add("\(name)_commit_microseconds", Median.of(commits) * perNotice, digits: 2)
-        let ratio = Median.of(zip(commits, whole).map { (primitives + $0) / $1 })
-        report.add("\(name)_to_lane_to_primitives", ratio)
-        return ratio
     }
 }
 

@@ -31,6 +31,9 @@ final class RequestParts {
     private let names: [(person: Secret, installation: Secret, token: Secret)]
 
     private static let people = 64
+    /// Requests that share commits: a sixteenth of what a relay takes in at once (`StatusLink`).
+    private static let callers = 32
+    private let instance: ConfiguredName
     private static let accessToken = Secret("a6712c96-9eb0-4df5-bc7c-041602a28ea7".utf8)
 
     /// - Parameters:
@@ -39,6 +42,7 @@ final class RequestParts {
     ///   - bytes: of the sealed message of each; deployed senders put none in.
     init(_ count: Int, notifications: Int, bytes: Int, world: World) async throws {
         guard let instance = ConfiguredName("status-load") else { throw BenchError(.badPlan) }
+        self.instance = instance
         let registry = HeldRecords()
         identity = .generate(world)
         relay = StatusRelay(
@@ -95,8 +99,7 @@ final class RequestParts {
             .encoded()
         let wrapped = MetadataMessage.wrap(text, .request, by: sender)
         let payload = WakuPayload.sealAsymmetric(wrapped, to: identity.point, signer: sender, world)
-        guard let reply = try await judge(payload) else { throw BenchError(.setUpRefused) }
-        let answer = reply.wrapped(by: identity)
+        let answer = try await judge(payload).wrapped(by: identity)
         let (read, written) = (body(wrapped), body(answer))
         let digest = Keccak.hash256(text)
         guard let point = payload.reveal({ PublicPoint($0.prefix(PublicPoint.uncompressedBytes)) }) else {
@@ -118,20 +121,49 @@ final class RequestParts {
     /// The relay's whole way with all requests: payload, message, look-up, pushes; answer, payload.
     func judge() async throws {
         for part in parts {
-            guard let reply = try await judge(part.payload) else { throw BenchError(.setUpRefused) }
+            let reply = try await judge(part.payload)
             _ = WakuPayload.sealAsymmetric(
                 reply.wrapped(by: identity), to: reply.recipient, signer: identity, world)
         }
     }
 
-    private func judge(_ payload: Secret) async throws -> StatusReply? {
+    private func judge(_ payload: Secret) async throws -> StatusReply {
+        try Self.reply(try await Self.verdict(payload, relay, identity), notifications)
+    }
+
+    private static func verdict(
+        _ payload: Secret, _ relay: StatusRelay, _ identity: Secp256k1KeyPair
+    ) async throws -> StatusRelay.Judged {
         let opened = try WakuPayload.openAsymmetric(payload, with: identity)
-        guard let inbound = try StatusInbound(MetadataMessage(reading: opened.data)) else { return nil }
-        let verdict = try await relay.receive(inbound)
+        guard let inbound = try StatusInbound(MetadataMessage(reading: opened.data)) else {
+            throw BenchError(.setUpRefused)
+        }
+        return try await relay.receive(inbound)
+    }
+
+    private static func reply(_ verdict: StatusRelay.Judged, _ notifications: Int) throws -> StatusReply {
         guard verdict.pushes.count == notifications,
-            case .withdrawingAfterFirstAttempt(_, _, let reply) = verdict.reply
+            case .withdrawingAfterFirstAttempt(_, _, let reply) = verdict.reply,
+            let reply = reply(verdict.pushes.map { _ in .known(.accepted) })
         else { throw BenchError(.setUpRefused) }
-        return reply(verdict.pushes.map { _ in .known(.accepted) })
+        return reply
+    }
+
+    /// The way of a request on into the lanes. Its answer, which waits for what the push services say, is
+    /// sealed at once: what it says costs nothing.
+    func laneWay() -> LaneWay {
+        let (relay, identity, notifications, world) = (relay, identity, notifications, world)
+        let payloads = parts.map(\.payload)
+        return LaneWay(
+            count: payloads.count, pushes: payloads.count * notifications, callers: Self.callers,
+            app: instance, world: world
+        ) { at in
+            let verdict = try await Self.verdict(payloads[at], relay, identity)
+            let reply = try Self.reply(verdict, notifications)
+            _ = WakuPayload.sealAsymmetric(
+                reply.wrapped(by: identity), to: reply.recipient, signer: identity, world)
+            return (verdict.pushes, verdict.changes)
+        }
     }
 
     /// Every primitive by its name.
