@@ -86,8 +86,8 @@ struct LaneWay: Sendable {
         }
     }
 
-    /// How many callers make as many commits alone as there are on the whole way: what is judged comes to them
-    /// one after the other, so that fewer share one than there are callers.
+    /// How many callers make as many commits alone as there are on the whole way: what is judged comes one
+    /// after the other, so that fewer share one than there are callers.
     private func sharing(
         _ forget: () throws -> Void
     ) async throws -> (callers: Int, commits: Int, alone: Int) {

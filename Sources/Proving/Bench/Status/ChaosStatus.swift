@@ -314,13 +314,14 @@ final class ChaosStatus: ChaosCompanion {
             guard try await within(StatusLimits.answerWait, trial, { $0.registrations[id] != nil }) else {
                 continue
             }
-            let isTaken = state.withLock { [phone] state in
-                guard state.registrations[id]?.success == true else { return false }
+            let answer = state.withLock { $0.registrations[id] }
+            // It was taken, a kill took the answer, and the next relay has it from the node's store.
+            if answer?.error == .versionMismatch { continue }
+            state.withLock { [phone] state in
+                guard answer?.success == true else { return state.ledger.wasRefused() }
                 state.phones[phone.token] = phone
                 state.ledger.didRegister()
-                return true
             }
-            if !isTaken { state.withLock { $0.ledger.wasRefused() } }
             return
         }
         state.withLock { $0.ledger.wasNeverAnswered() }

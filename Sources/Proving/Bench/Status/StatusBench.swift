@@ -2,8 +2,9 @@ package import PushModel
 import StatusPush
 
 /// Measures what Status costs: a request from a node's payload to its pushes and the sealed answer, and on
-/// into their lanes, beside the sum of its primitives; the key of a topic, which is made once for each person; and a poll's answer
-/// with many messages, most of them nobody's here. Then a relay with many people registered.
+/// into their lanes, beside the sum of its primitives; the key of a topic, which is made once for each
+/// person; and a poll's answer with many messages, most of them nobody's here. Then a relay with many people
+/// registered.
 package struct StatusBench: Sendable {
     /// Sum of the primitives beside the whole.
     static let goal = 0.7
