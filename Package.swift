@@ -75,7 +75,7 @@ let foundations: [Target] = [
     library("Foundations/WireFormats", ["PushModel"]),
     library("Foundations/RSAKeys", ["PushModel", "WireFormats", crypto, cryptoExtras]),
     library("Foundations/AtRest", ["PushModel", "Primitives"]),
-    library("Foundations/EventLoops", [nioCore]),
+    library("Foundations/EventLoops", ["PushModel", nioCore]),
     library("Foundations/MessageSockets", ["PushModel", "CZeroMQ"]),
     library(
         "Foundations/WebSocket",
@@ -108,8 +108,8 @@ let rooms: [Target] = [
     library(
         "Services/WebClient",
         [
-            "PushModel", "WireFormats", "CWiping", "CResolver", httpClient, nioCore, nioSSL, nioHTTP1,
-            nioPosix
+            "PushModel", "WireFormats", "EventLoops", "CWiping", "CResolver", httpClient, nioCore, nioSSL,
+            nioHTTP1, nioPosix
         ]),
     library("Services/APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
     library("Services/FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, cryptoExtras]),

@@ -102,7 +102,7 @@ package struct SwarmLimits: Sendable {
     /// A node's share of the queue, in bytes.
     package func share(among nodes: Int) -> Int { max(leastShare, queuedBytes / max(1, nodes)) }
     /// Pushes that are relayed at once, and share commits: with 8 each cost three times as much
-    /// (Benchmarks/README.md), with more it saves little.
+    /// (Benchmarks/README.md). More were not measured.
     package var workers = 32
 
     /// Grain of all these spans.

@@ -76,22 +76,15 @@ struct Exchange {
         let client = HTTPClient(
             eventLoopGroupProvider: .shared(group), configuration: try settings(keeps: kept != nil))
         let result: Result<WebAnswer, ExchangeFault>
-        do { result = .success(try await send(client)) } catch { result = .failure(ExchangeFault(error)) }
+        do {
+            result = .success(try await request.send(over: client, to: address))
+        } catch {
+            result = .failure(ExchangeFault(error))
+        }
         if case .success = result, let kept, kept.keep(client, for: address) { return try result.get() }
         // Nothing is left running on the client; a fault of its shutdown would change nothing.
         try? await client.shutdown()
         return try result.get()
-    }
-
-    /// Over a connection that may have been kept, and that the server may have ended.
-    func result(over client: HTTPClient) async -> Result<WebAnswer, ExchangeFault> {
-        do {
-            return .success(try await send(client))
-        } catch let error as IOError where [ECONNRESET, EPIPE].contains(error.errnoCode) {
-            return .failure(.noAnswer)
-        } catch {
-            return .failure(ExchangeFault(error))
-        }
     }
 
     /// The judged address stands in for the name, which stays the one that the certificate must carry.
@@ -125,14 +118,36 @@ struct Exchange {
         if let target { settings.dnsOverride = [address.host: target.text] }
         return settings
     }
-
-    private func send(_ client: HTTPClient) async throws -> WebAnswer {
-        let answer = try await client.execute(request.outgoing(to: address), timeout: request.span)
-        return try await request.read(answer)
-    }
 }
 
 extension WebRequest {
+    /// Sends it over a client whose connections are kept. A server may end one in the moment in which it is
+    /// used again: what was not answered is asked once more, on another one, if it may be repeated; a second
+    /// fault is the answer.
+    func fetch(
+        over client: HTTPClient, from address: WebAddress
+    ) async -> Result<WebAnswer, ExchangeFault> {
+        let first = await attempt(over: client, from: address)
+        guard case .failure(.noAnswer) = first, mayRepeat, !Task.isCancelled else { return first }
+        return await attempt(over: client, from: address)
+    }
+
+    private func attempt(
+        over client: HTTPClient, from address: WebAddress
+    ) async -> Result<WebAnswer, ExchangeFault> {
+        do {
+            return .success(try await send(over: client, to: address))
+        } catch let error as IOError where [ECONNRESET, EPIPE].contains(error.errnoCode) {
+            return .failure(.noAnswer)
+        } catch {
+            return .failure(ExchangeFault(error))
+        }
+    }
+
+    func send(over client: HTTPClient, to address: WebAddress) async throws -> WebAnswer {
+        try await read(try await client.execute(outgoing(to: address), timeout: span))
+    }
+
     /// The deadline as AsyncHTTPClient counts.
     var span: TimeAmount { .milliseconds(max(1, deadline.wholeMilliseconds)) }
 

@@ -120,7 +120,7 @@ package final class HTTPSFetch: WebFetch {
     private func attempt(_ request: WebRequest, _ address: WebAddress) async -> Result<WebAnswer, WebError> {
         let kept = request.keepsConnection && !request.publicAddressesOnly ? kept : nil
         if let kept, let client = kept.take(address) {
-            let result = await attempt(request, address, over: client)
+            let result = await request.fetch(over: client, from: address)
             // What it was made with may be of before: address, authority, certificate.
             let isGood = result.fault != .neverConnected && result.fault != .unreachable
             kept.giveBack(client, of: address, isGood: isGood)
@@ -146,17 +146,6 @@ package final class HTTPSFetch: WebFetch {
         } catch {
             return .failure(error)
         }
-    }
-
-    /// Over connections that are kept. As with a server on this machine, what may be repeated is sent once
-    /// more where the connection had ended.
-    private func attempt(
-        _ request: WebRequest, _ address: WebAddress, over client: HTTPClient
-    ) async -> Result<WebAnswer, ExchangeFault> {
-        let exchange = Exchange(request, address, to: nil, options)
-        let first = await exchange.result(over: client)
-        guard first.fault == .noAnswer, request.mayRepeat, !Task.isCancelled else { return first }
-        return await exchange.result(over: client)
     }
 
     /// The addresses that may be connected to, best first.

@@ -3,12 +3,6 @@ import NIOCore
 import PushModel
 import Synchronization
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Glibc)
-import Glibc
-#endif
-
 /// Plain http to servers on this machine, over connections that are kept: for a server that is asked several
 /// times a second, such as a network's node.
 ///
@@ -31,34 +25,7 @@ final class LoopbackFetch: Sendable {
 
     /// - Parameter address: of this machine.
     func fetch(_ request: WebRequest, _ address: WebAddress) async -> Result<WebAnswer, WebError> {
-        let client = shared
-        do throws(ExchangeFault) {
-            return .success(try await attempt(request, address, client))
-        } catch {
-            // A server may end a connection in the moment in which it is used again. What was not answered is
-            // asked once more, on another connection; a second fault is the answer.
-            guard error == .noAnswer, request.mayRepeat, !Task.isCancelled else {
-                return .failure(error.translated)
-            }
-        }
-        do throws(ExchangeFault) {
-            return .success(try await attempt(request, address, client))
-        } catch {
-            return .failure(error.translated)
-        }
-    }
-
-    private func attempt(
-        _ request: WebRequest, _ address: WebAddress, _ client: HTTPClient
-    ) async throws(ExchangeFault) -> WebAnswer {
-        do {
-            let answer = try await client.execute(request.outgoing(to: address), timeout: request.span)
-            return try await request.read(answer)
-        } catch let error as IOError where [ECONNRESET, EPIPE].contains(error.errnoCode) {
-            throw .noAnswer
-        } catch {
-            throw ExchangeFault(error)
-        }
+        await request.fetch(over: shared, from: address).mapError(\.translated)
     }
 
     private var shared: HTTPClient {

@@ -19,7 +19,7 @@ enum WebLimits {
     /// Servers elsewhere whose connections are kept: two for each of more instances than an operator has.
     /// Further ones are called over a new connection each time.
     static let keptServers = 32
-    /// Connections to one server on this machine: as many calls at one time; further ones wait for one.
+    /// Connections to one server that are kept: as many calls at one time; further ones wait for one.
     static let keptConnections = 8
     /// How long such a connection is kept without a call: servers end theirs after ten seconds or more, and
     /// one that both ends close at once costs a call.

@@ -1,3 +1,4 @@
+import EventLoops
 package import NIOCore
 package import NIOWebSocket
 package import PushModel
@@ -62,7 +63,7 @@ package final class WebSocketLink: ChannelInboundHandler, ChannelOutboundHandler
     /// What stands above the bytes, the link last.
     package var handlers: [any ChannelHandler] {
         [
-            FrameTap(), WebSocketFrameEncoder(),
+            WipingTap(), WebSocketFrameEncoder(),
             ByteToMessageHandler(WebSocketFrameDecoder(maxFrameSize: limits.messageBytes)), self
         ]
     }

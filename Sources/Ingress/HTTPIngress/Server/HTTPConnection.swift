@@ -1,4 +1,5 @@
 import CoreMetrics
+import EventLoops
 import NIOCore
 import NIOHTTP1
 import NIOTLS
@@ -333,10 +334,8 @@ final class HTTPConnection: ChannelDuplexHandler {
     }
 }
 
-/// Stands before the decoder and tells the connection that bytes came, whole head or not.
-///
-/// What a socket or TLS reads into lives as long as the connection, and an origin keeps its connection for
-/// days. So the bytes go on in a buffer that ends with their request, and are wiped where they arrived.
+/// Stands before the decoder and tells the connection that bytes came, whole head or not. An origin keeps its
+/// connection for days, so it wipes them where they arrived, as ``WipingTap`` does.
 final class ByteTap: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -346,13 +345,7 @@ final class ByteTap: ChannelInboundHandler {
     init(_ connection: HTTPConnection) { self.connection = connection }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let arrived = unwrapInboundIn(data)
-        var bytes = context.channel.allocator.buffer(capacity: arrived.readableBytes)
-        arrived.withUnsafeReadableBytes { source in
-            bytes.writeBytes(source)
-            // Nobody else reads these bytes: this is the first handler behind the one that owns them.
-            wipe(UnsafeMutableRawBufferPointer(mutating: source))
-        }
+        let bytes = WipingTap.move(unwrapInboundIn(data), context.channel.allocator)
         context.fireChannelRead(wrapInboundOut(bytes))
         connection.bytesArrived()
     }

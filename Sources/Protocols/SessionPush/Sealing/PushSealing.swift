@@ -202,6 +202,7 @@ private struct PlainWriter {
     @inline(__always)
     mutating func text(_ text: StaticString) {
         let count = text.utf8CodeUnitCount
+        assert(count <= room - at, "memory that is large enough")
         start.advanced(by: at).copyMemory(from: text.utf8Start, byteCount: count)
         at += count
     }
@@ -226,49 +227,23 @@ private struct PlainWriter {
     }
 
     mutating func digits(_ value: UInt64) {
-        guard value >= 10 else { return append(UInt32(truncatingIfNeeded: value)) }
-        // A message has two times, which have thirteen digits until the year 2286. Eight of them fit into a
-        // small number, which is quicker to divide, and each division waits for the one before.
-        if (1_000_000_000_000..<10_000_000_000_000).contains(value) {
-            let above = value / 100_000_000
-            put(UInt32(truncatingIfNeeded: above), 5)
-            put(UInt32(truncatingIfNeeded: value &- above &* 100_000_000), 8)
-            return
+        // From the last on and two at a time, into room for as many as there can be: each division waits for
+        // the one before, and a message has two times of thirteen digits.
+        withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { room in
+            var (rest, first) = (value, 20)
+            while rest >= 10 {
+                let (tens, units) = (rest % 100 / 10, rest % 10)
+                first -= 2
+                room[first] = 0x30 + UInt8(truncatingIfNeeded: tens)
+                room[first + 1] = 0x30 + UInt8(truncatingIfNeeded: units)
+                rest /= 100
+            }
+            if rest > 0 || first == 20 {
+                first -= 1
+                room[first] = 0x30 + UInt8(truncatingIfNeeded: rest)
+            }
+            bytes(UnsafeRawBufferPointer(rebasing: room[first...]))
         }
-        var (count, rest) = (1, value)
-        while rest >= 10 { (count, rest) = (count + 1, rest / 10) }
-        var (left, place) = (value, at + count)
-        while place > at {
-            place -= 1
-            set(UInt32(truncatingIfNeeded: left % 10), place)
-            left /= 10
-        }
-        at += count
-    }
-
-    /// A number as so many digits.
-    private mutating func put(_ value: UInt32, _ count: Int) {
-        var (rest, place) = (value, at + count)
-        at = place
-        for _ in 0..<count / 2 {
-            let above = rest / 100
-            let pair = rest &- above &* 100
-            let tens = pair / 10
-            place -= 2
-            set(tens, place)
-            set(pair &- tens &* 10, place + 1)
-            rest = above
-        }
-        if !count.isMultiple(of: 2) { set(rest, place - 1) }
-    }
-
-    private mutating func append(_ digit: UInt32) {
-        set(digit, at)
-        at += 1
-    }
-
-    private func set(_ digit: UInt32, _ place: Int) {
-        start.storeBytes(of: UInt8(truncatingIfNeeded: 0x30 &+ digit), toByteOffset: place, as: UInt8.self)
     }
 
     mutating func member(_ key: StaticString, _ value: Int64) {
