@@ -22,7 +22,7 @@ struct RefusedWatchTests {
     ) {
         for revision in revisions {
             for node in nodes.prefix(3) {
-                refused.add(revision, by: node, connected: 5, at: start + span)
+                refused.add(revision, by: node, of: 5, at: start + span)
             }
         }
     }
@@ -34,10 +34,10 @@ struct RefusedWatchTests {
             refused.look(10, at: Self.start)
             return refused.told
         }
-        for node in Self.nodes.prefix(2) { refused.add(1, by: node, connected: 5, at: Self.start) }
-        refused.add(1, by: Self.nodes[0], connected: 5, at: Self.start)
+        for node in Self.nodes.prefix(2) { refused.add(1, by: node, of: 5, at: Self.start) }
+        refused.add(1, by: Self.nodes[0], of: 5, at: Self.start)
         #expect(told() == 0, "two of five, one of them twice")
-        for node in Self.nodes { refused.add(1, by: node, connected: 5, at: Self.start) }
+        for node in Self.nodes { refused.add(1, by: node, of: 5, at: Self.start) }
         #expect(told() == 1)
         Self.refuse(1...1, &refused)
         #expect(told() == 1)

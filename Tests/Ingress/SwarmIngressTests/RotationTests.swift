@@ -112,6 +112,30 @@ struct RotationTests {
         #expect(rig.readings.last?.revisions == [2])
     }
 
+    @Test("One node of a swarm that refuses for good before the others are connected ends no watch")
+    func firstRefuser() throws {
+        let (rig, nodes) = try rig(3, rows: 1...1)
+        rig.connect(nodes[0])
+        try rig.read(rig.wanted())
+        try rig.reply(nodes[0], 1, refusal: 5)
+        #expect(rig.state.statistics.watches == 1)
+        for node in nodes.dropFirst() {
+            rig.connect(node)
+            #expect(rig.sent.last?.peer == .node(node.key) && rig.sent.last?.words == "monitor.messages")
+            try rig.reply(node, 1)
+        }
+        #expect(rig.state.statistics.watches == 1)
+    }
+
+    @Test("What a node refuses that is alone in its swarm leaves the rotation", arguments: [4, 5])
+    func onlyRefuser(_ refusal: Int) throws {
+        let (rig, nodes) = try rig(1, rows: 1...1)
+        rig.connect(nodes[0])
+        try rig.read(rig.wanted())
+        try rig.reply(nodes[0], 1, refusal: refusal)
+        #expect(rig.state.statistics.watches == 0 && rig.notes.contains(.watchEnded))
+    }
+
     @Test("Refusals that may pass end no watch", arguments: [1, 2, 3, 6, 99])
     func passing(_ number: Int) throws {
         let (rig, nodes) = try rig(1, rows: 1...1)

@@ -178,6 +178,10 @@ extension LinkState {
             guard case .refused(let refusal) = reply.answers.first else { return [.note(.replyMalformed)] }
             return [.note(.watchRefused(refusal))]
         }
+        // A node that is not connected yet is asked later, by us or by another process; what left the
+        // rotation before would never be shown to it. An operator is told by the nodes that fall to us.
+        let swarm = nodes[key].flatMap { members[$0.node.swarm] } ?? [key]
+        let ours = swarm.filter { nodes[$0]?.dial.phase != .off }
         var actions: [Action] = []
         var shown = 0
         for (revision, answer) in zip(batch.shown, reply.answers) {
@@ -185,8 +189,8 @@ extension LinkState {
             case .watched: shown += 1
             case .refused(let refusal):
                 actions.append(.note(.watchRefused(refusal)))
-                refused.add(revision, by: key, connected: voters(beside: key), at: now)
-                if refusal.isForGood, votes.add(revision, by: key, connected: voters(beside: key)) {
+                refused.add(revision, by: key, of: ours.count, at: now)
+                if refusal.isForGood, votes.add(revision, by: key, of: swarm.count) {
                     table.remove(revision)
                     actions.append(.note(.watchEnded))
                 }
@@ -194,11 +198,6 @@ extension LinkState {
         }
         if reply.answers.count < batch.shown.count { actions.append(.note(.replyMalformed)) }
         return actions + [.note(.shown(shown))]
-    }
-
-    private func voters(beside key: NodeKey) -> Int {
-        guard let swarm = nodes[key]?.node.swarm else { return 1 }
-        return members[swarm]?.count { nodes[$0]?.dial.isConnected == true } ?? 1
     }
 
     // MARK: Batches

@@ -21,11 +21,11 @@ package struct RefusedWatches: Sendable {
 
     /// A node refuses a watch. Each watch counts once until ``forget()``.
     ///
-    /// - Parameter connected: nodes of its swarm that could have a say.
+    /// - Parameter voters: nodes of its swarm that fall to this process.
     package mutating func add(
-        _ revision: UInt64, by node: NodeKey, connected: Int, at now: ContinuousClock.Instant
+        _ revision: UInt64, by node: NodeKey, of voters: Int, at now: ContinuousClock.Instant
     ) {
-        guard !decided.contains(revision), votes.add(revision, by: node, connected: connected) else { return }
+        guard !decided.contains(revision), votes.add(revision, by: node, of: voters) else { return }
         if decided.count < limits.votes { decided.insert(revision) }
         if let last = parts.last, now - last.began < limits.refusedFor / Self.grain {
             parts[parts.count - 1].count += 1

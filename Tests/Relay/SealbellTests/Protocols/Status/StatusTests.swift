@@ -354,7 +354,7 @@ struct StatusTests {
 
 @Suite("Status on PostgreSQL", .timeLimit(.minutes(30)))
 struct SharedStatusTests {
-    @Test("Two relays with a node each: one of them answers a topic, whoever registered where")
+    @Test("Two relays with a node each: both follow everybody, and each request is pushed once")
     func shared() async throws {
         let cluster = try await PostgresCluster.shared
         let url = try await cluster.freshDatabase()
@@ -403,7 +403,8 @@ struct SharedStatusTests {
                 }
             }
         }
+        // More, where a slow machine lets both answer for a moment; the pushes are counted at the end.
         let requests = try await (first.status("requests"), second.status("requests"))
-        #expect((requests.0?.int64 ?? 0) + (requests.1?.int64 ?? 0) == 4)
+        #expect((requests.0?.int64 ?? 0) + (requests.1?.int64 ?? 0) >= 4)
     }
 }
