@@ -35,6 +35,18 @@ extension AdminCall {
     }
 }
 
+extension AdminCall {
+    /// `GET` of what an instance of a kind counts; `?instance=` names it where there are several.
+    static func statistics<Instance: HostedInstance>(
+        _ path: String, of instances: DeskInstances, _ statistics: @escaping @Sendable (Instance) -> [UInt8]
+    ) -> AdminCall {
+        .desk(path, changes: false) { inbound throws(DeskRefusal) in
+            let name = inbound.members["instance"].map(String.init)
+            return statistics(try instances.part(name) { $0 as? Instance }.part)
+        }
+    }
+}
+
 extension HTTPInbound {
     /// The members of a query; of two of one name the last counts.
     var members: [Substring: Substring] {

@@ -23,69 +23,23 @@ struct MemoryTests {
         "organisation as numbers", "realm as numbers", "token id as number"
     ]
 
-    private static func configuration(_ stage: RelayStage) throws -> String {
-        let sandbox = stage.sandbox
-        func url(_ port: Int?) throws -> String { "\"https://127.0.0.1:\(try #require(port))\"" }
-        let made = stage.state + "/sandbox"
-        return CanaryTests.text.replacing("apns.p8", with: "\(made)/A1B2C3D4E5-F6G7H8I9J0.p8").replacing(
-            "environment: learn }",
-            with: """
-                environment: learn,
-                        url: \(try url(sandbox.production.port)),
-                        sandbox_url: \(try url(sandbox.development.port)), ca: \(sandbox.authorityFile) }
-                """
-        ).replacing(
-            "service_account: fcm.json }",
-            with: """
-                service_account: \(made)/acme-fcm.json, url: \(try url(sandbox.fcm.port)),
-                    ca: \(sandbox.authorityFile) }
-                """
-        ) + "store: { url: \"sqlite:relay.sqlite\", keys: storage.keys }\n"
-    }
-
     /// A relay as a process of its own, whose push services are this one's.
-    private static func withRelay(
-        _ body: (RelayStage, Program, RunFile) async throws -> Void
-    ) async throws {
+    private static func withRelay(_ body: (ServedProgram) async throws -> Void) async throws {
         try await RelayStage.with(CanaryTests.text, prepare: CanaryTests.prepare) { stage in
-            let path = stage.folder.path
-            try writeFile(path + "/sealbell.yaml", Array(try configuration(stage).utf8), replacing: true)
-            let program = try Program(["serve", "--config", "sealbell.yaml", "--state", "own"], in: path)
-            guard await program.says("\"event\":\"started\"") else {
-                Issue.record("the relay does not start: \(program.text)")
-                return
-            }
-            guard case .running(let file) = try RunFile.find(state: path + "/own") else {
-                throw FileFault.missing
-            }
-            do {
-                try await body(stage, program, file)
-            } catch {
-                program.signal(SIGKILL)
-                throw error
-            }
-            program.signal(SIGTERM)
-            #expect(await program.status() == 0)
+            let text = try ServedProgram.configuration(CanaryTests.text, at: stage)
+            try await ServedProgram.with(text, in: stage, body)
         }
-    }
-
-    private static func owed(_ admin: LocalCall) async throws -> Int64? {
-        let token: (name: String, value: Secret) = (
-            "Authorization", Secret("Bearer \(CanaryTests.token)".utf8)
-        )
-        let status = try await admin.ask("GET", "/status", headers: [token])
-        return try JSONValue.parse(status.body)["outbox"]?["rows"]?.int64
     }
 
     @Test(
         "Nothing of any request is in the memory, the log or the files of a relay that has done its work",
         .enabled(if: geteuid() == 0 && Program.path != nil, "another process's memory is root's to read"))
     func idle() async throws {
-        try await Self.withRelay { stage, program, file in
-            let key = try #require(file.publicKeys["zulip-main"]?.first)
+        try await Self.withRelay { relay in
+            let key = try #require(relay.file.publicKeys["zulip-main"]?.first)
             var cast = try CanaryCast(bouncerKey: key)
-            let admin = try #require(LocalCall(patient: file.urls["admin"]))
-            let door = try #require(LocalCall(patient: file.urls["public"]))
+            let (admin, program) = (relay.admin, relay.program)
+            let door = try #require(LocalCall(patient: relay.file.urls["public"]))
             func ask(_ call: CanaryCall) async throws -> LocalCall.Answer {
                 let answer = try await (call.listener == "admin" ? admin : door).ask(call)
                 #expect(call.statuses.contains(answer.status), "\(call.name) \(call.path)")
@@ -105,7 +59,7 @@ struct MemoryTests {
                 _ = try await ask(call)
             }
             for bytes in cast.broken() { _ = try? await door.send(bytes) }
-            try await asked(for: "an empty outbox") { try await Self.owed(admin) == 0 }
+            try await asked(for: "an empty outbox") { try await relay.owed(token: CanaryTests.token) == 0 }
 
             // A server that keeps its connection, as real ones do.
             let kept = try Self.hold(door.port, Self.request(try #require(cast.life().first)))
@@ -128,9 +82,7 @@ struct MemoryTests {
             // Its own private half of the key must be there, or it is no image of a relay.
             let hits = image.hits(cast.canaries)
             for hit in hits where !Self.named.contains(hit.canary) { Issue.record("\(hit)") }
-            program.signal(SIGTERM)
-            await program.silence()
-            let log = Data(program.text.utf8)
+            let log = Data(await relay.log().utf8)
             for canary in cast.canaries where canary.isIn(log) {
                 Issue.record("\(canary.name) is in the log")
             }

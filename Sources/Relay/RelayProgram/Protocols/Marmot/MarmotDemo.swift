@@ -28,9 +28,6 @@ struct MarmotDemo: ProtocolDemo {
         (sandbox, group, world, patience) = (stage.sandbox, stage.group, stage.world, stage.patience)
     }
 
-    /// What a demo could not do; ends it.
-    private struct Fault: Error { let words: String }
-
     private struct Phone {
         let name: String
         let target: DeviceTarget
@@ -41,7 +38,7 @@ struct MarmotDemo: ProtocolDemo {
     func run() async -> [DemoReport] {
         do {
             return try await converse()
-        } catch let fault as Fault {
+        } catch let fault as DemoFault {
             return [DemoReport("marmot", [], opened: false, fault: fault.words)]
         } catch {
             return [DemoReport("marmot", [], opened: false, fault: "the parties did not understand")]
@@ -51,7 +48,7 @@ struct MarmotDemo: ProtocolDemo {
     private func converse() async throws -> [DemoReport] {
         var random = SystemRandomNumberGenerator()
         guard let url = sandbox.peer(MarmotSandboxPeer.self)?.relay.url else {
-            throw Fault(words: "the Nostr relay does not listen")
+            throw DemoFault(words: "the Nostr relay does not listen")
         }
         let phones = try phones()
         var members = DemoGroup(server: server, relay: url, world: world)
@@ -64,16 +61,18 @@ struct MarmotDemo: ProtocolDemo {
         let relay = try NostrRelay(url)
         // The server publishes its list when it has connected, which may be a moment after its start.
         guard let list = await list(publisher, relay) else {
-            throw Fault(words: "the server's relay list was not to be found")
+            throw DemoFault(words: "the server's relay list was not to be found")
         }
         var directory = MarmotOrigin.Directory()
         directory.lists[server] = list
         let triggers = try members.trigger(MarmotOrigin(directory), using: &random)
-        guard !triggers.isEmpty else { throw Fault(words: "the sender knew nobody to wake") }
+        guard !triggers.isEmpty else { throw DemoFault(words: "the sender knew nobody to wake") }
         for trigger in triggers {
             let relays = try trigger.relays.map { try NostrRelay($0) }
             let outcomes = await publisher.publish(trigger.wrap, to: relays, within: patience)
-            guard outcomes.contains(.accepted) else { throw Fault(words: "the Nostr relay took no trigger") }
+            guard outcomes.contains(.accepted) else {
+                throw DemoFault(words: "the Nostr relay took no trigger")
+            }
         }
         let wrap = String(decoding: triggers[0].wrap.content.reveal { Array($0.prefix(64)) }, as: UTF8.self)
         var reports: [DemoReport] = []
@@ -87,7 +86,7 @@ struct MarmotDemo: ProtocolDemo {
     private func phones() throws -> [Phone] {
         let raw = world.randomBytes(32)
         let hex = Hex.encode(raw)
-        let address = "demo-\(hex.prefix(17)):APA91b\(hex)\(hex)"
+        let address = world.inventGoogleAddress("demo")
         return [
             Phone(
                 name: "marmot (APNs)", target: try DeviceTarget(.apns, token: Secret(raw)), shown: hex,

@@ -125,7 +125,7 @@ struct DeviceRegisterCommand: SealbellCommand {
         let path = place.path(shell)
         let password = try passwordFile.map { try secret($0, shell) }
         let token = try tokenFile.map { try secret($0, shell) }
-        guard isThere(path) else {
+        guard PlayedFile.isThere(path, limitBytes: PlayedDevice.limitBytes) else {
             guard let server, let user, let password, let relay else {
                 throw CommandFailure(
                     .usage, "\(path) is not there yet: give --server, --user, --password-file and --relay.")
@@ -143,15 +143,6 @@ struct DeviceRegisterCommand: SealbellCommand {
         if let relay { played.relay = relay }
         if let token { played.token = token }
         return played
-    }
-
-    private func isThere(_ path: String) -> Bool {
-        do throws(FileFault) {
-            _ = try readSecret(path, limitBytes: PlayedDevice.limitBytes)
-            return true
-        } catch {
-            return error != .missing
-        }
     }
 
     private func secret(_ file: String, _ shell: Shell) throws(CommandFailure) -> Secret {

@@ -6,7 +6,8 @@ import WireFormats
 
 /// Nextcloud over real sockets: Talk on a phone of Apple's, with a message and a call, and Talk on one of
 /// Google's. Device, relay and what the server says to it are real; the server itself is played in memory.
-struct NextcloudDemo: ProtocolDemo {
+struct NextcloudDemo: PhonesDemo {
+    static let name = "nextcloud"
     private static let subject = "Grace: see you at nine"
 
     let url: String
@@ -23,10 +24,7 @@ struct NextcloudDemo: ProtocolDemo {
         (sandbox, world, patience) = (stage.sandbox, stage.world, stage.patience)
     }
 
-    /// What a demo could not do; ends it.
-    private struct Fault: Error { let words: String }
-
-    private struct Phone {
+    struct Phone: DemoPhone {
         let name: String
         let service: String
         let userAgent: String
@@ -37,28 +35,8 @@ struct NextcloudDemo: ProtocolDemo {
         let pushes: [(objectType: String, deliveries: AsyncStream<Delivery>)]
     }
 
-    func run() async -> [DemoReport] {
-        var reports: [DemoReport] = []
-        do {
-            for phone in [try apple(), try google()] { reports += await report(phone) }
-        } catch {
-            reports.append(DemoReport("nextcloud", [], opened: false, fault: "the phones were not made"))
-        }
-        return reports
-    }
-
-    private func report(_ phone: Phone) async -> [DemoReport] {
-        do {
-            return try await converse(phone)
-        } catch let fault as Fault {
-            return [DemoReport(phone.name, [], opened: false, fault: fault.words)]
-        } catch {
-            return [DemoReport(phone.name, [], opened: false, fault: "the parties did not understand")]
-        }
-    }
-
-    private func apple() throws -> Phone {
-        let (alert, voip) = (Hex.encode(world.randomBytes(32)), Hex.encode(world.randomBytes(32)))
+    func apple() throws -> Phone {
+        let (alert, voip) = (world.inventAppleToken(), world.inventAppleToken())
         return Phone(
             name: "nextcloud (APNs)", service: "APNs",
             userAgent: "Mozilla/5.0 (iOS) Nextcloud-Talk v20.1.0",
@@ -69,9 +47,8 @@ struct NextcloudDemo: ProtocolDemo {
             ])
     }
 
-    private func google() throws -> Phone {
-        let hex = Hex.encode(world.randomBytes(32))
-        let address = "demo-\(hex.prefix(17)):APA91b\(hex)\(hex)"
+    func google() throws -> Phone {
+        let address = world.inventGoogleAddress("demo")
         return Phone(
             name: "nextcloud (FCM)", service: "FCM",
             userAgent: "Mozilla/5.0 (Android) Nextcloud-Talk v20.1.0",
@@ -79,7 +56,7 @@ struct NextcloudDemo: ProtocolDemo {
             pushes: [("chat", sandbox.fcm.subscribe(address: address))])
     }
 
-    private func converse(_ phone: Phone) async throws -> [DemoReport] {
+    func converse(_ phone: Phone) async throws -> [DemoReport] {
         var cloud = try DemoCloud()
         let wire = NextcloudWire(deadline: .milliseconds(patience.wholeMilliseconds))
         let app = NextcloudAppBuild(
@@ -99,12 +76,9 @@ struct NextcloudDemo: ProtocolDemo {
             let entries = try cloud.notify(notification, now: world.now())
             let answer = await wire.answer(cloud.call(entries))
             guard cloud.read(answer, to: entries).outcome == .sent else {
-                throw Fault(words: "the relay did not take the push (\(answer.status ?? 0))")
+                throw DemoFault(words: "the relay did not take the push (\(answer.status ?? 0))")
             }
-            guard let delivery = await world.firstDelivery(within: patience, of: push.deliveries) else {
-                let seconds = patience.wholeMilliseconds / 1_000
-                throw Fault(words: "nothing reached the push service within \(seconds) s")
-            }
+            let delivery = try await first(of: push.deliveries)
             reports.append(try look(phone, isCall: isCall, delivery, device, notification))
         }
         return reports
@@ -124,7 +98,7 @@ struct NextcloudDemo: ProtocolDemo {
                 ? try cloud.answer(call, tokenID: tokenID, now: world.now()) : await wire.answer(call)
             step = device.settle(answer, now: world.now(), using: &random)
         }
-        guard case .done = step else { throw Fault(words: "the device could not register") }
+        guard case .done = step else { throw DemoFault(words: "the device could not register") }
     }
 
     /// What each of them held in its hands.
@@ -133,7 +107,7 @@ struct NextcloudDemo: ProtocolDemo {
         _ notification: NextcloudNotification
     ) throws -> DemoReport {
         guard let sealed = SealedSubject(delivered: delivery.body) else {
-            throw Fault(words: "what arrived has another form")
+            throw DemoFault(words: "what arrived has another form")
         }
         let ciphertext = sealed.subject.reveal { String(decoding: $0, as: UTF8.self) }
         var opened: NextcloudAlert?

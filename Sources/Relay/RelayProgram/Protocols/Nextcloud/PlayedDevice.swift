@@ -30,9 +30,8 @@ struct PlayedDevice {
 
         /// A token that no push service has given out.
         func inventToken(_ world: World) -> Secret {
-            let hex = Hex.encode(world.randomBytes(32))
-            guard isApple else { return Secret("played-\(hex.prefix(16)):APA91b\(hex)\(hex)".utf8) }
-            return Secret((takesCalls ? "\(hex) \(Hex.encode(world.randomBytes(32)))" : hex).utf8)
+            guard takesCalls else { return PlayedFile.inventToken(isApple: isApple, world) }
+            return Secret("\(world.inventAppleToken()) \(world.inventAppleToken())".utf8)
         }
     }
 
@@ -65,15 +64,7 @@ struct PlayedDevice {
 
     /// - Throws: `CommandFailure` that names the file.
     init(file: String) throws(CommandFailure) {
-        let bytes: Secret
-        do throws(FileFault) { bytes = try readSecret(file, limitBytes: Self.limitBytes) } catch {
-            throw CommandFailure(.failed, "\(file): \(error.sentence)")
-        }
-        // The reason may be the file's own text.
-        guard let device = try? Self.read(bytes) else {
-            throw CommandFailure(.failed, "\(file): It holds no device of this command's.")
-        }
-        self = device
+        self = try PlayedFile.read(file, limitBytes: Self.limitBytes, "device") { try PlayedDevice($0) }
     }
 
     private init(_ members: [String: Secret]) throws {
@@ -103,19 +94,6 @@ struct PlayedDevice {
         (self.kind, self.server, self.user, self.login) = (kind, server, user, login)
         (self.appPassword, self.relay, self.token) = (appPassword, relay, token)
         key = try .generate()
-    }
-
-    private static func read(_ bytes: Secret) throws -> PlayedDevice {
-        var members: [String: Secret] = [:]
-        try bytes.reveal { (bytes) throws(FormatError) in
-            var reader = JSONReader(bytes, depthLimit: 2)
-            try reader.beginObject()
-            while let name = try reader.nextMember() {
-                members[name.string()] = try reader.readString().secret()
-            }
-            try reader.end()
-        }
-        return try PlayedDevice(members)
     }
 
     /// Writes the file, which its owner alone may read.

@@ -138,7 +138,7 @@ struct DeviceSubscribeCommand: SealbellCommand {
             try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file)).trimmed
         }
         let named = service.flatMap(SessionService.init)
-        guard isThere(path) else {
+        guard PlayedFile.isThere(path, limitBytes: PlayedPhone.limitBytes) else {
             guard let server else {
                 throw CommandFailure(.usage, "\(path) is not there yet: give --server.")
             }
@@ -154,15 +154,6 @@ struct DeviceSubscribeCommand: SealbellCommand {
     }
 
     private static func bare(_ url: String) -> String { url.hasSuffix("/") ? String(url.dropLast()) : url }
-
-    private func isThere(_ path: String) -> Bool {
-        do throws(FileFault) {
-            _ = try readSecret(path, limitBytes: PlayedPhone.limitBytes)
-            return true
-        } catch {
-            return error != .missing
-        }
-    }
 }
 
 /// `sealbell device session unsubscribe`.

@@ -24,16 +24,10 @@ struct PlayedPhone {
     /// An account and keys that are made anew.
     init(_ service: SessionService, server: String, onionKey: String?, token: Secret?, _ world: World) {
         (self.server, self.onionKey, self.service) = (server, onionKey, service)
-        self.token = token ?? Self.inventToken(service, world)
+        self.token = token ?? PlayedFile.inventToken(isApple: service.isApple, world)
         seed = Secret(world.randomBytes(32))
         var random = SystemRandomNumberGenerator()
         kept = SessionDevice(using: &random).encoded()
-    }
-
-    /// A token that no push service has given out.
-    private static func inventToken(_ service: SessionService, _ world: World) -> Secret {
-        let hex = Hex.encode(world.randomBytes(32))
-        return Secret((service.isApple ? hex : "played-\(hex.prefix(16)):APA91b\(hex)\(hex)").utf8)
     }
 
     // MARK: The phone
@@ -56,15 +50,7 @@ struct PlayedPhone {
 
     /// - Throws: `CommandFailure` that names the file.
     init(file: String) throws(CommandFailure) {
-        let bytes: Secret
-        do throws(FileFault) { bytes = try readSecret(file, limitBytes: Self.limitBytes) } catch {
-            throw CommandFailure(.failed, "\(file): \(error.sentence)")
-        }
-        // The reason may be the file's own text.
-        guard let members = try? Self.members(bytes), let phone = PlayedPhone(members) else {
-            throw CommandFailure(.failed, "\(file): It holds no phone of this command's.")
-        }
-        self = phone
+        self = try PlayedFile.read(file, limitBytes: Self.limitBytes, "phone") { PlayedPhone($0) }
     }
 
     private init?(_ members: [String: Secret]) {
@@ -77,19 +63,6 @@ struct PlayedPhone {
         else { return nil }
         (self.server, onionKey, self.service) = (server, text("onion_key"), service)
         (self.token, self.seed, self.kept) = (token, seed, kept)
-    }
-
-    private static func members(_ bytes: Secret) throws(FormatError) -> [String: Secret] {
-        try bytes.reveal { (bytes) throws(FormatError) in
-            var members: [String: Secret] = [:]
-            var reader = JSONReader(bytes, depthLimit: 2)
-            try reader.beginObject()
-            while let name = try reader.nextMember() {
-                members[name.string()] = try reader.readString().secret()
-            }
-            try reader.end()
-            return members
-        }
     }
 
     private static func decoded(_ text: Secret) -> Secret? {

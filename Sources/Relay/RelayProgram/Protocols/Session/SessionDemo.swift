@@ -8,7 +8,8 @@ import WireFormats
 /// One message for each of two people, by Session: a phone of Apple's and one of Google's subscribe by onion
 /// request, a storage node stores a message, and the phone opens what wakes it. The storage nodes, oxend,
 /// Apple and Google are simulated; everything else is real.
-struct SessionDemo: ProtocolDemo {
+struct SessionDemo: PhonesDemo {
+    static let name = "session"
 
     let url: String
     let key: Secret
@@ -28,10 +29,7 @@ struct SessionDemo: ProtocolDemo {
         (sandbox, world, patience) = (stage.sandbox, stage.world, stage.patience)
     }
 
-    /// What a demo could not do; ends it.
-    private struct Fault: Error { let words: String }
-
-    private struct Phone {
+    struct Phone: DemoPhone {
         let name: String
         let service: String
         let account: SessionAccountKey
@@ -39,37 +37,16 @@ struct SessionDemo: ProtocolDemo {
         let deliveries: AsyncStream<Delivery>
     }
 
-    func run() async -> [DemoReport] {
-        var reports: [DemoReport] = []
-        do {
-            for phone in [try apple(), try google()] { reports.append(await report(phone)) }
-        } catch {
-            reports.append(DemoReport("session", [], opened: false, fault: "the phones were not made"))
-        }
-        return reports
-    }
-
-    private func report(_ phone: Phone) async -> DemoReport {
-        do {
-            return try await converse(phone)
-        } catch let fault as Fault {
-            return DemoReport(phone.name, [], opened: false, fault: fault.words)
-        } catch {
-            return DemoReport(phone.name, [], opened: false, fault: "the parties did not understand")
-        }
-    }
-
-    private func apple() throws -> Phone {
-        let hex = Hex.encode(world.randomBytes(32))
+    func apple() throws -> Phone {
+        let hex = world.inventAppleToken()
         return Phone(
             name: "session (APNs)", service: "APNs", account: try account(),
             token: try SessionDeviceToken(.apns, Secret(hex.utf8)),
             deliveries: sandbox.production.subscribe(token: hex))
     }
 
-    private func google() throws -> Phone {
-        let hex = Hex.encode(world.randomBytes(32))
-        let address = "demo-\(hex.prefix(17)):APA91b\(hex)\(hex)"
+    func google() throws -> Phone {
+        let address = world.inventGoogleAddress("demo")
         return Phone(
             name: "session (FCM)", service: "FCM", account: try account(),
             token: try SessionDeviceToken(.firebase, Secret(address.utf8)),
@@ -80,7 +57,7 @@ struct SessionDemo: ProtocolDemo {
         try SessionAccountKey(seed: Secret(world.randomBytes(32)))
     }
 
-    private func converse(_ phone: Phone) async throws -> DemoReport {
+    func converse(_ phone: Phone) async throws -> [DemoReport] {
         var random = SystemRandomNumberGenerator()
         var device = SessionDevice(using: &random)
         device.use(phone.token)
@@ -88,7 +65,9 @@ struct SessionDemo: ProtocolDemo {
         // A storage node that is not yet shown the subscription tells of nothing, so it is waited for.
         let watching = network.notes()
         try await subscribe(&device)
-        guard await isWatched(watching) else { throw Fault(words: "no storage node took the subscription") }
+        guard await isWatched(watching) else {
+            throw DemoFault(words: "no storage node took the subscription")
+        }
 
         // What two people say to each other is encrypted between them before it comes near a storage node.
         let text = Base64.text(world.randomBytes(120))
@@ -99,17 +78,14 @@ struct SessionDemo: ProtocolDemo {
             StoragePush(
                 account: phone.account.account, hash: Secret(hash.utf8), namespace: 0, timestamp: now,
                 expiry: now + .seconds(14 * 86_400), data: message))
-        guard let delivery = await world.firstDelivery(within: patience, of: phone.deliveries) else {
-            let seconds = patience.wholeMilliseconds / 1_000
-            throw Fault(words: "nothing reached the push service within \(seconds) s")
-        }
+        let delivery = try await first(of: phone.deliveries)
         var opened: Secret?
         let push = try DeliveredPush(delivered: Secret(delivery.body))
         if case .show(let found) = try device.open(push, now: world.now()) { opened = found.data }
         let isRight = opened.map { $0 == message } ?? false
         let id = phone.account.account.bytes.reveal { Hex.encode(Array($0.prefix(5))) }
         let token = "device token \(delivery.token.prefix(8))…"
-        return DemoReport(
+        let report = DemoReport(
             phone.name,
             [
                 .init("storage node", .ciphertext, text), .init("storage node", .address, "account \(id)…"),
@@ -120,6 +96,7 @@ struct SessionDemo: ProtocolDemo {
             ],
             opened: isRight, fault: isRight ? nil : "the device opened something else",
             success: "opened by the device; what is inside, by the app")
+        return [report]
     }
 
     /// What the push service is given for the device.
@@ -131,7 +108,7 @@ struct SessionDemo: ProtocolDemo {
 
     private func subscribe(_ device: inout SessionDevice) async throws {
         guard let wire = LocalCall(url: url), let call = try device.renewal(due: world.now()).first else {
-            throw Fault(words: "the phone had nothing to say")
+            throw DemoFault(words: "the phone had nothing to say")
         }
         var random = SystemRandomNumberGenerator()
         let server = try SessionServer(host: wire.host, key: key)
@@ -140,7 +117,7 @@ struct SessionDemo: ProtocolDemo {
         let inner = try request.answer(status: answer.status, body: Secret(answer.body))
         let verdicts = device.settle(call.id, inner, now: world.now(), using: &random)
         guard verdicts.map(\.verdict) == [.added] else {
-            throw Fault(words: "the relay did not subscribe it")
+            throw DemoFault(words: "the relay did not subscribe it")
         }
     }
 

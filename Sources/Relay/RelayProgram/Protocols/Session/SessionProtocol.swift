@@ -18,7 +18,10 @@ enum SessionProtocol: HostedProtocol {
         try SessionInstance(
             instance, settings, of: configuration, on: ground, replacing: old as? SessionInstance)
     }
-    static func calls(_ instances: DeskInstances) -> [AdminCall] { SessionDesk(instances: instances).calls }
+    static func calls(_ instances: DeskInstances) -> [AdminCall] {
+        let counted = { @Sendable (instance: SessionInstance) in instance.statistics() }
+        return [.statistics("/session/statistics", of: instances, counted)]
+    }
     static var commands: ProtocolCommands {
         ProtocolCommands(keys: [KeysNewSessionCommand.self], device: [DeviceSessionCommand.self])
     }

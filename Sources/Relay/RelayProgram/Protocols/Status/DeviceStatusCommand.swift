@@ -169,7 +169,7 @@ struct DeviceRegisterStatusCommand: SealbellCommand {
         }
         let named = service.flatMap(StatusDeviceToken.Service.init)
         let points = server.compactMap { StatusKeyFile.point($0) }
-        guard Self.isThere(path) else {
+        guard PlayedFile.isThere(path, limitBytes: PlayedMember.limitBytes) else {
             guard let node, !points.isEmpty else {
                 throw CommandFailure(.usage, "\(path) is not there yet: give --node and --server.")
             }
@@ -191,15 +191,6 @@ struct DeviceRegisterStatusCommand: SealbellCommand {
     private static func check(_ member: PlayedMember) throws(CommandFailure) {
         if member.service == .apns, member.topic.isEmpty {
             throw CommandFailure(.usage, "A phone of Apple's needs its app's bundle id: give --topic.")
-        }
-    }
-
-    private static func isThere(_ path: String) -> Bool {
-        do throws(FileFault) {
-            _ = try readSecret(path, limitBytes: PlayedMember.limitBytes)
-            return true
-        } catch {
-            return error != .missing
         }
     }
 }

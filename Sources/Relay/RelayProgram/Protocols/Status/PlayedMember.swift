@@ -30,7 +30,7 @@ struct PlayedMember {
         token: Secret?, _ world: World
     ) {
         (self.service, self.node, self.servers, self.topic) = (service, node, servers, topic)
-        self.token = token ?? Self.inventToken(service, world)
+        self.token = token ?? PlayedFile.inventToken(isApple: service == .apns, world)
         let key = Secp256k1KeyPair.generate(world)
         secret = key.secret
         var random = SystemRandomNumberGenerator()
@@ -40,12 +40,6 @@ struct PlayedMember {
         // Whoever sends from the command line has asked for it.
         origin.isSending = true
         self.origin = origin.encoded()
-    }
-
-    /// A token that no push service has given out.
-    private static func inventToken(_ service: StatusDeviceToken.Service, _ world: World) -> Secret {
-        let hex = Hex.encode(world.randomBytes(32))
-        return Secret((service == .apns ? hex : "played-\(hex.prefix(16)):APA91b\(hex)\(hex)").utf8)
     }
 
     // MARK: The member
@@ -78,15 +72,7 @@ struct PlayedMember {
 
     /// - Throws: `CommandFailure` that names the file.
     init(file: String) throws(CommandFailure) {
-        let bytes: Secret
-        do throws(FileFault) { bytes = try readSecret(file, limitBytes: Self.limitBytes) } catch {
-            throw CommandFailure(.failed, "\(file): \(error.sentence)")
-        }
-        // The reason may be the file's own text.
-        guard let members = try? Self.members(bytes), let member = PlayedMember(members) else {
-            throw CommandFailure(.failed, "\(file): It holds no member of this command's.")
-        }
-        self = member
+        self = try PlayedFile.read(file, limitBytes: Self.limitBytes, "member") { PlayedMember($0) }
     }
 
     private init?(_ members: [String: Secret]) {
@@ -103,19 +89,6 @@ struct PlayedMember {
         (self.node, self.topic, self.service) = (node, topic, service)
         (servers, self.token, self.secret) = (points.compactMap(\.self), token, secret)
         (self.device, self.inbox, self.origin) = (device, inbox, origin)
-    }
-
-    private static func members(_ bytes: Secret) throws(FormatError) -> [String: Secret] {
-        try bytes.reveal { (bytes) throws(FormatError) in
-            var members: [String: Secret] = [:]
-            var reader = JSONReader(bytes, depthLimit: 2)
-            try reader.beginObject()
-            while let name = try reader.nextMember() {
-                members[name.string()] = try reader.readString().secret()
-            }
-            try reader.end()
-            return members
-        }
     }
 
     /// Writes the file, which its owner alone may read.

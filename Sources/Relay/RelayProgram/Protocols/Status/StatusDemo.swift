@@ -10,7 +10,8 @@ import WireFormats
 /// One message to each of two people, by Status: a phone of Apple's and one of Google's register at the
 /// server and publish their contact codes, a sender finds them, asks the server, and the phone opens what
 /// wakes it. The Waku network, Apple and Google are simulated; everything else is real.
-struct StatusDemo: ProtocolDemo {
+struct StatusDemo: PhonesDemo {
+    static let name = "status"
     private static let text = "see you at nine"
 
     private let server: PublicPoint
@@ -18,8 +19,8 @@ struct StatusDemo: ProtocolDemo {
     private let topic: String
     private let line: NodeLine
     private let sandbox: Sandbox
-    private let world: World
-    private let patience: Duration
+    let world: World
+    let patience: Duration
 
     init?(on stage: DemoStage) {
         guard let instance = stage.configuration.instances.first(where: { $0.status != nil }),
@@ -37,10 +38,7 @@ struct StatusDemo: ProtocolDemo {
         (sandbox, world, patience) = (stage.sandbox, stage.world, stage.patience)
     }
 
-    /// What a demo could not do; ends it.
-    private struct Fault: Error { let words: String }
-
-    private struct Phone {
+    struct Phone: DemoPhone {
         let name: String
         let service: String
         let token: StatusDeviceToken
@@ -48,42 +46,21 @@ struct StatusDemo: ProtocolDemo {
         let deliveries: AsyncStream<Delivery>
     }
 
-    func run() async -> [DemoReport] {
-        var reports: [DemoReport] = []
-        do {
-            for phone in [try apple(), try google()] { reports.append(await report(phone)) }
-        } catch {
-            reports.append(DemoReport("status", [], opened: false, fault: "the phones were not made"))
-        }
-        return reports
-    }
-
-    private func report(_ phone: Phone) async -> DemoReport {
-        do {
-            return try await converse(phone)
-        } catch let fault as Fault {
-            return DemoReport(phone.name, [], opened: false, fault: fault.words)
-        } catch {
-            return DemoReport(phone.name, [], opened: false, fault: "the parties did not understand")
-        }
-    }
-
-    private func apple() throws -> Phone {
-        let hex = Hex.encode(world.randomBytes(32))
+    func apple() throws -> Phone {
+        let hex = world.inventAppleToken()
         return Phone(
             name: "status (APNs)", service: "APNs", token: try .apns(Secret(hex.utf8), topic: topic),
             shown: hex, deliveries: sandbox.production.subscribe(token: hex))
     }
 
-    private func google() throws -> Phone {
-        let hex = Hex.encode(world.randomBytes(32))
-        let address = "demo-\(hex.prefix(17)):APA91b\(hex)\(hex)"
+    func google() throws -> Phone {
+        let address = world.inventGoogleAddress("demo")
         return Phone(
             name: "status (FCM)", service: "FCM", token: try .fcm(Secret(address.utf8)), shown: address,
             deliveries: sandbox.fcm.subscribe(address: address))
     }
 
-    private func converse(_ phone: Phone) async throws -> DemoReport {
+    func converse(_ phone: Phone) async throws -> [DemoReport] {
         var random = SystemRandomNumberGenerator()
         try await line.open()
         var device = StatusDevice(key: .generate(world), using: &random)
@@ -92,7 +69,7 @@ struct StatusDemo: ProtocolDemo {
         try device.use(servers: [server])
         device.switchOn()
         guard try await line.settle(&device) == [.registered(server)] else {
-            throw Fault(words: "the server did not register the phone")
+            throw DemoFault(words: "the server did not register the phone")
         }
         var origin = StatusOrigin(key: .generate(world))
         origin.isSending = true
@@ -102,16 +79,13 @@ struct StatusDemo: ProtocolDemo {
             to: [device.key.point], now: world.now())
         guard let outcome = try await line.settle(&origin).first?.outcome,
             outcome == .taken(installations: 1, failed: 0)
-        else { throw Fault(words: "the server did not take the request") }
-        guard let delivery = await world.firstDelivery(within: patience, of: phone.deliveries) else {
-            let seconds = patience.wholeMilliseconds / 1_000
-            throw Fault(words: "nothing reached the push service within \(seconds) s")
-        }
+        else { throw DemoFault(words: "the server did not take the request") }
+        let delivery = try await first(of: phone.deliveries)
         var opened: Secret?
         let data = try DeliveredData(delivered: Secret(delivery.body))
         let inbox = StatusInbox(using: &random)
         if case .show(let message) = inbox.open(data, accounts: [device]) { opened = message.content }
-        return told(phone, opened, Self.sealed(delivery))
+        return [told(phone, opened, Self.sealed(delivery))]
     }
 
     private func told(_ phone: Phone, _ opened: Secret?, _ sealed: String) -> DemoReport {

@@ -18,7 +18,10 @@ enum StatusProtocol: HostedProtocol {
         try StatusInstance(
             instance, settings, of: configuration, on: ground, replacing: old as? StatusInstance)
     }
-    static func calls(_ instances: DeskInstances) -> [AdminCall] { StatusDesk(instances: instances).calls }
+    static func calls(_ instances: DeskInstances) -> [AdminCall] {
+        let counted = { @Sendable (instance: StatusInstance) in instance.statistics() }
+        return [.statistics("/status/statistics", of: instances, counted)]
+    }
     static var commands: ProtocolCommands {
         ProtocolCommands(keys: [KeysNewStatusCommand.self], device: [DeviceStatusCommand.self])
     }

@@ -8,7 +8,8 @@ import ZulipPush
 
 /// One notification through Zulip, for a phone of each kind: device, origin and relay over real sockets,
 /// Apple and Google simulated.
-struct ZulipDemo: ProtocolDemo {
+struct ZulipDemo: PhonesDemo {
+    static let name = "zulip"
     private static let text = "see you at nine"
 
     let url: String
@@ -27,40 +28,23 @@ struct ZulipDemo: ProtocolDemo {
         (sandbox, world, patience) = (stage.sandbox, stage.world, stage.patience)
     }
 
-    /// What a demo could not do; ends it.
-    private struct Fault: Error { let words: String }
-
-    private struct Phone {
+    struct Phone: DemoPhone {
         let kind: TokenKind
         let token: String
         let name: String
     }
 
-    func run() async -> [DemoReport] {
-        var reports: [DemoReport] = []
-        let hex = world.randomBytes(32).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
-            .joined()
-        let apple = Phone(kind: .apns, token: hex, name: "zulip (APNs)")
-        let google = Phone(
-            kind: .fcm, token: "demo-\(hex.prefix(17)):APA91b\(hex)\(hex)", name: "zulip (FCM)")
-        for phone in [apple, google] {
-            do {
-                reports.append(try await converse(phone))
-            } catch let fault as Fault {
-                reports.append(DemoReport(phone.name, [], opened: false, fault: fault.words))
-            } catch {
-                reports.append(
-                    DemoReport(phone.name, [], opened: false, fault: "the parties did not understand"))
-            }
-        }
-        return reports
+    func apple() -> Phone { Phone(kind: .apns, token: world.inventAppleToken(), name: "zulip (APNs)") }
+
+    func google() -> Phone {
+        Phone(kind: .fcm, token: world.inventGoogleAddress("demo"), name: "zulip (FCM)")
     }
 
-    private func converse(_ phone: Phone) async throws -> DemoReport {
+    func converse(_ phone: Phone) async throws -> [DemoReport] {
         var random = SystemRandomNumberGenerator()
         let deadline = TimeAmount.milliseconds(patience.wholeMilliseconds)
         guard let wire = LocalCall(url: url, deadline: deadline) else {
-            throw Fault(words: "the listener's address has another form")
+            throw DemoFault(words: "the listener's address has another form")
         }
         let deliveries =
             phone.kind == .apns
@@ -82,20 +66,17 @@ struct ZulipDemo: ProtocolDemo {
             let call = try device.register(
                 ZulipDeviceState(), token: push, bouncerKey: bouncerKey, now: world.now(), using: &random),
             let box = call.token, let key = call.key
-        else { throw Fault(words: "the device had nothing to register") }
+        else { throw DemoFault(words: "the device had nothing to register") }
         try await ask(origin.register(box, realm: realm), wire, "registration")
 
         let notification = notification(name)
         let target = ZulipTarget(
             kind: phone.kind, tokenID: box.tokenID, pushKeyID: key.id, key: try PushKey(base64: key.key))
         let sealed = try origin.notify(notification, to: [target], realm: realm, using: &random)
-        guard let first = sealed.first else { throw Fault(words: "the origin sealed nothing") }
-        try await ask(first, wire, "notification")
-        guard let delivery = await world.firstDelivery(within: patience, of: deliveries) else {
-            throw Fault(
-                words: "nothing reached the push service within \(patience.wholeMilliseconds / 1000) s")
-        }
-        return try look(phone, notification, delivery, device, realm: realm, of: name)
+        guard let push = sealed.first else { throw DemoFault(words: "the origin sealed nothing") }
+        try await ask(push, wire, "notification")
+        let delivery = try await first(of: deliveries)
+        return [try look(phone, notification, delivery, device, realm: realm, of: name)]
     }
 
     /// What each of them held in its hands.
@@ -107,7 +88,7 @@ struct ZulipDemo: ProtocolDemo {
         let content = phone.kind == .apns ? json : json["message"]?["data"] ?? json
         let keyID = content["push_key_id"]?.uint32 ?? content["push_key_id"]?.string.flatMap(UInt32.init)
         guard let keyID, let ciphertext = content["encrypted_data"]?.string else {
-            throw Fault(words: "what arrived has another form")
+            throw DemoFault(words: "what arrived has another form")
         }
         let opened = try device.open(pushKeyID: keyID, encryptedData: Secret(ciphertext.utf8))
         let service = phone.kind == .apns ? "APNs" : "FCM"
@@ -139,10 +120,10 @@ struct ZulipDemo: ProtocolDemo {
         do throws(LocalCall.Fault) {
             answer = try await wire.ask(call.method, call.path, headers: call.headers, body: call.body)
         } catch {
-            throw Fault(words: "the relay did not answer the \(step)")
+            throw DemoFault(words: "the relay did not answer the \(step)")
         }
         guard answer.status == 200 else {
-            throw Fault(words: "the relay refused the \(step) (\(answer.status))")
+            throw DemoFault(words: "the relay refused the \(step) (\(answer.status))")
         }
     }
 }

@@ -92,32 +92,14 @@ struct MarmotProcessTests {
         relay: String? = nil, _ body: (Running) async throws -> Void
     ) async throws {
         try await RelayStage.with(MarmotTests.text()) { stage in
-            let path = stage.folder.path
-            try writeFile(
-                path + "/sealbell.yaml", Array(try configuration(stage, relay: relay).utf8), replacing: true)
-            let program = try Program(["serve", "--config", "sealbell.yaml", "--state", "own"], in: path)
-            guard await program.says("\"event\":\"started\"") else {
-                Issue.record("the server does not start: \(program.text)")
-                return
-            }
-            do {
-                guard case .running(let file) = try RunFile.find(state: path + "/own") else {
-                    throw FileFault.missing
-                }
-                #expect(Set(file.urls.keys) == ["admin"])
-                let key = try #require(file.publicKeys["marmot-main"]?.first)
+            let text = try configuration(stage, relay: relay)
+            try await ServedProgram.with(text, in: stage) { relay in
+                #expect(Set(relay.file.urls.keys) == ["admin"])
+                let key = try #require(relay.file.publicKeys["marmot-main"]?.first)
+                let sender = try MarmotSender(key, stage)
                 try await body(
-                    Running(
-                        stage: stage, program: program,
-                        admin: try #require(LocalCall(patient: file.urls["admin"])),
-                        sender: try MarmotSender(key, stage)))
-            } catch {
-                program.signal(SIGKILL)
-                throw error
+                    Running(stage: stage, program: relay.program, admin: relay.admin, sender: sender))
             }
-            program.signal(SIGTERM)
-            #expect(await program.status() == 0)
-            #expect(try RunFile.find(state: path + "/own") == .none)
         }
     }
 

@@ -18,8 +18,7 @@ import WireFormats
 struct SessionMemoryTests {
     private struct Running {
         let stage: RelayStage
-        let program: Program
-        let admin: LocalCall
+        let relay: ServedProgram
         let door: LocalCall
         let onionKey: Secret
 
@@ -38,62 +37,20 @@ struct SessionMemoryTests {
             let opened = try request.answer(status: answer.status, body: Secret(answer.body))
             return opened.status == 200
         }
-
-        func owed() async throws -> Int64? {
-            try JSONValue.parse(try await admin.ask("GET", "/status").body)["outbox"]?["rows"]?.int64
-        }
-    }
-
-    private static func configuration(_ stage: RelayStage) throws -> String {
-        let sandbox = stage.sandbox
-        func url(_ port: Int?) throws -> String { "\"https://127.0.0.1:\(try #require(port))\"" }
-        let made = stage.state + "/sandbox"
-        return RelayStage.session(", oxend: \"\(try #require(sandbox.session.daemonEndpoint))\"")
-            .replacing("apns.p8", with: "\(made)/A1B2C3D4E5-F6G7H8I9J0.p8")
-            .replacing(
-                "environment: learn }",
-                with: """
-                    environment: learn,
-                            url: \(try url(sandbox.production.port)),
-                            sandbox_url: \(try url(sandbox.development.port)), ca: \(sandbox.authorityFile) }
-                    """
-            ).replacing(
-                "service_account: fcm.json }",
-                with: """
-                    service_account: \(made)/acme-fcm.json, url: \(try url(sandbox.fcm.port)),
-                        ca: \(sandbox.authorityFile) }
-                    """
-            ) + "store: { url: \"sqlite:relay.sqlite\", keys: storage.keys }\n"
     }
 
     /// A relay as a process of its own, whose push services, oxend and storage nodes are this one's.
     private static func with(_ body: (Running) async throws -> Void) async throws {
         try await RelayStage.with(RelayStage.session()) { stage in
-            let path = stage.folder.path
-            try writeFile(path + "/sealbell.yaml", Array(try configuration(stage).utf8), replacing: true)
-            _ = try KeyFile.create(path + "/storage.keys", .live)
-            let program = try Program(["serve", "--config", "sealbell.yaml", "--state", "own"], in: path)
-            guard await program.says("\"event\":\"started\"") else {
-                Issue.record("the relay does not start: \(program.text)")
-                return
+            let oxend = try #require(stage.sandbox.session.daemonEndpoint)
+            let text = try ServedProgram.configuration(
+                RelayStage.session(", oxend: \"\(oxend)\""), at: stage)
+            _ = try KeyFile.create(stage.folder.path + "/storage.keys", .live)
+            try await ServedProgram.with(text, in: stage) { relay in
+                let key = try Hex.decode(Array(try #require(relay.file.publicKeys["main"]?.first).utf8))
+                let door = try #require(LocalCall(patient: relay.file.urls["public"]))
+                try await body(Running(stage: stage, relay: relay, door: door, onionKey: Secret(key)))
             }
-            do {
-                guard case .running(let file) = try RunFile.find(state: path + "/own") else {
-                    throw FileFault.missing
-                }
-                try await body(
-                    Running(
-                        stage: stage, program: program,
-                        admin: try #require(LocalCall(patient: file.urls["admin"])),
-                        door: try #require(LocalCall(patient: file.urls["public"])),
-                        onionKey: Secret(
-                            try Hex.decode(Array(try #require(file.publicKeys["main"]?.first).utf8)))))
-            } catch {
-                program.signal(SIGKILL)
-                throw error
-            }
-            program.signal(SIGTERM)
-            #expect(await program.status() == 0)
         }
     }
 
@@ -145,23 +102,21 @@ struct SessionMemoryTests {
                 network.say(node, [Array("notify.message".utf8), Array("d1:@9:\(stray)e".utf8)])
                 network.say(node, [Array(stray.utf8)])
             }
-            try await asked(for: "an empty outbox") { try await running.owed() == 0 }
+            try await asked(for: "an empty outbox") { try await running.relay.owed() == 0 }
             // What was shown is kept for a few seconds, for other nodes of the swarm.
             // Whatever is left after half a minute is told below by its name.
             try? await asked(for: "a memory without what was said", looks: 30) {
-                try MemoryImage(of: running.program.pid).hits(canaries).isEmpty
+                try MemoryImage(of: running.relay.program.pid).hits(canaries).isEmpty
             }
-            let image = try MemoryImage(of: running.program.pid)
+            let image = try MemoryImage(of: running.relay.program.pid)
             #expect(image.count > 1 << 20)
             for hit in image.hits(canaries) { Issue.record("\(hit)") }
             // The search can find: the relay knows the core key by which it is known.
-            let answer = try await running.admin.ask("GET", "/session/statistics")
+            let answer = try await running.relay.admin.ask("GET", "/session/statistics")
             let core = try #require(try JSONValue.parse(answer.body)["core_key"]?.string)
             let known = Canary("core key", try Hex.decode(Array(core.utf8)))
-            #expect(try !MemoryImage(of: running.program.pid).hits([known]).isEmpty)
-            running.program.signal(SIGTERM)
-            await running.program.silence()
-            let log = Data(running.program.text.utf8)
+            #expect(try !MemoryImage(of: running.relay.program.pid).hits([known]).isEmpty)
+            let log = Data(await running.relay.log().utf8)
             for canary in canaries where canary.isIn(log) { Issue.record("\(canary.name) is in the log") }
         }
     }

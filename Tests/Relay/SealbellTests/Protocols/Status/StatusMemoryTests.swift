@@ -19,8 +19,7 @@ import WireFormats
 struct StatusMemoryTests {
     private struct Running {
         let stage: RelayStage
-        let program: Program
-        let admin: LocalCall
+        let relay: ServedProgram
         let gorush: GorushDouble
         /// Of each instance, `main` and `gate`.
         let keys: [PublicPoint]
@@ -29,7 +28,7 @@ struct StatusMemoryTests {
 
         func status(_ instance: String) async throws -> JSONValue {
             try JSONValue.parse(
-                try await admin.ask("GET", "/status/statistics?instance=\(instance)").body)
+                try await relay.admin.ask("GET", "/status/statistics?instance=\(instance)").body)
         }
 
         func reaches(_ least: Int, _ name: String, of instance: String = "main") async throws {
@@ -38,36 +37,6 @@ struct StatusMemoryTests {
                 return (status[name] ?? status["waku"]?[name])?.int64 ?? 0 >= Int64(least)
             }
         }
-
-        func owed() async throws -> Int64? {
-            try JSONValue.parse(try await admin.ask("GET", "/status").body)["outbox"]?["rows"]?.int64
-        }
-    }
-
-    private static func configuration(
-        _ stage: RelayStage, _ gate: WakuNodeSimulator, _ gorush: GorushDouble
-    ) throws -> String {
-        let sandbox = stage.sandbox
-        func url(_ port: Int?) throws -> String { "\"https://127.0.0.1:\(try #require(port))\"" }
-        let made = stage.state + "/sandbox"
-        let node = try #require(sandbox.waku.node.url)
-        let second = try RelayStage.statusGate(gate, gorush)
-        return RelayStage.status(", waku: { url: \"\(node)\" }")
-            .replacing("apns.p8", with: "\(made)/A1B2C3D4E5-F6G7H8I9J0.p8")
-            .replacing(
-                "environment: learn }",
-                with: """
-                    environment: learn,
-                            url: \(try url(sandbox.production.port)),
-                            sandbox_url: \(try url(sandbox.development.port)), ca: \(sandbox.authorityFile) }
-                    """
-            ).replacing(
-                "service_account: fcm.json }",
-                with: """
-                    service_account: \(made)/acme-fcm.json, url: \(try url(sandbox.fcm.port)),
-                        ca: \(sandbox.authorityFile) }
-                    """
-            ) + second + "store: { url: \"sqlite:relay.sqlite\", keys: storage.keys }\n"
     }
 
     /// A relay as a process of its own, whose push services, gorush and nodes are this one's.
@@ -88,37 +57,22 @@ struct StatusMemoryTests {
         _ stage: RelayStage, _ gate: WakuNodeSimulator, _ gorush: GorushDouble,
         _ body: (Running) async throws -> Void
     ) async throws {
-        let path = stage.folder.path
         _ = try stage.makeGateKey()
-        let text = try configuration(stage, gate, gorush)
-        try writeFile(path + "/sealbell.yaml", Array(text.utf8), replacing: true)
-        _ = try KeyFile.create(path + "/storage.keys", .live)
-        let program = try Program(["serve", "--config", "sealbell.yaml", "--state", "own"], in: path)
-        guard await program.says("\"event\":\"started\"") else {
-            Issue.record("the relay does not start: \(program.text)")
-            return
-        }
-        do {
-            guard case .running(let file) = try RunFile.find(state: path + "/own") else {
-                throw FileFault.missing
-            }
+        _ = try KeyFile.create(stage.folder.path + "/storage.keys", .live)
+        let node = try #require(stage.sandbox.waku.node.url)
+        let text = RelayStage.status(", waku: { url: \"\(node)\" }")
+            + (try RelayStage.statusGate(gate, gorush))
+        try await ServedProgram.with(ServedProgram.configuration(text, at: stage), in: stage) { relay in
             let keys = try ["main", "gate"].map { name in
-                try #require(file.publicKeys[name]?.first.flatMap { StatusKeyFile.point($0) })
+                try #require(relay.file.publicKeys[name]?.first.flatMap { StatusKeyFile.point($0) })
             }
-            let admin = try #require(LocalCall(patient: file.urls["admin"]))
-            let running = Running(stage: stage, program: program, admin: admin, gorush: gorush, keys: keys)
             for instance in ["main", "gate"] {
                 try await asked(for: "an instance that listens") {
-                    try await admin.ask("GET", "/health/ready?instance=\(instance)").status == 200
+                    try await relay.admin.ask("GET", "/health/ready?instance=\(instance)").status == 200
                 }
             }
-            try await body(running)
-        } catch {
-            program.signal(SIGKILL)
-            throw error
+            try await body(Running(stage: stage, relay: relay, gorush: gorush, keys: keys))
         }
-        program.signal(SIGTERM)
-        #expect(await program.status() == 0)
     }
 
     /// All that is said in a relay's life, up to the last push.
@@ -159,19 +113,17 @@ struct StatusMemoryTests {
     func idle() async throws {
         try await Self.with { running in
             let canaries = try await Self.life(running, CanaryCast.word("stray"))
-            try await asked(for: "an empty outbox") { try await running.owed() == 0 }
+            try await asked(for: "an empty outbox") { try await running.relay.owed() == 0 }
             // Keys of topics are kept for a minute. Whatever is left after two is told below by its name.
             try? await asked(for: "a memory without what was said", looks: 120) {
-                try MemoryImage(of: running.program.pid).hits(canaries).isEmpty
+                try MemoryImage(of: running.relay.program.pid).hits(canaries).isEmpty
             }
-            let image = try MemoryImage(of: running.program.pid)
+            let image = try MemoryImage(of: running.relay.program.pid)
             #expect(image.count > 1 << 20)
             for hit in image.hits(canaries) { Issue.record("\(hit)") }
             // The search can find: the relay knows its app's bundle id.
             #expect(!image.hits([Canary("bundle id", StatusMember.topic)]).isEmpty)
-            running.program.signal(SIGTERM)
-            await running.program.silence()
-            var said = [("log", Data(running.program.text.utf8))]
+            var said = [("log", Data(await running.relay.log().utf8))]
             let root = running.stage.folder.path
             for name in FileManager.default.enumerator(atPath: root)?.compactMap({ $0 as? String }) ?? [] {
                 if let data = FileManager.default.contents(atPath: "\(root)/\(name)") {

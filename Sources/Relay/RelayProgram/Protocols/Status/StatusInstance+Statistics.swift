@@ -1,24 +1,7 @@
-import AdminIngress
 import PushModel
 import StatusPush
 import WakuIngress
 import WireFormats
-
-/// `GET /status/statistics`: what an instance hears, follows and has answered.
-struct StatusDesk {
-    static let path = "/status/statistics"
-
-    let instances: DeskInstances
-
-    var calls: [AdminCall] {
-        [
-            .desk(Self.path, changes: false) { inbound throws(DeskRefusal) in
-                let name = inbound.members["instance"].map(String.init)
-                return try instances.part(name) { $0 as? StatusInstance }.part.statistics()
-            }
-        ]
-    }
-}
 
 extension StatusInstance {
     /// What of its role's notes the statistics tell.
@@ -27,7 +10,9 @@ extension StatusInstance {
         "status.request-unwanted"
     ]
 
-    /// As JSON.
+    /// `GET /status/statistics`: what an instance hears, follows and has answered.
+    ///
+    /// - Returns: JSON.
     func statistics() -> [UInt8] {
         let waku = self.waku
         var json = JSONWriter()

@@ -1,24 +1,6 @@
-import AdminIngress
 import PushModel
 import SwarmIngress
 import WireFormats
-
-/// `GET /session/statistics`: what deployed push servers tell by `admin.get_stats`, as far as it is known
-/// here (docs/conformance/session.md).
-struct SessionDesk {
-    static let path = "/session/statistics"
-
-    let instances: DeskInstances
-
-    var calls: [AdminCall] {
-        [
-            .desk(Self.path, changes: false) { inbound throws(DeskRefusal) in
-                let name = inbound.members["instance"].map(String.init)
-                return try instances.part(name) { $0 as? SessionInstance }.part.statistics()
-            }
-        ]
-    }
-}
 
 extension SessionInstance {
     /// What of its role's notes the statistics tell.
@@ -26,7 +8,10 @@ extension SessionInstance {
         "session.subscribed", "session.renewed", "session.unsubscribed", "session.notified"
     ]
 
-    /// As JSON.
+    /// `GET /session/statistics`: what deployed push servers tell by `admin.get_stats`, as far as it is known
+    /// here (docs/conformance/session.md).
+    ///
+    /// - Returns: JSON.
     func statistics() -> [UInt8] {
         let link = self.link
         var json = JSONWriter()
