@@ -46,16 +46,17 @@ struct LinkStateTests {
         }
     }
 
-    @Test("An answer that is longer than any before may have filled the node's cache")
+    @Test("An answer that is as long as the longest may have filled the node's cache, each time")
     func fullCache() {
         var link = Link()
         _ = link.subscribe()
         _ = link.poll(.whole(0), at: 2_000)
         #expect(link.poll(.whole(49), at: 2_001).gapSince == nil)
         #expect(link.poll(.whole(50), at: 2_002).gapSince == UnixTime(seconds: 2_001))
-        #expect(link.poll(.whole(50), at: 2_003).gapSince == nil)
+        #expect(link.poll(.whole(50), at: 2_003).gapSince == UnixTime(seconds: 2_002))
         #expect(link.poll(.whole(1_000), at: 2_004).gapSince == UnixTime(seconds: 2_003))
         #expect(link.poll(.whole(999), at: 2_005).gapSince == nil)
+        #expect(link.poll(.whole(1_000), at: 2_006).gapSince == UnixTime(seconds: 2_005))
     }
 
     @Test("A fault is told once, and opens the gap when the node is back")
@@ -116,6 +117,44 @@ struct LinkStateTests {
         let waits = (0..<12).map { _ in state.subscribed(.unreachable, random: .max).rest ?? .zero }
         #expect(waits == waits.sorted() && waits.last.map { $0 < .seconds(5) } == true)
         #expect(waits.last.map { $0 > .seconds(4) } == true)
+    }
+}
+
+@Suite("What follows from what a node says of its health")
+struct HealthStateTests {
+    private static func at(_ seconds: Int64) -> UnixTime { UnixTime(seconds: seconds) }
+
+    @Test("Peers that are back open the gap since they were last known")
+    func back() {
+        var state = HealthState(start: Self.at(1_000))
+        #expect(state.took(.connected, askedAt: Self.at(1_001)) == (nil, nil))
+        #expect(state.took(.partlyConnected, askedAt: Self.at(1_031)) == (nil, nil))
+        #expect(state.took(.alone, askedAt: Self.at(1_061)) == (.nodeAlone, nil))
+        #expect(state.health == .alone)
+        #expect(state.took(.alone, askedAt: Self.at(1_091)) == (nil, nil))
+        #expect(state.took(.partlyConnected, askedAt: Self.at(1_121)) == (.nodeConnected, Self.at(1_031)))
+        #expect(state.health == .partlyConnected)
+        #expect(state.took(.alone, askedAt: Self.at(1_151)) == (.nodeAlone, nil))
+        #expect(state.took(.connected, askedAt: Self.at(1_181)) == (.nodeConnected, Self.at(1_121)))
+    }
+
+    @Test("A node that was alone from the start opens it since the start")
+    func fromStart() {
+        var state = HealthState(start: Self.at(1_000))
+        #expect(state.took(.alone, askedAt: Self.at(1_001)) == (.nodeAlone, nil))
+        #expect(state.took(.connected, askedAt: Self.at(1_031)) == (.nodeConnected, Self.at(1_000)))
+    }
+
+    @Test("An answer that does not come neither ends nor begins anything")
+    func silent() {
+        var state = HealthState(start: Self.at(1_000))
+        #expect(state.took(.connected, askedAt: Self.at(1_001)) == (nil, nil))
+        #expect(state.took(.alone, askedAt: Self.at(1_031)) == (.nodeAlone, nil))
+        #expect(state.took(.unknown, askedAt: Self.at(1_061)) == (nil, nil))
+        #expect(state.health == .alone)
+        #expect(state.took(.connected, askedAt: Self.at(1_091)) == (.nodeConnected, Self.at(1_001)))
+        #expect(state.took(.unknown, askedAt: Self.at(1_121)) == (nil, nil))
+        #expect(state.health == .unknown)
     }
 }
 

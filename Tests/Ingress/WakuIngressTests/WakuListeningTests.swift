@@ -278,15 +278,21 @@ struct WakuListeningTests {
         }
     }
 
-    @Test("A node that has no peers hears nobody, and says when it does again")
+    @Test("A node that has no peers hears nobody, and says when it does again; the store has what it missed")
     func alone() async throws {
-        let rig = try await WakuRig({ $0.peers = .none })
+        let rig = try await WakuRig()
         try await rig.run {
+            try await rig.note("gap-fetched")
+            rig.node.turn { $0.peers = .none }
             try await rig.note("node-alone")
             #expect(rig.ingress.statistics.hearsNobody)
+            rig.inject("meanwhile")
             rig.node.turn { $0.peers = .connected }
             try await rig.note("node-connected")
             #expect(rig.ingress.statistics.health == .connected)
+            #expect(try await rig.arrival(of: "meanwhile").source == .stored)
+            rig.inject("later")
+            #expect(try await rig.arrival(of: "later").source == .live)
         }
     }
 }

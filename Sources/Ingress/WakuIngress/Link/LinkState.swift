@@ -44,8 +44,8 @@ package struct LinkState: Sendable {
     private var hasMissed = true
     /// Faults in a row.
     private var faults = 0
-    /// Messages of the longest answer so far: as many again may have filled the node's cache.
-    private var longest = WakuLimits.leastCache - 1
+    /// Messages of the longest answer so far, or of the smallest cache: as many again may be a full cache.
+    private var longest = WakuLimits.leastCache
     /// A subscription was taken, and no poll has been answered since.
     private var isNew = false
     /// The latest note of a fault: the same is not made again before the node is well.
@@ -78,9 +78,10 @@ package struct LinkState: Sendable {
     package mutating func polled(_ outcome: Outcome, begunAt: UnixTime, random: UInt64) -> Step {
         switch outcome {
         case .whole(let count):
-            // A full cache has dropped what came before. How much it holds nobody says; an answer that is not
-            // longer than another one may be all there was.
-            let isFull = count > longest
+            // A full cache has dropped what came before. How much it holds nobody says, so each answer that
+            // is as long as the longest counts as one: each overflow of one cache has the same length. An
+            // answer that is shorter than another one was all there was.
+            let isFull = count >= longest
             longest = max(longest, count)
             return heard(begunAt, isWhole: !isFull, random)
         case .cut:

@@ -28,7 +28,7 @@ package final class WakuIngress: Service {
     private let gap = Gap()
     private let current: Mutex<Current>
     private let link: Mutex<LinkState>
-    private let health = Mutex(WakuHealth.unknown)
+    private let health: Mutex<HealthState>
     private let heard = Atomic(0)
     private let received = Atomic(0)
     /// Gaps that were given up, and when the last one was.
@@ -66,6 +66,7 @@ package final class WakuIngress: Service {
         queue = ArrivalQueue(bytes: limits.queuedBytes)
         began = world.now()
         link = Mutex(LinkState(limits: limits, since: began - limits.startReach))
+        health = Mutex(HealthState(start: began))
         refusals = Mutex(FaultRun(limits.refusals))
     }
 
@@ -75,7 +76,7 @@ package final class WakuIngress: Service {
     package var statistics: WakuStatistics {
         var statistics = WakuStatistics()
         statistics.isListening = link.withLock(\.isListening)
-        statistics.health = health.withLock { $0 }
+        statistics.health = health.withLock(\.health)
         statistics.topics = topics.count
         (statistics.queued, statistics.queuedBytes) = (queue.count, queue.bytes)
         statistics.publishing = publisher.count
@@ -261,20 +262,18 @@ package final class WakuIngress: Service {
         while !Task.isCancelled {
             if world.instant() >= askAt {
                 askAt = world.instant() + limits.healthEvery
-                look(await calls.health())
+                let askedAt = world.now()
+                look(await calls.health(), askedAt: askedAt)
             }
             metrics.show(statistics)
             await pause(limits.tick)
         }
     }
 
-    private func look(_ now: WakuHealth) {
-        let before = health.withLock { health in
-            defer { health = now }
-            return health
-        }
-        if now == .alone, before != .alone { take(.nodeAlone) }
-        if now != .alone, now != .unknown, before == .alone { take(.nodeConnected) }
+    private func look(_ now: WakuHealth, askedAt: UnixTime) {
+        let (note, since) = health.withLock { $0.took(now, askedAt: askedAt) }
+        if let note { take(note) }
+        if let since { gap.open(since: since) }
     }
 
     private func take(_ note: WakuNote) {

@@ -52,10 +52,10 @@ final class WakuNodeHub: Sendable {
 
     // MARK: Messages
 
-    /// A message of the network, its own among them.
+    /// A message of the network, its own among them. Without peers nothing comes.
     func hear(_ message: SimulatedWakuMessage, on topic: String) {
         state.withLock { state in
-            guard !state.isAway, state.topics.contains(topic) else { return }
+            guard !state.isAway, state.knobs.peers != .none, state.topics.contains(topic) else { return }
             state.heard += 1
             if state.knobs.losesEvery > 0, state.heard.isMultiple(of: state.knobs.losesEvery) { return }
             let isThere = state.cache.contains {

@@ -27,7 +27,8 @@ package struct WakuNodeKnobs: Sendable, Equatable {
         }
     }
 
-    /// What `/health` says of the node's peers.
+    /// What `/health` says of the node's peers. Without any the node hears nothing of the network, and goes
+    /// on answering.
     package enum Peers: String, Sendable, CaseIterable {
         case connected = "Connected"
         case partlyConnected = "PartiallyConnected"
