@@ -88,8 +88,9 @@ package struct WakuLimits: Sendable {
 
     // MARK: Watching
 
-    /// How often the node is asked how it is.
-    package var healthEvery = Duration.seconds(30)
+    /// How often the node is asked how it is: peers that were gone for a shorter time nobody notices, and
+    /// beside twenty polls one more call is little.
+    package var healthEvery = Duration.seconds(5)
     /// The answer to that: a node tells of each of its protocols.
     package static let healthBytes = 64 << 10
     /// When an operator is told that the node takes no messages.

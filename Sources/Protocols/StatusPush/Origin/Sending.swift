@@ -43,7 +43,7 @@ extension StatusOrigin {
     private mutating func expire(_ now: UnixTime) {
         for place in requests.indices where !requests[place].isLate {
             let age = now.since(requests[place].since)
-            guard age >= reportWait || age < .zero else { continue }
+            guard age >= answerWait || age < .zero else { continue }
             requests[place].isLate = true
             let request = requests[place]
             for part in request.parts { again(part.job, part.installation, after: request.id, now) }
@@ -99,9 +99,7 @@ extension StatusOrigin {
                 jobs[id]?.phase = .history(until: now + StatusLimits.historyWait)
             } else {
                 ask(job.person, &work, now, &generator)
-                let until = queries.last { $0.person == job.person }.map {
-                    $0.since + StatusLimits.answerWait
-                }
+                let until = queries.last { $0.person == job.person }.map { $0.since + answerWait }
                 jobs[id]?.phase = .asking(until: until ?? now)
                 if until.map({ $0 <= now }) ?? true { choose(id) }
             }
@@ -159,7 +157,7 @@ extension StatusOrigin {
     ) {
         guard var target = targets[person] else { return }
         let isUnderWay = queries.contains {
-            $0.person == person && now.since($0.since) < StatusLimits.answerWait
+            $0.person == person && now.since($0.since) < answerWait
         }
         let age = target.lastQuery.map { now.since($0) }
         let isTime = age.map { $0 >= StatusLimits.queryPeriod || $0 < .zero } ?? true

@@ -16,9 +16,10 @@ public struct StatusOrigin: Sendable {
     public var isSending = false
     /// Most installations of one person that a message goes to, three at least.
     public var installationLimit = 8
-    /// How long a server's report is waited for before another server is asked; less than
-    /// ``StatusLimits/lateAnswer``. Tests that want one request for each notification lengthen it.
-    package var reportWait = StatusLimits.answerWait
+    /// How long servers' answers are waited for: a report before another server is asked, and coordinates
+    /// before nobody is known to have any; less than ``StatusLimits/lateAnswer``. Whoever would rather wait
+    /// than ask twice, as on a slow machine, lengthens it.
+    package var answerWait = StatusLimits.answerWait
 
     var targets: [PublicPoint: StatusTarget] = [:]
     var jobs: [UInt64: Job] = [:]
@@ -153,7 +154,7 @@ public struct StatusOrigin: Sendable {
     /// When ``due(now:using:)`` has something; `nil` when nothing waits for time.
     public var nextDeadline: UnixTime? {
         if !settled.isEmpty { return .distantPast }
-        var times = requests.filter { !$0.isLate }.map { $0.since + reportWait }
+        var times = requests.filter { !$0.isLate }.map { $0.since + answerWait }
         for job in jobs.values {
             switch job.phase {
             case .new: return .distantPast

@@ -255,6 +255,9 @@ struct DeviceSendStatusCommand: SealbellCommand {
         let outcome: StatusDispatch.Outcome?
         do {
             var origin = try member.sender()
+            // Ten seconds: whoever waits at a command line would rather wait than ask twice, on a slow
+            // machine even longer. A late answer counts for a minute.
+            origin.answerWait = min(.nanoseconds(shell.patience.nanoseconds / 3), .seconds(45))
             _ = try origin.notify(
                 StatusNotification(
                     messageID: Secret(shell.world.randomBytes(32)), .direct,

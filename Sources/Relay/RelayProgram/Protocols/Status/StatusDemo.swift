@@ -73,6 +73,8 @@ struct StatusDemo: PhonesDemo {
         }
         var origin = StatusOrigin(key: .generate(world))
         origin.isSending = true
+        // A late answer counts for a minute.
+        origin.answerWait = min(patience, .seconds(45))
         let id = Secret(world.randomBytes(32))
         _ = try origin.notify(
             StatusNotification(messageID: id, .direct, content: Secret(Self.text.utf8)),

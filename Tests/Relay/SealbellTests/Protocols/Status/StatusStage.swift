@@ -110,8 +110,8 @@ final class StatusMember {
         try device.apply(StatusPush.StatusSettings())
         origin = StatusOrigin(key: key)
         origin.isSending = true
-        // On a slow machine a report takes longer than senders wait; then they ask once more.
-        origin.reportWait = .seconds(45)
+        // On a slow machine an answer takes longer than senders wait; then they ask once more, or give up.
+        origin.answerWait = .seconds(45)
     }
 
     /// Runs `body` with a member that hears the network.

@@ -316,7 +316,7 @@ struct StatusTests {
                 let events = try await bob.register(at: servers)
                 #expect(Set(events) == Set(servers.map { .registered($0) }))
                 await node.away()
-                alice.origin.reportWait = StatusLimits.answerWait
+                alice.origin.answerWait = StatusLimits.answerWait
                 for number in 0..<3 {
                     #expect(try await alice.tell(bob.point, "number \(number)") == .delivered)
                     #expect(try bob.text(try await arrivals.next("a push")) == "number \(number)")
