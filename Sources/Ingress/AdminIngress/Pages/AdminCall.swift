@@ -6,8 +6,9 @@ package import HTTPIngress
 /// a JSON body, and comes from no web page: a browser adds `Origin` to what a page sends, and asks before it
 /// sends JSON to another site, which is never allowed here.
 package struct AdminCall: Sendable {
-    /// Largest body of a call: an instance's name and a host name or an id.
-    package static let bodyLimitBytes = 4096
+    /// Largest body of a call: a device token of 4,096 characters, each of which may take two as JSON, or an
+    /// id or host name, and names beside it.
+    package static let bodyLimitBytes = 16 * 1024
 
     /// Begins with `/`.
     package let path: String

@@ -80,8 +80,8 @@ struct TestPushCommand: SealbellCommand {
     }
 }
 
-/// Bytes of the longest address that anybody registers, and room for what editors add.
-private let addressLimitBytes = 1024
+private let noAddress = CommandFailure(
+    .usage, "A device token is wanted: one word of at most \(DeskLimits.addressBytes) characters.")
 
 /// A device token from a file, or from standard input; without white space at its ends. It never becomes a
 /// `String`.
@@ -92,19 +92,19 @@ func readAddress(_ file: String?, _ shell: Shell) throws(CommandFailure) -> Secr
     if let file {
         given = try CredentialShelf.read(joinPath(shell.facts.workingDirectory, file))
     } else {
-        given = shell.input(addressLimitBytes + 1)
+        let most = DeskLimits.addressBytes + DeskLimits.spaceBytes
+        given = shell.input(most + 1)
+        // There may be more, of which this is the beginning.
+        guard given.count <= most else { throw noAddress }
     }
     return try given.reveal { (bytes) throws(CommandFailure) -> Secret in
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
         let start = bytes.firstIndex { !isSpace($0) } ?? bytes.endIndex
         let end = bytes.lastIndex { !isSpace($0) }.map { $0 + 1 } ?? start
         let token = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
-        guard (1...addressLimitBytes).contains(token.count),
+        guard (1...DeskLimits.addressBytes).contains(token.count),
             token.allSatisfy({ (0x21...0x7E).contains($0) })
-        else {
-            throw CommandFailure(
-                .usage, "A device token is wanted: one word of at most \(addressLimitBytes) characters.")
-        }
+        else { throw noAddress }
         return Secret(copying: token)
     }
 }

@@ -46,7 +46,7 @@ struct ForgetDesk: Sendable {
             // Whatever cannot be read gets the same answer.
             try? Self.readAddress(bytes)
         }
-        guard let read, (1...1024).contains(read.address.count) else {
+        guard let read, (1...DeskLimits.addressBytes).contains(read.address.count) else {
             throw .status(400, "The body is a JSON object with an address, all of it texts.")
         }
         do throws(StoreError) {

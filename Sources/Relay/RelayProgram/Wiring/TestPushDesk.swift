@@ -66,7 +66,7 @@ struct TestPushDesk: Sendable {
             // Whatever cannot be read gets the same answer.
             try? Self.read(bytes)
         }
-        guard let read, !read.app.isEmpty, (1...1024).contains(read.token.count) else {
+        guard let read, !read.app.isEmpty, (1...DeskLimits.addressBytes).contains(read.token.count) else {
             throw .status(400, "The body is a JSON object with an app and a token, all of them texts.")
         }
         return read

@@ -1,7 +1,11 @@
+import AdminIngress
 import Foundation
+import NextcloudPush
 import PushModel
 import SQLiteStore
+import SessionPush
 import Simulators
+import StatusPush
 import Testing
 import WebClient
 import WireFormats
@@ -101,6 +105,46 @@ struct ForgetTests {
                 #expect(await person.run("forget", "address", input: "").status == .usage)
                 let said = (again.out + google.out + stage.log.all).joined()
                 #expect(!said.contains(token) && !said.contains(android.token))
+            }
+        }
+    }
+
+    @Test("No protocol registers an address that is too long for an operator to name")
+    func bounds() {
+        let longest = [
+            ZulipLimits.tokenCharacters, NextcloudLimits.tokenBytes, SessionLimits.tokenBytes.upperBound,
+            StatusLimits.deviceTokenBytes
+        ]
+        #expect(longest.max() == DeskLimits.addressBytes)
+        // Each of its characters may be two in a body.
+        #expect(2 * DeskLimits.addressBytes < AdminCall.bodyLimitBytes)
+    }
+
+    @Test("The longest address goes as any other; a longer one is refused, and takes nothing along")
+    func longest() async throws {
+        try await RelayStage.with { stage in
+            try await stage.run { relay in
+                let person = try Operator(relay)
+                let server = try await relay.server()
+                let long = String(repeating: "cB7_", count: ZulipLimits.tokenCharacters / 4)
+                let phone = try await relay.phone(.fcm, of: server, token: long)
+                let bystander = try await relay.phone(.fcm, of: server)
+                for input in [long + "a", "\n\n\(long)a", String(repeating: " ", count: 65) + long] {
+                    let refused = await person.run("forget", "address", input: input)
+                    #expect(refused.status == .usage && refused.out == [])
+                    #expect(!refused.err.joined().contains("cB7_"))
+                }
+                let json: (name: String, value: Secret) = ("Content-Type", Secret("application/json".utf8))
+                for (address, status) in [(long + "a", 400), (String(repeating: "\\\"", count: 4_096), 200)] {
+                    let body = Secret("{\"address\":\"\(address)\"}".utf8)
+                    let answer = try await relay.door("admin").ask(
+                        "POST", ForgetDesk.addressPath, headers: [json], body: body)
+                    #expect(answer.status == status)
+                }
+                let forgotten = await person.run("forget", "address", input: "\r\n \(long)\r\n")
+                #expect(forgotten.out == ["Forgotten: 1 devices, 0 environments."])
+                let told = try await server.notify(.test(time: 1), [phone, bystander], relay)
+                #expect(told.dead == [phone.group.tokenID.text] && told.android == 1)
             }
         }
     }

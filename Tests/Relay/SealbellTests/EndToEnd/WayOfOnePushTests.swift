@@ -97,14 +97,19 @@ struct WayOfOnePushTests {
                     #expect(status == .failed && !out.all.isEmpty, "\(line)")
                     #expect(!out.all.joined().contains(token))
                 }
-                for input in ["", "  \n", "two words", "a\u{7}b", String(repeating: "a", count: 1025)] {
+                let long = String(repeating: "a", count: 4_096)
+                for input in ["", "  \n", "two words", "a\u{7}b", long + "a", "\n\n\(long)b", long + long] {
                     #expect(await person.run("test-push", "--app", "acme", input: input).status == .usage)
                 }
                 let none = await person.run("test-push", "--app", "acme", "--device", "missing")
                 #expect(none.status == .configuration)
+                // Google says itself what it does not know.
+                let longest = await person.run("test-push", "--app", "acme", input: " \(long)\r\n")
+                #expect(longest.status == .failed && longest.out.joined().contains("unregistered"))
                 let json: (name: String, value: Secret) = ("Content-Type", Secret("application/json".utf8))
                 for body in [
-                    "", "[]", "{\"app\":\"acme\"}", "{\"app\":1,\"token\":\"a\"}", "{\"token\":\"a\"}"
+                    "", "[]", "{\"app\":\"acme\"}", "{\"app\":1,\"token\":\"a\"}", "{\"token\":\"a\"}",
+                    "{\"app\":\"acme\",\"token\":\"\(long)a\"}"
                 ] {
                     let answer = try await relay.door("admin").ask(
                         "POST", TestPushDesk.path, headers: [json], body: Secret(body.utf8))

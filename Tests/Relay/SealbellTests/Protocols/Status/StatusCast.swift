@@ -23,16 +23,17 @@ struct StatusCast {
     private(set) var canaries: [Canary] = []
     private var form = PushNotificationRegistration()
 
-    init(at server: PublicPoint, _ service: StatusDeviceToken.Service) throws {
+    /// - Parameter token: instead of one of the service's usual length.
+    init(at server: PublicPoint, _ service: StatusDeviceToken.Service, token: String? = nil) throws {
         self.server = server
         let hex = Hex.encode(World.live.randomBytes(32))
-        token = service == .apns ? hex : "c\(hex.prefix(20)):APA91b\(hex)\(hex)"
-        canaries.append(Canary("device token", token))
+        self.token = token ?? (service == .apns ? hex : "c\(hex.prefix(20)):APA91b\(hex)\(hex)")
+        canaries.append(Canary("device token", self.token))
         let (installation, access) = (UUID().uuidString.lowercased(), UUID().uuidString.lowercased())
         canaries += try Canary.hex("installation id", installation)
         canaries += try Canary.hex("access token", access)
         form.tokenType = service == .apns ? .apn : .firebase
-        form.deviceToken = Secret(token.utf8)
+        form.deviceToken = Secret(self.token.utf8)
         form.installationID = Secret(installation.utf8)
         form.accessToken = Secret(access.utf8)
         form.enabled = true
