@@ -67,7 +67,10 @@ extension Hosting {
     }
 
     private static func kind<Spoken: HostedProtocol>(_: Spoken.Type) -> Vocabulary.InstanceKind {
-        Vocabulary.InstanceKind(word: Spoken.word, keys: Spoken.keys, isServed: Spoken.Settings.isServed) {
+        Vocabulary.InstanceKind(
+            word: Spoken.word, keys: Spoken.keys, keyInsteadOfApps: Spoken.keyInsteadOfApps,
+            isServed: Spoken.Settings.isServed
+        ) {
             Spoken.read($0)
         }
     }

@@ -11,15 +11,22 @@ struct GatewayTests {
     private static func vectors() throws -> RelayVectors? { try RelayVectorTests.main.get() }
 
     /// A relay with what a vector has stored, and its answer.
-    private func answer(
+    private func answer<Result: Sendable>(
         _ row: JSONValue, _ vectors: RelayVectors, _ compatibility: StatusPolicy.Compatibility,
-        _ body: @Sendable (StatusRig, StatusReply?) async throws -> Void
-    ) async throws {
-        let rig = try await StatusRig(
-            identity: vectors.key("server"), compatibility: compatibility, delivery: .gateway)
+        _ body: @Sendable (StatusRig, StatusReply?) async throws -> Result
+    ) async throws -> Result {
+        let policy = StatusPolicy(compatibility: compatibility, delivery: .gateway)
+        return try await answer(row, vectors, policy, body)
+    }
+
+    private func answer<Result: Sendable>(
+        _ row: JSONValue, _ vectors: RelayVectors, _ policy: StatusPolicy,
+        _ body: @Sendable (StatusRig, StatusReply?) async throws -> Result
+    ) async throws -> Result {
+        let rig = try await StatusRig(identity: vectors.key("server"), policy: policy)
         try await vectors.keep(row, in: rig)
         let wrapped = Secret(try row.bytes("wrapped"))
-        try await rig.running { rig in try await body(rig, await rig.receive(wrapped)) }
+        return try await rig.running { rig in try await body(rig, await rig.receive(wrapped)) }
     }
 
     private static func notifications(_ reply: StatusReply?) throws -> [JSONValue] {
@@ -90,6 +97,33 @@ struct GatewayTests {
             #expect(reports(half).map(\.error) == [.internalError, .unknown, .wrongToken])
             #expect(half.handover == nil)
             #expect(reports(reply.settled(failed: [0, 1])).allSatisfy { !$0.success })
+        }
+    }
+
+    @Test("Where apps are named, only what is theirs is given to the gateway; else all is")
+    func bounds() async throws {
+        guard let vectors = try Self.vectors() else { return }
+        let rows = vectors.json["requests"]?.array ?? []
+        let batch = try #require(rows.first { $0["name"]?.string?.hasPrefix("batch") ?? false })
+        let topic = try await answer(batch, vectors, .standard) { _, reply in
+            try Self.notifications(reply).first?["topic"]?.string
+        }
+        let own = try #require(topic)
+        let app = ConfiguredName("acme")
+        let cases: [(topics: Set<String>, app: ConfiguredName?, platforms: [Int64])] = [
+            ([own], app, [1, 2]), ([own], nil, [1]), (["org.other"], app, [2]), ([], nil, [])
+        ]
+        for (topics, app, platforms) in cases {
+            var policy = StatusPolicy(delivery: .gateway, fcmApp: app)
+            policy.gatewayTopics = topics
+            try await answer(batch, vectors, policy) { _, reply in
+                let given = try Self.notifications(reply)
+                #expect(given.compactMap { $0["platform"]?.int64 } == platforms)
+                guard case .request(let response)? = reply?.settled(failed: []).body else { return }
+                // What is nobody's here is reported as failed, as where no lane is.
+                #expect(response.reports.count { $0.success } == platforms.count)
+                #expect(response.reports.count { $0.error == .internalError } == 2 - platforms.count)
+            }
         }
     }
 

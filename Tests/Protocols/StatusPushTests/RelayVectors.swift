@@ -47,7 +47,8 @@ struct RelayVectors: Sendable {
 
     private func rig(_ column: String, server: String? = "server") async throws -> StatusRig {
         try await StatusRig(
-            identity: key(server ?? "server"), compatibility: column == "spec" ? .standard : .statusGo)
+            identity: key(server ?? "server"),
+            policy: StatusPolicy(compatibility: column == "spec" ? .standard : .statusGo))
     }
 
     // MARK: registrations

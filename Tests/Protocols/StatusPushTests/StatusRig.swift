@@ -20,8 +20,7 @@ final class StatusRig: Sendable {
     var services: StubServices { rig.services }
 
     init(
-        identity: Secp256k1KeyPair, compatibility: StatusPolicy.Compatibility = .standard,
-        delivery: StatusPolicy.Delivery = .lanes, seed: UInt64 = 1
+        identity: Secp256k1KeyPair, policy: StatusPolicy = StatusPolicy(), seed: UInt64 = 1
     ) async throws {
         let clock = ManualClock(start: Self.now)
         var world = clock.world(seed: seed)
@@ -33,9 +32,7 @@ final class StatusRig: Sendable {
             Self.instance, outlets: [APNsOutlet(bundles: .any), FCMOutlet(isDefault: true)],
             override: StatusRelay.override, world: world)
         relay = StatusRelay(
-            instance: Self.instance, identity: identity,
-            policy: StatusPolicy(compatibility: compatibility, delivery: delivery), registry: rig.store,
-            world: world)
+            instance: Self.instance, identity: identity, policy: policy, registry: rig.store, world: world)
         let notes = notes
         reception = Reception(
             relay, of: Self.instance, intake: rig.delivery.intake, pushesPerMinute: 0,

@@ -51,6 +51,15 @@ struct MutationTests {
             registrations_per_minute: 60
             queries_per_minute: 600
             requests_per_minute: 6000
+        """,
+        """
+          status-gorush:
+            protocol: status
+            bundle: org.acme.chat
+            key_file: status.key
+            waku: { url: "https://node.acme.example:8646/", ca: node.pem }
+            gorush: { url: "https://gorush.acme.example/push/", ca: gorush.pem }
+            requests_per_minute: 6000
         """
     ]
     private static let odd = [

@@ -70,7 +70,8 @@ extension StatusPayload {
     /// them unless the instance is to do as those do, literally.
     ///
     /// - Parameter id: by which the gateway names it in `logs`.
-    /// - Returns: `nil` for a kind of token that gateways have no number for.
+    /// - Returns: `nil` for a kind of token that gateways have no number for, and for an app that is none of
+    ///   the instance's.
     func gatewayPush(
         to registration: PushNotificationRegistration, _ policy: StatusPolicy, id: Int
     ) -> GatewayHandover.Push? {
@@ -78,6 +79,9 @@ extension StatusPayload {
         guard isApple || registration.tokenType == .firebase else { return nil }
         // A topic with Google's platform would be sent to everybody who follows it.
         let topic = isApple ? Self.bundle(registration, policy) ?? "" : ""
+        if let topics = policy.gatewayTopics {
+            guard isApple ? topics.contains(topic) : policy.fcmApp != nil else { return nil }
+        }
         let notification = fitting { withMessage in
             let message = withMessage ? entry.message : Secret([])
             var writer = JSONWriter(

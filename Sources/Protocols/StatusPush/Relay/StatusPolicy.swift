@@ -24,15 +24,19 @@ package struct StatusPolicy: Sendable, Hashable {
     package var fcmApp: ConfiguredName?
     /// The topic of an iPhone that registered without one; `nil`: no push goes there.
     package var defaultBundle: String?
+    /// Topics of iPhones whose pushes a gateway is given; Android's are then given to it only with
+    /// ``fcmApp``. `nil`: it is given all, and reaches what its own credentials are for.
+    package var gatewayTopics: Set<String>?
 
     package init(
         compatibility: Compatibility = .standard, delivery: Delivery = .lanes, fcmApp: ConfiguredName? = nil,
-        defaultBundle: String? = nil
+        defaultBundle: String? = nil, gatewayTopics: Set<String>? = nil
     ) {
         self.compatibility = compatibility
         self.delivery = delivery
         self.fcmApp = fcmApp
         self.defaultBundle = defaultBundle
+        self.gatewayTopics = gatewayTopics
     }
 
     var isStatusGo: Bool { compatibility == .statusGo }

@@ -41,7 +41,7 @@ struct ConfigurationReader {
         if root["instances"] == nil {
             cursor.missing("instances", "Without an instance there is nothing to serve: add one.")
         }
-        if root["apps"] == nil {
+        if root["apps"] == nil, !needsNoApps {
             cursor.missing("apps", "Without an app there is nowhere to push to: add one.")
         }
         checkListeners(listeners, instances)

@@ -6,7 +6,7 @@ struct InstanceConfiguration: Sendable {
     var name: ConfiguredName
     /// The protocol's own keys.
     var settings: any InstanceSettings
-    /// Apps served, at least one, in the file's order.
+    /// Apps served, in the file's order; none where something else has the credentials.
     var apps: [ConfiguredName]
 }
 

@@ -3,7 +3,7 @@ import PushModel
 /// What a protocol reads the keys of one instance with.
 struct InstanceReader {
     let name: ConfiguredName
-    /// Apps that the instance serves; none after a fault.
+    /// Apps that the instance serves; none after a fault, or where it needs none.
     let apps: [ConfiguredName]
     let cursor: MappingCursor
     /// The file's `apps`.

@@ -32,17 +32,38 @@ extension ConfigurationReader {
         _ path: ConfigurationPath
     ) -> InstanceConfiguration? {
         guard let cursor = MappingCursor(node, path, keys: spoken.keys, context) else { return nil }
-        let apps = instanceApps(cursor)
+        let needsApps = needsApps(node, spoken)
+        let apps = instanceApps(cursor, areNeeded: needsApps)
         let settings = spoken.read(
             InstanceReader(
                 name: name, apps: apps, cursor: cursor, appNodes: root["apps"], appNames: appNames))
-        guard let settings, !apps.isEmpty else { return nil }
+        guard let settings, !(needsApps && apps.isEmpty) else { return nil }
         return InstanceConfiguration(name: name, settings: settings, apps: apps)
     }
 
-    private func instanceApps(_ cursor: MappingCursor) -> [ConfiguredName] {
+    /// Whether the instance delivers by credentials of apps: something else may have them, and then apps that
+    /// are named bound what it is given.
+    private func needsApps(_ node: ConfigurationNode, _ spoken: Vocabulary.InstanceKind) -> Bool {
+        node["apps"] != nil || spoken.keyInsteadOfApps.flatMap { node[$0] } == nil
+    }
+
+    /// Whether no instance of the tree needs an app.
+    var needsNoApps: Bool {
+        let nodes = (root["instances"]?.keys ?? []).compactMap { root["instances"]?[$0] }
+        return !nodes.isEmpty
+            && nodes.allSatisfy { node in
+                guard case .scalar(let word)? = node["protocol"]?.value,
+                    let spoken = vocabulary.protocols.first(where: { $0.word == word })
+                else { return false }
+                return !needsApps(node, spoken)
+            }
+    }
+
+    private func instanceApps(_ cursor: MappingCursor, areNeeded: Bool) -> [ConfiguredName] {
         guard cursor.node["apps"] != nil else {
-            cursor.missing("apps", "Say which apps this instance serves: apps: [acme-chat].")
+            if areNeeded {
+                cursor.missing("apps", "Say which apps this instance serves: apps: [acme-chat].")
+            }
             return []
         }
         guard let texts = cursor.list("apps") else { return [] }

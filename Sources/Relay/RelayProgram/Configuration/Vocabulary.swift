@@ -7,6 +7,8 @@ struct Vocabulary: Sendable {
         let word: String
         /// The keys of an instance, `protocol` and `apps` among them.
         let keys: [String]
+        /// The key beside which `apps` may be left out; `nil`: none.
+        let keyInsteadOfApps: String?
         /// Whether listeners serve it.
         let isServed: Bool
         /// Reads those keys but the two. Faults are noted in the reader's context.

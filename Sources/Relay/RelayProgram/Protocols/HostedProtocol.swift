@@ -14,6 +14,9 @@ protocol HostedProtocol: Sendable {
     static var word: String { get }
     /// The keys of an instance, `protocol` and `apps` among them.
     static var keys: [String] { get }
+    /// The key beside which an instance may leave `apps` out, because what it names has the credentials;
+    /// `nil`: none.
+    static var keyInsteadOfApps: String? { get }
     /// Lines of the built-in sandbox's instance, such as `keys: bouncer.keys`.
     static var sandboxKeys: [String] { get }
     /// Reads those keys but the two. Faults are noted in the reader's context.
@@ -42,6 +45,7 @@ protocol HostedProtocol: Sendable {
 }
 
 extension HostedProtocol {
+    static var keyInsteadOfApps: String? { nil }
     static var metricHelp: [String: String] { [:] }
     static var commands: ProtocolCommands { ProtocolCommands() }
     static func calls(_ instances: DeskInstances) -> [AdminCall] { [] }

@@ -19,6 +19,12 @@ struct Operator: Sendable {
     func run(
         _ arguments: String..., input: String = ""
     ) async -> (status: Ending, out: [String], err: [String]) {
+        await run(arguments, input: input)
+    }
+
+    func run(
+        _ arguments: [String], input: String = ""
+    ) async -> (status: Ending, out: [String], err: [String]) {
         let out = Lines()
         let err = Lines()
         var facts = facts()

@@ -33,7 +33,9 @@ final class StatusInstance: HostedInstance {
         let tally = old?.tally ?? NoteTally(of: Self.countedNotes, began: ground.world.instant())
         let tolls = ground.delivery.tolls(of: name)
         let relay = StatusRelay(
-            instance: name, identity: identity, policy: StatusPolicy(settings), registry: ground.registry,
+            instance: name, identity: identity,
+            policy: StatusPolicy(settings, topics: Self.topics(instance, configuration)),
+            registry: ground.registry,
             allowances: StatusAllowances(
                 registrations: settings.allowances.registrations, queries: settings.allowances.queries,
                 requests: settings.allowances.requests),
@@ -76,6 +78,16 @@ final class StatusInstance: HostedInstance {
         link =
             before?.link
             ?? StatusLink(topics, share: share, ingress: ingress, limits: limits, world: ground.world)
+    }
+
+    /// What iPhones may have registered of the instance's apps; `nil` where it has none, because a gateway
+    /// has their credentials.
+    private static func topics(
+        _ instance: InstanceConfiguration, _ configuration: RelayConfiguration
+    ) -> Set<String>? {
+        guard !instance.apps.isEmpty else { return nil }
+        let apps = instance.apps.compactMap(configuration.app)
+        return Set(apps.flatMap { $0.apns?.registeredAppIDs ?? [] })
     }
 
     /// One that trusts the peer's own authority as well goes through no proxy: such a host is the operator's.
@@ -122,10 +134,10 @@ final class StatusInstance: HostedInstance {
 }
 
 extension StatusPolicy {
-    init(_ settings: StatusInstanceSettings) {
+    init(_ settings: StatusInstanceSettings, topics: Set<String>?) {
         self.init(
             compatibility: settings.compatibility == .statusGo ? .statusGo : .standard,
             delivery: settings.gorush == nil ? .lanes : .gateway, fcmApp: settings.fcmApp,
-            defaultBundle: settings.bundle)
+            defaultBundle: settings.bundle, gatewayTopics: topics)
     }
 }

@@ -114,9 +114,16 @@ extension InstanceReader {
         return url.map { StatusInstanceSettings.Peer(url: $0, caFile: ca) }
     }
 
-    /// The topic of registrations without one: a bundle id of the instance's apps.
+    /// The topic of registrations without one: a bundle id of the instance's apps, where it has any.
     private func bundle() -> String? {
         guard let text = cursor.text("bundle") else { return nil }
+        guard cursor.node["apps"] != nil || cursor.node["gorush"] == nil else {
+            if isBundle(text.text) { return text.text }
+            cursor.fault(
+                .badValue, "bundle",
+                "1 to 155 letters, digits, dots and hyphens, without a suffix such as .voip.")
+            return nil
+        }
         guard apps.contains(where: { bundles(of: $0).contains(text.text) }) else {
             cursor.fault(.conflict, "bundle", "This is no bundle id of the instance's apps.")
             return nil

@@ -8,6 +8,7 @@ enum StatusProtocol: HostedProtocol {
         "registrations_per_minute", "queries_per_minute", "requests_per_minute"
     ]
 
+    static let keyInsteadOfApps: String? = "gorush"
     static let sandboxKeys = ["key_file: status.key"]
 
     static func read(_ instance: InstanceReader) -> StatusInstanceSettings? { instance.status() }

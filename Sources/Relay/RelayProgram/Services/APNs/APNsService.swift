@@ -113,7 +113,8 @@ private func appleIdentifier(_ text: String) -> String? {
     return isForm ? text : nil
 }
 
-private func isBundle(_ text: String) -> Bool {
+/// Whether a text has the form of a bundle id without a push type's suffix.
+func isBundle(_ text: String) -> Bool {
     (1...155).contains(text.utf8.count) && !text.hasSuffix(".voip") && !text.hasSuffix(".complication")
         && text.utf8.allSatisfy {
             (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)

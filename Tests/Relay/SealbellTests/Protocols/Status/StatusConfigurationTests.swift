@@ -18,6 +18,13 @@ private func status(_ keys: String..., appending more: String = "") -> String {
         instances: "instances:\n  main:\n    protocol: status\n    apps: [acme]\n\(lines)")
 }
 
+/// A configuration of that instance and no app.
+private func appless(_ keys: String..., appending more: String = "") -> String {
+    "instances:\n  main:\n    protocol: status\n" + keys.map { "    \($0)\n" }.joined() + more
+}
+
+private let gorush = "gorush: { url: \"http://127.0.0.1:8088\" }"
+
 @Suite("A Status instance in the configuration")
 struct StatusConfigurationTests {
     @Test("Key and node are enough, and no listener serves it")
@@ -52,6 +59,26 @@ struct StatusConfigurationTests {
                 PeerAddress(host: "node.acme.example", port: 8_646, caFile: "/etc/sealbell/node.pem"),
                 PeerAddress(host: "localhost", port: 8_088, isPlain: true)
             ])
+    }
+
+    @Test("Where a gorush has the credentials, neither instance nor file names an app")
+    func withoutApps() throws {
+        let configuration = try load(appless(key, waku, gorush, "bundle: org.anything"))
+        let instance = try #require(configuration.instances.first)
+        #expect(instance.apps == [] && configuration.apps == [] && configuration.warnings.isEmpty)
+        #expect(instance.status?.bundle == "org.anything" && instance.status?.fcmApp == nil)
+        // Apps that another instance has are none of its own.
+        let both = try load(
+            minimal(appending: "  main: { protocol: status, \(key), \(waku), \(gorush) }\n"))
+        #expect(both.instances.map(\.apps.count) == [0, 1])
+    }
+
+    @Test("Without a gorush an app is missed, in the instance and in the file")
+    func missingApps() throws {
+        #expect(faults(appless(key, waku)).map(\.path).sorted() == ["apps", "\(path).apps"])
+        let other = appless(
+            key, waku, gorush, appending: "  other: { protocol: zulip, keys: bouncer.keys }\n")
+        #expect(Set(faults(other).map(\.path)) == ["apps", "instances.other.apps"])
     }
 
     @Test("A sandbox needs no node of its own")
@@ -99,6 +126,12 @@ struct StatusConfigurationTests {
         BadText(
             "an unknown bundle", status(key, waku, "bundle: org.other"), .conflict, "\(path).bundle",
             line: 14),
+        BadText(
+            "no form of a bundle", appless(key, waku, gorush, "bundle: org.acme.voip"), .badValue,
+            "\(path).bundle", line: 7),
+        BadText(
+            "an app of Google's alone", appless(key, waku, gorush, "fcm_app: acme"), .unknownReference,
+            "\(path).fcm_app", line: 7),
         BadText(
             "another protocol's key", status(key, waku, "sign_up: open"), .unknownKey, "\(path).sign_up",
             line: 14),

@@ -154,15 +154,17 @@ final class GorushDouble: Sendable {
 @Suite("Status with an external gorush", .timeLimit(.minutes(30)))
 struct StatusGatewayTests {
     private func conversation(
-        _ more: String = "", spans: (inout Surroundings) -> Void = { _ in },
+        _ more: String = "", of service: StatusDeviceToken.Service = .apns, withApps: Bool = true,
+        spans: (inout Surroundings) -> Void = { _ in },
         _ body: @escaping (RunningRelay, GorushDouble, StatusMember, StatusMember) async throws -> Void
     ) async throws {
         try await GorushDouble.with { gorush in
             let keys = ", gorush: { url: \"http://127.0.0.1:\(gorush.port)\" }" + more
-            try await RelayStage.with(RelayStage.status(keys)) { stage in
+            let text = withApps ? RelayStage.status(keys) : RelayStage.statusWithoutApps(gorush: gorush.port)
+            try await RelayStage.with(text) { stage in
                 try await stage.run(spans: spans) { relay in
                     try await relay.listens()
-                    try await StatusMember.with(stage) { bob in
+                    try await StatusMember.with(stage, service) { bob in
                         try await StatusMember.with(stage) { alice in
                             try await bob.register(at: [try relay.statusKey()])
                             try await body(relay, gorush, bob, alice)
@@ -240,6 +242,40 @@ struct StatusGatewayTests {
             #expect(try await relay.owed() == 0)
         }
     }
+
+    @Test("Without an app in the configuration, phones of both services are pushed to", arguments: services)
+    func withoutApps(_ service: StatusDeviceToken.Service) async throws {
+        try await conversation(of: service, withApps: false) { relay, gorush, bob, alice in
+            #expect(try await alice.tell(bob.point, "one") == .delivered)
+            #expect(gorush.faults == [] && gorush.calls.first?.first?["tokens"]?[0]?.string == bob.token)
+            let person = try Operator(relay)
+            // What iPhones registered is found by their topic, which no app says here.
+            let more = service == .apns ? ["--app-id", StatusMember.topic] : []
+            let told = await person.run(["forget", "address"] + more, input: bob.token)
+            #expect(told.out == ["Forgotten: 1 devices, 0 environments."])
+        }
+    }
+
+    @Test("A topic of no app of the instance's is not given to gorush")
+    func foreignTopic() async throws {
+        try await conversation { relay, gorush, bob, alice in
+            bob.device.use(try .apns(Secret(bob.token.utf8), topic: "org.other"))
+            try await bob.register(at: [try relay.statusKey()])
+            _ = try alice.origin.notify(
+                StatusNotification(messageID: Secret(World.live.randomBytes(32)), .direct),
+                to: [bob.point], now: World.live.now())
+            let (line, ready) = (alice.line, alice.origin)
+            async let settled = line.settled(ready)
+            try await relay.statusReaches(1, "requests")
+            #expect(gorush.calls == [])
+            bob.device.use(try .apns(Secret(bob.token.utf8), topic: StatusMember.topic))
+            try await bob.register(at: [try relay.statusKey()])
+            let (_, outcomes) = try await settled
+            #expect(outcomes == [.delivered] && gorush.calls.count == 1)
+        }
+    }
+
+    private static let services: [StatusDeviceToken.Service] = [.apns, .fcm]
 
     @Test("A gorush that does not answer in time has failed")
     func silent() async throws {

@@ -82,11 +82,11 @@ struct StatusGuideTests {
             return (await Sealbell.run(Array(words.dropFirst()), shell), out.all, err.all)
         }
 
-        /// The page's third step.
-        func configure() throws {
+        /// The page's third step; or its last configuration, where a gorush delivers.
+        func configure(withGorush: Bool = false) throws {
             let fences = try page().matches(of: #/```yaml\n((?s:.*?))```/#)
-            #expect(fences.count == 1)
-            let text = here(String(try #require(fences.first).1))
+            #expect(fences.count == 2)
+            let text = here(String(try #require(withGorush ? fences.last : fences.first).1))
             try writeFile(folder.path + "/etc/sealbell/sealbell.yaml", Array(text.utf8), replacing: true)
         }
     }
@@ -120,6 +120,10 @@ struct StatusGuideTests {
         try writeFile(configuration, Array(gateway.utf8), replacing: true)
         let again = await desk.play(check)
         #expect(again.status == .done, "\(again.out + again.err)")
+        try desk.configure(withGorush: true)
+        for file in ["apns.p8", "fcm.json"] { try FileManager.default.removeItem(atPath: "\(etc)/\(file)") }
+        let without = await desk.play(check)
+        #expect(without.status == .done, "\(without.out + without.err)")
     }
 
     private static func isThere(_ programs: String...) -> Bool {

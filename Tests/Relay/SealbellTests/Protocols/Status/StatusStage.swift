@@ -32,6 +32,18 @@ extension RelayStage {
         """
     }
 
+    /// An instance without an app, because the gorush at that port has the credentials.
+    static func statusWithoutApps(gorush port: Int) -> String {
+        """
+        listeners:
+          admin: { bind: "127.0.0.1:0" }
+        log: { level: debug }
+        instances:
+          main: { protocol: status, key_file: status.key, gorush: { url: "http://127.0.0.1:\(port)" } }
+
+        """
+    }
+
     /// A node of the sandbox's network of its own; stop it.
     func wakuNode() async throws -> WakuNodeSimulator {
         let node = WakuNodeSimulator(
