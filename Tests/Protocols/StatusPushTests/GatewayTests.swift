@@ -96,6 +96,9 @@ struct GatewayTests {
             #expect(reports(half).map(\.success) == [false, true, false])
             #expect(reports(half).map(\.error) == [.internalError, .unknown, .wrongToken])
             #expect(half.handover == nil)
+            let dead = reply.settled(failed: [0, 1], dead: [1])
+            #expect(reports(dead).map(\.success) == [false, false, false])
+            #expect(reports(dead).map(\.error) == [.internalError, .notRegistered, .wrongToken])
             #expect(reports(reply.settled(failed: [0, 1])).allSatisfy { !$0.success })
         }
     }

@@ -13,6 +13,17 @@ package struct GatewayHandover: Sendable {
         package let notification: Secret
         /// By which the gateway names it in `logs`; it may hide a part of it.
         package let token: Secret
+        /// Whether it is one of Apple's; else it is one of Google's.
+        package let isApple: Bool
+        /// The registration, which ends with its token.
+        package let record: RecordKey
+
+        package init(notification: Secret, token: Secret, isApple: Bool, record: RecordKey) {
+            self.notification = notification
+            self.token = token
+            self.isApple = isApple
+            self.record = record
+        }
     }
 
     package let pushes: [Push]
@@ -26,12 +37,18 @@ package struct GatewayHandover: Sendable {
 extension StatusReply {
     /// The reply once the gateway has answered. Before that it says of all that they failed.
     ///
-    /// - Parameter failed: places in the handover of what the gateway did not take.
-    package func settled(failed: Set<Int>) -> StatusReply {
+    /// - Parameters:
+    ///   - failed: places in the handover of what the gateway did not take.
+    ///   - dead: those of them whose registration has ended with its token.
+    package func settled(failed: Set<Int>, dead: Set<Int> = []) -> StatusReply {
         guard let handover, case .request(var response) = body else { return self }
-        for (index, place) in handover.places.enumerated() where !failed.contains(index) {
-            response.reports[place].success = true
-            response.reports[place].error = .unknown
+        for (index, place) in handover.places.enumerated() {
+            if dead.contains(index) {
+                response.reports[place].error = .notRegistered
+            } else if !failed.contains(index) {
+                response.reports[place].success = true
+                response.reports[place].error = .unknown
+            }
         }
         return StatusReply(to: recipient, .request(response))
     }
@@ -46,9 +63,9 @@ extension StatusRelay {
         var pushes: [GatewayHandover.Push] = []
         var places: [Int] = []
         let reports = judged.enumerated().map { place, judged in
-            guard let registration = judged.device?.row.registration else { return judged.report }
+            guard let device = judged.device else { return judged.report }
             let payload = StatusPayload(judged.entry)
-            if let push = payload.gatewayPush(to: registration, policy, id: pushes.count) {
+            if let push = payload.gatewayPush(to: device, policy, id: pushes.count) {
                 pushes.append(push)
                 places.append(place)
             }
@@ -73,8 +90,9 @@ extension StatusPayload {
     /// - Returns: `nil` for a kind of token that gateways have no number for, and for an app that is none of
     ///   the instance's.
     func gatewayPush(
-        to registration: PushNotificationRegistration, _ policy: StatusPolicy, id: Int
+        to device: StatusRelay.JudgedEntry.Device, _ policy: StatusPolicy, id: Int
     ) -> GatewayHandover.Push? {
+        let registration = device.row.registration
         let isApple = registration.tokenType == .apn
         guard isApple || registration.tokenType == .firebase else { return nil }
         // A topic with Google's platform would be sent to everybody who follows it.
@@ -111,6 +129,8 @@ extension StatusPayload {
             writer.endObject()
             return writer.takeSecret()
         }
-        return GatewayHandover.Push(notification: notification, token: registration.deviceToken)
+        return GatewayHandover.Push(
+            notification: notification, token: registration.deviceToken, isApple: isApple,
+            record: device.record.key)
     }
 }

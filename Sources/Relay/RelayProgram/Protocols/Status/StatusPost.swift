@@ -24,6 +24,7 @@ final class StatusPost: Sendable {
     private let metrics: any MetricsFactory
     private let outlet = Mutex(Outlet())
     private let gatewayFaults: Mutex<FaultRun>
+    private let badTokens = Mutex(BadTokenTrust())
 
     init(
         _ reception: Reception<StatusRelay>, topics: StatusTopics, share: StatusShare,
@@ -139,13 +140,34 @@ final class StatusPost: Sendable {
     /// The reply once the gateway has answered, where there is one.
     private func settled(_ reply: StatusReply?) async -> StatusReply? {
         guard let reply, let handover = reply.handover, let gateway else { return reply }
-        let (failed, outcomes) = await gateway.send(handover.pushes)
+        let askedAt = world.now()
+        let (failures, outcomes) = await gateway.send(handover.pushes)
         for outcome in outcomes { take(outcome) }
-        if failed.count == handover.pushes.count {
+        let dead = dead(failures, among: handover.pushes)
+        for place in dead {
+            // A store that fails here, or a registration that was renewed meanwhile, leaves it as it is; the
+            // next push ends it.
+            _ = try? await registry.apply([
+                .expire(handover.pushes[place].record, at: world.now(), if: .touchedNotAfter(askedAt))
+            ])
+        }
+        if failures.failed.count == handover.pushes.count, dead.count < handover.pushes.count {
             // A store that fails here leaves the request remembered: a sender then asks with other bytes.
             _ = try? await registry.apply([handover.reopening])
         }
-        return reply.settled(failed: failed)
+        return reply.settled(failed: failures.failed, dead: dead)
+    }
+
+    /// Places of pushes whose token is dead, so that the registration ends as with a lane.
+    private func dead(_ failures: GorushFailures, among pushes: [GatewayHandover.Push]) -> Set<Int> {
+        badTokens.withLock { trust in
+            let isProof = pushes.indices.contains { pushes[$0].isApple && !failures.failed.contains($0) }
+            if isProof { trust.accepted() }
+            return Set(
+                failures.words.sorted { $0.key < $1.key }.filter { _, word in
+                    word == .dead || trust.isBelieved()
+                }.map(\.key))
+        }
     }
 
     private func seal(_ reply: StatusReply) -> WakuMessage {

@@ -21,6 +21,9 @@ final class GorushDouble: Sendable {
         case other(Int, String)
         /// `logs` names these places of the call, by number or by token.
         case failing([Int], byToken: Bool)
+        /// `logs` names all of the call's tokens with this error, without numbers; hidden as gorush hides
+        /// them unless it is told not to.
+        case refusing(String, isHidden: Bool)
         /// It takes the call, and says nothing.
         case silent
     }
@@ -83,6 +86,14 @@ final class GorushDouble: Sendable {
             case .taken: return (200, #"{"counts":\#(list.count),"logs":[],"success":"ok"}"#)
             case .other(let status, let body): return (status, body)
             case .silent: return nil
+            case .refusing(let error, let isHidden):
+                let logs = list.map { one in
+                    var token = one["tokens"]?[0]?.string ?? ""
+                    let stars = String(repeating: "*", count: 10)
+                    if isHidden { token = stars + token.dropFirst(10).dropLast(10) + stars }
+                    return #"{"type":"failed-push","token":"\#(token)","message":"m","error":"\#(error)"}"#
+                }
+                return (200, #"{"counts":2,"logs":[\#(logs.joined(separator: ","))],"success":"ok"}"#)
             case .failing(let places, let byToken):
                 let logs = places.map { place in
                     let id = byToken ? "" : #""notif_id":"\#(list[place]["notif_id"]?.string ?? "")","#
@@ -276,6 +287,71 @@ struct StatusGatewayTests {
     }
 
     private static let services: [StatusDeviceToken.Service] = [.apns, .fcm]
+    private static let googleInvalid = "The registration token is not a valid FCM registration token"
+
+    @Test(
+        "A token that gorush names as dead ends the registration, and the sender hears so at once",
+        arguments: [
+            (StatusDeviceToken.Service.apns, "Unregistered", false), (.apns, "ExpiredToken", true),
+            (.fcm, googleInvalid, true), (.fcm, "unregistered device", false)
+        ])
+    func dead(_ service: StatusDeviceToken.Service, _ error: String, _ isHidden: Bool) async throws {
+        try await conversation(of: service) { relay, gorush, bob, alice in
+            gorush.turn(.refusing(error, isHidden: isHidden))
+            #expect(try await alice.tell(bob.point, "one") == .taken(installations: 0, failed: 1))
+            #expect(gorush.calls.count == 1)
+            gorush.turn(.taken)
+            // Nobody is there any more, until the phone registers its next token.
+            #expect(try await alice.tell(bob.point, "two") != .delivered)
+            #expect(gorush.calls.count == 1)
+            let next = Hex.encode(World.live.randomBytes(32))
+            bob.device.use(
+                service == .apns
+                    ? try .apns(Secret(next.utf8), topic: StatusMember.topic)
+                    : try .fcm(Secret("c:APA91b\(next)".utf8)))
+            let server = try relay.statusKey()
+            #expect(try await bob.register(at: [server]) == [.registered(server)])
+            try await StatusMember.with(relay.stage) { carol in
+                let outcome = try await carol.tell(bob.point, "three")
+                #expect(outcome == .delivered)
+            }
+            #expect(gorush.calls.last?.first?["tokens"]?[0]?.string?.hasSuffix(next) == true)
+            #expect(!(relay.stage.log.all.joined().contains(bob.token)))
+        }
+    }
+
+    @Test(
+        "What may be the fault of gorush's settings, or pass, ends no registration",
+        arguments: [
+            (StatusDeviceToken.Service.apns, "BadDeviceToken"), (.apns, "DeviceTokenNotForTopic"),
+            (.apns, "ExpiredProviderToken"), (.apns, "unregistered"), (.apns, googleInvalid),
+            (.fcm, "Requested entity was not found."), (.fcm, "SenderId mismatch"), (.fcm, "Unregistered")
+        ])
+    func doubtful(_ service: StatusDeviceToken.Service, _ error: String) async throws {
+        try await conversation(of: service) { _, gorush, bob, alice in
+            gorush.turn(.refusing(error, isHidden: false))
+            _ = try alice.origin.notify(
+                StatusNotification(messageID: Secret(World.live.randomBytes(32)), .direct),
+                to: [bob.point], now: World.live.now())
+            let (line, ready) = (alice.line, alice.origin)
+            async let settled = line.settled(ready)
+            try await asked(for: "a call") { gorush.calls.count == 1 }
+            gorush.turn(.taken)
+            let (_, outcomes) = try await settled
+            #expect(outcomes == [.delivered] && gorush.calls.count == 2)
+        }
+    }
+
+    @Test("Once Apple has taken a push by this gorush, a token that it does not know there is dead")
+    func badToken() async throws {
+        try await conversation { _, gorush, bob, alice in
+            let before = try await alice.tell(bob.point, "one")
+            gorush.turn(.refusing("BadDeviceToken", isHidden: true))
+            let after = try await alice.tell(bob.point, "two")
+            #expect(before == .delivered && after == .taken(installations: 0, failed: 1))
+            #expect(gorush.calls.count == 2)
+        }
+    }
 
     @Test("A gorush that does not answer in time has failed")
     func silent() async throws {

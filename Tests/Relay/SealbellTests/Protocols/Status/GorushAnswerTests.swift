@@ -1,0 +1,125 @@
+import PushModel
+import PushTesting
+import StatusPush
+import Testing
+
+@testable import RelayProgram
+
+@Suite("What a gorush answers")
+struct GorushAnswerTests {
+    private static let apple = String(repeating: "0123456789abcdef", count: 4)
+    private static let google = "cAbCdEfGh:APA91b" + String(repeating: "Zyx_", count: 30)
+
+    private static func push(_ token: String, isApple: Bool = true) -> GatewayHandover.Push {
+        GatewayHandover.Push(
+            notification: Secret([]), token: Secret(token.utf8), isApple: isApple,
+            record: RecordKey(Space(core: "test"), Secret(token.utf8)))
+    }
+
+    private static func failures(
+        _ logs: String, counts: Int = 9, of pushes: [GatewayHandover.Push]
+    ) -> GorushFailures? {
+        GorushAnswer(Secret(#"{"counts":\#(counts),"logs":[\#(logs)]}"#.utf8))?.failures(of: pushes[...])
+    }
+
+    private static func hidden(_ token: String) -> String {
+        let stars = String(repeating: "*", count: 10)
+        return stars + token.dropFirst(10).dropLast(10) + stars
+    }
+
+    @Test("A token is known by its letters, or by those that are left of it")
+    func tokens() throws {
+        let pushes = [Self.push(Self.apple), Self.push(Self.google, isApple: false)]
+        for token in [Self.apple, Self.hidden(Self.apple)] {
+            let found = Self.failures(#"{"token":"\#(token)","error":"Unregistered"}"#, of: pushes)
+            #expect(found?.failed == [0] && found?.words == [0: .dead], "\(token)")
+        }
+        let invalid = "The registration token is not a valid FCM registration token"
+        let found = Self.failures(
+            #"{"error":"\#(invalid)","token":"\#(Self.hidden(Self.google))"},"#
+                + #"{"token":"\#(Self.apple)","error":"Shutdown"}"#, of: pushes)
+        #expect(found?.failed == [0, 1] && found?.words == [1: .dead])
+    }
+
+    @Test("Where it is not certain whose word it is, all may have failed, and nobody is dead")
+    func doubts() throws {
+        let other = "9999999999" + Self.apple.dropFirst(10)
+        let pushes = [Self.push(Self.apple), Self.push(other)]
+        let stars = String(repeating: "*", count: 64)
+        let strangers = [
+            stars, String(repeating: "*", count: 33) + Self.apple.dropFirst(33), Self.apple + "0",
+            String(Self.apple.dropLast()), Self.hidden(Self.apple).replacing("b", with: "c"), ""
+        ]
+        for token in strangers {
+            let found = Self.failures(#"{"token":"\#(token)","error":"Unregistered"}"#, of: pushes)
+            #expect(found?.failed == [0, 1] && found?.words == [:], "\(token)")
+        }
+        // Both are left the same by what gorush hides.
+        let twins = Self.failures(
+            #"{"token":"\#(Self.hidden(other))","error":"Unregistered"}"#, of: pushes)
+        #expect(twins?.failed == [0, 1] && twins?.words == [:])
+        // Two notifications for one token are one token.
+        let same = Self.failures(
+            #"{"token":"\#(Self.hidden(other))","error":"Unregistered"}"#,
+            of: [Self.push(other), Self.push(other)])
+        #expect(same?.words == [0: .dead, 1: .dead])
+        // The number of one with the token of another, or with none.
+        for token in [Self.apple, ""] {
+            let found = Self.failures(
+                #"{"notif_id":"1","token":"\#(token)","error":"Unregistered"}"#, of: pushes)
+            #expect(found?.failed == [1] && found?.words == [:])
+        }
+        let numbered = Self.failures(
+            #"{"notif_id":"1","token":"\#(Self.hidden(other))","error":"Unregistered"}"#, of: pushes)
+        #expect(numbered?.failed == [1] && numbered?.words == [1: .dead])
+        // Too few were counted: something was dropped, and what is said of the others counts no more.
+        let few = Self.failures(
+            #"{"token":"\#(other)","error":"Unregistered"}"#, counts: 1, of: pushes)
+        #expect(few?.failed == [0, 1] && few?.words == [:])
+    }
+
+    @Test("Words are those of the token's own service, whole, and texts")
+    func words() throws {
+        let pushes = [Self.push(Self.apple), Self.push(Self.google, isApple: false)]
+        let rows: [(error: String, apple: GorushAnswer.Word?, google: GorushAnswer.Word?)] = [
+            (#""Unregistered""#, .dead, nil), (#""ExpiredToken""#, .dead, nil),
+            (#""BadDeviceToken""#, .bad, nil), (#""unregistered device""#, nil, .dead),
+            (#""invalid registration token""#, nil, .dead), (#""Unregistered ""#, nil, nil),
+            (#""fcm service send message error: unregistered device""#, nil, nil),
+            (#""TopicDisallowed""#, nil, nil), (#""""#, nil, nil), ("null", nil, nil),
+            (#"["Unregistered"]"#, nil, nil), (#"{"error":"Unregistered"}"#, nil, nil)
+        ]
+        for row in rows {
+            for (place, word) in [(0, row.apple), (1, row.google)] {
+                let token = place == 0 ? Self.apple : Self.google
+                let found = Self.failures(#"{"token":"\#(token)","error":\#(row.error)}"#, of: pushes)
+                #expect(found?.failed == [place] && found?.words[place] == word, "\(row.error)")
+            }
+        }
+        // A word that is certain stands beside one that is not.
+        let both = Self.failures(
+            #"{"token":"\#(Self.apple)","error":"Unregistered"},"#
+                + #"{"token":"\#(Self.apple)","error":"BadDeviceToken"}"#, of: pushes)
+        #expect(both?.words == [0: .dead])
+    }
+
+    @Test(
+        "What is no answer of gorush's is none", arguments: ["", "{}", "[]", "{\"logs\":[{\"token\":", "null"]
+    )
+    func broken(_ text: String) { #expect(GorushAnswer(Secret(text.utf8)) == nil) }
+
+    @Test("A token that Apple does not know is believed dead after a push was taken, twenty in a row at most")
+    func trust() {
+        var trust = BadTokenTrust()
+        func believed(_ times: Int) -> Int {
+            var count = 0
+            for _ in 0..<times where trust.isBelieved() { count += 1 }
+            return count
+        }
+        #expect(believed(3) == 0)
+        for _ in 0..<2 {
+            trust.accepted()
+            #expect(believed(25) == 20)
+        }
+    }
+}
