@@ -40,9 +40,10 @@ private final class LinkPlay {
         guard let daemon = DaemonAddress("tcp://127.0.0.1:22025") else { preconditionFailure("an address") }
         state = LinkState(
             daemon: daemon, limits: playLimits, random: { counter.next() },
-            falls: {
-                guard let mask = share.mask.withLock({ $0 }) else { return nil }
-                return { mask & 1 << ($0.bytes[0] & 7) != 0 }
+            ours: { swarms in
+                share.mask.withLock { $0 }.map { mask in
+                    Set(swarms.values.joined().filter { mask & 1 << ($0.bytes[0] & 7) != 0 })
+                }
             })
         take(.start)
     }

@@ -5,7 +5,8 @@ package import PushModel
 /// Every process reads the same rows, by the store's clock, and draws the same conclusions from them, so that
 /// nobody has to talk to anybody: work goes to the member that ranks highest for its key (rendezvous
 /// hashing), and when one comes or goes only its own share moves. Where two views can differ for a moment,
-/// the work is done twice rather than not at all (decision 0039).
+/// the work is done twice rather than not at all (decision 0039). Pieces that stand in for one another are
+/// parted among the members (decision 0074).
 package struct Roster: Sendable {
     /// How long a member is known before it takes its share: two renewals, so that by then each of the others
     /// has read of it, and all change over in the same moment of the store's clock.
@@ -92,6 +93,52 @@ package struct Roster: Sendable {
             let (left, right) = (Self.rank(key, $0.owner), Self.rank(key, $1.owner))
             return left == right ? $0.owner.value < $1.owner.value : left < right
         }.map { ($0.owner, $0.isUs) }
+    }
+
+    /// Who works each of these pieces, which can stand in for one another: they are parted, so that one
+    /// member's death leaves some to the others. No member has two more of them than another.
+    ///
+    /// Of all pairs of a piece and a member those that rank highest are taken first, as long as the member
+    /// has room, so that most pieces stay with whom they would go to alone.
+    ///
+    /// - Returns: as many as there are pieces, in their order; empty while nobody is known.
+    package func workers(
+        of pieces: [Digest16], at now: ContinuousClock.Instant
+    ) -> [(owner: OwnerID, isUs: Bool)] {
+        let working = working(at: now)
+        guard working.count > 1 else {
+            return working.first.map { Array(repeating: ($0.owner, $0.isUs), count: pieces.count) } ?? []
+        }
+        let (least, rest) = pieces.count.quotientAndRemainder(dividingBy: working.count)
+        // So many members have one piece more than the others.
+        var more = rest
+        var counts = [Int](repeating: 0, count: working.count)
+        var takers = [Int?](repeating: nil, count: pieces.count)
+        for pair in Self.pairs(pieces, working) where takers[pair.piece] == nil {
+            if counts[pair.member] >= least {
+                guard counts[pair.member] == least, more > 0 else { continue }
+                more -= 1
+            }
+            counts[pair.member] += 1
+            takers[pair.piece] = pair.member
+        }
+        // Room that is left at the end was there for every pair before, so each piece has a taker.
+        return takers.compactMap { $0 }.map { (working[$0].owner, working[$0].isUs) }
+    }
+
+    /// All pairs of a piece and a member, by their indices, the highest in rank first: in one order for all
+    /// who know the same pieces and members, in whatever order they know them.
+    private static func pairs(_ pieces: [Digest16], _ working: [Place]) -> [(piece: Int, member: Int)] {
+        let ranked = pieces.indices.flatMap { piece in
+            working.indices.map { member in
+                (rank: rank(pieces[piece], working[member].owner), piece: piece, member: member)
+            }
+        }
+        return ranked.sorted {
+            if $0.rank != $1.rank { return $0.rank > $1.rank }
+            let (left, right) = (working[$0.member].owner.value, working[$1.member].owner.value)
+            return left == right ? pieces[$0.piece] > pieces[$1.piece] : left > right
+        }.map { ($0.piece, $0.member) }
     }
 
     /// Members that have died or left, as far as the store still tells.

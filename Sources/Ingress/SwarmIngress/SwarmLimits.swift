@@ -111,9 +111,10 @@ package struct SwarmLimits: Sendable {
     package var shareEvery = Duration.seconds(1)
     /// A process that reaches no node for so long leaves its share to others.
     package var deafAfter = Duration.seconds(120)
-    /// A process that is told to stop, and is not alone, hears its nodes for so long: others read within a
-    /// renewal (5 s) that it has left, turn to its nodes within ``shareEvery``, and connect and show in the
-    /// rest. Longer, and a service manager's patience would be used up.
+    /// A process that is told to stop, and is not alone, hears its nodes for so long; and so does any process
+    /// those that now fall to another. Others read within a renewal (5 s) that somebody has left, turn to
+    /// their nodes within ``shareEvery``, and connect and show in the rest. Longer, and a service manager's
+    /// patience would be used up.
     package var handover = Duration.seconds(10)
 
     package init() {}

@@ -38,6 +38,14 @@ struct HandoverTests {
             }
         }
 
+        /// Time passes until each has its share, within what a process may sleep unnoticed.
+        func settle() async {
+            for _ in 0..<3 {
+                clock.advance(by: Roster.settling / 2)
+                for member in members { await member.renew() }
+            }
+        }
+
         func left(_ number: Int) async throws {
             try await asked(for: "the leave of member \(number)") {
                 members[number].roster(of: group) == nil
@@ -87,6 +95,40 @@ struct HandoverTests {
             rig.network.store(account.message(2))
             try await heard(2, by: new)
             try await heard(2, by: old)
+        }
+    }
+
+    @Test("One that dies leaves the other a node of each swarm, and nothing is lost before its lease ends")
+    func death() async throws {
+        // Left to chance, both nodes of some swarm would be the dying one's but once in 256.
+        let ids = (0..<8).map { UInt64($0) << 61 }
+        let rig = try await SwarmRig(SessionNetworkConfiguration(swarms: ids + ids))
+        let accounts = try ids.map { try SwarmAccount(in: SwarmMap(ids), swarm: $0) }
+        try await rig.register(accounts.map { $0.watch() })
+        let processes = try await Processes(2, of: rig.name)
+        let (heard, told) = AsyncStream<StoragePush>.makeStream()
+        let dying = try rig.ingress(membership: processes.members[0]) { _ in }
+        let staying = try rig.ingress(membership: processes.members[1], bell: Bell()) { told.yield($0) }
+        try await rig.run(dying, staying) {
+            try await processes.enter(0)
+            try await rig.shown(1, at: Array(0..<16))
+            try await processes.enter(1)
+            await processes.settle()
+            var nodes: Set<Int> = []
+            while nodes.count < 8 {
+                let note = try await rig.seen.next("watches at 8 nodes", where: { $0.isWatched })
+                if case .watched(let node, _, _) = note { nodes.insert(node) }
+            }
+            #expect(Set(nodes.map { $0 % 8 }).count == 8, "one node of each swarm")
+            // Nobody hears of it: its row stays until its lease ends, and the clock stands.
+            dying.stop()
+            for (number, account) in accounts.enumerated() { rig.network.store(account.message(number)) }
+            var hashes: Set<String> = []
+            for _ in accounts {
+                hashes.insert(try await heard.next("a message told to the one that stays").hashText)
+            }
+            #expect(hashes == Set(accounts.enumerated().map { $1.message($0).hashText }))
+            #expect(staying.statistics.ours == 8)
         }
     }
 

@@ -127,25 +127,72 @@ struct LinkStateTests {
     @Test("Nodes that fall to another process are left to it, and taken over when it has gone")
     func shares() throws {
         let ours = Mutex<Set<NodeKey>>([LinkRig.node(1).key])
-        let rig = try LinkRig(falls: { { key in ours.withLock { $0.contains(key) } } })
+        let rig = try LinkRig(ours: { _ in ours.withLock(\.self) })
         let (first, second) = (LinkRig.node(1), LinkRig.node(2))
         try rig.begin([first, second])
         #expect(rig.opened == [.daemon, .node(first.key)])
         rig.connect(first)
         ours.withLock { $0 = [second.key] }
         rig.pass(.seconds(2))
-        #expect(rig.closed == [.node(first.key)])
         #expect(rig.opened.last == .node(second.key))
+        rig.connect(second)
         #expect(rig.state.statistics.ours == 1)
+        rig.pass(SwarmLimits().handover)
+        #expect(rig.closed == [.node(first.key)])
+        #expect(rig.state.statistics.ours == 1)
+    }
+
+    @Test("A connected node that falls to another process is heard and shown until that one can have it")
+    func heardOn() throws {
+        let ours = Mutex<Set<NodeKey>>([LinkRig.node(1).key])
+        let rig = try LinkRig(ours: { _ in ours.withLock(\.self) })
+        let node = LinkRig.node(1)
+        let handover = SwarmLimits().handover
+        try rig.begin([node])
+        rig.connect(node)
+        ours.withLock { $0 = [] }
+        rig.pass(.seconds(1))
+        #expect(rig.state.statistics.ours == 0 && rig.state.statistics.connected == 1)
+        rig.say(.node(node.key), "notify.message", "de")
+        rig.take(.rows(LinkRig.entries(1...1)))
+        #expect(rig.pushes == [node.key] && rig.readings.count == 1)
+        // It comes back meanwhile, and goes once more: that is counted from then on.
+        rig.pass(handover - .seconds(1))
+        ours.withLock { $0 = [node.key] }
+        rig.pass(.seconds(1))
+        #expect(rig.closed.isEmpty && rig.state.statistics.ours == 1)
+        ours.withLock { $0 = [] }
+        rig.pass(.seconds(1))
+        rig.pass(handover - .milliseconds(1))
+        #expect(rig.closed.isEmpty)
+        rig.pass(.seconds(1))
+        #expect(rig.closed == [.node(node.key)] && rig.state.statistics.connected == 0)
+    }
+
+    @Test("One that is not connected, or loses its connection, is left at once to whom it falls")
+    func notHeardOn() throws {
+        let ours = Mutex<Set<NodeKey>>((1...3).reduce(into: []) { $0.insert(LinkRig.node($1).key) })
+        let rig = try LinkRig(ours: { _ in ours.withLock(\.self) })
+        let nodes = (1...3).map { LinkRig.node($0) }
+        try rig.begin(nodes)
+        rig.connect(nodes[0])
+        rig.take(.ended(.node(nodes[1].key), isRefusal: true))
+        ours.withLock { $0 = [] }
+        rig.closed = []
+        rig.opened = []
+        rig.pass(.seconds(1))
+        #expect(rig.closed == [.node(nodes[2].key)], "the one that was being dialled")
+        rig.take(.ended(.node(nodes[0].key), isRefusal: false))
+        #expect(rig.closed.last == .node(nodes[0].key))
+        rig.pass(.seconds(60))
+        rig.pass(.seconds(60))
+        #expect(rig.opened.allSatisfy { $0 == .daemon } && rig.state.statistics.ours == 0)
     }
 
     @Test("While it is not known what falls to whom, nothing changes")
     func unknownShares() throws {
         let isKnown = Mutex(true)
-        let rig = try LinkRig(falls: {
-            guard isKnown.withLock(\.self) else { return nil }
-            return { _ in true }
-        })
+        let rig = try LinkRig(ours: { isKnown.withLock(\.self) ? Set($0.values.joined()) : nil })
         let node = LinkRig.node(1)
         try rig.begin([node])
         rig.connect(node)
@@ -223,7 +270,7 @@ struct LinkStateTests {
         #expect(!rig.state.statistics.hearsNobody && !rig.state.statistics.isDaemonConnected)
         rig.take(.ended(.node(node.key), isRefusal: false))
         #expect(rig.state.statistics.hearsNobody)
-        let other = try LinkRig(falls: { { _ in false } })
+        let other = try LinkRig(ours: { _ in [] })
         try other.begin([node])
         #expect(!other.state.statistics.hearsNobody, "others have all nodes")
     }

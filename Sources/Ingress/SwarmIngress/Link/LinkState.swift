@@ -35,6 +35,10 @@ package struct LinkState: ~Copyable {
         case note(SwarmNote)
     }
 
+    /// Which nodes fall to this process, of the swarms that there are and their members; `nil`: not known at
+    /// the moment, so nothing changes.
+    package typealias Ours = @Sendable (_ swarms: [UInt64: [NodeKey]]) -> Set<NodeKey>?
+
     /// One storage server.
     struct Node: Sendable {
         var node: StorageNode
@@ -42,6 +46,8 @@ package struct LinkState: ~Copyable {
         var dial = DialState()
         var watching: Watching?
         var strays = 0
+        /// Until when it is heard although it falls to another process, which has yet to connect and show.
+        var heardUntil: ContinuousClock.Instant?
     }
 
     /// A reading that goes on or whose batch some lanes wait for the reply to.
@@ -65,8 +71,7 @@ package struct LinkState: ~Copyable {
 
     let limits: SwarmLimits
     let random: @Sendable () -> UInt64
-    /// Which nodes fall to this process; `nil`: not known at the moment, so nothing changes.
-    private let falls: @Sendable () -> (@Sendable (NodeKey) -> Bool)?
+    private let oursOf: Ours
     var daemon: DaemonState
     var nodes: [NodeKey: Node] = [:]
     var members: [UInt64: [NodeKey]] = [:]
@@ -84,14 +89,14 @@ package struct LinkState: ~Copyable {
 
     /// - Parameters:
     ///   - random: 64 random bits.
-    ///   - falls: asked once a second.
+    ///   - ours: asked once a second, and with each list of nodes.
     package init(
         daemon: DaemonAddress, limits: SwarmLimits, random: @escaping @Sendable () -> UInt64,
-        falls: @escaping @Sendable () -> (@Sendable (NodeKey) -> Bool)? = { { _ in true } }
+        ours: @escaping Ours = { Set($0.values.joined()) }
     ) {
         self.limits = limits
         self.random = random
-        self.falls = falls
+        oursOf = ours
         self.daemon = DaemonState(daemon)
         votes = RefusalVotes(limit: limits.votes)
         refused = RefusedWatches(limits)
@@ -125,7 +130,7 @@ package struct LinkState: ~Copyable {
         for node in nodes.values {
             if node.dial.isConnected { statistics.connected += 1 }
             if node.dial.isTrying { statistics.dialling += 1 }
-            if node.dial.phase != .off { statistics.ours += 1 }
+            if node.dial.phase != .off, node.heardUntil == nil { statistics.ours += 1 }
         }
         return statistics
     }
@@ -157,19 +162,31 @@ package struct LinkState: ~Copyable {
 
     /// Turns to the nodes that fall to us, and away from the others.
     mutating func share(_ now: ContinuousClock.Instant) -> [Action] {
-        guard let falls = falls() else { return [] }
+        guard let ours = oursOf(members) else { return [] }
         var actions: [Action] = []
         for (key, node) in nodes {
-            switch (falls(key), node.dial.phase) {
+            switch (ours.contains(key), node.dial.phase) {
             case (true, .off): nodes[key]?.dial.wait(at: now)
-            case (false, .off), (true, _): break
-            case (false, _):
-                if node.dial.isOpen { actions.append(.close(.node(key))) }
-                stopWatching(key)
-                nodes[key]?.dial.turnOff()
+            case (true, _): nodes[key]?.heardUntil = nil
+            case (false, .off): break
+            case (false, .connected):
+                // Whoever has it now may not know yet, and must connect and show: what both hear is one push
+                // by the store's marks.
+                let end = node.heardUntil ?? now + limits.handover
+                nodes[key]?.heardUntil = end
+                if end <= now { actions += leave(key) }
+            case (false, _): actions += leave(key)
             }
         }
         return actions
+    }
+
+    private mutating func leave(_ key: NodeKey) -> [Action] {
+        let isOpen = nodes[key]?.dial.isOpen ?? false
+        stopWatching(key)
+        nodes[key]?.dial.turnOff()
+        nodes[key]?.heardUntil = nil
+        return isOpen ? [.close(.node(key))] : []
     }
 
     /// Dials those that have waited longest, as many as there are places for.

@@ -51,7 +51,7 @@ final class LinkThread: @unchecked Sendable {
     /// - Returns: `nil` when the process has no descriptor left.
     init?(
         daemon: DaemonAddress, pair: X25519KeyPair, limits: SwarmLimits, world: World,
-        falls: @escaping @Sendable () -> (@Sendable (NodeKey) -> Bool)?
+        ours: @escaping LinkState.Ours
     ) {
         guard let waking = WakeUp(), let poll = SocketPoll(waking: waking) else { return nil }
         context = MessageContext(sockets: limits.sockets)
@@ -60,7 +60,7 @@ final class LinkThread: @unchecked Sendable {
         self.pair = pair
         self.limits = limits
         self.world = world
-        state = LinkState(daemon: daemon, limits: limits, random: world.random, falls: falls)
+        state = LinkState(daemon: daemon, limits: limits, random: world.random, ours: ours)
     }
 
     // MARK: From other threads

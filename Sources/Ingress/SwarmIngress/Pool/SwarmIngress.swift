@@ -78,7 +78,7 @@ package final class SwarmIngress: Service {
         self.share = share
         let thread = LinkThread(
             daemon: settings.daemon, pair: settings.pair, limits: limits, world: world,
-            falls: { share.falls })
+            ours: { share.ours(of: $0) })
         self.thread = thread
         queue = PushQueue(share: limits.share(among: 1)) { thread?.hasRoom($0) }
     }

@@ -4,7 +4,8 @@ import SessionPush
 import Synchronization
 
 /// Which storage servers this process connects to, where several serve one instance on one store: each goes
-/// to one of them, and to another when that one has gone.
+/// to one of them, and to another when that one has gone. Members of a swarm all tell of the same messages,
+/// so they are parted (decision 0074).
 final class SwarmShare: Sendable {
     private struct State {
         /// Since when no node was connected; `nil`: one is.
@@ -25,12 +26,17 @@ final class SwarmShare: Sendable {
         group = GroupName(listeningFor: instance)
     }
 
-    /// Tells nodes that fall to us from the others; `nil` while that is not known.
-    var falls: (@Sendable (NodeKey) -> Bool)? {
-        guard let membership else { return { _ in true } }
+    /// Which nodes fall to us of these swarms' members; `nil` while that is not known.
+    func ours(of swarms: [UInt64: [NodeKey]]) -> Set<NodeKey>? {
+        guard let membership else { return Set(swarms.values.joined()) }
         guard let roster = membership.roster(of: group) else { return nil }
         let now = membership.instant
-        return { roster.worker(of: $0.digest, at: now)?.isUs ?? false }
+        var ours: Set<NodeKey> = []
+        for members in swarms.values {
+            for (key, worker) in zip(members, roster.workers(of: members.map(\.digest), at: now))
+            where worker.isUs { ours.insert(key) }
+        }
+        return ours
     }
 
     /// A process that knows no nodes, or has long reached none, leaves its share to others.

@@ -21,7 +21,7 @@ final class LinkRig {
     /// - Parameter random: the upper bits of random numbers; 0: every span is the shortest.
     init(
         _ limits: SwarmLimits = SwarmLimits(), random: @escaping @Sendable () -> UInt64 = { 0 },
-        falls: @escaping @Sendable () -> (@Sendable (NodeKey) -> Bool)? = { { _ in true } }
+        ours: @escaping LinkState.Ours = { Set($0.values.joined()) }
     ) throws {
         // Tags must differ, and spans come from the upper bits, which stay 0.
         let counter = Mutex<UInt64>(0)
@@ -32,7 +32,7 @@ final class LinkRig {
                     count += 1
                     return random() | count
                 }
-            }, falls: falls)
+            }, ours: ours)
         take(.start)
     }
 

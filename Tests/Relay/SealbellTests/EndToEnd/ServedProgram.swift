@@ -18,10 +18,15 @@ struct ServedProgram {
     let admin: LocalCall
 
     /// The configuration of a stage with credentials that the sandbox's push services take, at their
-    /// addresses, and a store beside it.
+    /// addresses.
     ///
-    /// - Parameter text: with the tests' own app, `environment: learn` at its end.
-    static func configuration(_ text: String, at stage: RelayStage) throws -> String {
+    /// - Parameters:
+    ///   - text: with the tests' own app, `environment: learn` at its end.
+    ///   - store: the section's value; a file beside the configuration if it is not given.
+    static func configuration(
+        _ text: String, at stage: RelayStage,
+        store: String = "{ url: \"sqlite:relay.sqlite\", keys: storage.keys }"
+    ) throws -> String {
         let sandbox = stage.sandbox
         func url(_ port: Int?) throws -> String { "\"https://127.0.0.1:\(try #require(port))\"" }
         let made = stage.state + "/sandbox"
@@ -35,7 +40,7 @@ struct ServedProgram {
             .replacing(
                 "service_account: fcm.json }",
                 with: "service_account: \(made)/acme-fcm.json, url: \(try url(sandbox.fcm.port)), \(ca)")
-            + "store: { url: \"sqlite:relay.sqlite\", keys: storage.keys }\n"
+            + "store: \(store)\n"
     }
 
     /// Runs `body` with a relay in the stage's folder. It is stopped in order, and must end well.

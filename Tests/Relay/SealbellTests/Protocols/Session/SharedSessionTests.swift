@@ -1,3 +1,8 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
 import AtRest
 import Foundation
 import PushModel
@@ -102,6 +107,76 @@ struct SharedSessionTests {
             throw error
         }
         await network.stop()
+    }
+
+    @Test(
+        "A relay that is killed takes no message with it of swarms of which the other one has a node",
+        .enabled(if: Program.path != nil))
+    func killed() async throws {
+        let ids = (0..<8).map { UInt64($0) << 61 }
+        let network = SessionNetworkSimulator(SessionNetworkConfiguration(swarms: ids + ids), world: .live)
+        try await network.start()
+        let url = try await PostgresCluster.shared.freshDatabase()
+        let oxend = try #require(network.daemonEndpoint)
+        let text = RelayStage.session(", oxend: \"\(oxend)\"") + "store: { url: \"\(url)\" }\n"
+        do {
+            try await RelayStage.with(text) { stage in
+                let keys = stage.state + "/storage.keys"
+                _ = try KeyFile.create(keys, .live)
+                try await stage.run { staying in
+                    let phones = try (0..<32).map { _ in try SessionPhone(.apns) }
+                    for phone in phones { #expect(try await phone.subscribe(at: staying) == [.added]) }
+                    let path = stage.folder.path
+                    let store = "{ url: \"\(url)\", keys: \"\(keys)\" }"
+                    let configuration = try ServedProgram.configuration(
+                        RelayStage.session(", oxend: \"\(oxend)\""), at: stage, store: store)
+                    try writeFile(path + "/sealbell.yaml", Array(configuration.utf8), replacing: true)
+                    let dying = try Program(
+                        ["serve", "--config", "sealbell.yaml", "--state", "own"], in: path)
+                    do {
+                        try await kill(dying, beside: staying, phones, network)
+                    } catch {
+                        dying.signal(SIGKILL)
+                        throw error
+                    }
+                }
+            }
+        } catch {
+            await network.stop()
+            throw error
+        }
+        await network.stop()
+    }
+
+    /// Kills a relay that has its share of the nodes, which the other one does not know for a while.
+    private func kill(
+        _ dying: Program, beside staying: RunningRelay, _ phones: [SessionPhone],
+        _ network: SessionNetworkSimulator
+    ) async throws {
+        guard await dying.says("\"event\":\"started\"") else {
+            Issue.record("the relay does not start: \(dying.text)")
+            return
+        }
+        try await asked(for: "one node of each swarm at this relay") {
+            let (ours, connected) = try await (
+                staying.statistic("snodes_ours"), staying.statistic("connections")
+            )
+            return ours?.int64 == 8 && connected?.int64 == 8
+        }
+        let arrivals = phones.map { staying.stage.apns.subscribe(token: $0.token) }
+        func write(_ text: String) async throws {
+            for phone in phones { network.store(text, for: phone) }
+            for (phone, pushes) in zip(phones, arrivals) {
+                #expect(try phone.message(try await pushes.next("“\(text)”")).text == text)
+            }
+        }
+        try await write("before")
+        try await staying.drained()
+        dying.signal(SIGKILL)
+        try await write("after")
+        #expect(await dying.status() == -SIGKILL)
+        try await staying.drained()
+        #expect(staying.stage.apns.counters.accepted == 2 * phones.count)
     }
 }
 
