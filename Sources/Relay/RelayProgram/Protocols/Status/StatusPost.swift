@@ -70,6 +70,10 @@ final class StatusPost: Sendable {
             guard let opened = try await open(message, topic),
                 let inbound = read(opened, isStored: arrival.source == .stored)
             else { return nil }
+            if case .query = inbound.body, arrival.source == .stored, isStale(message) {
+                count("stale")
+                return nil
+            }
             let reply = await judge(inbound, bytes: Self.messageBytes + message.payload.count)
             if case .registration = inbound.body { topics.ring() }
             return await settled(reply).map { seal($0) }
@@ -77,6 +81,13 @@ final class StatusPost: Sendable {
             count("store-silent")
             return nil
         }
+    }
+
+    /// Whoever asked so long ago waits for no answer any more: a relay that starts has an hour of such
+    /// queries from the store, each of which would be published to nobody.
+    private func isStale(_ message: WakuMessage) -> Bool {
+        let sentAt = UnixTime(milliseconds: message.timestamp / 1_000_000)
+        return world.now().since(sentAt) > StatusLimits.lateAnswer + WakuLimits.timestampSlack
     }
 
     // MARK: Opening

@@ -2,6 +2,7 @@ import PushTesting
 import Simulators
 import StatusPush
 import Testing
+import WebClient
 import WireFormats
 
 @testable import RelayProgram
@@ -48,6 +49,35 @@ struct StatusRestartTests {
             }
             // The relay has ended, and had taken in whatever it heard.
             #expect(stage.apns.deliveries().count == 1)
+        }
+    }
+
+    @Test("A query out of the store for which nobody waits any more is not answered; a later one is")
+    func staleQuery() async throws {
+        try await RelayStage.with(RelayStage.status()) { stage in
+            let node = stage.sandbox.waku.node
+            var kept: StatusCast?
+            try await stage.run { relay in
+                try await relay.listens()
+                var cast = try StatusCast(at: try relay.statusKey(), .apns)
+                node.inject(cast.registration())
+                try await relay.statusReaches(1, "registered")
+                kept = cast
+            }
+            var cast = try #require(kept)
+            var old = cast.query()
+            old.timestamp -= 300 * 1_000_000_000
+            stage.sandbox.waku.network.archive(old, on: WakuNodeSimulator.pubsubTopic)
+            try await stage.run { relay in
+                try await relay.listens()
+                try await asked(for: "a query that is passed over") {
+                    try await relay.admin("/metrics").text.contains(
+                        #"sealbell_status_messages_total{instance="main",outcome="stale"} 1"#)
+                }
+                node.inject(cast.query())
+                try await relay.statusReaches(1, "queries")
+                #expect(try await relay.status("queries")?.int64 == 1)
+            }
         }
     }
 
