@@ -13,8 +13,9 @@ package struct StatusInbound: Sendable {
     package let body: Body
     package let signer: PublicPoint
     package let messageID: Secret
-    /// From a Waku node's store, which was asked for what was missed. A relay that starts sees there what the
-    /// one before it has taken already, and may have reported as failed.
+    /// From a Waku node's store, which was asked for what was missed, or published before this process heard
+    /// the network. A relay that starts sees there what the one before it has taken already, and may have
+    /// reported as failed.
     package let isStored: Bool
 
     /// - Returns: `nil` for messages that are not for a server.

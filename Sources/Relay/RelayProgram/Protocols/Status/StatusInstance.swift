@@ -13,6 +13,8 @@ final class StatusInstance: HostedInstance {
     let tally: NoteTally
     private let settings: StatusInstanceSettings
     private let identity: Secp256k1KeyPair
+    /// When this process began to hear the network as this instance.
+    private let heardSince: UnixTime
     private let post: StatusPost
     private let ingress: WakuIngress
     private let link: StatusLink
@@ -26,7 +28,7 @@ final class StatusInstance: HostedInstance {
         let (name, identity) = (instance.name, try StatusKeyFile.read(settings.keyFile))
         (self.name, self.identity) = (name, identity)
         self.settings = settings
-        world = ground.world
+        (world, heardSince) = (ground.world, old?.heardSince ?? ground.world.now())
         guard let peer = settings.waku, let node = WakuNode(peer.url.text) else {
             throw CommandFailure(.configuration, "instances.\(name): waku is no address of a node.")
         }
@@ -63,7 +65,7 @@ final class StatusInstance: HostedInstance {
             gateway: settings.gorush.map { peer in
                 GorushGateway(
                     url: peer.url.text, web: Self.web(to: peer, on: ground), deadline: limits.gateway)
-            }, on: ground)
+            }, heardSince: heardSince, on: ground)
         self.post = post
         let ingress: WakuIngress
         if let before, before.settings.waku == settings.waku {

@@ -25,11 +25,14 @@ final class StatusPost: Sendable {
     private let outlet = Mutex(Outlet())
     private let gatewayFaults: Mutex<FaultRun>
     private let badTokens = Mutex(BadTokenTrust())
+    /// When this process began to hear its node, in nanoseconds of Unix time as messages have it.
+    private let heardSince: Int64
 
     init(
         _ reception: Reception<StatusRelay>, topics: StatusTopics, share: StatusShare,
-        gateway: GorushGateway?, on ground: HostingGround
+        gateway: GorushGateway?, heardSince: UnixTime, on ground: HostingGround
     ) {
+        self.heardSince = heardSince.milliseconds.multipliedReportingOverflow(by: 1_000_000).partialValue
         gatewayFaults = Mutex(FaultRun(ground.spans.statusHost.gatewayFaults))
         name = reception.instance
         self.reception = reception
@@ -68,9 +71,9 @@ final class StatusPost: Sendable {
         }
         do throws(StoreError) {
             guard let opened = try await open(message, topic),
-                let inbound = read(opened, isStored: arrival.source == .stored)
+                let inbound = read(opened, isStored: isStored(arrival))
             else { return nil }
-            if case .query = inbound.body, arrival.source == .stored, isStale(message) {
+            if case .query = inbound.body, inbound.isStored, isStale(message) {
                 count("stale")
                 return nil
             }
@@ -88,6 +91,12 @@ final class StatusPost: Sendable {
     private func isStale(_ message: WakuMessage) -> Bool {
         let sentAt = UnixTime(milliseconds: message.timestamp / 1_000_000)
         return world.now().since(sentAt) > StatusLimits.lateAnswer + WakuLimits.timestampSlack
+    }
+
+    /// Whether a message may be one that a relay before this one has taken already: it comes from the node's
+    /// store, or the node kept it in its cache while nobody listened.
+    private func isStored(_ arrival: WakuArrival) -> Bool {
+        arrival.source == .stored || arrival.message.timestamp < heardSince
     }
 
     // MARK: Opening

@@ -81,6 +81,45 @@ struct StatusRestartTests {
         }
     }
 
+    @Test("Nor does the next when the node's cache hands it out as if it were new")
+    func failedBeforeInCache() async throws {
+        try await RelayStage.with(RelayStage.status()) { stage in
+            let node = stage.sandbox.waku.node
+            var kept: (cast: StatusCast, request: SimulatedWakuMessage)?
+            try await stage.run { relay in
+                try await relay.listens()
+                try await asked(for: "no gap") { try await relay.status("waku")?["gap"]?.bool == false }
+                var cast = try StatusCast(at: try relay.statusKey(), .apns)
+                node.inject(cast.registration())
+                try await relay.statusReaches(1, "registered")
+                stage.apns.turn { $0.errorShare = 1 }
+                let request = cast.request()
+                node.inject(request)
+                try await asked(for: "a report") { try await Self.waku(relay, "published") ?? 0 >= 2 }
+                kept = (cast, request)
+            }
+            stage.apns.turn { $0.errorShare = 0 }
+            // As if the one before had it from the store, and had ended before it read the cache.
+            stage.sandbox.waku.network.forget()
+            var (cast, request) = try #require(kept)
+            // The network passes on nothing twice.
+            request.timestamp -= 1
+            let arrivals = stage.apns.subscribe(token: cast.token)
+            try await stage.run { relay in
+                try await relay.listens()
+                try await asked(for: "no gap") { try await relay.status("waku")?["gap"]?.bool == false }
+                node.inject(request)
+                try await asked(for: "the kept message") { try await Self.waku(relay, "received") ?? 0 >= 1 }
+                node.inject(cast.request())
+                _ = try await arrivals.next("a push")
+                try await asked(for: "a report") { try await Self.waku(relay, "published") ?? 0 >= 1 }
+                #expect(try await relay.status("requests")?.int64 == 1)
+                try await relay.drained()
+            }
+            #expect(stage.apns.deliveries().count == 1)
+        }
+    }
+
     private static func waku(_ relay: RunningRelay, _ name: String) async throws -> Int64? {
         try await relay.status("waku")?[name]?.int64
     }
