@@ -1,5 +1,4 @@
 package import PushModel
-import Synchronization
 
 /// Why a request was not taken in.
 package enum IntakeRefusal<Failure: PushError>: Error {
@@ -30,25 +29,29 @@ package struct Intake: Sendable {
         _ verdict: Verdict<Reply, Failure>, instance: ConfiguredName, perMinute: Int = 0, stay: Stay? = nil
     ) async throws(IntakeRefusal<Failure>) -> Reply {
         try charge(verdict, instance, perMinute)
-        try await make(verdict.pages, verdict)
+        if !verdict.pages.isEmpty { try await make(verdict.pages, verdict) }
         guard !verdict.pushes.isEmpty || !verdict.changes.isEmpty else {
-            let taken = Taken(pushes: [], term: 0, isHeld: false)
-            return await reply(verdict.reply, taken, until: nil)
+            return await reply(verdict.reply, .nothing, until: nil)
         }
         let stay = stay ?? self.stay(bytes: verdict.pushes.reduce(0) { $0 + $1.message.bytes })
-        var verdict = verdict
-        let paced = try pace(&verdict, of: instance, perMinute)
-        let asked: Asked
-        do throws(StoreError) { asked = try await ask(verdict, of: instance, paced) } catch {
-            asked = try await askAgain(verdict, of: instance, paced, stay, after: error)
+        var call = Call(instance: instance, pushes: verdict.pushes, changes: verdict.changes)
+        call.origins = origins(of: verdict.pushes, at: instance)
+        var timing = verdict.reply
+        if perMinute > 0, !verdict.pushes.isEmpty {
+            switch pace(&call, perMinute, orRefuse: verdict.withheld == nil) {
+            case .taken: break
+            case .withheld(let places): if let reply = verdict.withheld { timing = reply(places) }
+            case .refused(let retryAfter): throw .tooFarAhead(retryAfter: retryAfter)
+            }
         }
-        switch asked.accepted {
-        case .committed(let admissions):
-            let taken = Taken(
-                pushes: Array(zipped(asked.places, admissions)), term: asked.term, isHeld: asked.isHeld)
-            return await reply(verdict.reply, taken, until: stay.until)
-        case .refused(let index):
-            if asked.isHeld { core.reclaim.end() }
+        let asked: Asked?
+        do throws(StoreError) { asked = try await ask(call) } catch {
+            asked = await askAgain(call, stay, after: error)
+        }
+        switch asked {
+        case nil: throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+        case .taken(let taken)?: return await reply(timing, taken, until: stay.until)
+        case .refused(let index)?:
             guard let refusal = verdict.refusal else {
                 throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
             }
@@ -85,39 +88,64 @@ package struct Intake: Sendable {
         }
     }
 
-    private typealias Asked = (accepted: Accepted, places: [Place], term: Int, isHeld: Bool)
+    /// What the store is asked for. Apart from the verdict, whose types are its protocol's: what depends on
+    /// them is looked up at every step (decision 0073).
+    struct Call {
+        let instance: ConfiguredName
+        var pushes: [Push]
+        let changes: [Change]
+        /// Of each push; worked out once, however often the store is asked.
+        var origins: [Digest16] = []
+        /// Until when each push is put off; `nil`: not at all. None where origins have no pace.
+        var slots: [UnixTime?] = []
 
-    private func askAgain<Reply, Failure>(
-        _ verdict: Verdict<Reply, Failure>, of instance: ConfiguredName, _ paced: Paced, _ stay: Stay,
-        after error: StoreError
-    ) async throws(IntakeRefusal<Failure>) -> Asked {
+        /// Whether the same may be asked for once more after that fault.
+        ///
+        /// When an answer was lost, the first asking may stand: then the marks must name it, and no change
+        /// may be judged by what it has made itself.
+        func canBeAskedAgain(after error: StoreError) -> Bool {
+            guard error.retry == .later, !pushes.isEmpty else { return false }
+            return error.code != .uncertain
+                || changes.isEmpty && pushes.allSatisfy { $0.repeatIdentity != nil }
+        }
+    }
+
+    private enum Asked {
+        case taken(Taken)
+        /// A change did not meet its condition.
+        case refused(index: Int)
+    }
+
+    /// - Returns: `nil` when the store is out or full for as long as the call may stay.
+    private func askAgain(_ call: Call, _ stay: Stay, after error: StoreError) async -> Asked? {
         do throws(StoreError) {
-            return try await hold(stay, after: error, while: { verdict.canBeAskedAgain(after: $0) }) {
+            return try await hold(stay, after: error, while: { call.canBeAskedAgain(after: $0) }) {
                 () throws(StoreError) in
-                try await ask(verdict, of: instance, paced)
+                try await ask(call)
             }
         } catch {
-            throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+            return nil
         }
     }
 
     /// Asks the store once.
-    private func ask<Reply, Failure>(
-        _ verdict: Verdict<Reply, Failure>, of instance: ConfiguredName, _ paced: Paced
-    ) async throws(StoreError) -> Asked {
+    private func ask(_ call: Call) async throws(StoreError) -> Asked {
         let held = core.reclaim.begin()
         let term = core.lease.term
         do throws(StoreError) {
-            let places = try await place(verdict.pushes, paced, of: instance, inMemory: held)
-            let items = zip(verdict.pushes, places).compactMap { push, place -> Acceptance.Item? in
-                place.lane.map {
-                    Acceptance.Item(
-                        push: push, lane: $0.name, parked: place.parked, notBefore: place.notBefore)
-                }
-            }
+            var (places, learning) = route(call)
+            if !learning.isEmpty { try await learn(&places, learning, call.pushes) }
+            decide(&places, call, inMemory: held)
             let accepted = try await custody.accept(
-                Acceptance(instance: instance, items: items, changes: verdict.changes))
-            return (accepted, places, term, held)
+                Acceptance(
+                    instance: call.instance, items: Self.items(call, places), changes: call.changes))
+            switch accepted {
+            case .committed(let admissions):
+                return .taken(Taken(places: places, admissions: admissions, term: term, isHeld: held))
+            case .refused(let index):
+                if held { core.reclaim.end() }
+                return .refused(index: index)
+            }
         } catch {
             if held { core.reclaim.end() }
             core.reclaim.note(error)
@@ -127,12 +155,17 @@ package struct Intake: Sendable {
         }
     }
 
-    /// What was worked out once for a call, however often the store is asked.
-    private struct Paced {
-        /// Of each push.
-        let origins: [Digest16]
-        /// Until when each push is put off; `nil`: not at all. None where origins have no pace.
-        let slots: [UnixTime?]
+    private static func items(_ call: Call, _ places: [Place]) -> [Acceptance.Item] {
+        var items: [Acceptance.Item] = []
+        items.reserveCapacity(places.count)
+        for (index, place) in places.enumerated() {
+            guard let lane = place.lane else { continue }
+            items.append(
+                Acceptance.Item(
+                    push: call.pushes[index], origin: call.origins[index], lane: lane.name,
+                    parked: place.parked, notBefore: place.notBefore))
+        }
+        return items
     }
 
     /// Most calls' pushes have one origin, so the last is compared first.
@@ -146,111 +179,33 @@ package struct Intake: Sendable {
         }
     }
 
-    /// Puts the pushes off by their origins' pace. Those that it withholds leave the verdict, and the reply
-    /// is as the role plans it then.
-    private func pace<Reply, Failure>(
-        _ verdict: inout Verdict<Reply, Failure>, of instance: ConfiguredName, _ perMinute: Int
-    ) throws(IntakeRefusal<Failure>) -> Paced {
-        let origins = origins(of: verdict.pushes, at: instance)
-        guard perMinute > 0, !verdict.pushes.isEmpty else { return Paced(origins: origins, slots: []) }
+    private enum Paced {
+        case taken
+        /// The pushes at those places, in ascending order, have left the call.
+        case withheld([Int])
+        case refused(retryAfter: Duration)
+    }
+
+    /// Puts the pushes off by their origins' pace.
+    ///
+    /// - Parameter refuses: a push that is too far ahead refuses the call. Otherwise such pushes leave it.
+    private func pace(_ call: inout Call, _ perMinute: Int, orRefuse refuses: Bool) -> Paced {
         let among = core.membership.relays
         let now = core.world.now()
         let decision = core.pacer.take(
-            verdict.pushes.map { ($0.pushClass, $0.custodyEnds.since(now)) }, of: origins,
+            call.pushes.map { ($0.pushClass, $0.custodyEnds.since(now)) }, of: call.origins,
             perMinute: (perMinute + among - 1) / among, now: core.world.instant(),
-            excess: verdict.withheld == nil ? .refusesCall : .isWithheld)
+            excess: refuses ? .refusesCall : .isWithheld)
         switch decision {
         case .slots(let slots, let withheld):
-            let times = slots.map { $0 == .zero ? nil : now + $0 }
-            guard !withheld.isEmpty, let reply = verdict.withheld else {
-                return Paced(origins: origins, slots: times)
-            }
-            core.observer.withheld(instance, withheld.count)
-            verdict.pushes = verdict.pushes.without(withheld)
-            verdict.reply = reply(withheld)
-            return Paced(origins: origins.without(withheld), slots: times)
-        case .refused(let retryAfter): throw .tooFarAhead(retryAfter: retryAfter)
+            call.slots = slots.map { $0 == .zero ? nil : now + $0 }
+            guard !withheld.isEmpty else { return .taken }
+            core.observer.withheld(call.instance, withheld.count)
+            call.pushes = call.pushes.without(withheld)
+            call.origins = call.origins.without(withheld)
+            return .withheld(withheld)
+        case .refused(let retryAfter): return .refused(retryAfter: retryAfter)
         }
-    }
-
-    /// Where one push goes. No lane: no app serves its target.
-    private struct Place {
-        var lane: (any LaneHandle)?
-        var parked = false
-        var environmentKnown = true
-        /// Its origin's pace puts it off until then.
-        var notBefore: UnixTime?
-    }
-
-    /// What one commit brought.
-    private struct Taken {
-        let pushes: [(place: Place, admission: Admission?)]
-        /// The lease's term when the store was asked.
-        let term: Int
-        /// The store's rows stand as in memory, and ``Reclaim`` waits until they are.
-        let isHeld: Bool
-    }
-
-    /// - Parameter inMemory: false: all are written as parked.
-    private func place(
-        _ pushes: [Push], _ paced: Paced, of instance: ConfiguredName, inMemory: Bool
-    ) async throws(StoreError) -> [Place] {
-        var places: [Place] = []
-        places.reserveCapacity(pushes.count)
-        var learning: [(index: Int, pair: LanePair)] = []
-        core.table.withLock { table in
-            for push in pushes {
-                switch table.apps.choice(push.message, of: instance) {
-                case nil: places.append(Place())
-                case .lane(let name)?: places.append(Place(lane: table.lanes[name]))
-                case .either(let pair)?:
-                    learning.append((places.count, pair))
-                    places.append(Place())
-                }
-            }
-        }
-        if !learning.isEmpty { try await learnPlaces(&places, learning, pushes) }
-        for (index, slot) in paced.slots.enumerated() { places[index].notBefore = slot }
-        decidePlaces(&places, pushes, paced.origins, instance, inMemory)
-        return places
-    }
-
-    /// Which pushes the lanes' memory has room for; the others are written as parked.
-    private func decidePlaces(
-        _ places: inout [Place], _ pushes: [Push], _ origins: [Digest16], _ instance: ConfiguredName,
-        _ inMemory: Bool
-    ) {
-        for index in places.indices {
-            guard let lane = places[index].lane else {
-                core.observer.noApp(instance)
-                continue
-            }
-            places[index].parked =
-                !inMemory || places[index].notBefore != nil
-                || !lane.wouldHold(pushes[index].pushClass, origin: origins[index])
-        }
-    }
-
-    /// Looks up what is known of the addresses; the first lane of the pair where nothing is.
-    private func learnPlaces(
-        _ places: inout [Place], _ learning: [(index: Int, pair: LanePair)], _ pushes: [Push]
-    ) async throws(StoreError) {
-        let found = try await core.registry.find(
-            learning.map {
-                Environments.key(app: $0.pair.first.app, address: pushes[$0.index].message.address)
-            })
-        let now = core.world.now()
-        for ((index, pair), record) in zip(learning, found) {
-            let known = record.flatMap(Environments.read)
-            let isKnown = record.map { known != nil && !Environments.isOld($0, now: now) } ?? false
-            places[index] = Place(lane: core.lane(pair[known ?? .first]), environmentKnown: isKnown)
-        }
-    }
-
-    /// Admissions stand for routed pushes only; the others have none.
-    private func zipped(_ places: [Place], _ admissions: [Admission]) -> [(Place, Admission?)] {
-        var next = admissions.makeIterator()
-        return places.map { ($0, $0.lane == nil ? nil : next.next()) }
     }
 
     /// - Parameter until: when the call's stay ends; `nil`: it has waited for nothing.
@@ -283,20 +238,19 @@ package struct Intake: Sendable {
     private func firstOutcomes(
         _ taken: Taken, by deadline: Duration, until: ContinuousClock.Instant?, undoing: [Change]? = nil
     ) async -> (outcomes: [FirstOutcome], group: FirstAttempts.Group?) {
-        let pushes = taken.pushes
         let now = core.world.instant()
         // What the call was held for is gone from what its reply may wait.
         let wait = until.map { core.limits.hold > .zero ? min(deadline, $0 - now) : deadline } ?? deadline
         let group =
-            pushes.isEmpty
+            taken.places.isEmpty
             ? nil
-            : core.firstAttempts.group(count: pushes.count, deadline: now + wait, undoing: undoing)
+            : core.firstAttempts.group(count: taken.places.count, deadline: now + wait, undoing: undoing)
         guard let group else {
             handOver(taken)
-            return (pushes.map { $0.admission == nil ? .dropped : .pending }, nil)
+            return (taken.places.map { $0.lane == nil ? .dropped : .pending }, nil)
         }
         // Watched before the lane has the push, so that no answer can come too early.
-        for (index, (place, admission)) in pushes.enumerated() {
+        taken.forEach { index, place, admission in
             watch(admission, at: index, of: place, in: group, deadline: wait)
         }
         handOver(taken)
@@ -332,55 +286,6 @@ package struct Intake: Sendable {
         } else {
             group.note(.pending, at: index)
         }
-    }
-
-    /// What one commit gives to one lane.
-    private struct Handed {
-        let lane: any LaneHandle
-        var held: [LaneQueue.Entry] = []
-        var parked: [PushClass] = []
-        var putOff: [(pushClass: PushClass, due: UnixTime)] = []
-    }
-
-    private func handOver(_ taken: Taken) {
-        defer { if taken.isHeld { core.reclaim.end() } }
-        var entries: [LaneName: Handed] = [:]
-        for (place, admission) in taken.pushes {
-            guard let routed = place.lane, let admission else { continue }
-            // A reload may have replaced the lane while the commit was made.
-            let lane = core.lane(routed.name) ?? routed
-            switch admission {
-            case .repeated: core.observer.repeated(lane.name)
-            case .owed(let push):
-                if let due = place.notBefore {
-                    core.observer.paced(lane.name)
-                    entries[lane.name, default: Handed(lane: lane)].putOff.append((push.pushClass, due))
-                } else if place.parked {
-                    entries[lane.name, default: Handed(lane: lane)].parked.append(push.pushClass)
-                } else {
-                    let entry = LaneQueue.Entry(
-                        push: push, isFirst: true, environmentKnown: place.environmentKnown, term: taken.term)
-                    // In place: a copy that is put back would copy all entries for each of them.
-                    entries[lane.name, default: Handed(lane: lane)].held.append(entry)
-                }
-            }
-        }
-        for handed in entries.values {
-            handed.lane.putOff(handed.putOff)
-            handed.lane.admit(handed.held, parked: handed.parked)
-        }
-    }
-}
-
-extension Verdict {
-    /// Whether the same verdict may be asked for once more after that fault.
-    ///
-    /// When an answer was lost, the first asking may stand: then the marks must name it, and no change may be
-    /// judged by what it has made itself.
-    fileprivate func canBeAskedAgain(after error: StoreError) -> Bool {
-        guard error.retry == .later, !pushes.isEmpty else { return false }
-        return error.code != .uncertain
-            || changes.isEmpty && pushes.allSatisfy { $0.repeatIdentity != nil }
     }
 }
 

@@ -256,7 +256,14 @@ final class Lane<P: Provider>: LaneHandle {
         }
     }
 
-    private func change(_ body: (inout LaneState) -> LaneState.Actions) { change { ((), body(&$0)) } }
+    private func change(_ body: (inout LaneState) -> LaneState.Actions) {
+        let (actions, isReplaced) = state.withLock { state in
+            let actions = body(&state)
+            core.settler.add(actions.settle)
+            return (actions, state.isReplaced)
+        }
+        carryOut(actions, isReplaced: isReplaced)
+    }
 
     /// Changes the state and carries out what follows.
     ///

@@ -45,7 +45,9 @@ extension SealedStore: CustodyTaking {
         for item in acceptance.items {
             let push = item.push
             let from: Digest16
-            if let origin, origin.name == push.origin {
+            if let known = item.origin {
+                from = known
+            } else if let origin, origin.name == push.origin {
                 from = origin.digest
             } else {
                 from = digests.digest(origin: push.origin, at: acceptance.instance)

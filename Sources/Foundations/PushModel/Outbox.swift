@@ -2,15 +2,21 @@
 package struct Acceptance: Sendable {
     package struct Item: Sendable {
         package var push: Push
+        /// The digest of its origin; `nil`: nobody has worked it out yet.
+        package var origin: Digest16?
         package var lane: LaneName
         /// True when the lane's memory has no room: the push waits in the store for `claim`.
         package var parked: Bool
         /// Not before then may it leave; `nil`: at once. One that waits is parked.
         package var notBefore: UnixTime?
 
-        package init(push: Push, lane: LaneName, parked: Bool, notBefore: UnixTime? = nil) {
+        /// - Parameter origin: as ``CustodyTaking/digest(ofOrigin:at:)`` told it.
+        package init(
+            push: Push, origin: Digest16? = nil, lane: LaneName, parked: Bool, notBefore: UnixTime? = nil
+        ) {
             precondition(parked || notBefore == nil, "what may not leave yet waits in the store")
             self.push = push
+            self.origin = origin
             self.lane = lane
             self.parked = parked
             self.notBefore = notBefore
