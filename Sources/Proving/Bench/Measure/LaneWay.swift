@@ -4,14 +4,11 @@ import PushModel
 import PushTesting
 import SQLiteStore
 
-/// The way of what a role has judged up to its lanes, over a file of SQLite; and what the commits alone cost,
-/// with the same pushes from as many callers. Each time with a store of its own, which remembers no push.
+/// The way of inbounds up to their lanes, over a file of SQLite; and the primitives alone, the commit of the
+/// same pushes among them, from as many callers. Each time with a store of its own, which remembers no push.
 ///
 /// The lanes send nothing: whoever waits for a slot waits until the end.
-struct LaneWay: Sendable {
-    /// What is committed together.
-    typealias Judged = (pushes: [Push], changes: [Change])
-
+struct LaneWay<Reply: Sendable, Failure: PushError>: Sendable {
     private struct Cost {
         /// CPU time.
         let time: Duration
@@ -26,8 +23,10 @@ struct LaneWay: Sendable {
     let callers: Int
     let app: ConfiguredName
     let world: World
-    /// From an inbound's bytes to what is committed.
-    let judge: @Sendable (_ inbound: Int) async throws -> Judged
+    /// All of an inbound's primitives but the commit. Callers have numbers from 0 on.
+    let primitives: @Sendable (_ inbound: Int, _ caller: Int) async throws -> Void
+    /// From an inbound's bytes to what is admitted; its reply waits for nothing.
+    let judge: @Sendable (_ inbound: Int) async throws -> Verdict<Reply, Failure>
 
     /// From the first inbound's bytes until the last one's pushes stand in the store and in the memory of
     /// their lanes.
@@ -45,11 +44,8 @@ struct LaneWay: Sendable {
                 services.addTask { try await engine.run() }
                 services.addTask { try await core.run() }
                 defer { services.cancelAll() }
-                let cost = try await measure(engine, callers) { at in
-                    let judged = try await judge(at)
-                    let verdict = Verdict<Void, BenchError>(
-                        pushes: judged.pushes, changes: judged.changes, reply: .now(()))
-                    try await core.intake.admit(verdict, instance: app)
+                let cost = try await measure(engine, callers) { at, _ in
+                    _ = try await core.intake.admit(try await judge(at), instance: app)
                 }
                 let held = core.snapshot().reduce(0) { $0 + $1.inMemory }
                 guard held == pushes else { throw BenchError(.setUpRefused) }
@@ -58,8 +54,10 @@ struct LaneWay: Sendable {
         }
     }
 
-    /// The commits alone.
-    private func commit(from callers: Int) async throws -> Cost {
+    /// The primitives alone. They take turns with the commits, as on the whole way: what two processors do at
+    /// once, and what one does with memory that another task had, costs more than the same thing again and
+    /// again.
+    private func alone(from callers: Int) async throws -> Cost {
         var acceptances: [Acceptance] = []
         for at in 0..<count {
             let judged = try await judge(at)
@@ -77,7 +75,8 @@ struct LaneWay: Sendable {
                 services.addTask { try await engine.run() }
                 defer { services.cancelAll() }
                 try await store.renew(for: .seconds(60))
-                return try await measure(engine, callers) { at in
+                return try await measure(engine, callers) { at, caller in
+                    try await primitives(at, caller)
                     guard case .committed = try await store.accept(acceptances[at]) else {
                         throw BenchError(.setUpRefused)
                     }
@@ -86,45 +85,43 @@ struct LaneWay: Sendable {
         }
     }
 
-    /// How many callers make as many commits alone as there are on the whole way: what is judged comes one
-    /// after the other, so that fewer share one than there are callers.
-    private func sharing(
-        _ forget: () throws -> Void
-    ) async throws -> (callers: Int, commits: Int, alone: Int) {
-        let commits = try await hand().commits
+    /// The primitives alone, with as many commits as that. As many callers as on the whole way make nearly as
+    /// many; for the few more or less there are, the cost of one is taken from half as many callers, who make
+    /// more commits of the same pushes.
+    private func alone(commits: Int, _ forget: () throws -> Void) async throws -> Double {
+        let wide = try await alone(from: callers)
         try forget()
-        var best = (callers: 0, alone: Int.max)
-        for callers in [1, 2, 3, 4, 6, 8, 12, 16, 24, 32] {
-            let alone = try await commit(from: callers).commits
-            try forget()
-            if abs(alone - commits) < abs(best.alone - commits) { best = (callers, alone) }
-        }
-        return (best.callers, commits, best.alone)
+        let narrow = try await alone(from: callers / 2)
+        try forget()
+        let more = narrow.commits - wide.commits
+        // A disk that answers at once: the width changes nothing.
+        guard more * 4 > wide.commits else { return wide.time.inSeconds }
+        let share = Double(commits - wide.commits) / Double(more)
+        return wide.time.inSeconds + share * (narrow.time.inSeconds - wide.time.inSeconds)
     }
 
-    /// Measures the way, turn by turn with the commits alone.
+    /// Measures the way, turn by turn with the primitives alone.
     ///
-    /// - Parameter primitives: all but the commit, in seconds of all inbounds.
     /// - Returns: the primitives beside the whole.
     func measure(
-        rounds: Int, primitives: Double, forget: () throws -> Void = {}, _ name: String,
-        _ report: inout BenchReport
+        rounds: Int, forget: () throws -> Void = {}, _ name: String, _ report: inout BenchReport
     ) async throws -> Double {
-        var (whole, commits): ([Double], [Double]) = ([], [])
-        // Which is for pages and tables as well.
-        let sharing = try await sharing(forget)
-        for _ in 0..<rounds {
-            whole.append(try await hand().time.inSeconds)
+        var (whole, primitives, commits): ([Double], [Double], [Double]) = ([], [], [])
+        // The first round is for pages and tables.
+        for round in 0...rounds {
+            let cost = try await hand()
             try forget()
-            commits.append(try await commit(from: sharing.callers).time.inSeconds)
-            try forget()
+            let alone = try await alone(commits: cost.commits, forget)
+            guard round > 0 else { continue }
+            whole.append(cost.time.inSeconds)
+            primitives.append(alone)
+            commits.append(Double(cost.commits))
         }
         let each = 1e6 / Double(count)
-        report.add("\(name)_commits", sharing.commits)
-        report.add("\(name)_commits_alone", sharing.alone)
+        report.add("\(name)_commits", Int(Median.of(commits)))
         report.add("\(name)_to_lane_microseconds", Median.of(whole) * each, digits: 2)
-        report.add("\(name)_commit_microseconds", Median.of(commits) * each, digits: 2)
-        let ratio = Median.of(zip(commits, whole).map { (primitives + $0) / $1 })
+        report.add("\(name)_to_lane_primitives_microseconds", Median.of(primitives) * each, digits: 2)
+        let ratio = Median.of(zip(primitives, whole).map { $0 / $1 })
         report.add("\(name)_to_lane_to_primitives", ratio)
         return ratio
     }
@@ -158,14 +155,15 @@ struct LaneWay: Sendable {
     }
 
     private func measure(
-        _ engine: SQLiteStore, _ callers: Int, _ one: @escaping @Sendable (Int) async throws -> Void
+        _ engine: SQLiteStore, _ callers: Int,
+        _ one: @escaping @Sendable (_ inbound: Int, _ caller: Int) async throws -> Void
     ) async throws -> Cost {
         let before = engine.commits
         let start = ProcessUsage.ownCPU()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for caller in 0..<callers {
                 group.addTask {
-                    for at in stride(from: caller, to: count, by: callers) { try await one(at) }
+                    for at in stride(from: caller, to: count, by: callers) { try await one(at, caller) }
                 }
             }
             try await group.waitForAll()

@@ -6,7 +6,7 @@ import WireFormats
 
 /// Messages on the wire, the accounts that they are for, and the arithmetic of what becomes of them, taken
 /// apart: the same bytes through each primitive alone, into memory that is there already.
-final class NoticeParts {
+final class NoticeParts: Sendable {
     /// One push of one message.
     private struct Part {
         let plain: Secret
@@ -29,9 +29,11 @@ final class NoticeParts {
     private let registry: HeldSubscriptions
     private let keys: SessionKeys
     private let world: World
-    private let room: UnsafeMutableRawBufferPointer
+    // Safety: each has one caller at a time.
+    nonisolated(unsafe) private let rooms: [UnsafeMutableRawBufferPointer]
 
     private static let accounts = 64
+    private static let callers = SwarmLimits().workers
     /// As many as the largest push has.
     private static let roomBytes = 16 << 10
 
@@ -71,11 +73,11 @@ final class NoticeParts {
             parts += try await Self.parts(of: push, relay, phones[number % Self.accounts])
         }
         self.parts = parts
-        room = .allocate(byteCount: Self.roomBytes, alignment: 64)
+        rooms = (0..<Self.callers).map { _ in .allocate(byteCount: Self.roomBytes, alignment: 64) }
         forget()
     }
 
-    deinit { room.deallocate() }
+    deinit { for room in rooms { room.deallocate() } }
 
     static func message(_ account: AccountID, bytes: Int, _ world: World) -> StoragePush {
         let now = world.now()
@@ -120,14 +122,13 @@ final class NoticeParts {
     }
 
     /// The same way on into the lanes.
-    func laneWay() throws -> LaneWay {
+    func laneWay() throws -> LaneWay<SessionReply, SessionError> {
         let (relay, bodies) = (relay, bodies)
         return LaneWay(
-            count: bodies.count, pushes: bodies.count * devices, callers: SwarmLimits().workers,
-            app: try SessionMaterial.app().name, world: world
-        ) { at in
-            (try await relay.receive(.notified(try StoragePush(parsing: bodies[at]))).pushes, [])
-        }
+            count: bodies.count, pushes: bodies.count * devices, callers: Self.callers,
+            app: try SessionMaterial.app().name, world: world,
+            primitives: { at, caller in try await self.run(at, in: self.rooms[caller]) },
+            judge: { at in try await relay.receive(.notified(try StoragePush(parsing: bodies[at]))) })
     }
 
     /// Every primitive by its name. Of each message: its bencode read, its keyed hash for the filter, the
@@ -145,20 +146,30 @@ final class NoticeParts {
     ///
     /// By their numbers: to count the holders of what an element has would cost as much as some of them.
     func run(_ name: String) async throws {
+        let room = rooms[0]
         switch name {
         case "bencode": for at in bodies.indices { try read(at) }
         case "keyed_hash": for at in pushes.indices { hash(at) }
-        case "row_look_up":
-            for at in pushes.indices {
-                let rows = try await registry.page(
-                    .owner(keys.owner(pushes[at].account)), after: 0, limit: devices)
-                guard rows.count == devices else { throw BenchError(.setUpRefused) }
-            }
-        case "plaintext": for at in pushes.indices { write(at) }
-        case "nonce": for _ in parts.indices { draw() }
-        case "xchacha20_poly1305": for at in parts.indices { seal(at) }
-        case "base64": for at in parts.indices { encode(at) }
+        case "row_look_up": for at in pushes.indices { try await find(at) }
+        case "plaintext": for at in pushes.indices { write(at, room) }
+        case "nonce": for _ in parts.indices { draw(room) }
+        case "xchacha20_poly1305": for at in parts.indices { seal(at, room) }
+        case "base64": for at in parts.indices { encode(at, room) }
         default: for at in parts.indices { identify(at) }
+        }
+    }
+
+    /// All of one message.
+    private func run(_ at: Int, in room: UnsafeMutableRawBufferPointer) async throws {
+        try read(at)
+        hash(at)
+        try await find(at)
+        write(at, room)
+        for part in at * devices..<(at + 1) * devices {
+            draw(room)
+            seal(part, room)
+            encode(part, room)
+            identify(part)
         }
     }
 
@@ -177,6 +188,12 @@ final class NoticeParts {
         }
     }
 
+    private func find(_ at: Int) async throws {
+        let rows = try await registry.page(
+            .owner(keys.owner(pushes[at].account)), after: 0, limit: devices)
+        guard rows.count == devices else { throw BenchError(.setUpRefused) }
+    }
+
     private func hash(_ at: Int) {
         _ = KeyedHash.digest16(key: filterKey) { hash in
             hash.update(pushes[at].account.bytes)
@@ -186,14 +203,14 @@ final class NoticeParts {
     }
 
     /// The account's hex digits, both times' decimal ones, and all the rest as it stands.
-    private func write(_ at: Int) {
+    private func write(_ at: Int, _ room: UnsafeMutableRawBufferPointer) {
         parts[at * devices].plain.reveal { room.copyMemory(from: $0) }
         pushes[at].account.bytes.reveal { Hex.write($0, into: room) }
-        write(pushes[at].timestamp.milliseconds)
-        write(pushes[at].expiry.milliseconds)
+        write(pushes[at].timestamp.milliseconds, room)
+        write(pushes[at].expiry.milliseconds, room)
     }
 
-    private func write(_ number: Int64) {
+    private func write(_ number: Int64, _ room: UnsafeMutableRawBufferPointer) {
         var (left, place) = (number, 80)
         while left > 0 {
             room[place] = UInt8(truncatingIfNeeded: 0x30 + left % 10)
@@ -201,13 +218,13 @@ final class NoticeParts {
         }
     }
 
-    private func draw() {
+    private func draw(_ room: UnsafeMutableRawBufferPointer) {
         room.storeBytes(of: world.random(), toByteOffset: 0, as: UInt64.self)
         room.storeBytes(of: world.random(), toByteOffset: 8, as: UInt64.self)
         room.storeBytes(of: world.random(), toByteOffset: 16, as: UInt64.self)
     }
 
-    private func seal(_ at: Int) {
+    private func seal(_ at: Int, _ room: UnsafeMutableRawBufferPointer) {
         parts[at].plain.reveal { plain in
             parts[at].key.reveal { key in
                 parts[at].nonce.withUnsafeBytes { nonce in
@@ -221,7 +238,7 @@ final class NoticeParts {
     }
 
     /// Whatever lies in the room: the text is as long as the push's.
-    private func encode(_ at: Int) {
+    private func encode(_ at: Int, _ room: UnsafeMutableRawBufferPointer) {
         let count = parts[at].nonce.count + parts[at].plain.count + XChaCha20Poly1305.overheadBytes
         let half = Self.roomBytes / 2
         let text = half..<half + Base64.encodedCount(count)

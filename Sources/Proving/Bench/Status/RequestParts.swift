@@ -8,7 +8,7 @@ import WireFormats
 
 /// Requests as a node hands them on, the people that they are for, and the arithmetic of what becomes of
 /// them, taken apart: as many bytes through each primitive alone.
-final class RequestParts {
+final class RequestParts: Sendable {
     /// What one request has of each primitive.
     private struct Part {
         let payload: Secret
@@ -27,7 +27,8 @@ final class RequestParts {
     private let relay: StatusRelay
     private let identity: Secp256k1KeyPair
     private let world: World
-    private var parts: [Part] = []
+    // Safety: written in the initialiser alone.
+    nonisolated(unsafe) private var parts: [Part] = []
     private let names: [(person: Secret, installation: Secret, token: Secret)]
 
     private static let people = 64
@@ -151,19 +152,20 @@ final class RequestParts {
 
     /// The way of a request on into the lanes. Its answer, which waits for what the push services say, is
     /// sealed at once: what it says costs nothing.
-    func laneWay() -> LaneWay {
+    func laneWay() -> LaneWay<Void, StatusError> {
         let (relay, identity, notifications, world) = (relay, identity, notifications, world)
         let payloads = parts.map(\.payload)
         return LaneWay(
             count: payloads.count, pushes: payloads.count * notifications, callers: Self.callers,
-            app: instance, world: world
-        ) { at in
-            let verdict = try await Self.verdict(payloads[at], relay, identity)
-            let reply = try Self.reply(verdict, notifications)
-            _ = WakuPayload.sealAsymmetric(
-                reply.wrapped(by: identity), to: reply.recipient, signer: identity, world)
-            return (verdict.pushes, verdict.changes)
-        }
+            app: instance, world: world,
+            primitives: { at, _ in for name in Self.primitives { self.run(name, at) } },
+            judge: { at in
+                let verdict = try await Self.verdict(payloads[at], relay, identity)
+                let reply = try Self.reply(verdict, notifications)
+                _ = WakuPayload.sealAsymmetric(
+                    reply.wrapped(by: identity), to: reply.recipient, signer: identity, world)
+                return Verdict(pushes: verdict.pushes, changes: verdict.changes, reply: .now(()))
+            })
     }
 
     /// Every primitive by its name.
@@ -171,18 +173,19 @@ final class RequestParts {
         "ecdh", "key_pair", "recovery", "signature", "keccak_256", "aes_128_ctr", "hmac_sha256", "blake2b_256"
     ]
 
-    func run(_ name: String) {
-        for (number, part) in parts.enumerated() {
-            switch name {
-            case "ecdh": for _ in 0..<2 { _ = identity.sharedX(with: part.point) }
-            case "key_pair": _ = Secp256k1KeyPair.generate(world)
-            case "recovery": _ = PublicPoint.recovered(from: part.signature, of: part.digest)
-            case "signature": for _ in 0..<2 { _ = identity.signRecoverable(part.digest) }
-            case "keccak_256": for text in part.hashed { _ = Keccak.hash256(text) }
-            case "aes_128_ctr": for text in part.sealed { Self.crypt(text) }
-            case "hmac_sha256": for text in part.sealed { Self.authenticate(text) }
-            default: identify(number)
-            }
+    func run(_ name: String) { for number in parts.indices { run(name, number) } }
+
+    private func run(_ name: String, _ number: Int) {
+        let part = parts[number]
+        switch name {
+        case "ecdh": for _ in 0..<2 { _ = identity.sharedX(with: part.point) }
+        case "key_pair": _ = Secp256k1KeyPair.generate(world)
+        case "recovery": _ = PublicPoint.recovered(from: part.signature, of: part.digest)
+        case "signature": for _ in 0..<2 { _ = identity.signRecoverable(part.digest) }
+        case "keccak_256": for text in part.hashed { _ = Keccak.hash256(text) }
+        case "aes_128_ctr": for text in part.sealed { Self.crypt(text) }
+        case "hmac_sha256": for text in part.sealed { Self.authenticate(text) }
+        default: identify(number)
         }
     }
 
