@@ -73,7 +73,7 @@ final class StatusPost: Sendable {
             guard let opened = try await open(message, topic),
                 let inbound = read(opened, isStored: isStored(arrival))
             else { return nil }
-            if case .query = inbound.body, inbound.isStored, isStale(message) {
+            if case .query = inbound.body, isStale(arrival) {
                 count("stale")
                 return nil
             }
@@ -87,10 +87,12 @@ final class StatusPost: Sendable {
     }
 
     /// Whoever asked so long ago waits for no answer any more: a relay that starts has an hour of such
-    /// queries from the store, each of which would be published to nobody.
-    private func isStale(_ message: WakuMessage) -> Bool {
-        let sentAt = UnixTime(milliseconds: message.timestamp / 1_000_000)
-        return world.now().since(sentAt) > StatusLimits.lateAnswer + WakuLimits.timestampSlack
+    /// queries from the store, each of which would be published to nobody. What comes live may have a clock
+    /// that is far behind.
+    private func isStale(_ arrival: WakuArrival) -> Bool {
+        let sentAt = UnixTime(milliseconds: arrival.message.timestamp / 1_000_000)
+        return arrival.source == .stored
+            && world.now().since(sentAt) > StatusLimits.lateAnswer + WakuLimits.timestampSlack
     }
 
     /// Whether a message may be one that a relay before this one has taken already: it comes from the node's
