@@ -256,14 +256,7 @@ final class Lane<P: Provider>: LaneHandle {
         }
     }
 
-    private func change(_ body: (inout LaneState) -> LaneState.Actions) {
-        let (actions, isReplaced) = state.withLock { state in
-            let actions = body(&state)
-            core.settler.add(actions.settle)
-            return (actions, state.isReplaced)
-        }
-        carryOut(actions, isReplaced: isReplaced)
-    }
+    private func change(_ body: (inout LaneState) -> LaneState.Actions) { change { ((), body(&$0)) } }
 
     /// Changes the state and carries out what follows.
     ///

@@ -38,12 +38,27 @@ extension AdminCall {
 extension AdminCall {
     /// `GET` of what an instance of a kind counts; `?instance=` names it where there are several.
     static func statistics<Instance: HostedInstance>(
-        _ path: String, of instances: DeskInstances, _ statistics: @escaping @Sendable (Instance) -> [UInt8]
+        _ path: String, of instances: DeskInstances,
+        _ write: @escaping @Sendable (Instance, inout JSONWriter) -> Void
     ) -> AdminCall {
         .desk(path, changes: false) { inbound throws(DeskRefusal) in
             let name = inbound.members["instance"].map(String.init)
-            return statistics(try instances.part(name) { $0 as? Instance }.part)
+            let instance = try instances.part(name) { $0 as? Instance }.part
+            var json = JSONWriter()
+            json.beginObject()
+            json.key("instance")
+            json.string(instance.name.text)
+            write(instance, &json)
+            json.endObject()
+            return json.bytes
         }
+    }
+}
+
+extension JSONWriter {
+    mutating func member(_ name: StaticString, _ value: Int) {
+        key(name)
+        int(Int64(value))
     }
 }
 

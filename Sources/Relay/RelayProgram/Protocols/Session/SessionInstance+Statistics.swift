@@ -10,33 +10,23 @@ extension SessionInstance {
 
     /// `GET /session/statistics`: what deployed push servers tell by `admin.get_stats`, as far as it is known
     /// here (docs/conformance/session.md).
-    ///
-    /// - Returns: JSON.
-    func statistics() -> [UInt8] {
+    func statistics(into json: inout JSONWriter) {
         let link = self.link
-        var json = JSONWriter()
-        json.beginObject()
-        func number(_ name: StaticString, _ value: Int) {
-            json.key(name)
-            json.int(Int64(value))
-        }
-        json.key("instance")
-        json.string(name.text)
-        number("uptime", uptimeSeconds)
-        number("notifications", link.received)
-        number("notified", tally("session.notified"))
-        number("subscription", tally("session.subscribed"))
-        number("sub_renew", tally("session.renewed"))
-        number("unsubscribed", tally("session.unsubscribed"))
+        json.member("uptime", uptimeSeconds)
+        json.member("notifications", link.received)
+        json.member("notified", tally("session.notified"))
+        json.member("subscription", tally("session.subscribed"))
+        json.member("sub_renew", tally("session.renewed"))
+        json.member("unsubscribed", tally("session.unsubscribed"))
         json.key("subscriptions")
         json.beginObject()
-        number("total", link.watches)
+        json.member("total", link.watches)
         json.endObject()
-        number("connections", link.connected)
-        number("pending_connections", link.dialling)
-        number("snodes", link.nodes)
-        number("snodes_ours", link.ours)
-        number("swarms", link.swarms)
+        json.member("connections", link.connected)
+        json.member("pending_connections", link.dialling)
+        json.member("snodes", link.nodes)
+        json.member("snodes_ours", link.ours)
+        json.member("swarms", link.swarms)
         json.key("block_hash")
         json.string(link.blockHash)
         json.key("block_height")
@@ -45,7 +35,5 @@ extension SessionInstance {
         json.bool(link.isDaemonConnected)
         json.key("core_key")
         json.string(coreKey)
-        json.endObject()
-        return json.bytes
     }
 }

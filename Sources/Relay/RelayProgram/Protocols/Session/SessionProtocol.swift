@@ -19,8 +19,11 @@ enum SessionProtocol: HostedProtocol {
             instance, settings, of: configuration, on: ground, replacing: old as? SessionInstance)
     }
     static func calls(_ instances: DeskInstances) -> [AdminCall] {
-        let counted = { @Sendable (instance: SessionInstance) in instance.statistics() }
-        return [.statistics("/session/statistics", of: instances, counted)]
+        [
+            .statistics("/session/statistics", of: instances) { (instance: SessionInstance, json) in
+                instance.statistics(into: &json)
+            }
+        ]
     }
     static var commands: ProtocolCommands {
         ProtocolCommands(keys: [KeysNewSessionCommand.self], device: [DeviceSessionCommand.self])

@@ -11,40 +11,28 @@ extension StatusInstance {
     ]
 
     /// `GET /status/statistics`: what an instance hears, follows and has answered.
-    ///
-    /// - Returns: JSON.
-    func statistics() -> [UInt8] {
+    func statistics(into json: inout JSONWriter) {
         let waku = self.waku
-        var json = JSONWriter()
-        json.beginObject()
-        func number(_ name: StaticString, _ value: Int) {
-            json.key(name)
-            json.int(Int64(value))
-        }
-        json.key("instance")
-        json.string(name.text)
-        number("uptime", uptimeSeconds)
-        number("registered", tally("status.registered"))
-        number("unregistered", tally("status.unregistered"))
-        number("queries", tally("status.query"))
-        number("requests", tally("status.request", "status.request-unwanted"))
-        number("topics", waku.topics)
-        number("topic_reads", topicReads)
+        json.member("uptime", uptimeSeconds)
+        json.member("registered", tally("status.registered"))
+        json.member("unregistered", tally("status.unregistered"))
+        json.member("queries", tally("status.query"))
+        json.member("requests", tally("status.request", "status.request-unwanted"))
+        json.member("topics", waku.topics)
+        json.member("topic_reads", topicReads)
         json.key("waku")
         json.beginObject()
         json.key("listening")
         json.bool(waku.isListening)
         json.key("health")
         json.string(waku.health.rawValue)
-        number("heard", waku.heard)
-        number("received", waku.received)
-        number("published", waku.published)
-        number("queued", waku.queued)
-        number("publishing", waku.publishing)
+        json.member("heard", waku.heard)
+        json.member("received", waku.received)
+        json.member("published", waku.published)
+        json.member("queued", waku.queued)
+        json.member("publishing", waku.publishing)
         json.key("gap")
         json.bool(waku.hasGap)
         json.endObject()
-        json.endObject()
-        return json.bytes
     }
 }

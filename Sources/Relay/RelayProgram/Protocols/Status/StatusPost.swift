@@ -166,18 +166,28 @@ final class StatusPost: Sendable {
         let (failures, outcomes) = await gateway.send(handover.pushes)
         for outcome in outcomes { take(outcome) }
         let dead = dead(failures, among: handover.pushes)
-        for place in dead {
-            // A store that fails here, or a registration that was renewed meanwhile, leaves it as it is; the
-            // next push ends it.
-            _ = try? await registry.apply([
-                .expire(handover.pushes[place].record, at: world.now(), if: .touchedNotAfter(askedAt))
-            ])
-        }
+        await end(dead.map { handover.pushes[$0].record }, askedAt)
         if failures.failed.count == handover.pushes.count, dead.count < handover.pushes.count {
             // A store that fails here leaves the request remembered: a sender then asks with other bytes.
             _ = try? await registry.apply([handover.reopening])
         }
         return reply.settled(failed: failures.failed, dead: dead)
+    }
+
+    /// Ends registrations whose tokens are dead. Each for itself, since one that was renewed meanwhile stays,
+    /// and all at once, so that they share commits: the sender waits.
+    private func end(_ records: [RecordKey], _ askedAt: UnixTime) async {
+        let now = world.now()
+        await withDiscardingTaskGroup { group in
+            for record in records {
+                // A store that fails here leaves it as it is; the next push ends it.
+                group.addTask {
+                    _ = try? await self.registry.apply([
+                        .expire(record, at: now, if: .touchedNotAfter(askedAt))
+                    ])
+                }
+            }
+        }
     }
 
     /// Places of pushes whose token is dead, so that the registration ends as with a lane.

@@ -20,8 +20,11 @@ enum StatusProtocol: HostedProtocol {
             instance, settings, of: configuration, on: ground, replacing: old as? StatusInstance)
     }
     static func calls(_ instances: DeskInstances) -> [AdminCall] {
-        let counted = { @Sendable (instance: StatusInstance) in instance.statistics() }
-        return [.statistics("/status/statistics", of: instances, counted)]
+        [
+            .statistics("/status/statistics", of: instances) { (instance: StatusInstance, json) in
+                instance.statistics(into: &json)
+            }
+        ]
     }
     static var commands: ProtocolCommands {
         ProtocolCommands(keys: [KeysNewStatusCommand.self], device: [DeviceStatusCommand.self])

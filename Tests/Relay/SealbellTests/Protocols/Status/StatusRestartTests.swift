@@ -13,24 +13,7 @@ struct StatusRestartTests {
     func failedBefore() async throws {
         try await RelayStage.with(RelayStage.status()) { stage in
             let node = stage.sandbox.waku.node
-            var kept: StatusCast?
-            try await stage.run { relay in
-                try await relay.listens()
-                // So that all of it comes live.
-                try await asked(for: "no gap") { try await relay.status("waku")?["gap"]?.bool == false }
-                var cast = try StatusCast(at: try relay.statusKey(), .apns)
-                node.inject(cast.registration())
-                try await relay.statusReaches(1, "registered")
-                stage.apns.turn { $0.errorShare = 1 }
-                node.inject(cast.request())
-                // The answers to both.
-                try await asked(for: "a report") { try await Self.waku(relay, "published") ?? 0 >= 2 }
-                // Withdrawn, so it was reported as failed.
-                #expect(try await relay.owed() == 0)
-                kept = cast
-            }
-            stage.apns.turn { $0.errorShare = 0 }
-            var cast = try #require(kept)
+            var (cast, _) = try await Self.failed(on: stage)
             let arrivals = stage.apns.subscribe(token: cast.token)
             try await stage.run { relay in
                 try await relay.listens()
@@ -85,23 +68,9 @@ struct StatusRestartTests {
     func failedBeforeInCache() async throws {
         try await RelayStage.with(RelayStage.status()) { stage in
             let node = stage.sandbox.waku.node
-            var kept: (cast: StatusCast, request: SimulatedWakuMessage)?
-            try await stage.run { relay in
-                try await relay.listens()
-                try await asked(for: "no gap") { try await relay.status("waku")?["gap"]?.bool == false }
-                var cast = try StatusCast(at: try relay.statusKey(), .apns)
-                node.inject(cast.registration())
-                try await relay.statusReaches(1, "registered")
-                stage.apns.turn { $0.errorShare = 1 }
-                let request = cast.request()
-                node.inject(request)
-                try await asked(for: "a report") { try await Self.waku(relay, "published") ?? 0 >= 2 }
-                kept = (cast, request)
-            }
-            stage.apns.turn { $0.errorShare = 0 }
+            var (cast, request) = try await Self.failed(on: stage)
             // As if the one before had it from the store, and had ended before it read the cache.
             stage.sandbox.waku.network.forget()
-            var (cast, request) = try #require(kept)
             // The network passes on nothing twice.
             request.timestamp -= 1
             let arrivals = stage.apns.subscribe(token: cast.token)
@@ -118,6 +87,34 @@ struct StatusRestartTests {
             }
             #expect(stage.apns.deliveries().count == 1)
         }
+    }
+
+    /// A relay that reports a request as failed, and ends.
+    ///
+    /// - Returns: who is registered there, and the request; push services are well again.
+    private static func failed(
+        on stage: RelayStage
+    ) async throws -> (cast: StatusCast, request: SimulatedWakuMessage) {
+        let node = stage.sandbox.waku.node
+        var kept: (cast: StatusCast, request: SimulatedWakuMessage)?
+        try await stage.run { relay in
+            try await relay.listens()
+            // So that all of it comes live.
+            try await asked(for: "no gap") { try await relay.status("waku")?["gap"]?.bool == false }
+            var cast = try StatusCast(at: try relay.statusKey(), .apns)
+            node.inject(cast.registration())
+            try await relay.statusReaches(1, "registered")
+            stage.apns.turn { $0.errorShare = 1 }
+            let request = cast.request()
+            node.inject(request)
+            // The answers to both.
+            try await asked(for: "a report") { try await waku(relay, "published") ?? 0 >= 2 }
+            // Withdrawn, so it was reported as failed.
+            #expect(try await relay.owed() == 0)
+            kept = (cast, request)
+        }
+        stage.apns.turn { $0.errorShare = 0 }
+        return try #require(kept)
     }
 
     private static func waku(_ relay: RunningRelay, _ name: String) async throws -> Int64? {
