@@ -78,6 +78,28 @@ struct ConversationTests {
         #expect(world.settled.suffix(2).allSatisfy { $0.outcome == .noToken })
     }
 
+    @Test("Whoever would wait long for coordinates waits three seconds for more, once a server has told some")
+    func patientAsking() throws {
+        var world = StatusWorld()
+        var bob = try world.phone()
+        try world.settle(&bob)
+        world.forgetHistory()
+        var alice = world.sender()
+        alice.answerWait = .seconds(45)
+        _ = try alice.notify(Self.message, to: [bob.key.point], now: world.now)
+        try world.settle(&alice, for: .seconds(2))
+        #expect(world.servers.map(\.queriesHeard) == [1, 1] && world.pushes.isEmpty)
+        try world.settle(&alice, for: .seconds(2))
+        #expect(world.pushes.count == 1)
+
+        // Nobody answers for a stranger: that is waited for.
+        _ = try alice.notify(Self.message, to: [world.keyPair().point], now: world.now)
+        try world.settle(&alice, for: .seconds(44))
+        #expect(world.settled.count == 1)
+        try world.settle(&alice, for: .seconds(2))
+        #expect(world.settled.last?.outcome == .noToken)
+    }
+
     @Test("A server that is silent for three seconds is passed over for the other, by different bytes")
     func failover() throws {
         for down in 0..<2 {

@@ -99,15 +99,17 @@ extension StatusOrigin {
                 jobs[id]?.phase = .history(until: now + StatusLimits.historyWait)
             } else {
                 ask(job.person, &work, now, &generator)
-                let until = queries.last { $0.person == job.person }.map { $0.since + answerWait }
-                jobs[id]?.phase = .asking(until: until ?? now)
-                if until.map({ $0 <= now }) ?? true { choose(id) }
+                let since = queries.last { $0.person == job.person }?.since
+                let until = since.map { $0 + answerWait } ?? now
+                let enough = since.map { $0 + min(answerWait, StatusLimits.answerWait) } ?? now
+                jobs[id]?.phase = .asking(enough: enough, until: until)
+                if until <= now { choose(id) }
             }
         case .history(let until) where until <= now:
             targets[job.person]?.hasHistory = true
             jobs[id]?.phase = .new
             advance(id, &work, now, &generator)
-        case .asking(let until) where until <= now:
+        case .asking(let enough, let until) where until <= now || enough <= now && knows(job):
             choose(id)
         case .history, .asking: break
         case .sending:
@@ -124,6 +126,9 @@ extension StatusOrigin {
         target.installations(
             job.notification.installations?.map { Secret($0.utf8) }, atMost: installationLimit)
     }
+
+    /// Whether it is known where the person is reached.
+    func knows(_ job: Job) -> Bool { targets[job.person].map { !wanted(job, $0).isEmpty } ?? false }
 
     private mutating func choose(_ id: UInt64) {
         guard let job = jobs[id], let target = targets[job.person] else { return }

@@ -18,7 +18,8 @@ public struct StatusOrigin: Sendable {
     public var installationLimit = 8
     /// How long servers' answers are waited for: a report before another server is asked, and coordinates
     /// before nobody is known to have any; less than ``StatusLimits/lateAnswer``. Whoever would rather wait
-    /// than ask twice, as on a slow machine, lengthens it.
+    /// than ask twice, as on a slow machine, lengthens it; once one server has told coordinates, others are
+    /// waited for no longer than ``StatusLimits/answerWait`` all the same.
     package var answerWait = StatusLimits.answerWait
 
     var targets: [PublicPoint: StatusTarget] = [:]
@@ -34,8 +35,9 @@ public struct StatusOrigin: Sendable {
             case new
             /// The contact code's history is being read.
             case history(until: UnixTime)
-            /// Servers have been asked.
-            case asking(until: UnixTime)
+            /// Servers have been asked. From the first moment on one answer is enough: before it another
+            /// server may tell of more installations. At the second moment nothing more is waited for.
+            case asking(enough: UnixTime, until: UnixTime)
             case sending
         }
 
@@ -158,7 +160,8 @@ public struct StatusOrigin: Sendable {
         for job in jobs.values {
             switch job.phase {
             case .new: return .distantPast
-            case .history(let until), .asking(let until): times.append(until)
+            case .history(let until): times.append(until)
+            case .asking(let enough, let until): times.append(knows(job) ? enough : until)
             case .sending:
                 for part in job.parts {
                     switch part.state {
