@@ -16,7 +16,8 @@ package enum EngineConformance {
             ConformanceCase("an expired record stays 42 days, and may be put anew before", expiredLife),
             ConformanceCase("an owner's records are forgotten, expired ones too", forgottenOwner),
             ConformanceCase("an owner's records are counted with what they take, expired ones too", tallies),
-            ConformanceCase("a setting is written once", settings)
+            ConformanceCase("a setting is written once", settings),
+            ConformanceCase("what one find asks for is as one commit left it", oneMoment)
         ]
     }
 
@@ -60,6 +61,31 @@ package enum EngineConformance {
         let answer = try await engine.accept([push], changes: changes, now: now)
         try expect(answer == .refused(index: 1), "an acceptance is refused by its changes")
         try expect(try await engine.load().rows == 0, "and writes no push")
+    }
+
+    /// More keys than an engine may want to read at once, and few enough to be read with others'.
+    private static func oneMoment(_ rig: EngineRig) async throws {
+        let engine = try await rig.first(Samples.ours)
+        let now = rig.clock.now
+        for count in [3, 300] as [UInt64] {
+            let keys = (0..<count).map(Samples.digest)
+            let write = { @Sendable (version: UInt64) in
+                _ = try await engine.apply(
+                    (0..<count).map { .put(Samples.record($0, version: version), if: .any) }, now: now)
+            }
+            try await write(1)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { for version in 2...12 as ClosedRange<UInt64> { try await write(version) } }
+                group.addTask {
+                    for _ in 0..<12 {
+                        let found = try await engine.find(keys, now: now)
+                        let versions = Set(found.map { $0?.version ?? 0 })
+                        try expect(versions.count == 1, "rows of several commits in one answer")
+                    }
+                }
+                try await group.waitForAll()
+            }
+        }
     }
 
     /// Digests share nothing but by a chance of one in billions of billions; a test that meets it must not

@@ -9,33 +9,35 @@ import Synchronization
 /// back the log's read lock. The writer's cache knows its own commits. The price is that a find waits for the
 /// commit under way, as the push that follows it will for the next.
 ///
-/// A find of many keys is read a piece at a time, behind those that wait: a call with a thousand ids would
-/// hold up everybody else's finds and commits for the whole of it.
+/// A find of many keys is read by a connection of its own all the same: a call with a thousand ids would hold
+/// up everybody else's finds and commits for the whole of it. Either way one find is one reading: the rows of
+/// one device are seen as one commit left them.
 final class FindQueue: Sendable {
     private struct Ask: Sendable {
         let keys: [Digest16]
         let now: UnixTime
-        /// Of the first keys.
-        var found: [StoredRecord?] = []
         let answer: CheckedContinuation<Result<[StoredRecord?], StoreError>, Never>
     }
 
     private let commits: CommitQueue
+    private let pool: DatabasePool
     private let limits: SQLiteLimits
     private let asks = Mutex<[Ask]>([])
 
-    init(commits: CommitQueue, limits: SQLiteLimits) {
+    init(commits: CommitQueue, pool: DatabasePool, limits: SQLiteLimits) {
         self.commits = commits
+        self.pool = pool
         self.limits = limits
         commits.joins(self)
     }
 
     var isEmpty: Bool { asks.withLock(\.isEmpty) }
 
-    /// Sees every commit that stood when it was asked. Of those that came later it may see some: each record
-    /// is as it was at one moment, not all of them at the same one.
+    /// Sees every commit that stood when it was asked, and of those that came later the first few or none:
+    /// all records are as they were at one moment.
     func find(_ keys: [Digest16], now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
         if keys.isEmpty { return [] }
+        if keys.count > limits.keysPerTurn { return try await findApart(keys, now) }
         let result = await withCheckedContinuation { continuation in
             let isFirst = asks.withLock { asks -> Bool? in
                 guard asks.count < limits.waitingJobs else { return nil }
@@ -51,21 +53,31 @@ final class FindQueue: Sendable {
         return try result.get()
     }
 
+    /// Reads many keys beside the writer, in one transaction.
+    private func findApart(_ keys: [Digest16], _ now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
+        do {
+            return try await pool.read { db in try keys.map { try SQLiteRecords.find($0, now: now, db) } }
+        } catch {
+            throw SQLFault.translate(error)
+        }
+    }
+
     /// Answers what waits, outside any transaction of the writer's.
     func answer(_ db: Database) {
         let batch = asks.withLock { asks -> [Ask] in
-            let batch = Array(asks.prefix(limits.findsPerRead))
+            var keys = 0
+            let batch = Array(
+                asks.prefix(limits.findsPerRead).prefix { ask in
+                    defer { keys += ask.keys.count }
+                    return keys == 0 || keys + ask.keys.count <= limits.keysPerRead
+                })
             asks.removeFirst(batch.count)
             return batch
         }
         if batch.isEmpty { return }
         do {
-            let read = try readOn(batch, db)
-            let rest = read.filter { $0.found.count < $0.keys.count }
-            if !rest.isEmpty { asks.withLock { $0 += rest } }
-            for ask in read where ask.found.count == ask.keys.count {
-                ask.answer.resume(returning: .success(ask.found))
-            }
+            let found = try read(batch, db)
+            for (ask, found) in zip(batch, found) { ask.answer.resume(returning: .success(found)) }
         } catch {
             let fault = SQLFault.translate(error)
             for ask in batch { ask.answer.resume(returning: .failure(fault)) }
@@ -81,18 +93,14 @@ final class FindQueue: Sendable {
         for ask in batch { ask.answer.resume(returning: .failure(StoreError(.unavailable))) }
     }
 
-    /// A piece of each.
-    private func readOn(_ batch: [Ask], _ db: Database) throws -> [Ask] {
-        var batch = batch
+    private func read(_ batch: [Ask], _ db: Database) throws -> [[StoredRecord?]] {
+        var found: [[StoredRecord?]] = []
         try db.inTransaction(.deferred) {
-            for at in batch.indices {
-                let ask = batch[at]
-                for key in ask.keys[ask.found.count...].prefix(limits.keysPerTurn) {
-                    batch[at].found.append(try SQLiteRecords.find(key, now: ask.now, db))
-                }
+            for ask in batch {
+                found.append(try ask.keys.map { try SQLiteRecords.find($0, now: ask.now, db) })
             }
             return .commit
         }
-        return batch
+        return found
     }
 }

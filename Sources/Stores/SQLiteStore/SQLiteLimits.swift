@@ -18,9 +18,11 @@ package struct SQLiteLimits: Sendable {
     package var lazyWait = 0.004
     /// Finds joined into one read.
     package var findsPerRead = 512
-    /// Keys of one find in one read: a millisecond or so, where a call may bring a thousand. Nearly every
-    /// call brings fewer.
+    /// Keys of a find that the writer reads between its commits: a millisecond or so, where a call may bring a
+    /// thousand. Nearly every call brings fewer; a larger one is read beside the writer.
     package var keysPerTurn = 128
+    /// Keys of all finds in one read: some milliseconds, and commits wait for it.
+    package var keysPerRead = 1_024
     /// Revisions reserved with one write; a restart skips what is left of them.
     package var revisionsReserved: Int64 = 10_000
     /// How long a mark is held at least.

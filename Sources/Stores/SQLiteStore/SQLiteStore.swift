@@ -49,7 +49,7 @@ package final class SQLiteStore: Sendable {
                 try db.execute(sql: "PRAGMA cache_size = -\(limits.writerCacheKiB)")
             }
             queue = CommitQueue(pool: pool, writer: writer, limits: limits)
-            finds = FindQueue(commits: queue, limits: limits)
+            finds = FindQueue(commits: queue, pool: pool, limits: limits)
         } catch {
             throw SQLFault.translate(error)
         }

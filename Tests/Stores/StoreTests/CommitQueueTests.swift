@@ -120,21 +120,29 @@ struct CommitQueueTests {
 
 @Suite("Finds and commits share a connection", .timeLimit(.minutes(30)))
 struct FindQueueTests {
-    @Test("A find of many keys is read a piece at a time: commits and finds of others go between")
-    func pieces() async throws {
+    @Test("A find of many keys is read beside the writer: it holds up nobody, and sees one commit's rows")
+    func many() async throws {
         let bench = try QueueRig()
         defer { bench.folder.remove() }
-        let limits = SQLiteLimits()
-        let places: [UInt64] = [0, UInt64(limits.keysPerTurn - 1), UInt64(limits.keysPerTurn), 999]
+        let places: [UInt64] = [0, 127, 128, 999]
         _ = try await bench.together(places.count) { number, db in
             try SQLiteRecords.insert(bench.record(places[number]), revision: Int64(number) + 1, db)
         }
-        let (found, left) = try await bench.find((0..<1_000).map { Digest16(high: $0, low: 7) })
-        #expect(found.count == 1_000)
+        let found = try await bench.findWhileHeld((0..<1_000).map { Digest16(high: $0, low: 7) })
         #expect(found.enumerated().filter { $0.element != nil }.map { UInt64($0.offset) } == places)
         #expect(found.compactMap { $0?.key.high } == places)
-        // A job that was handed in behind it ran before all of it was read.
-        #expect(left)
+    }
+
+    @Test(
+        "What one find asks for is read in one piece: no commit goes between", arguments: [2, 128, 129, 600])
+    func oneMoment(_ count: Int) async throws {
+        let bench = try QueueRig()
+        defer { bench.folder.remove() }
+        let keys = (0..<UInt64(count)).map { Digest16(high: $0, low: 7) }
+        try await bench.write(keys, version: 1)
+        // A commit of all rows waits behind each find, and is made as soon as it can be.
+        let versions = try await bench.find(keys, beforeVersion: 2)
+        #expect(versions.count == 1, "rows of \(versions) in one answer")
     }
 }
 
@@ -153,7 +161,7 @@ private struct QueueRig {
         let limits = SQLiteLimits()
         let writer = SQLiteWriter(owner: Digest16(high: 1, low: 1), limits: limits)
         queue = CommitQueue(pool: pool, writer: writer, limits: limits)
-        finds = FindQueue(commits: queue, limits: limits)
+        finds = FindQueue(commits: queue, pool: pool, limits: limits)
         pool.add(transactionObserver: counter, extent: .databaseLifetime)
     }
 
@@ -189,18 +197,36 @@ private struct QueueRig {
         return gate
     }
 
-    /// Asks for keys while the writer is held, with a job behind.
+    /// Asks for keys, and hears of them while the writer is held.
+    func findWhileHeld(_ keys: [Digest16]) async throws -> [StoredRecord?] {
+        let gate = await hold()
+        defer { gate.signal() }
+        return try await finds.find(keys, now: UnixTime(milliseconds: 1))
+    }
+
+    /// Writes a record of that version under each key, in one commit.
+    func write(_ keys: [Digest16], version: UInt64) async throws {
+        try await queue.submit { _, db in
+            for key in keys {
+                var record = record(key.high)
+                record.version = version
+                try SQLiteRecords.insert(record, revision: Int64(version), replaces: true, db)
+            }
+        }
+    }
+
+    /// Asks for keys while the writer is held, with a commit of all of them behind.
     ///
-    /// - Returns: what was found, and whether the job ran while some of it was still to be read.
-    func find(_ keys: [Digest16]) async throws -> (found: [StoredRecord?], left: Bool) {
+    /// - Returns: the versions that were found together.
+    func find(_ keys: [Digest16], beforeVersion version: UInt64) async throws -> Set<UInt64> {
         let gate = await hold()
         defer { gate.signal() }
         async let found = finds.find(keys, now: UnixTime(milliseconds: 1))
-        try await asked(for: "a find in the queue") { !finds.isEmpty }
-        async let left = queue.submit { [finds] _, _ in !finds.isEmpty }
-        try await asked(for: "a job in the queue") { queue.waiting > 0 }
+        async let written: Void = write(keys, version: version)
+        try await asked(for: "a commit in the queue") { queue.waiting > 0 }
         gate.signal()
-        return (try await found, try await left)
+        try await written
+        return Set(try await found.map { $0?.version ?? 0 })
     }
 
     /// Lets so many operations wait for the same commit, and tells what each of them heard.
