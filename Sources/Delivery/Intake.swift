@@ -28,45 +28,54 @@ package struct Intake: Sendable {
     package func admit<Reply, Failure>(
         _ verdict: Verdict<Reply, Failure>, instance: ConfiguredName, perMinute: Int = 0, stay: Stay? = nil
     ) async throws(IntakeRefusal<Failure>) -> Reply {
-        try charge(verdict, instance, perMinute)
-        if !verdict.pages.isEmpty { try await make(verdict.pages, verdict) }
-        guard !verdict.pushes.isEmpty || !verdict.changes.isEmpty else {
-            return await reply(verdict.reply, .nothing, until: nil)
-        }
-        let stay = stay ?? self.stay(bytes: verdict.pushes.reduce(0) { $0 + $1.message.bytes })
-        var call = Call(instance: instance, pushes: verdict.pushes, changes: verdict.changes)
-        call.origins = origins(of: verdict.pushes, at: instance)
-        var timing = verdict.reply
-        if perMinute > 0, !verdict.pushes.isEmpty {
-            switch pace(&call, perMinute, orRefuse: verdict.withheld == nil) {
-            case .taken: break
-            case .withheld(let places): if let reply = verdict.withheld { timing = reply(places) }
-            case .refused(let retryAfter): throw .tooFarAhead(retryAfter: retryAfter)
+        // What its origin's pace has promised to the call.
+        var promise = Pacer.Promise()
+        do throws(IntakeRefusal<Failure>) {
+            try charge(verdict, instance, perMinute, &promise)
+            if !verdict.pages.isEmpty { try await make(verdict.pages, verdict) }
+            guard !verdict.pushes.isEmpty || !verdict.changes.isEmpty else {
+                return await reply(verdict.reply, .nothing, until: nil)
             }
-        }
-        let asked: Asked?
-        do throws(StoreError) { asked = try await ask(call) } catch {
-            asked = await askAgain(call, stay, after: error)
-        }
-        switch asked {
-        case nil: throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
-        case .taken(let taken)?: return await reply(timing, taken, until: stay.until)
-        case .refused(let index)?:
-            guard let refusal = verdict.refusal else {
-                throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+            let stay = stay ?? self.stay(bytes: verdict.pushes.reduce(0) { $0 + $1.message.bytes })
+            var call = Call(instance: instance, pushes: verdict.pushes, changes: verdict.changes)
+            call.origins = origins(of: verdict.pushes, at: instance)
+            var timing = verdict.reply
+            if perMinute > 0, !verdict.pushes.isEmpty {
+                switch pace(&call, perMinute, orRefuse: verdict.withheld == nil, &promise) {
+                case .taken: break
+                case .withheld(let places): if let reply = verdict.withheld { timing = reply(places) }
+                case .refused(let retryAfter): throw .tooFarAhead(retryAfter: retryAfter)
+                }
             }
-            throw .refused(refusal(index))
+            let asked: Asked?
+            do throws(StoreError) { asked = try await ask(call) } catch {
+                asked = await askAgain(call, stay, after: error)
+            }
+            switch asked {
+            case nil: throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+            case .taken(let taken)?: return await reply(timing, taken, until: stay.until)
+            case .refused(let index)?:
+                guard let refusal = verdict.refusal else {
+                    throw .overloaded(retryAfter: core.limits.overloadedRetryAfter)
+                }
+                throw .refused(refusal(index))
+            }
+        } catch {
+            // However long it was held, and whatever it was refused for: nothing of it is owed.
+            core.pacer.giveBack(&promise)
+            throw error
         }
     }
 
     private func charge<Reply, Failure>(
-        _ verdict: Verdict<Reply, Failure>, _ instance: ConfiguredName, _ perMinute: Int
+        _ verdict: Verdict<Reply, Failure>, _ instance: ConfiguredName, _ perMinute: Int,
+        _ promise: inout Pacer.Promise
     ) throws(IntakeRefusal<Failure>) {
         guard perMinute > 0, let charge = verdict.charge, charge.units > 0 else { return }
         let among = core.membership.relays
         let wait = core.pacer.charge(
             charge.units, of: custody.digest(ofOrigin: charge.origin, at: instance),
-            perMinute: (perMinute + among - 1) / among, now: core.world.instant())
+            perMinute: (perMinute + among - 1) / among, now: core.world.instant(), &promise)
         if let wait { throw .tooFarAhead(retryAfter: wait) }
     }
 
@@ -189,13 +198,15 @@ package struct Intake: Sendable {
     /// Puts the pushes off by their origins' pace.
     ///
     /// - Parameter refuses: a push that is too far ahead refuses the call. Otherwise such pushes leave it.
-    private func pace(_ call: inout Call, _ perMinute: Int, orRefuse refuses: Bool) -> Paced {
+    private func pace(
+        _ call: inout Call, _ perMinute: Int, orRefuse refuses: Bool, _ promise: inout Pacer.Promise
+    ) -> Paced {
         let among = core.membership.relays
         let now = core.world.now()
         let decision = core.pacer.take(
             call.pushes.map { ($0.pushClass, $0.custodyEnds.since(now)) }, of: call.origins,
             perMinute: (perMinute + among - 1) / among, now: core.world.instant(),
-            excess: refuses ? .refusesCall : .isWithheld)
+            excess: refuses ? .refusesCall : .isWithheld, &promise)
         switch decision {
         case .slots(let slots, let withheld):
             call.slots = slots.map { $0 == .zero ? nil : now + $0 }

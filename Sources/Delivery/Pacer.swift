@@ -11,8 +11,12 @@ import Synchronization
 struct Schedule: Sendable {
     /// Nanoseconds of virtual time, by class.
     private var fullAt = [Int64](repeating: .min, count: PushClass.allCases.count)
+    /// When it was begun: an origin's schedule that was dropped and begun anew is another one.
+    let begunAt: Int64
 
     static let minute: Int64 = 60_000_000_000
+
+    init(begunAt: Int64) { self.begunAt = begunAt }
 
     /// When everything that was promised will have left.
     var endsAt: Int64 { fullAt.last ?? .min }
@@ -43,6 +47,16 @@ struct Schedule: Sendable {
             fullAt[level] = max(fullAt[level], now) + interval
         }
     }
+
+    /// What a call has added to the schedule as it stood before, by class.
+    func added(to standing: Schedule, at now: Int64) -> [Int64] {
+        zip(fullAt, standing.fullAt).map { $0 - max($1, min(now, $0)) }
+    }
+
+    /// Takes back what a call had added and nothing came of. What was promised behind it keeps its slots.
+    mutating func giveBack(_ spans: [Int64]) {
+        for (level, span) in spans.enumerated() where span > 0 { fullAt[level] -= span }
+    }
 }
 
 /// The schedules of all origins. In memory only: a restart forgets them, not what they have put off.
@@ -66,10 +80,32 @@ final class Pacer: Sendable {
         case refused(retryAfter: Duration)
     }
 
+    /// What a call was promised, until it is known whether anything comes of it: what the store did not take
+    /// leaves no mark on its origin's pace.
+    struct Promise: Sendable {
+        fileprivate struct Part: Sendable {
+            /// `nil`: in the schedule that newcomers share.
+            let origin: Digest16?
+            let begunAt: Int64
+            let spans: [Int64]
+        }
+
+        fileprivate var parts: [Part] = []
+
+        /// - Parameter standing: the schedule before the call.
+        fileprivate mutating func add(
+            _ schedule: Schedule, over standing: Schedule, of origin: Digest16?, at time: Int64
+        ) {
+            let spans = schedule.added(to: standing, at: time)
+            guard spans.contains(where: { $0 > 0 }) else { return }
+            parts.append(Part(origin: origin, begunAt: schedule.begunAt, spans: spans))
+        }
+    }
+
     private struct State {
         var schedules: [Digest16: Schedule] = [:]
         /// For newcomers while there is no room for one more.
-        var shared = Schedule()
+        var shared = Schedule(begunAt: .min)
         var sweptAt = Int64.min
     }
 
@@ -85,18 +121,21 @@ final class Pacer: Sendable {
     /// Promises a call of one origin.
     ///
     /// - Parameter perMinute: the pace of this origin at this process, more than 0.
+    /// - Parameter promise: what was promised is added to it.
     func take(
         _ pushes: [Item], of origin: Digest16, perMinute: Int, now: ContinuousClock.Instant,
-        excess: Excess = .refusesCall
+        excess: Excess = .refusesCall, _ promise: inout Promise
     ) -> Decision {
         var tally = tally(of: pushes.count, perMinute: perMinute, now: now)
         return state.withLock { state in
             let isShared = state.schedules[origin] == nil && !makeRoom(&state, tally.time)
-            let standing = isShared ? state.shared : state.schedules[origin] ?? Schedule()
+            let standing =
+                isShared ? state.shared : state.schedules[origin] ?? Schedule(begunAt: tally.time)
             var schedule = standing
             for push in pushes { tally.take(push, from: &schedule, standing) }
             let decision = tally.decision(excess)
             guard case .slots = decision else { return decision }
+            promise.add(schedule, over: standing, of: isShared ? nil : origin, at: tally.time)
             if isShared { state.shared = schedule } else { state.schedules[origin] = schedule }
             return decision
         }
@@ -107,11 +146,11 @@ final class Pacer: Sendable {
     /// - Parameter origins: of the pushes, in their order.
     func take(
         _ pushes: [Item], of origins: [Digest16], perMinute: Int, now: ContinuousClock.Instant,
-        excess: Excess = .refusesCall
+        excess: Excess = .refusesCall, _ promise: inout Promise
     ) -> Decision {
         guard let first = origins.first else { return .slots([]) }
         guard origins.contains(where: { $0 != first }) else {
-            return take(pushes, of: first, perMinute: perMinute, now: now, excess: excess)
+            return take(pushes, of: first, perMinute: perMinute, now: now, excess: excess, &promise)
         }
         var tally = tally(of: pushes.count, perMinute: perMinute, now: now)
         return state.withLock { state in
@@ -120,12 +159,13 @@ final class Pacer: Sendable {
                 if !draft.knows(origin) {
                     let isKnown = state.schedules[origin] != nil
                     let hasRoom = isKnown || makeRoom(&state, tally.time, for: draft.newcomers + 1)
-                    draft.enter(origin, state.schedules[origin], hasRoom: hasRoom)
+                    draft.enter(origin, state.schedules[origin], hasRoom: hasRoom, at: tally.time)
                 }
                 draft.take(push, of: origin, in: &tally)
             }
             let decision = tally.decision(excess)
             guard case .slots = decision else { return decision }
+            draft.note(in: &promise, at: tally.time)
             state.shared = draft.shared.planned
             for (origin, own) in draft.own { state.schedules[origin] = own.planned }
             return decision
@@ -209,13 +249,18 @@ final class Pacer: Sendable {
 
         func knows(_ origin: Digest16) -> Bool { own[origin] != nil || sharing.contains(origin) }
 
-        mutating func enter(_ origin: Digest16, _ standing: Schedule?, hasRoom: Bool) {
+        mutating func enter(_ origin: Digest16, _ standing: Schedule?, hasRoom: Bool, at time: Int64) {
             guard hasRoom else {
                 sharing.insert(origin)
                 return
             }
             if standing == nil { newcomers += 1 }
-            own[origin] = Plan(standing ?? Schedule())
+            own[origin] = Plan(standing ?? Schedule(begunAt: time))
+        }
+
+        func note(in promise: inout Promise, at time: Int64) {
+            promise.add(shared.planned, over: shared.standing, of: nil, at: time)
+            for (origin, plan) in own { promise.add(plan.planned, over: plan.standing, of: origin, at: time) }
         }
 
         mutating func take(_ push: Item, of origin: Digest16, in tally: inout Tally) {
@@ -228,20 +273,41 @@ final class Pacer: Sendable {
     ///
     /// - Returns: `nil` when it was counted; else nothing was, and what was asked for can be after that span.
     func charge(
-        _ units: Int, of origin: Digest16, perMinute: Int, now: ContinuousClock.Instant
+        _ units: Int, of origin: Digest16, perMinute: Int, now: ContinuousClock.Instant,
+        _ promise: inout Promise
     ) -> Duration? {
         let time = nanoseconds(start.duration(to: now))
         let interval = max(1, Schedule.minute / Int64(perMinute))
         let bound = bound(interval)
         return state.withLock { state in
             let isShared = state.schedules[origin] == nil && !makeRoom(&state, time)
-            var schedule = isShared ? state.shared : state.schedules[origin] ?? Schedule()
+            let standing = isShared ? state.shared : state.schedules[origin] ?? Schedule(begunAt: time)
             // Judged by what stood before, as a call's pushes are.
-            let over = schedule.ahead(.background, at: time) - bound
+            let over = standing.ahead(.background, at: time) - bound
             guard over <= 0 else { return .nanoseconds(over) }
+            var schedule = standing
             schedule.charge(units, at: time, interval: interval)
+            promise.add(schedule, over: standing, of: isShared ? nil : origin, at: time)
             if isShared { state.shared = schedule } else { state.schedules[origin] = schedule }
             return nil
+        }
+    }
+
+    /// Takes back what was promised to a call of which nothing came; once, for nothing is left in it then.
+    func giveBack(_ promise: inout Promise) {
+        guard !promise.parts.isEmpty else { return }
+        let parts = promise.parts
+        promise = Promise()
+        state.withLock { state in
+            for part in parts {
+                guard let origin = part.origin else {
+                    state.shared.giveBack(part.spans)
+                    continue
+                }
+                // One that was dropped since had nothing left that was promised.
+                guard state.schedules[origin]?.begunAt == part.begunAt else { continue }
+                state.schedules[origin]?.giveBack(part.spans)
+            }
         }
     }
 

@@ -19,9 +19,17 @@ struct PaceTests {
         _ pacer: Pacer, _ classes: [PushClass], _ perMinute: Int = 4, after seconds: Int = 0,
         of other: Digest16? = nil, custody: Duration = .seconds(86_400)
     ) -> Pacer.Decision {
+        var promise = Pacer.Promise()
+        return take(pacer, classes, perMinute, after: seconds, of: other, custody: custody, into: &promise)
+    }
+
+    private func take(
+        _ pacer: Pacer, _ classes: [PushClass], _ perMinute: Int = 4, after seconds: Int = 0,
+        of other: Digest16? = nil, custody: Duration = .seconds(86_400), into promise: inout Pacer.Promise
+    ) -> Pacer.Decision {
         pacer.take(
             classes.map { ($0, custody) }, of: other ?? origin, perMinute: perMinute,
-            now: start + .seconds(seconds))
+            now: start + .seconds(seconds), &promise)
     }
 
     private func normal(_ count: Int) -> [PushClass] { Array(repeating: .normal, count: count) }
@@ -87,9 +95,18 @@ struct PaceTests {
         _ pacer: Pacer, _ pushes: [(UInt64, PushClass)], after seconds: Int = 0,
         custody: Duration = .seconds(86_400), excess: Pacer.Excess = .refusesCall
     ) -> Pacer.Decision {
+        var promise = Pacer.Promise()
+        return take(pacer, pushes, after: seconds, custody: custody, excess: excess, into: &promise)
+    }
+
+    private func take(
+        _ pacer: Pacer, _ pushes: [(UInt64, PushClass)], after seconds: Int = 0,
+        custody: Duration = .seconds(86_400), excess: Pacer.Excess = .refusesCall,
+        into promise: inout Pacer.Promise
+    ) -> Pacer.Decision {
         pacer.take(
             pushes.map { ($0.1, custody) }, of: pushes.map { Digest16(high: $0.0, low: $0.0) },
-            perMinute: 4, now: start + .seconds(seconds), excess: excess)
+            perMinute: 4, now: start + .seconds(seconds), excess: excess, &promise)
     }
 
     @Test("In a call of several origins each has its own pace, in whatever order they stand")
@@ -159,8 +176,9 @@ struct PaceTests {
         let pacer = pacer()
         _ = take(pacer, normal(4))
         let pushes: [Pacer.Item] = [10, 86_400, 15, 86_400].map { (.normal, .seconds($0)) }
+        var promise = Pacer.Promise()
         let decision = pacer.take(
-            pushes, of: origin, perMinute: 4, now: start, excess: .isWithheld)
+            pushes, of: origin, perMinute: 4, now: start, excess: .isWithheld, &promise)
         #expect(decision == .slots([.seconds(15), .seconds(30)], withheld: [0, 2]))
         #expect(take(pacer, normal(1)) == seconds(45))
     }
@@ -185,6 +203,53 @@ struct PaceTests {
         #expect(take(pacer, mixed) == seconds(0, 0, 0, 0, 0, 15, 0))
         #expect(take(pacer, normal(1), of: Digest16(high: 5, low: 5)) == seconds(30))
         #expect(take(pacer, normal(3), of: Digest16(high: 2, low: 2)) == seconds(0, 0, 15))
+    }
+
+    @Test("What nothing came of is given back, once; what was promised behind it keeps its slots")
+    func givenBack() {
+        let pacer = pacer()
+        var lost = Pacer.Promise()
+        let asked = take(pacer, normal(4) + [.urgent], into: &lost)
+        #expect(asked == seconds(0, 0, 0, 0, 0))
+        #expect(take(pacer, normal(1)) == seconds(30), "behind five")
+        pacer.giveBack(&lost)
+        #expect(take(pacer, normal(4)) == seconds(0, 0, 0, 15), "as if the five had never been asked for")
+        pacer.giveBack(&lost)
+        #expect(take(pacer, normal(1)) == seconds(30), "and no more than these")
+        #expect(take(pacer, Array(repeating: .urgent, count: 5)) == seconds(0, 0, 0, 0, 15))
+    }
+
+    @Test("A charge is given back too, and a schedule that was dropped and begun anew owes nothing for it")
+    func chargeGivenBack() {
+        let pacer = pacer { $0.pacedOrigins = 1 }
+        var lost = Pacer.Promise()
+        let first = pacer.charge(5, of: origin, perMinute: 4, now: start, &lost)
+        #expect(take(pacer, [.background]) == seconds(30))
+        pacer.giveBack(&lost)
+        #expect(take(pacer, [.background]) == seconds(0))
+        let second = pacer.charge(4, of: origin, perMinute: 4, now: start, &lost)
+        #expect(first == nil && second == nil)
+        // By then its schedule is empty, and makes room for another's.
+        #expect(take(pacer, normal(1), after: 400, of: Digest16(high: 2, low: 2)) == seconds(0))
+        #expect(take(pacer, normal(4), after: 1_000) == seconds(0, 0, 0, 0))
+        pacer.giveBack(&lost)
+        #expect(take(pacer, normal(1), after: 1_000) == seconds(15))
+    }
+
+    @Test("Of several origins' call each has its own back, and newcomers what they share")
+    func severalGivenBack() {
+        let pacer = pacer { $0.pacedOrigins = 1 }
+        #expect(take(pacer, normal(1)) == seconds(0))
+        var lost = Pacer.Promise()
+        let mixed: [(UInt64, PushClass)] = [
+            (1, .normal), (2, .normal), (3, .urgent), (1, .normal), (1, .normal), (1, .normal), (3, .normal)
+        ]
+        let asked = take(pacer, mixed, into: &lost)
+        #expect(asked == seconds(0, 0, 0, 0, 0, 15, 0))
+        #expect(take(pacer, [(1, .normal), (2, .normal), (3, .normal)]) == seconds(30, 0, 15))
+        pacer.giveBack(&lost)
+        #expect(take(pacer, [(1, .normal), (1, .normal), (1, .normal)]) == seconds(0, 0, 15))
+        #expect(take(pacer, [(2, .normal), (2, .normal), (3, .normal)]) == seconds(0, 0, 15))
     }
 
     @Test("What a clock put off that has been set back since is due")
@@ -260,6 +325,46 @@ struct PaceTests {
             await rig.pass(until: rig.outbox.ended, reaches: 1)
             #expect(rig.clock.now.since(began) >= .seconds(14))
             #expect(next.addresses == ["t5"])
+        }
+    }
+
+    /// A call that alone is more than its origin may be ahead, and that the store does not take.
+    private func refused(_ rig: Rig, isHeld: Bool, isCancelled: Bool) async {
+        await withTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                do {
+                    _ = try await rig.admit((1...60).map { push($0) }, perMinute: 4)
+                    return false
+                } catch { return true }
+            }
+            if isHeld { await rig.clock.sleepers(atLeast: 4) }
+            if isCancelled { group.cancelAll() }
+            if isHeld { await rig.pass(.seconds(13)) }
+            let isRefused = await group.next()
+            #expect(isRefused == true)
+        }
+    }
+
+    @Test("Calls that the store did not take cost their origin nothing, whether they were held or refused")
+    func outage() async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 8) { _ in .accepted }
+        try await Rig.run(Depot(), .of(provider), holds: true) { rig in
+            for code in [StoreError.Code.unavailable, .corrupt, .uncertain] {
+                rig.outbox.set { $0.accept = code }
+                for isCancelled in [false, true] {
+                    await refused(rig, isHeld: code.retry == .later, isCancelled: isCancelled)
+                }
+            }
+            rig.outbox.set { $0.accept = nil }
+            let key = RecordKey(Space(Names.instance, "device"), Secret("phone".utf8))
+            let change = Change.put(
+                Record(key: key, touchedAt: rig.clock.now, body: Secret([1])), if: .revision(77))
+            await #expect(throws: (any Error).self) {
+                _ = try await rig.admit((1...60).map { push($0) }, changes: [change], perMinute: 4)
+            }
+            let outcomes = try await rig.admit((1...5).map { push($0) }, perMinute: 4)
+            #expect(outcomes == Array(repeating: .accepted, count: 4) + [.pending])
+            await rig.pass(until: rig.outbox.ended, reaches: 5)
         }
     }
 
