@@ -214,7 +214,7 @@ package final class DeliveryService: Service {
         while true {
             let moved = try await core.ownership.takeOver(core.laneNames, limit: core.limits.sweepRows)
             taken += moved
-            if taken > 0 { correctLanes(try await core.ownership.load()) }
+            if taken > 0 { correctLanes(try await core.ownership.load(), haveGained: true) }
             if moved < core.limits.sweepRows { break }
         }
         if taken > 0 { core.journal.note("took over owed pushes", [.count: taken]) }
@@ -260,10 +260,10 @@ package final class DeliveryService: Service {
         }
     }
 
-    private func correctLanes(_ load: OutboxLoad) {
+    private func correctLanes(_ load: OutboxLoad, haveGained: Bool = false) {
         core.observer.setAside(load.aside)
         for lane in core.table.withLock({ Array($0.lanes.values) }) {
-            lane.correct(parked: load.lanes[lane.name] ?? 0)
+            lane.correct(parked: load.lanes[lane.name] ?? 0, hasGained: haveGained)
         }
     }
 

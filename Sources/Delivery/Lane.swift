@@ -75,7 +75,9 @@ final class Lane<P: Provider>: LaneHandle {
         return LaneMoment(now: now, instant: instant, clock: core.clock.reading(now, instant))
     }
 
-    func correct(parked: Int) { state.withLock { $0.correct(parked: parked) } }
+    func correct(parked: Int, hasGained: Bool) {
+        state.withLock { $0.correct(parked: parked, hasGained: hasGained) }
+    }
 
     func landed(_ pushClass: PushClass, due: UnixTime) {
         state.withLock { $0.noteParked(pushClass, due: due) }

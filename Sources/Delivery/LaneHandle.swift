@@ -23,7 +23,9 @@ protocol LaneCounting: AnyObject, Sendable {
     /// The store now holds one more push of this lane as parked.
     func landed(_ pushClass: PushClass, due: UnixTime)
     /// The store's own count of this lane's parked pushes.
-    func correct(parked: Int)
+    ///
+    /// - Parameter hasGained: some may have come that the lane has not heard of.
+    func correct(parked: Int, hasGained: Bool)
     /// Gives all that is durable back to the store, and takes none from it until told otherwise.
     func handBack(_ handsBack: Bool)
     /// Whether a durable push is under way whose settlement the settler has not got yet.

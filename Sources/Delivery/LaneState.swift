@@ -100,7 +100,7 @@ struct LaneState: Sendable {
     mutating func putOff(_ pushClass: PushClass, due: UnixTime) { rows.putOff(pushClass, due: due) }
 
     /// The store's own count.
-    mutating func correct(parked count: Int) { rows.correct(count) }
+    mutating func correct(parked count: Int, hasGained: Bool) { rows.correct(count, hasGained: hasGained) }
 
     /// The claim that was called for; `nil` unless one was.
     mutating func beginClaim(now: UnixTime) -> LaneClaim? { rows.begin(memory.room, now: now) }

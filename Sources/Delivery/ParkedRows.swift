@@ -21,8 +21,11 @@ struct ParkedRows: Sendable {
 
     /// As far as this process knows.
     private(set) var count = 0
-    /// Rows beside them that the pace has put off.
+    /// Rows beside them that the pace has put off, as far as this process knows: they may have ended, or have
+    /// gone to another process. So they are left out of the count, and never keep the store from being asked.
     private var putOff = PutOff()
+    /// Those of them that came since the claim under way began.
+    private var putOffSinceClaim = PutOff()
     /// Not before then is the store asked again for each class.
     private var claimNotBefore: [UnixTime] = [.distantPast, .distantPast, .distantPast]
     private var isClaiming = false
@@ -58,13 +61,20 @@ struct ParkedRows: Sendable {
     }
 
     /// A push that the store holds as parked and that its origin's pace has put off until then.
-    mutating func putOff(_ pushClass: PushClass, due: UnixTime) { putOff.add(pushClass, due: due) }
+    mutating func putOff(_ pushClass: PushClass, due: UnixTime) {
+        putOff.add(pushClass, due: due)
+        putOffSinceClaim.add(pushClass, due: due)
+    }
 
     /// The store's own count.
-    mutating func correct(_ stored: Int) {
+    ///
+    /// - Parameter hasGained: rows have come by another way: from a dead process, or from our own memory.
+    mutating func correct(_ stored: Int, hasGained: Bool = false) {
         let stored = max(0, stored - putOff.total)
-        // More than we know of came by another way: from a dead process, or from a lane before this one.
-        if stored > count { for level in claimNotBefore.indices { claimNotBefore[level] = .distantPast } }
+        // More than we know of came from a lane before this one.
+        if hasGained || stored > count {
+            for level in claimNotBefore.indices { claimNotBefore[level] = .distantPast }
+        }
         count = stored
     }
 
@@ -80,8 +90,8 @@ struct ParkedRows: Sendable {
 
     // MARK: asking for it
 
-    /// Whether `ask` could call for a claim.
-    var mayAsk: Bool { !isClaiming && count > 0 }
+    /// Whether `ask` could call for a claim. Where nothing waits but what was put off, the store says when.
+    var mayAsk: Bool { !isClaiming && (count > 0 || putOff.total > 0) }
 
     /// Calls for a claim when memory is half empty: of everything or, as far as it is full of what is less
     /// urgent, of what goes before that.
@@ -98,6 +108,7 @@ struct ParkedRows: Sendable {
     mutating func begin(_ room: Room, now: UnixTime) -> LaneClaim? {
         guard isClaiming else { return nil }
         sinceClaim = 0
+        putOffSinceClaim = PutOff()
         for level in claimClasses.levels { claimNotBefore[level] = .distantFuture }
         let free = room.limit - room.durable(upTo: claimClasses.upperBound)
         return LaneClaim(
@@ -108,7 +119,8 @@ struct ParkedRows: Sendable {
     /// What we do not know to be gone is asked for once more.
     mutating func end(_ claim: LaneClaim) {
         isClaiming = false
-        count = claim.isLast ? sinceClaim : max(count - claim.pushes.count, 1)
+        if claim.isLast { putOff = putOffSinceClaim }
+        count = claim.isLast ? sinceClaim : max(count - claim.pushes.count, putOff.total > 0 ? 0 : 1)
         // When the next of a class is due the store does not say; where it may be any moment it is asked
         // again soon.
         for level in claimClasses.levels {

@@ -95,7 +95,9 @@ extension DeliveryCore {
                 count += parked
                 guard parked < limits.sweepRows else { continue }
                 let load = try await ownership.load()
-                for lane in ticking { lane.correct(parked: load.lanes[lane.name] ?? 0) }
+                for lane in ticking {
+                    lane.correct(parked: load.lanes[lane.name] ?? 0, hasGained: count > 0)
+                }
                 return count
             } catch {
                 failures += 1

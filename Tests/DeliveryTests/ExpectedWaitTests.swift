@@ -51,13 +51,13 @@ struct ExpectedWaitTests {
     @Test("Of a lane that has never had an answer nobody can say")
     func unknown() {
         var lane = LaneState(limits: DeliveryLimits())
-        lane.correct(parked: 2_000)
+        lane.correct(parked: 2_000, hasGained: false)
         let now = UnixTime(seconds: 1_800_000_000)
         let moment = LaneMoment(
             now: now, instant: .now, clock: .init(wall: now, judged: now, isDoubted: false))
         for _ in 0..<3 { _ = lane.tick(at: moment, seconds: 0.1, isLeased: true) }
         #expect(lane.expectedWait() == nil)
-        lane.correct(parked: 1_000)
+        lane.correct(parked: 1_000, hasGained: false)
         #expect(lane.expectedWait() == .zero)
     }
 }

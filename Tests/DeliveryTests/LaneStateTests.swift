@@ -252,6 +252,62 @@ struct ParkedRowsTests {
         #expect(none.isLast && lane.rows.count == 0 && !lane.rows.mayAsk)
     }
 
+    @Test("What was put off and is another's by now hides nothing of our own, and is forgotten")
+    func putOffElsewhere() throws {
+        var lane = Rows()
+        for _ in 0..<5 { lane.rows.putOff(.normal, due: now + .seconds(600)) }
+        // Another process has taken the five; three of our own stand there now.
+        lane.rows.note(.normal, due: now, count: 3)
+        lane.rows.correct(3)
+        let asks = lane.asks(0, now)
+        var claim = try lane.begin(0, now)
+        _ = claim.bring((1...3).map { samplePush($0) })
+        _ = claim.wait(until: nil)
+        lane.rows.end(claim)
+        #expect(asks && !lane.rows.mayAsk, "the store has none that were put off")
+        lane.rows.correct(4)
+        #expect(lane.rows.count == 4 && lane.rows.mayAsk, "nor are these taken for them")
+    }
+
+    @Test("What is put off is asked for when the store says that it is due, and is no backlog until then")
+    func putOff() throws {
+        var lane = Rows()
+        for seconds in [60, 600] { lane.rows.putOff(.normal, due: now + .seconds(seconds)) }
+        lane.rows.correct(2)
+        let first = lane.asks(0, now)
+        var claim = try lane.begin(0, now)
+        lane.rows.putOff(.normal, due: now + .seconds(700))
+        _ = claim.bring([])
+        _ = claim.wait(until: now + .seconds(60))
+        lane.rows.end(claim)
+        let (early, due) = (lane.asks(0, now + .seconds(59)), lane.asks(0, now + .seconds(60)))
+        #expect(first && !early && due && lane.rows.count == 0)
+        var last = try lane.begin(0, now + .seconds(60))
+        lane.rows.putOff(.urgent, due: now + .seconds(90))
+        _ = last.bring([])
+        _ = last.wait(until: nil)
+        lane.rows.end(last)
+        #expect(lane.rows.mayAsk, "one came while the store was asked")
+        lane.rows.wake(now: now + .seconds(90))
+        #expect(lane.rows.count == 1)
+    }
+
+    @Test("Rows that a dead process left are asked for at once, however many of ours are missed")
+    func gained() throws {
+        var lane = Rows()
+        for _ in 0..<3 { lane.rows.putOff(.normal, due: now + .seconds(600)) }
+        _ = lane.asks(0, now)
+        var claim = try lane.begin(0, now)
+        _ = claim.bring([])
+        _ = claim.wait(until: now + .seconds(600))
+        lane.rows.end(claim)
+        lane.rows.correct(3)
+        let before = lane.asks(0, now + .seconds(1))
+        lane.rows.correct(3, hasGained: true)
+        let after = lane.asks(0, now + .seconds(1))
+        #expect(!before && after)
+    }
+
     @Test("What a clock put off that has been set back since is claimed at once")
     func setBack() throws {
         var lane = Rows()

@@ -142,6 +142,36 @@ struct SharedStoreTests {
         #expect(Set(theirs.addresses).count == 100 && theirs.sent.count == 100)
     }
 
+    @Test("What was put off here and is another's by now hides nothing that waits here")
+    func putOffElsewhere() async throws {
+        let depot = Depot()
+        var limits = DeliveryLimits()
+        limits.lanePushes = 2
+        let gate = Watch()
+        let mine = ScriptedProvider(Names.fcm, slots: 1) { push in
+            if push.address != "t1" { await gate.wait(for: 1) }
+            return .accepted
+        }
+        let theirs = ScriptedProvider(Names.fcm) { _ in .accepted }
+        try await Rig.run(depot, .of(mine), limits: limits, own: ManualClock()) { rig in
+            // One leaves at once, five are put off by one to five minutes.
+            _ = try await rig.admit((1...6).map { push($0) }, perMinute: 1)
+            depot.clock.advance(by: .seconds(30))
+            try await Rig.run(depot, .of(theirs)) { other in
+                // Awake again, it owes five others: one under way, two in memory, two in the store.
+                await rig.pass(.seconds(6))
+                try await rig.owe((11...15).map { push($0) })
+                await mine.waitForSent(2)
+                let asked = rig.outbox.counts.count
+                await rig.pass(until: rig.outbox.counts, reaches: asked + 2)
+                gate.add()
+                await rig.pass(.seconds(20))
+                #expect(Set(mine.addresses) == ["t1", "t11", "t12", "t13", "t14", "t15"])
+                #expect(try await other.store.load().lanes == [Names.fcm: 5])
+            }
+        }
+    }
+
     @Test("A push that comes back to the process that had its answer is settled and not sent again")
     func comesBack() async throws {
         let depot = Depot()

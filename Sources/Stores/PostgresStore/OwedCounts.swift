@@ -4,8 +4,8 @@ import Synchronization
 /// What this process owes, counted as it goes, and what the others said that they owe.
 ///
 /// Counting rows would read all of them; so each process counts its own, writes the sum with every renewal,
-/// and adds the others' sums of that time. An answer that was lost, or a row that another process took, makes
-/// the count doubtful, and then it is made anew.
+/// and adds the others' sums of that time. An answer that was lost, a row that another process took, or a
+/// lease that had ended makes the count doubtful, and then it is made anew.
 final class OwedCounts: Sendable {
     private struct State {
         var rows = 0
@@ -17,6 +17,8 @@ final class OwedCounts: Sendable {
         /// Other processes that live.
         var others = 0
         var isDoubtful = false
+        /// By our own clock.
+        var leaseEnds: ContinuousClock.Instant?
         var deletions = Deletions()
     }
 
@@ -74,6 +76,19 @@ final class OwedCounts: Sendable {
     func noteDeletedRecords() { state.withLock { $0.deletions.records += 1 } }
 
     func doubt() { state.withLock { $0.isDoubtful = true } }
+
+    /// A renewal was answered. Between the end of the lease before it and this moment others may have taken
+    /// rows of ours, of which nobody tells us: a process that slept would count them for ever.
+    ///
+    /// - Parameter lived: whether that lease still held, by the clock by which others judge it.
+    func renewed(
+        from began: ContinuousClock.Instant, for span: Duration, at now: ContinuousClock.Instant, lived: Bool
+    ) {
+        state.withLock { state in
+            if !lived || state.leaseEnds.map({ $0 < now }) ?? false { state.isDoubtful = true }
+            state.leaseEnds = began + span
+        }
+    }
 
     /// Whether to count anew; asked once for each doubt.
     func takeDoubt() -> Bool {

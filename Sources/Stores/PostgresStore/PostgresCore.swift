@@ -46,7 +46,8 @@ final class PostgresCore: Sendable {
         settling = PostgresSettling(owner: owner, limits: limits, counts: counts)
         changing = PostgresChanging(accepting: accepting, settling: settling, counts: counts)
         claiming = PostgresClaiming(owner: owner, limits: limits, counts: counts, deaths: deaths)
-        owners = PostgresOwners(owner: owner, limits: limits, counts: counts, deaths: deaths, lost: lost)
+        owners = PostgresOwners(
+            owner: owner, limits: limits, counts: counts, deaths: deaths, lost: lost, world: world)
         sweeping = PostgresSweeping(owner: owner, limits: limits, floors: floors, deaths: deaths)
     }
 

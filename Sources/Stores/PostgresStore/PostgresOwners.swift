@@ -7,8 +7,10 @@ struct PostgresOwners {
     let counts: OwedCounts
     let deaths: DeathClock
     let lost: LostBackends
+    let world: World
 
     func renew(for span: Duration, _ session: PostgresSession) throws(PostgresFault) {
+        let began = world.instant()
         // The look first: a leap that came since the last one must not be taken for time that has passed.
         _ = try deaths.ahead(session, lease: span)
         let own = counts.own
@@ -22,6 +24,8 @@ struct PostgresOwners {
         let rows = try session.run([query], commits: true)[0]
         counts.others(rows: Int(try rows.int(0, 0)), bytes: Int(try rows.int(0, 1)))
         counts.others(living: Int(try rows.int(0, 2)))
+        counts.renewed(
+            from: began, for: span, at: world.instant(), lived: !rows.isNull(0, 3) && rows.bool(0, 3))
     }
 
     func giveUp(_ session: PostgresSession) throws(PostgresFault) {

@@ -64,6 +64,37 @@ struct PostgresSharingTests {
         #expect(try await stores[0].load().rows == 500, "counted once, although two processes had them")
     }
 
+    @Test("A process that slept counts what it still has, and has room for as much as is free")
+    func slept() async throws {
+        let database = try await PostgresDatabase()
+        let sleeper = try await database.open(Self.owner(1))
+        let heir = try await database.open(Self.owner(2))
+        let bound = UInt64(EngineConformance.rowBound)
+        try await sleeper.renew(for: .seconds(20))
+        try await heir.renew(for: .seconds(3_600))
+        let pushes = (0..<bound).map { PostgresSamples.push($0, database.clock, parked: $0 % 2 == 0) }
+        _ = try await sleeper.accept(pushes, changes: [], now: database.clock.now)
+        database.clock.advance(by: .seconds(21))
+        while try await heir.takeOver([PostgresSamples.lane], limit: 20) > 0 {}
+        let taken = try await heir.claim(PostgresSamples.lane, due: database.clock.now, limit: 1_000)
+        let ends = taken.map {
+            StoredSettlement(
+                row: $0.row, id: $0.id, epoch: $0.epoch, mark: nil, step: .settle, first: .accepted)
+        }
+        #expect(try await heir.settle(ends, feedback: [], now: database.clock.now).count == ends.count)
+        try await heir.renew(for: .seconds(3_600))
+        // SIGCONT: it knows of nothing.
+        try await sleeper.renew(for: .seconds(20))
+        let load = try await sleeper.load()
+        #expect(load.rows == 0 && load.bytes == 0 && load.lanes.isEmpty)
+        let more = (100..<100 + bound).map { PostgresSamples.push($0, database.clock) }
+        _ = try await sleeper.accept(more, changes: [], now: database.clock.now)
+        try await sleeper.renew(for: .seconds(20))
+        try await heir.renew(for: .seconds(3_600))
+        #expect(try await heir.load().rows == Int(bound), "nor do the others count it any more")
+        for store in [sleeper, heir] { await store.close() }
+    }
+
     @Test("One mark that many processes accept at once is written once, and the others learn of whom")
     func oneMark() async throws {
         let database = try await PostgresDatabase()

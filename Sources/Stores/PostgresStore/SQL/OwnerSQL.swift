@@ -9,19 +9,23 @@ enum OwnerSQL {
         (SELECT value FROM settings WHERE name = $2)
         """)
 
-    /// Declares this process alive, and says what it owes; what the others owe, and how many live. $1 owner,
-    /// $2 clock ahead, $3 span in milliseconds, $4 rows, $5 bytes.
+    /// Declares this process alive, and says what it owes; what the others owe, how many live, and whether this
+    /// one lived until now, NULL when nobody knew of it. $1 owner, $2 clock ahead, $3 span in milliseconds,
+    /// $4 rows, $5 bytes.
     static let renew = Statement(
         17,
         """
-        WITH mine AS (
+        WITH before AS MATERIALIZED (
+            SELECT b.alive_until > \(PostgresSQL.clock("$2")) AS lived FROM owners b WHERE b.owner = $1
+        ), mine AS (
             INSERT INTO owners (owner, alive_until, rows, bytes)
             VALUES ($1, \(PostgresSQL.clock("$2")) + $3::int8, $4, $5)
             ON CONFLICT (owner) DO UPDATE
             SET alive_until = excluded.alive_until, rows = excluded.rows, bytes = excluded.bytes
         )
         SELECT coalesce(sum(rows), 0)::int8, coalesce(sum(bytes), 0)::int8,
-        count(*) FILTER (WHERE alive_until > \(PostgresSQL.clock("$2"))) FROM owners WHERE owner <> $1
+        count(*) FILTER (WHERE alive_until > \(PostgresSQL.clock("$2"))), (SELECT lived FROM before)
+        FROM owners WHERE owner <> $1
         """)
 
     /// $1 owner.
