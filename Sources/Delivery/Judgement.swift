@@ -32,10 +32,9 @@ struct Judgement: Sendable {
             if spares, answer.fate == .answered, Breaker.isTargetFault(answer) {
                 return Judgement(step: .settle, first: .misconfigured)
             }
-            let dead = since ?? answer.sentAt
             // Renewed after the service knew it dead: the registration lives, and so does the push, until it
             // turns out that the service does not hear of the renewal.
-            if since != nil, push.touchedAt > dead {
+            if let since, push.touchedAt > since {
                 guard push.attempt + 1 < limits.renewedAttempts else {
                     return Judgement(step: .settle, first: .rejected)
                 }
@@ -43,7 +42,13 @@ struct Judgement: Sendable {
             }
             var judged = Judgement(step: .settle, first: .unregistered)
             if let record = push.record {
-                judged.feedback = [.expireStored(record, at: now, notTouchedAfter: dead)]
+                // What is said is said of the token that was asked for, and of the registration as it was
+                // then: one that has come since is another's to judge.
+                judged.feedback = [
+                    .expireStored(
+                        record, at: now,
+                        if: .madeFrom(touchedAt: push.touchedAt, address: push.registeredAddress))
+                ]
             }
             return judged
         case .retry(let after):

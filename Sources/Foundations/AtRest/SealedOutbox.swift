@@ -57,10 +57,9 @@ extension SealedStore: CustodyTaking {
             var row = StoredPush(
                 row: 0, id: PushID(at: now, random: random.next(), random.next()), lane: lane?.text ?? "",
                 pushClass: push.pushClass, origin: from, record: push.record.map(digests.digest),
-                touchedAt: push.touchedAt, notBefore: max(now, item.notBefore ?? now),
-                custodyEnds: push.custodyEnds, attempt: 0,
-                epoch: 0,
-                parked: item.parked, mark: mark(push, from, &occurrences, acceptance.items.count), sealed: [])
+                touchedAt: push.touchedAt, address: push.registeredAddress,
+                notBefore: max(now, item.notBefore ?? now), custodyEnds: push.custodyEnds, attempt: 0,
+                epoch: 0, parked: item.parked, mark: mark(push, from, &occurrences, acceptance.items.count), sealed: [])
             row.sealed = Self.withPlace(row) { place in
                 sealer.seal(
                     atMost: StoredCodec.size(push, instance: acceptance.instance), with: place
@@ -185,8 +184,8 @@ extension SealedStore {
     ) -> OwedPush {
         OwedPush(
             id: row.id, row: handle, lane: lane, pushClass: row.pushClass, origin: row.origin,
-            record: row.record, touchedAt: row.touchedAt, notBefore: row.notBefore,
-            custodyEnds: row.custodyEnds, attempt: row.attempt, epoch: epoch, mark: row.mark,
+            record: row.record, touchedAt: row.touchedAt, registeredAddress: row.address,
+            notBefore: row.notBefore, custodyEnds: row.custodyEnds, attempt: row.attempt, epoch: epoch, mark: row.mark,
             instance: instance, message: message)
     }
 

@@ -92,8 +92,7 @@ extension SealedStore: Registry {
         case .putBeside(let record, let registration, let touched):
             .put(seal(record, beside: registration), if: .besideLive(touchedNotAfter: touched))
         case .expire(let key, let at, let condition): .expire(digests.digest(key), at: at, if: condition)
-        case .expireStored(let digest, let at, let touched):
-            .expire(digest, at: at, if: .touchedNotAfter(touched))
+        case .expireStored(let digest, let at, let condition): .expire(digest, at: at, if: condition)
         case .delete(let key, let condition): .delete(digests.digest(key), if: condition)
         }
     }
@@ -148,7 +147,7 @@ extension SealedStore: Registry {
         return Record(
             key: space.keepsNames ? RecordKey(space, content.name) : key ?? RecordKey(space, content.name),
             owner: content.owner,
-            address: content.address, version: row.version, state: row.state, touchedAt: row.touchedAt,
+            address: content.address, addressDigest: row.address, version: row.version, state: row.state, touchedAt: row.touchedAt,
             expiresAt: row.expiresAt, revision: row.revision, body: content.body)
     }
 

@@ -3,11 +3,19 @@ package struct ClearColumns: Sendable {
     package var revision: UInt64
     package var version: UInt64
     package var touchedAt: UnixTime
+    package var address: Digest16?
 
-    package init(revision: UInt64, version: UInt64, touchedAt: UnixTime) {
+    package init(revision: UInt64, version: UInt64, touchedAt: UnixTime, address: Digest16?) {
         self.revision = revision
         self.version = version
         self.touchedAt = touchedAt
+        self.address = address
+    }
+
+    package init(_ record: StoredRecord) {
+        self.init(
+            revision: record.revision, version: record.version, touchedAt: record.touchedAt,
+            address: record.address)
     }
 }
 
@@ -20,6 +28,8 @@ extension Condition {
         case .revision(let revision): columns?.revision == revision
         case .versionBelow(let version): columns.map { $0.version < version } ?? true
         case .touchedNotAfter(let time), .besideLive(let time): columns.map { $0.touchedAt <= time } ?? true
+        case .madeFrom(let time, let address):
+            columns.map { $0.touchedAt <= time && (address == nil || $0.address == address) } ?? true
         }
     }
 }

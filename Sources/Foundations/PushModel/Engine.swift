@@ -53,6 +53,8 @@ package struct StoredPush: Sendable, Hashable {
     package var origin: Digest16
     package var record: Digest16?
     package var touchedAt: UnixTime
+    /// Which address the record named when the push was made; `nil`: none, or nobody knows.
+    package var address: Digest16?
     package var notBefore: UnixTime
     package var custodyEnds: UnixTime
     package var attempt: Int
@@ -63,8 +65,8 @@ package struct StoredPush: Sendable, Hashable {
 
     package init(
         row: Int64, id: PushID, lane: String, pushClass: PushClass, origin: Digest16, record: Digest16?,
-        touchedAt: UnixTime, notBefore: UnixTime, custodyEnds: UnixTime, attempt: Int, epoch: Int64,
-        parked: Bool, mark: Digest16?, sealed: [UInt8]
+        touchedAt: UnixTime, address: Digest16? = nil, notBefore: UnixTime, custodyEnds: UnixTime,
+        attempt: Int, epoch: Int64, parked: Bool, mark: Digest16?, sealed: [UInt8]
     ) {
         self.row = row
         self.id = id
@@ -73,6 +75,7 @@ package struct StoredPush: Sendable, Hashable {
         self.origin = origin
         self.record = record
         self.touchedAt = touchedAt
+        self.address = address
         self.notBefore = notBefore
         self.custodyEnds = custodyEnds
         self.attempt = attempt

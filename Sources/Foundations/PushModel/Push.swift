@@ -58,6 +58,9 @@ package struct Push: Sendable {
     package var record: RecordKey?
     /// When the relay accepted that registration, by our clock.
     package var touchedAt: UnixTime
+    /// The address that the registration named then (``Record/addressDigest``): what is learned of this push
+    /// is said of that one. `nil`: nobody knows.
+    package var registeredAddress: Digest16?
     /// Until when the relay owes this push.
     package var custodyEnds: UnixTime
     /// What makes a repeat recognisable: the address and the ciphertext. `nil`: repeats are not looked for.
@@ -65,7 +68,7 @@ package struct Push: Sendable {
 
     package init(
         message: ProviderMessage, pushClass: PushClass, origin: Secret, record: RecordKey?,
-        touchedAt: UnixTime,
+        touchedAt: UnixTime, registeredAddress: Digest16? = nil,
         custodyEnds: UnixTime, repeatIdentity: Secret?
     ) {
         self.message = message
@@ -73,6 +76,7 @@ package struct Push: Sendable {
         self.origin = origin
         self.record = record
         self.touchedAt = touchedAt
+        self.registeredAddress = registeredAddress
         self.custodyEnds = custodyEnds
         self.repeatIdentity = repeatIdentity
     }
@@ -90,6 +94,8 @@ package struct OwedPush: Sendable {
     /// Keyed digest of the registration's key.
     package let record: Digest16?
     package let touchedAt: UnixTime
+    /// As ``Push/registeredAddress``.
+    package let registeredAddress: Digest16?
     package var notBefore: UnixTime
     package var custodyEnds: UnixTime
     /// Attempts made so far.
@@ -103,8 +109,8 @@ package struct OwedPush: Sendable {
 
     package init(
         id: PushID, row: Int64, lane: LaneName, pushClass: PushClass, origin: Digest16, record: Digest16?,
-        touchedAt: UnixTime, notBefore: UnixTime, custodyEnds: UnixTime, attempt: Int, epoch: Int64,
-        mark: Digest16?, instance: ConfiguredName, message: ProviderMessage
+        touchedAt: UnixTime, registeredAddress: Digest16? = nil, notBefore: UnixTime, custodyEnds: UnixTime,
+        attempt: Int, epoch: Int64, mark: Digest16?, instance: ConfiguredName, message: ProviderMessage
     ) {
         self.id = id
         self.row = row
@@ -113,6 +119,7 @@ package struct OwedPush: Sendable {
         self.origin = origin
         self.record = record
         self.touchedAt = touchedAt
+        self.registeredAddress = registeredAddress
         self.notBefore = notBefore
         self.custodyEnds = custodyEnds
         self.attempt = attempt
@@ -137,6 +144,7 @@ package struct OwedPush: Sendable {
         self.origin = origin
         record = nil
         touchedAt = .distantPast
+        registeredAddress = nil
         self.notBefore = notBefore
         custodyEnds = push.custodyEnds
         attempt = 0

@@ -41,6 +41,8 @@ package struct Record: Sendable {
     package var owner: RecordKey?
     /// Indexed: digest(app, token), so that one dead address ends all its registrations.
     package var address: RecordKey?
+    /// The store's own digest of it, set on reading. `nil` in a record not yet written.
+    package var addressDigest: Digest16?
     package var version: UInt64
     package var state: State
     /// When the relay last accepted it, by our clock.
@@ -52,13 +54,14 @@ package struct Record: Sendable {
     package var body: Secret
 
     package init(
-        key: RecordKey, owner: RecordKey? = nil, address: RecordKey? = nil, version: UInt64 = 0,
-        state: State = .live, touchedAt: UnixTime, expiresAt: UnixTime = .distantFuture, revision: UInt64 = 0,
+        key: RecordKey, owner: RecordKey? = nil, address: RecordKey? = nil, addressDigest: Digest16? = nil,
+        version: UInt64 = 0, state: State = .live, touchedAt: UnixTime, expiresAt: UnixTime = .distantFuture, revision: UInt64 = 0,
         body: Secret
     ) {
         self.key = key
         self.owner = owner
         self.address = address
+        self.addressDigest = addressDigest
         self.version = version
         self.state = state
         self.touchedAt = touchedAt
@@ -88,6 +91,9 @@ package enum Condition: Sendable, Hashable {
     case touchedNotAfter(UnixTime)
     /// The same; and where the new record names another one in its `address`, that one is live.
     case besideLive(touchedNotAfter: UnixTime)
+    /// Absent, or still the registration that a push was made from: not touched later and, where an address
+    /// is given, of that address.
+    case madeFrom(touchedAt: UnixTime, address: Digest16?)
 }
 
 /// One change of the registry.
@@ -101,7 +107,7 @@ package enum Change: Sendable {
     /// stays as it is.
     case expire(RecordKey, at: UnixTime, if: Condition)
     /// The same by the digest that an owed push carries; only the store knows such digests.
-    case expireStored(Digest16, at: UnixTime, notTouchedAfter: UnixTime)
+    case expireStored(Digest16, at: UnixTime, if: Condition)
     case delete(RecordKey, if: Condition)
 }
 

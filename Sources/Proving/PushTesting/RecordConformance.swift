@@ -4,7 +4,7 @@ import PushModel
 package enum EngineConformance {
     /// The bound of owed pushes that a rig's engine is opened with.
     package static let rowBound = 50
-    package static var all: [ConformanceCase] { records + outbox + marks + shared + witnesses }
+    package static var all: [ConformanceCase] { records + outbox + marks + shared + witnesses + feedback }
 
     static var records: [ConformanceCase] {
         [

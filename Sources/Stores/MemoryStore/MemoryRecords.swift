@@ -106,9 +106,7 @@ extension MemoryState {
 
     private func isMet(_ condition: Condition, _ key: Digest16, _ now: UnixTime) -> Bool {
         condition.isMet(
-            by: record(key, now).map {
-                ClearColumns(revision: $0.revision, version: $0.version, touchedAt: $0.touchedAt)
-            })
+            by: record(key, now).map { ClearColumns($0) })
     }
 
     /// Only what is live expires: the first moment stands, and a tombstone stays one.

@@ -126,6 +126,7 @@ struct PostgresAccepting {
             query.add(bools: pushes.map(\.parked))
             query.add(optionalDigests: marks)
             query.add(blobs: pushes.map(\.sealed))
+            query.add(optionalDigests: pushes.map(\.address))
         }
     }
 }

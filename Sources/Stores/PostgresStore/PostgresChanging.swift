@@ -255,6 +255,10 @@ private struct ChangeRow {
         case .versionBelow(let version): (condition, bound) = (3, PostgresRecords.signed(version))
         case .touchedNotAfter(let time): (condition, bound) = (4, time.milliseconds)
         case .besideLive(let time): (condition, bound) = (5, time.milliseconds)
+        case .madeFrom(let time, let named):
+            (condition, bound) = (6, time.milliseconds)
+            // A put is judged by the address that it brings.
+            if kind != 0 { address = named }
         }
     }
 }

@@ -93,9 +93,9 @@ final class PostgresClaiming: Sendable {
             let push = StoredPush(
                 row: PostgresAccepting.row(of: id), id: id, lane: place.lane, pushClass: place.pushClass,
                 origin: try rows.digest(row, 3), record: try rows.digestIfAny(row, 4),
-                touchedAt: try rows.time(row, 5), notBefore: try rows.time(row, 6),
-                custodyEnds: try rows.time(row, 7), attempt: Int(try rows.int(row, 8)),
-                epoch: try rows.int(row, 9), parked: false, mark: try rows.digestIfAny(row, 10),
+                touchedAt: try rows.time(row, 5), address: try rows.digestIfAny(row, 14),
+                notBefore: try rows.time(row, 6), custodyEnds: try rows.time(row, 7),
+                attempt: Int(try rows.int(row, 8)), epoch: try rows.int(row, 9), parked: false, mark: try rows.digestIfAny(row, 10),
                 sealed: rows.bytes(row, 11))
             turns.append((try rows.int(row, 12), try rows.int(row, 13), push))
         }

@@ -18,7 +18,8 @@ enum PostgresSchema {
     static let steps: [Step] = [
         Step(number: 1, name: "records, outbox, marks", breaks: true, statements: first),
         Step(number: 2, name: "members", breaks: false, statements: second),
-        Step(number: 3, name: "no samples of sealed columns", breaks: false, statements: third)
+        Step(number: 3, name: "no samples of sealed columns", breaks: false, statements: third),
+        Step(number: 4, name: "addresses of pushes", breaks: false, statements: fourth)
     ]
 
     /// Clear columns are those of docs/architecture.md; everything else is sealed above the engine. Times are
@@ -117,6 +118,9 @@ enum PostgresSchema {
         ALTER TABLE marks SET (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 5000)
         """
     ]
+
+    /// Which address its registration named when a push was made. It has no default, so no row is written.
+    private static let fourth = ["ALTER TABLE outbox ADD COLUMN address uuid"]
 
     private static let table = """
         CREATE TABLE IF NOT EXISTS migrations (

@@ -79,8 +79,8 @@ extension PostgresStore: StoredRows {
         let push = StoredPush(
             row: PostgresAccepting.row(of: id), id: id, lane: rows.text(row, 1), pushClass: level,
             origin: try rows.digest(row, 3), record: try rows.digestIfAny(row, 4),
-            touchedAt: try rows.time(row, 5), notBefore: try rows.time(row, 6),
-            custodyEnds: try rows.time(row, 7), attempt: Int(try rows.int(row, 8)),
+            touchedAt: try rows.time(row, 5), address: try rows.digestIfAny(row, 14),
+            notBefore: try rows.time(row, 6), custodyEnds: try rows.time(row, 7), attempt: Int(try rows.int(row, 8)),
             epoch: try rows.int(row, 9), parked: rows.bool(row, 10), mark: try rows.digestIfAny(row, 11),
             sealed: rows.bytes(row, 13))
         let first = rows.isNull(row, 12) ? 0 : try rows.int(row, 12)
@@ -224,6 +224,7 @@ private struct PostgresFilling {
             query.add(optionalDigests: pushes.map(\.push.mark))
             query.add(int16s: pushes.map { Int($0.first?.rawValue ?? 0) })
             query.add(blobs: pushes.map(\.push.sealed))
+            query.add(optionalDigests: pushes.map(\.push.address))
         }
     }
 

@@ -12,14 +12,15 @@ extension SQLiteWriter {
         """
     static let dueOfOrigin = """
         SELECT seq, id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt, epoch,
-        parked, mark, sealed FROM outbox WHERE parked = 1 AND lane = ? AND class = ? AND origin = ?
+        parked, mark, sealed, address FROM outbox WHERE parked = 1 AND lane = ? AND class = ? AND origin = ?
         AND (not_before, seq) > (?, ?) AND not_before <= ? ORDER BY not_before, seq LIMIT ?
         """
     static let give = "UPDATE outbox SET parked = 0, epoch = epoch + 1, owner = ? WHERE seq = ?"
     /// Walks over a whole lane, behind a fault that nothing but a broken disk makes.
     static let setUnreadableAside = """
         UPDATE outbox SET lane = ? || lane, mark = NULL WHERE parked = 1 AND lane = ? AND class = ?
-        AND (length(id) <> 16 OR length(origin) <> 16 OR length(record) <> 16 OR length(mark) <> 16)
+        AND (length(id) <> 16 OR length(origin) <> 16 OR length(record) <> 16 OR length(mark) <> 16
+        OR length(address) <> 16)
         """
     static let earliestOfLane = "SELECT min(not_before) FROM outbox WHERE parked = 1 AND lane = ?"
     static let endedCustody = """
@@ -171,8 +172,8 @@ extension SQLiteWriter {
         else { throw StoreError(.corrupt) }
         return StoredPush(
             row: sql.int(0), id: PushID(id), lane: sql.text(2), pushClass: level, origin: origin,
-            record: try sql.digest(5), touchedAt: sql.time(6), notBefore: sql.time(7),
-            custodyEnds: sql.time(8),
+            record: try sql.digest(5), touchedAt: sql.time(6), address: try sql.digest(14),
+            notBefore: sql.time(7), custodyEnds: sql.time(8),
             attempt: Int(sql.int(9)), epoch: sql.int(10), parked: false, mark: try sql.digest(12),
             sealed: sql.bytes(13))
     }

@@ -98,7 +98,8 @@ extension SQLiteWriter {
             db,
             """
             INSERT INTO outbox (seq, id, lane, class, origin, record, touched_at, not_before, custody_ends,
-            attempt, owner, epoch, parked, mark, first, sealed) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+            attempt, owner, epoch, parked, mark, first, sealed, address)
+            VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
             """)
         sql.bind(row)
         sql.bind(push.id.value)
@@ -116,6 +117,7 @@ extension SQLiteWriter {
         sql.bind(push.mark)
         if let first { sql.bind(Int(first.rawValue)) } else { sql.skip() }
         sql.bind(push.sealed)
+        sql.bind(push.address)
         try sql.run()
         memory.nextRow += 1
         memory.rows += 1

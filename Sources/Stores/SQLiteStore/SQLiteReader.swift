@@ -14,6 +14,7 @@ package final class SQLiteReader: StoredRows {
     // Safety: one page at a time, under the lock.
     private let file: Mutex<ReadOnlyFile>
     private let recordRows: String
+    private let pushRows: String
 
     /// - Throws: `.unavailable` when this user may not read it, `.corrupt`, `.newerSchema`.
     package init(
@@ -25,6 +26,8 @@ package final class SQLiteReader: StoredRows {
             let steps = try SQLiteInspection.checkSchema(file)
             let hasSlots = steps.contains(SQLiteSchema.slots)
             recordRows = hasSlots ? SQLiteRows.records : SQLiteRows.recordsByKey
+            let hasAddresses = steps.contains(SQLiteSchema.addresses)
+            pushRows = hasAddresses ? SQLiteRows.pushes : SQLiteRows.pushesBeforeAddresses
         } catch {
             file.close()
             throw SQLFault.translate(error)
@@ -44,7 +47,7 @@ package final class SQLiteReader: StoredRows {
         after place: StoredPlace, limit: Int
     ) async throws(StoreError) -> (pushes: [StoredOwed], next: StoredPlace?) {
         try read { file in
-            try file.statement(SQLiteRows.pushes) { try SQLiteRows.pushes($0, after: place, limit: limit) }
+            try file.statement(pushRows) { try SQLiteRows.pushes($0, after: place, limit: limit) }
         }
     }
 

@@ -201,9 +201,7 @@ extension SQLiteWriter {
         }
         let current = try SQLiteRecords.find(key, now: now, db)
         return condition.isMet(
-            by: current.map {
-                ClearColumns(revision: $0.revision, version: $0.version, touchedAt: $0.touchedAt)
-            })
+            by: current.map { ClearColumns($0) })
     }
 
     /// Makes a change whose condition is met.

@@ -12,6 +12,9 @@ enum SQLiteSchema {
             try db.execute(sql: statements)
         }
         migrator.registerMigration(slots) { try placeRecords($0) }
+        migrator.registerMigration(addresses) { db in
+            try db.execute(sql: "ALTER TABLE outbox ADD COLUMN address BLOB")
+        }
         return migrator
     }
 
@@ -19,6 +22,9 @@ enum SQLiteSchema {
     /// inner pages name eight pages each: seven levels and 58 MiB of inner pages for a million, so that each
     /// find misses the cache more than twice. By slot there are three, and 3 MiB (decision 0041).
     static let slots = "2 records by slot"
+
+    /// The step that says of each push which address its registration named.
+    static let addresses = "3 addresses of pushes"
 
     private static func placeRecords(_ db: Database) throws {
         try db.execute(sql: slotStatements)

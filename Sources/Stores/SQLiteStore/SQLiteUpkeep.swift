@@ -79,10 +79,17 @@ enum SQLiteRows {
     /// The same of a file that no relay of this version has opened, whose records have no slots yet.
     static let recordsByKey =
         "SELECT \(SQLiteRecords.columns) FROM records WHERE key > ?3 ORDER BY key LIMIT ?4"
-    static let pushes = """
-        SELECT seq, id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt, epoch,
-        parked, mark, sealed, first FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?
+    static let pushes = pushes(address: "address")
+    /// The same of a file that no relay of this version has opened.
+    static let pushesBeforeAddresses = pushes(address: "NULL")
+
+    private static func pushes(address: String) -> String {
         """
+        SELECT seq, id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt, epoch,
+        parked, mark, sealed, first, \(address) FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?
+        """
+    }
+
     static let marks = "SELECT seq, made_at, entries FROM marks WHERE seq > ? ORDER BY seq LIMIT ?"
     /// More than there are seal keys and relays.
     static let settings = "SELECT name, value FROM settings WHERE name <> 'revisions' LIMIT 10000"
@@ -125,8 +132,8 @@ enum SQLiteRows {
             else { throw StoreError(.corrupt) }
             let push = StoredPush(
                 row: sql.int(0), id: PushID(id), lane: sql.text(2), pushClass: level, origin: origin,
-                record: try sql.digest(5), touchedAt: sql.time(6), notBefore: sql.time(7),
-                custodyEnds: sql.time(8), attempt: Int(sql.int(9)), epoch: sql.int(10),
+                record: try sql.digest(5), touchedAt: sql.time(6), address: try sql.digest(15),
+                notBefore: sql.time(7), custodyEnds: sql.time(8), attempt: Int(sql.int(9)), epoch: sql.int(10),
                 parked: sql.int(11) == 1, mark: try sql.digest(12), sealed: sql.bytes(13))
             let first = OutcomeKind(rawValue: UInt8(truncatingIfNeeded: sql.int(14)))
             pushes.append(StoredOwed(push: push, first: first))

@@ -80,6 +80,30 @@ struct GatewayTests {
         }
     }
 
+    @Test("A dead token that a gateway names ends the registration that it was given, and none that came since")
+    func late() async throws {
+        guard let vectors = try Self.vectors() else { return }
+        let rows = vectors.json["requests"]?.array ?? []
+        let batch = try #require(rows.first { $0["name"]?.string?.hasPrefix("batch") ?? false })
+        try await answer(batch, vectors, .standard) { rig, reply in
+            let pushes = try #require(reply?.handover?.pushes)
+            let records = try await rig.store.find(pushes.map(\.record)).compactMap(\.self)
+            try #require(records.count == 2)
+            // The first one's phone has registered again before gorush was heard.
+            var renewed = records[0]
+            renewed.touchedAt = renewed.touchedAt + .milliseconds(1)
+            _ = try await rig.store.apply([.put(renewed, if: .any)])
+            rig.pass(.seconds(1))
+            for push in pushes {
+                _ = try await rig.store.apply([
+                    .expire(push.record, at: rig.world.now(), if: push.isUnchanged)
+                ])
+            }
+            let states = try await rig.store.find(pushes.map(\.record)).map { $0?.state }
+            #expect(states == [.live, .expired(at: rig.world.now())])
+        }
+    }
+
     @Test("What the gateway did not take is reported as failed; what was never given to it stays as it was")
     func settled() async throws {
         guard let vectors = try Self.vectors() else { return }

@@ -144,6 +144,30 @@ struct RequestTests {
         }
     }
 
+    @Test(
+        "A token is refused while its phone registers another: the new registration lives",
+        arguments: [nil, "two"])
+    func late(_ next: String?) async throws {
+        try await running(phones: ["one"]) { rig in
+            rig.services.answer("one") { _ in
+                Answer(.unregistered(since: nil), .unregisteredFCM, sentAt: rig.world.now())
+            }
+            rig.services.hold()
+            async let told = reports(Self.request(["one"]), rig)
+            await rig.services.sent(atLeast: 1)
+            rig.pass(.milliseconds(1))
+            if let next {
+                var other = Self.registration("one")
+                (other.deviceToken, other.version) = (Secret(next.utf8), 2)
+                try await rig.keep(other, of: Self.person)
+            }
+            rig.services.release()
+            _ = await told
+            let known = await reports(Self.request(["one"], message: 8), rig)
+            #expect(known == [next == nil ? .notRegistered : nil])
+        }
+    }
+
     @Test("What was refused by its token, or has nobody, is not taken again")
     func refused() async throws {
         try await running(phones: ["one"]) { rig in

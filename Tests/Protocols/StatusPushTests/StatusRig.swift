@@ -13,6 +13,7 @@ final class StatusRig: Sendable {
     let relay: StatusRelay
     let world: World
     let notes = Noted<[NoteCode]>([])
+    private let clock: ManualClock
     private let rig: DeliveryRig
     private let reception: Reception<StatusRelay>
 
@@ -22,7 +23,7 @@ final class StatusRig: Sendable {
     init(
         identity: Secp256k1KeyPair, policy: StatusPolicy = StatusPolicy(), seed: UInt64 = 1
     ) async throws {
-        let clock = ManualClock(start: Self.now)
+        clock = ManualClock(start: Self.now)
         var world = clock.world(seed: seed)
         let instant = clock.instant
         // Bound: the span that the code under test asks for.
@@ -39,6 +40,9 @@ final class StatusRig: Sendable {
             tolls: Tolls(world: world),
             note: { note in notes.change { $0.append(note) } })
     }
+
+    /// Moves both clocks.
+    func pass(_ span: Duration) { clock.advance(by: span) }
 
     /// Runs the delivery while `body` runs.
     func running<Result: Sendable>(
@@ -71,9 +75,12 @@ final class StatusRig: Sendable {
 
     /// Puts a registration as if it had been accepted.
     func keep(_ registration: PushNotificationRegistration, of person: Secret) async throws {
+        let bundle = registration.tokenType == .apn ? "org.acme" : nil
         let record = Record(
             key: relay.keys.registration(of: person, installation: registration.installationID),
-            owner: relay.keys.owner(person), version: registration.version, touchedAt: Self.now,
+            owner: relay.keys.owner(person),
+            address: StatusKeys.address(of: registration.deviceToken, bundle: bundle),
+            version: registration.version, touchedAt: world.now(),
             body: StatusRow(person: person, registration).body)
         _ = try await store.apply([.put(record, if: .any)])
     }

@@ -8,7 +8,7 @@ import Testing
 @Suite("PostgreSQL's plans", .timeLimit(.minutes(30)))
 struct PostgresQueryPlanTests {
     private static let hot: [(Statement, parameters: Int, index: String)] = [
-        (OutboxSQL.accept, 15, "outbox_pkey"), (OutboxSQL.holders, 1, "marks_pkey"),
+        (OutboxSQL.accept, 16, "outbox_pkey"), (OutboxSQL.holders, 1, "marks_pkey"),
         (OutboxSQL.settle, 7, "outbox_pkey"), (OutboxSQL.putOff, 9, "outbox_pkey"),
         (OutboxSQL.claim, 7, "parked_by_origin"), (OutboxSQL.nextDue, 2, "parked_by_due"),
         (OutboxSQL.endCustody, 4, "parked_by_custody"),

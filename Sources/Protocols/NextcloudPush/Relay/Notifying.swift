@@ -66,7 +66,8 @@ extension NextcloudRelay {
         guard let record, record.state == .live, let target = NextcloudTarget(body: record.body) else {
             return nil
         }
-        return KnownDevice.Token(target: target, key: record.key, touchedAt: record.touchedAt)
+        return KnownDevice.Token(
+            target: target, key: record.key, touchedAt: record.touchedAt, address: record.addressDigest)
     }
 }
 
@@ -76,6 +77,7 @@ struct KnownDevice {
         let target: NextcloudTarget
         let key: RecordKey
         let touchedAt: UnixTime
+        let address: Digest16?
     }
 
     let pin: NextcloudPin
@@ -235,7 +237,7 @@ struct BatchJudgement {
         return Push(
             message: message,
             pushClass: isCall ? .urgent : entry.kind == .alert ? .normal : .background,
-            origin: origin, record: token.key, touchedAt: token.touchedAt,
+            origin: origin, record: token.key, touchedAt: token.touchedAt, registeredAddress: token.address,
             custodyEnds: now + (isCall ? NextcloudLimits.callCustody : NextcloudLimits.custody),
             repeatIdentity: batch.texts.reveal { Self.identity(entry.identifier, $0[signature]) })
     }
@@ -279,6 +281,6 @@ extension KnownDevice {
     /// The call token in clear; `nil` where it has ended, there was none, or it is no longer the pin's.
     fileprivate var call: Token? {
         guard let voip, let pad = pin.voipPad, let target = voip.target.crossed(with: pad) else { return nil }
-        return Token(target: target, key: voip.key, touchedAt: voip.touchedAt)
+        return Token(target: target, key: voip.key, touchedAt: voip.touchedAt, address: voip.address)
     }
 }

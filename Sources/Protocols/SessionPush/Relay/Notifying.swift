@@ -59,7 +59,8 @@ extension SessionRelay {
                     pushes.append(
                         Push(
                             message: message, pushClass: Self.pushClass(notice), origin: push.account.bytes,
-                            record: rows[at].key, touchedAt: rows[at].touchedAt, custodyEnds: end,
+                            record: rows[at].key, touchedAt: rows[at].touchedAt,
+                            registeredAddress: rows[at].addressDigest, custodyEnds: end,
                             repeatIdentity: Self.identity(push, view)))
                 }
             }

@@ -17,12 +17,17 @@ package struct GatewayHandover: Sendable {
         package let isApple: Bool
         /// The registration, which ends with its token.
         package let record: RecordKey
+        /// Whether it is still the one that this was made from.
+        package let isUnchanged: Condition
 
-        package init(notification: Secret, token: Secret, isApple: Bool, record: RecordKey) {
+        package init(
+            notification: Secret, token: Secret, isApple: Bool, record: RecordKey, isUnchanged: Condition
+        ) {
             self.notification = notification
             self.token = token
             self.isApple = isApple
             self.record = record
+            self.isUnchanged = isUnchanged
         }
     }
 
@@ -129,8 +134,10 @@ extension StatusPayload {
             writer.endObject()
             return writer.takeSecret()
         }
+        let record = device.record
         return GatewayHandover.Push(
             notification: notification, token: registration.deviceToken, isApple: isApple,
-            record: device.record.key)
+            record: record.key,
+            isUnchanged: .madeFrom(touchedAt: record.touchedAt, address: record.addressDigest))
     }
 }

@@ -114,7 +114,8 @@ extension StatusRelay {
         return StatusPayload(entry).message(to: row.registration, policy).map { message in
             Push(
                 message: message, pushClass: .normal, origin: row.person, record: record.key,
-                touchedAt: record.touchedAt, custodyEnds: now + StatusLimits.custody,
+                touchedAt: record.touchedAt, registeredAddress: record.addressDigest,
+                custodyEnds: now + StatusLimits.custody,
                 repeatIdentity: Self.identity(entry, row.registration, request.messageID))
         }
     }

@@ -118,7 +118,8 @@ extension ZulipRelay {
             pushClass = priority == .high ? .normal : .background
         }
         return Push(
-            message: message, pushClass: pushClass, origin: origin, record: name, touchedAt: record.touchedAt,
+            message: message, pushClass: pushClass, origin: origin, record: name,
+            touchedAt: record.touchedAt, registeredAddress: record.addressDigest,
             custodyEnds: now + ZulipLimits.custody,
             repeatIdentity: Self.identity(registration.token, item.payload, item.ciphertext))
     }

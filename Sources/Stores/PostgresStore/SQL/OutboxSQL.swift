@@ -11,9 +11,9 @@ enum OutboxSQL {
         """
         WITH item AS MATERIALIZED (
             SELECT * FROM unnest($4::uuid[], $5::text[], $6::int2[], $7::uuid[], $8::uuid[], $9::int8[],
-            $10::int8[], $11::int8[], $12::int4[], $13::bool[], $14::uuid[], $15::bytea[])
+            $10::int8[], $11::int8[], $12::int4[], $13::bool[], $14::uuid[], $15::bytea[], $16::uuid[])
             AS i(id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt, parked, mark,
-            sealed)
+            sealed, address)
         ), present AS (
             INSERT INTO owners (owner, alive_until) VALUES ($1, \(PostgresSQL.clock("$2")))
             ON CONFLICT (owner) DO NOTHING
@@ -28,9 +28,9 @@ enum OutboxSQL {
             RETURNING m.id
         ), written AS (
             INSERT INTO outbox (id, lane, class, origin, record, touched_at, not_before, custody_ends,
-            attempt, owner, epoch, parked, mark, sealed)
+            attempt, owner, epoch, parked, mark, sealed, address)
             SELECT i.id, i.lane, i.class, i.origin, i.record, i.touched_at, i.not_before, i.custody_ends,
-            i.attempt, $1, 1, i.parked, i.mark, i.sealed
+            i.attempt, $1, 1, i.parked, i.mark, i.sealed, i.address
             FROM item i WHERE i.mark IS NULL OR i.id IN (SELECT h.id FROM held h)
             RETURNING id
         )
@@ -169,7 +169,7 @@ enum OutboxSQL {
             UPDATE outbox o SET parked = false, epoch = o.epoch + 1 FROM due d
             WHERE \(PostgresSQL.each("o.id", "d.id")) AND o.owner = $1 AND o.parked
             RETURNING o.id, o.origin, o.record, o.touched_at, o.not_before, o.custody_ends, o.attempt,
-            o.epoch, o.mark, o.sealed, d.turn, d.place
+            o.epoch, o.mark, o.sealed, d.turn, d.place, o.address
         )
         SELECT seen.origins, seen.last, t.* FROM seen LEFT JOIN taken t ON true
         """)

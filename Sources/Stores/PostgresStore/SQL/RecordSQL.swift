@@ -58,6 +58,8 @@ enum RecordSQL {
                 WHEN 5 THEN coalesce(r.touched_at <= s.bound, true) AND (s.address IS NULL OR (
                     SELECT w.state = 0 AND w.expires_at > $1 FROM records w
                     WHERE \(PostgresSQL.each("w.key", "s.address"))) IS TRUE)
+                WHEN 6 THEN r.key IS NULL OR (r.touched_at <= s.bound
+                    AND (s.address IS NULL OR r.address IS NOT DISTINCT FROM s.address))
                 ELSE coalesce(r.touched_at <= s.bound, true) END AS met
             FROM step s LEFT JOIN records r ON \(PostgresSQL.each("r.key", "s.key")) AND r.expires_at > $1
         ), verdict AS MATERIALIZED (

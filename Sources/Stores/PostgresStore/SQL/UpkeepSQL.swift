@@ -24,7 +24,7 @@ enum UpkeepSQL {
         71,
         """
         SELECT id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt, epoch, parked,
-        mark, first, sealed FROM outbox WHERE id > $1 ORDER BY id LIMIT $2
+        mark, first, sealed, address FROM outbox WHERE id > $1 ORDER BY id LIMIT $2
         """)
 
     /// Those of pushes that have ended. One without an outcome was accepted (see `OutboxSQL.settle`).
@@ -60,9 +60,10 @@ enum UpkeepSQL {
         """
         WITH item AS MATERIALIZED (
             SELECT * FROM unnest($3::uuid[], $4::text[], $5::int2[], $6::uuid[], $7::uuid[], $8::int8[],
-            $9::int8[], $10::int8[], $11::int4[], $12::int8[], $13::uuid[], $14::int2[], $15::bytea[])
+            $9::int8[], $10::int8[], $11::int4[], $12::int8[], $13::uuid[], $14::int2[], $15::bytea[],
+            $16::uuid[])
             AS i(id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt, epoch, mark,
-            first, sealed)
+            first, sealed, address)
         ), present AS (
             INSERT INTO owners (owner, alive_until) VALUES ($1, \(PostgresSQL.clock("$2")))
             ON CONFLICT (owner) DO NOTHING
@@ -73,9 +74,9 @@ enum UpkeepSQL {
             ON CONFLICT (mark) DO NOTHING
         )
         INSERT INTO outbox (id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt,
-        owner, epoch, parked, mark, first, sealed)
+        owner, epoch, parked, mark, first, sealed, address)
         SELECT i.id, i.lane, i.class, i.origin, i.record, i.touched_at, i.not_before, i.custody_ends,
-        i.attempt, $1, i.epoch, true, i.mark, nullif(i.first, 0), i.sealed FROM item i
+        i.attempt, $1, i.epoch, true, i.mark, nullif(i.first, 0), i.sealed, i.address FROM item i
         ON CONFLICT (id) DO NOTHING
         """)
 

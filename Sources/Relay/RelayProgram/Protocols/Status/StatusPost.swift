@@ -162,11 +162,10 @@ final class StatusPost: Sendable {
     /// The reply once the gateway has answered, where there is one.
     private func settled(_ reply: StatusReply?) async -> StatusReply? {
         guard let reply, let handover = reply.handover, let gateway else { return reply }
-        let askedAt = world.now()
         let (failures, outcomes) = await gateway.send(handover.pushes)
         for outcome in outcomes { take(outcome) }
         let dead = dead(failures, among: handover.pushes)
-        await end(dead.map { handover.pushes[$0].record }, askedAt)
+        await end(dead.map { handover.pushes[$0] })
         if failures.failed.count == handover.pushes.count, dead.count < handover.pushes.count {
             // A store that fails here leaves the request remembered: a sender then asks with other bytes.
             _ = try? await registry.apply([handover.reopening])
@@ -176,14 +175,14 @@ final class StatusPost: Sendable {
 
     /// Ends registrations whose tokens are dead. Each for itself, since one that was renewed meanwhile stays,
     /// and all at once, so that they share commits: the sender waits.
-    private func end(_ records: [RecordKey], _ askedAt: UnixTime) async {
+    private func end(_ pushes: [GatewayHandover.Push]) async {
         let now = world.now()
         await withDiscardingTaskGroup { group in
-            for record in records {
+            for push in pushes {
                 // A store that fails here leaves it as it is; the next push ends it.
                 group.addTask {
                     _ = try? await self.registry.apply([
-                        .expire(record, at: now, if: .touchedNotAfter(askedAt))
+                        .expire(push.record, at: now, if: push.isUnchanged)
                     ])
                 }
             }

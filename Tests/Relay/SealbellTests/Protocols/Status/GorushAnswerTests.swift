@@ -13,7 +13,7 @@ struct GorushAnswerTests {
     private static func push(_ token: String, isApple: Bool = true) -> GatewayHandover.Push {
         GatewayHandover.Push(
             notification: Secret([]), token: Secret(token.utf8), isApple: isApple,
-            record: RecordKey(Space(core: "test"), Secret(token.utf8)))
+            record: RecordKey(Space(core: "test"), Secret(token.utf8)), isUnchanged: .any)
     }
 
     private static func failures(
