@@ -18,6 +18,11 @@ package struct Reason: Sendable, Hashable, CustomStringConvertible {
         package static let asksForTime = Meaning(rawValue: 4)
         /// The address may belong to the service's other environment.
         package static let mayBeElsewhere = Meaning(rawValue: 8)
+        /// It is about how much one address was sent: the wait is that address's (decision 0080).
+        package static let limitsAddress = Meaning(rawValue: 16)
+        /// It refuses our credential for a while, and another connection or time may cure it. Several in a
+        /// row halt a lane as a misconfigured credential does (decision 0079).
+        package static let doubtsCredential = Meaning(rawValue: 32)
     }
 
     private let word: StaticString
@@ -52,12 +57,14 @@ package struct Reason: Sendable, Hashable, CustomStringConvertible {
     package static let leaseRanOut = Reason("LeaseRanOut")
     package static let tooLargeToSend = Reason("TooLargeToSend")
     package static let credentialUnavailable = Reason("CredentialUnavailable")
+    /// An answer in another form than the service's own: of a proxy, or of a front end.
+    package static let foreignAnswer = Reason("ForeignAnswer")
     package static let custodyEnded = Reason("CustodyEnded")
 
     /// Words of no service.
     package static let ours = [
         ok, unknown, connectionLost, deadlineExceeded, notReached, leaseRanOut, tooLargeToSend,
-        credentialUnavailable, custodyEnded
+        credentialUnavailable, foreignAnswer, custodyEnded
     ]
 }
 
@@ -76,7 +83,8 @@ package enum Outcome: Sendable, Hashable {
 
     /// How far a misconfiguration reaches (decision 0048).
     package enum Scope: Sendable, Hashable {
-        /// The key, JWT or OAuth grant: halts every lane of the credential.
+        /// The key, JWT or OAuth grant: several in a row halt the lane whose answers they are. One that comes
+        /// with ``Answer/Fate/unprocessed`` is our own finding, after several answers, and is enough.
         case credential
         /// The topic or target that a client chose: drops this push.
         case target

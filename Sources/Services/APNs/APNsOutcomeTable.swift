@@ -22,7 +22,14 @@ package enum APNsOutcomeTable {
             self.reason = reason
             self.cure = cure
         }
+
+        /// What is not the service's word was said before the service saw the request.
+        package var fate: Answer.Fate { reason == .foreignAnswer ? .unprocessed : .answered }
     }
+
+    /// Statuses by which a proxy or a front end speaks for itself. Where the body is not in Apple's form,
+    /// they are not Apple's word about our credential (decision 0079).
+    private static let foreign: Set<Int> = [401, 403, 404, 407]
 
     /// - Parameters:
     ///   - status: the HTTP status of a whole answer.
@@ -34,9 +41,11 @@ package enum APNsOutcomeTable {
         if (200..<300).contains(status) { return Reading(.accepted, .ok) }
         // A body that is no JSON leaves the status to judge by.
         let json = try? JSONValue.parse(body)
-        let reason = json?["reason"]?.string.flatMap { Reason.apns($0) } ?? .unknown
+        let word = json?["reason"]?.string
+        let reason = word.flatMap { Reason.apns($0) } ?? .unknown
         let since = json?["timestamp"]?.int64.map(UnixTime.init(milliseconds:))
         let wait = RetryAfter.parse(String(decoding: retryAfter, as: UTF8.self), now: now)
+        if word == nil, foreign.contains(status) { return Reading(.retry(after: wait), .foreignAnswer) }
         return known(status, reason, since: since, wait: wait) ?? byClass(status, wait: wait)
     }
 

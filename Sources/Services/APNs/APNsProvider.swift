@@ -85,6 +85,6 @@ package struct APNsProvider: DirectProvider {
             // it.
             if await !credential.expired(token) { outcome = .misconfigured(.credential) }
         }
-        return Answer(outcome, result.reason, sentAt: answer.sentAt)
+        return Answer(outcome, result.reason, sentAt: answer.sentAt, fate: result.fate)
     }
 }

@@ -69,9 +69,17 @@ enum FCMAssertion {
     static func read(_ answer: WebAnswer, now: UnixTime) -> Granted {
         switch answer.status {
         case 200: token(in: answer.body)
-        case 429, 500..<600: .later(answer.retryAfter.flatMap { RetryAfter.parse($0, now: now) })
-        default: .refused
+        case 400..<500 where answer.status != 429 && isRefusal(answer.body): .refused
+        // Theirs for now, or not theirs at all: a proxy's page is no word about the account.
+        default: .later(answer.retryAfter.flatMap { RetryAfter.parse($0, now: now) })
         }
+    }
+
+    /// An error in OAuth's form (RFC 6749 §5.2) or in that of Google's other services: an object whose
+    /// `error` is a text or an object.
+    private static func isRefusal(_ body: Secret) -> Bool {
+        let error = body.reveal { try? JSONValue.parse(Array($0)) }?["error"]
+        return error?.string != nil || error?.object != nil
     }
 
     private static func token(in body: Secret) -> Granted {

@@ -15,7 +15,7 @@ package struct FCMToken: Sendable {
 
 /// Why there is no access token.
 package enum FCMCredentialFault: Error, Sendable, Hashable {
-    /// The account, its key or our clock is wrong.
+    /// The account, its key or our clock is wrong: the token service has said so several times in a row.
     case refused
     /// The token service cannot be reached or asks for time.
     case unavailable(after: Duration?)
@@ -27,6 +27,8 @@ package actor FCMCredential {
     /// After a fault, before the next try: full jitter under a doubling ceiling (docs/push-services.md §6).
     private static let backoffBase: Duration = .seconds(1)
     private static let backoffCap: Duration = .seconds(60)
+    /// Refusals in a row that are believed: the first may be a stray.
+    private static let believedRefusals = 3
     /// A token that would end on its way is not sent.
     private static let leeway: Duration = .seconds(10)
 
@@ -42,6 +44,7 @@ package actor FCMCredential {
     private var refused = false
     private var fault = FCMCredentialFault.unavailable(after: nil)
     private var faults = 0
+    private var refusals = 0
     private var tryNotBefore: ContinuousClock.Instant?
 
     package init(account: ServiceAccount, fetch: any WebFetch, world: World, journal: Journal) {
@@ -139,11 +142,14 @@ package actor FCMCredential {
                 replacesRefused: refused, refreshAt: started + lifetime * 0.8,
                 expiresAt: started + max(lifetime - Self.leeway, lifetime / 2))
             newest.withLock { $0 = token }
-            (refused, faults, tryNotBefore) = (false, 0, nil)
+            (refused, faults, refusals, tryNotBefore) = (false, 0, 0, nil)
             return .success(token)
         case .refused:
-            journal.note("fcm service account refused", level: .error)
-            return .failure(backOff(.refused, floor: nil))
+            refusals += 1
+            let isBelieved = refusals >= Self.believedRefusals
+            journal.note(
+                "fcm service account refused", [.count: refusals], level: isBelieved ? .error : .warning)
+            return .failure(backOff(isBelieved ? .refused : .unavailable(after: nil), floor: nil))
         case .later(let after):
             return .failure(backOff(.unavailable(after: after), floor: after))
         }

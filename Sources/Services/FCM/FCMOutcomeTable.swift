@@ -14,7 +14,14 @@ package enum FCMOutcomeTable {
             self.reason = reason
             self.renewToken = renewToken
         }
+
+        /// What is not the service's word was said before the service saw the request.
+        package var fate: Answer.Fate { reason == .foreignAnswer ? .unprocessed : .answered }
     }
+
+    /// Statuses by which a proxy or a front end speaks for itself. Where the body is not in Google's form,
+    /// they are not Google's word about our account (decision 0079).
+    private static let foreign: Set<Int> = [401, 403, 404, 407]
 
     /// The one text that tells a malformed token from every other bad argument.
     private static let invalidToken = "The registration token is not a valid FCM registration token"
@@ -38,6 +45,8 @@ package enum FCMOutcomeTable {
             RetryAfter.parse(String(decoding: retryAfter, as: UTF8.self), now: now)
             ?? error?["details"]?.array?.lazy.filter { $0["@type"]?.string == retryType }
             .compactMap { $0["retryDelay"]?.string.flatMap(retryDelay) }.first
+        let isOwnForm = error?["status"]?.string != nil || error?["code"]?.int64 != nil
+        if !isOwnForm, foreign.contains(status) { return Reading(.retry(after: wait), .foreignAnswer) }
         switch (status, code) {
         case (400, "INVALID_ARGUMENT") where error?["message"]?.string == invalidToken:
             return Reading(.unregistered(since: nil), .invalidRegistrationToken)
@@ -57,7 +66,7 @@ package enum FCMOutcomeTable {
         case (404, nil):
             return Reading(.misconfigured(.credential), .notFound)
         case (429, _):
-            return Reading(.retry(after: wait ?? quotaWait), .quotaExceeded)
+            return quota(FCMQuota(error, code: code), wait)
         case (500, _):
             return Reading(.retry(after: wait), .internalFCM)
         case (503, _):
@@ -66,6 +75,15 @@ package enum FCMOutcomeTable {
             return Reading(.rejected, .unknown)
         default:
             return Reading(.retry(after: wait), .unknown)
+        }
+    }
+
+    /// A device's quota fills up again all the time; Google asks for a minute where it is the project's.
+    private static func quota(_ quota: FCMQuota, _ wait: Duration?) -> Reading {
+        switch quota {
+        case .device: Reading(.retry(after: wait), .deviceQuotaExceeded)
+        case .untold: Reading(.retry(after: wait ?? quotaWait), .quotaExceeded)
+        case .project: Reading(.retry(after: wait ?? quotaWait), .rateLimitExceeded)
         }
     }
 

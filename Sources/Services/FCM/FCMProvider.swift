@@ -80,7 +80,7 @@ package struct FCMProvider: DirectProvider {
         } else if outcome == .accepted {
             await credential.accepted(token)
         }
-        return Answer(outcome, result.reason, sentAt: answer.sentAt)
+        return Answer(outcome, result.reason, sentAt: answer.sentAt, fate: result.fate)
     }
 
     private func unsent(_ fault: FCMCredentialFault) -> Answer {

@@ -70,8 +70,20 @@ struct APNsOutcomeTests {
         ])
     func unknown(status: Int, outcome: Outcome) {
         for body in ["", "<html>", "{\"reason\":\"Novel\"}", "{\"reason\":7}", "[]"] {
+            guard status != 403 && status != 404 || body.contains("Novel") else { continue }
             #expect(judge(status, body).outcome == outcome)
             #expect(judge(status, body).reason == .unknown)
+        }
+    }
+
+    @Test(
+        "A body that is not in Apple's form is not its word about the credential, nor about a path",
+        arguments: [401, 403, 404, 407])
+    func foreign(status: Int) {
+        for body in ["", "<html>", "{\"reason\":7}", "[]", "{}", "{\"error\":\"denied\"}"] {
+            let verdict = judge(status, body, retryAfter: "7")
+            #expect(verdict.outcome == .retry(after: .seconds(7)) && verdict.reason == .foreignAnswer)
+            #expect(verdict.fate == .unprocessed && verdict.cure == .none)
         }
     }
 

@@ -56,11 +56,21 @@ struct FCMOutcomeTests {
         (403, fault("PERMISSION_DENIED", code: nil), .misconfigured(.credential), .permissionDenied),
         (404, fault("NOT_FOUND", code: "UNREGISTERED"), .unregistered(since: nil), .unregisteredFCM),
         (404, fault("NOT_FOUND", code: nil), .misconfigured(.credential), .notFound),
-        (404, "<!DOCTYPE html><html>404</html>", .misconfigured(.credential), .notFound),
+        (404, "<!DOCTYPE html><html>404</html>", .retry(after: nil), .foreignAnswer),
         (
             429, fault("RESOURCE_EXHAUSTED", code: "QUOTA_EXCEEDED"), .retry(after: .seconds(60)),
             .quotaExceeded
         ),
+        (
+            429, fault("RESOURCE_EXHAUSTED", message: "Device quota exceeded.", code: "QUOTA_EXCEEDED"),
+            .retry(after: nil), .deviceQuotaExceeded
+        ),
+        (
+            429, fault("RESOURCE_EXHAUSTED", message: "Topic quota exceeded.", code: "QUOTA_EXCEEDED"),
+            .retry(after: .seconds(60)), .quotaExceeded
+        ),
+        (429, fault("RESOURCE_EXHAUSTED", code: nil), .retry(after: .seconds(60)), .rateLimitExceeded),
+        (429, "<html>", .retry(after: .seconds(60)), .rateLimitExceeded),
         (500, fault("INTERNAL", code: "INTERNAL"), .retry(after: nil), .internalFCM),
         (503, fault("UNAVAILABLE", code: "UNAVAILABLE"), .retry(after: nil), .unavailable),
         (502, "<html>", .retry(after: nil), .unknown),
@@ -79,6 +89,57 @@ struct FCMOutcomeTests {
         #expect(verdict.outcome == row.outcome)
         #expect(verdict.reason == row.reason)
         #expect(verdict.renewToken == (row.reason == .unauthenticated))
+    }
+
+    @Test(
+        "A body that is in no form of Google's is not its word about the account, nor about a token",
+        arguments: [401, 403, 404, 407])
+    func foreign(_ status: Int) {
+        for body in [
+            "", "<html>", "[]", "{}", #"{"error":"no"}"#, #"{"error":{}}"#, #"{"message":"no route"}"#
+        ] {
+            let verdict = FCMOutcomeTable.judge(
+                status: status, body: Array(body.utf8), retryAfter: Array("7".utf8), now: now)
+            #expect(verdict.outcome == .retry(after: .seconds(7)) && verdict.reason == .foreignAnswer)
+            #expect(verdict.fate == .unprocessed && !verdict.renewToken)
+        }
+    }
+
+    /// Words of the front end that counts a project's requests (field), and of FCM's details.
+    static let quotas: [(details: String, reason: Reason)] = [
+        (
+            #"{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"RATE_LIMIT_EXCEEDED","#
+                + #""metadata":{"quota_unit":"1/min/{project}","quota_limit":"SendsPerMinutePerProject"}}"#,
+            .rateLimitExceeded
+        ),
+        (
+            #"{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":"#
+                + #"[{"subject":"device:c1E","description":"Message rate exceeded."}]}"#, .deviceQuotaExceeded
+        ),
+        (
+            #"{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":"#
+                + #"[{"description":"The rate of messages to a registration token is too high."}]}"#,
+            .deviceQuotaExceeded
+        ),
+        (
+            #"{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":"#
+                + #"[{"subject":"project:acme-1"},7,null]}"#, .rateLimitExceeded
+        ),
+        (#"{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":{}}"#, .quotaExceeded)
+    ]
+
+    @Test("Whose quota it is stands in the details, and Google's own word beside it does not matter")
+    func quota() {
+        let code =
+            #"{"@type":"type.googleapis.com/google.firebase.fcm.v1.FcmError","errorCode":"QUOTA_EXCEEDED"}"#
+        for (details, reason) in Self.quotas {
+            let body =
+                #"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":["#
+                + "\(code),\(details)]}}"
+            let verdict = FCMOutcomeTable.judge(
+                status: 429, body: Array(body.utf8), retryAfter: Array("9".utf8), now: now)
+            #expect(verdict.reason == reason && verdict.outcome == .retry(after: .seconds(9)))
+        }
     }
 
     @Test(
@@ -369,18 +430,42 @@ struct FCMCredentialTests {
     }
 
     @Test(
-        "Refusals of the account are its fault, the rest is time's",
+        "Refusals in OAuth's form are the account's fault when three in a row say so, the rest is time's",
         arguments: [
             (400, "{\"error\":\"invalid_grant\"}", FCMCredentialFault.refused),
-            (401, "{\"error\":\"invalid_client\"}", .refused), (403, "", .refused),
+            (401, "{\"error\":\"invalid_client\"}", .refused),
+            (403, "{\"error\":{\"code\":403,\"status\":\"PERMISSION_DENIED\"}}", .refused),
+            (403, "", .unavailable(after: nil)), (404, "<!DOCTYPE html>", .unavailable(after: nil)),
+            (400, "{\"message\":\"no\"}", .unavailable(after: nil)), (302, "", .unavailable(after: nil)),
             (429, "", .unavailable(after: .seconds(30))), (500, "", .unavailable(after: .seconds(30))),
             (503, "<html>", .unavailable(after: .seconds(30))), (200, "<html>", .unavailable(after: nil)),
             (200, "{}", .unavailable(after: nil)), (200, "{\"access_token\":\"\"}", .unavailable(after: nil)),
             (200, "{\"access_token\":\"a\\r\\nb\"}", .unavailable(after: nil))
         ])
     func faults(status: Int, body: String, expected: FCMCredentialFault) async throws {
-        let web = ScriptedWeb([ScriptedWeb.answer(status, body, retryAfter: status < 429 ? nil : "30")])
-        #expect(await fault(try credential(web)) == expected)
+        let answer = ScriptedWeb.answer(status, body, retryAfter: status < 429 ? nil : "30")
+        let credential = try credential(ScriptedWeb(Array(repeating: answer, count: 3)))
+        var faults: [FCMCredentialFault?] = []
+        for _ in 0..<3 {
+            faults.append(await fault(credential))
+            clock.advance(by: .seconds(60))
+        }
+        let early = expected == .refused ? FCMCredentialFault.unavailable(after: nil) : expected
+        #expect(faults == [early, early, expected])
+    }
+
+    @Test("A token between begins the count of refusals anew")
+    func strayRefusals() async throws {
+        let refusal = ScriptedWeb.answer(400, "{\"error\":\"invalid_grant\"}")
+        let web = ScriptedWeb([refusal, refusal, ScriptedWeb.token("a"), refusal, refusal, refusal])
+        let credential = try credential(web)
+        var faults: [FCMCredentialFault?] = []
+        for _ in 0..<6 {
+            faults.append(await fault(credential))
+            clock.advance(by: .seconds(3_600))
+        }
+        let later = FCMCredentialFault.unavailable(after: nil)
+        #expect(faults == [later, later, nil, later, later, .refused])
     }
 
     @Test("After a fault nobody asks again before the wait is over: no storm")

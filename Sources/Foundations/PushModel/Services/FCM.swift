@@ -46,7 +46,8 @@ extension FCMMessage: ServiceMessage {
     package static let service = PushService.fcm
     package static let reasons: [Reason] = [
         .unregisteredFCM, .invalidArgument, .invalidRegistrationToken, .senderIdMismatch, .quotaExceeded,
-        .unavailable, .internalFCM, .thirdPartyAuthError, .unauthenticated, .permissionDenied, .notFound
+        .deviceQuotaExceeded, .rateLimitExceeded, .unavailable, .internalFCM, .thirdPartyAuthError,
+        .unauthenticated, .permissionDenied, .notFound
     ]
 
     package var bytes: Int { data.count + address.count }
@@ -133,7 +134,13 @@ extension Reason {
     package static let invalidArgument = Reason("INVALID_ARGUMENT")
     package static let invalidRegistrationToken = Reason("INVALID_REGISTRATION_TOKEN")
     package static let senderIdMismatch = Reason("SENDER_ID_MISMATCH", [.blamesTarget, .provesCredential])
-    package static let quotaExceeded = Reason("QUOTA_EXCEEDED", .asksForTime)
+    /// Google's word for the quota of a device, a topic or the project, where nothing says of which: both it
+    /// may be.
+    package static let quotaExceeded = Reason("QUOTA_EXCEEDED", [.asksForTime, .limitsAddress])
+    /// Ours for `QUOTA_EXCEEDED` where the answer speaks of the device.
+    package static let deviceQuotaExceeded = Reason("DEVICE_QUOTA_EXCEEDED", .limitsAddress)
+    /// The project's quota, or an overload.
+    package static let rateLimitExceeded = Reason("RATE_LIMIT_EXCEEDED", .asksForTime)
     package static let unavailable = Reason("UNAVAILABLE", .asksForTime)
     package static let internalFCM = Reason("INTERNAL", .asksForTime)
     package static let thirdPartyAuthError = Reason("THIRD_PARTY_AUTH_ERROR")
