@@ -1,11 +1,11 @@
 package import PushModel
 
-/// Whether a lane may send (decision 0048). A value: answers in, state out.
+/// Whether a lane may send (decisions 0048 and 0079). A value: answers in, state out.
 ///
-/// Two things halt a lane: a fault of its credential, at once and for every lane of that credential; and
-/// target faults, only when its last answers hold enough *distinct* addresses with them, from enough origins
-/// that were lately served, and no acceptance, since a topic or a token that a client chose must never stop
-/// an app.
+/// Two things halt a lane: faults of its credential, when several in a row say so and the credential has not
+/// proved good between them, since one alone may be a stray; and target faults, only when its last answers
+/// hold enough *distinct* addresses with them, from enough origins that were lately served, and no
+/// acceptance, since a topic or a token that a client chose must never stop an app.
 package struct Breaker: Sendable {
     package enum State: Sendable, Hashable { case open, halted(Cause) }
     package enum Cause: Sendable, Hashable { case credential, targets }
@@ -28,12 +28,19 @@ package struct Breaker: Sendable {
     package private(set) var sparesRegistrations = false
     private var recent: [Fault?] = []
     private var next = 0
+    /// Faults of the credential since it last proved good here,
+    private var faults = 0
+    /// and since it did anywhere, as far as this lane has heard.
+    private var faultsSinceProof = 0
+    private var proofs = 0
     private var origins: RecentOrigins
     /// Who was accepted here, and so can speak for the app.
     package private(set) var accepted: LateAcceptances
     private let answers: Int
     private let addresses: Int
     private let witnesses: Int
+    private let fewFaults: Int
+    private let manyFaults: Int
 
     /// - Parameters:
     ///   - answers: how far it looks back.
@@ -42,10 +49,13 @@ package struct Breaker: Sendable {
     ///     accepted as many, where there are.
     ///   - memory: how long an origin counts as one that the app has, and an acceptance as late.
     ///   - counted: origins of which it knows only that they were accepted, in each half of that.
+    ///   - faults: of the credential in a row that halt; and as many as halt although it proves good in other
+    ///     lanes.
     package init(
         answers: Int, addresses: Int, witnesses: Int, memory: Duration,
-        counted: Int = LateAcceptances.mostCounted
+        counted: Int = LateAcceptances.mostCounted, faults: (few: Int, many: Int) = (3, 20)
     ) {
+        (fewFaults, manyFaults) = faults
         self.answers = answers
         self.addresses = addresses
         self.witnesses = witnesses
@@ -58,26 +68,33 @@ package struct Breaker: Sendable {
         answer.reason.meaning.contains(.blamesTarget) || answer.outcome == .misconfigured(.target)
     }
 
-    /// What a service says of an address that it knows, it says to a credential that it took: a lane of which
-    /// only dead addresses are left to probe with would wait for an acceptance for ever.
-    private static func provesCredential(_ answer: Answer) -> Bool {
-        answer.reason.meaning.contains(.provesCredential)
+    /// Answers that blame the credential, for good or for a while.
+    package static func isCredentialFault(_ answer: Answer) -> Bool {
+        answer.outcome == .misconfigured(.credential)
+            || answer.fate == .answered && answer.reason.meaning.contains(.doubtsCredential)
+    }
+
+    /// Answers that only a good credential is given. What a service says of an address that it knows, it says
+    /// to a credential that it took: a lane of which only dead addresses are left to probe with would wait
+    /// for an acceptance for ever.
+    package static func provesCredential(_ answer: Answer) -> Bool {
+        answer.fate == .answered
+            && (answer.outcome == .accepted || answer.reason.meaning.contains(.provesCredential))
     }
 
     /// - Parameters:
     ///   - address: any number that is the same for the same address and differs for others.
     ///   - origin: `nil` when it can be no witness.
+    ///   - proofs: of the credential, in this lane and in others of its environment, so far.
     package mutating func note(
-        _ answer: Answer, address: Int, origin: Digest16?, at now: ContinuousClock.Instant
+        _ answer: Answer, address: Int, origin: Digest16?, proofs: Int = 0, at now: ContinuousClock.Instant
     ) -> Change {
         // Whatever the service answered, the app has that origin.
         if let origin, answer.fate == .answered { origins.note(origin, at: now) }
-        if answer.outcome == .misconfigured(.credential) {
-            defer { state = .halted(.credential) }
-            return state == .halted(.credential) ? .none : .halted(.credential)
-        }
+        if Self.isCredentialFault(answer) { return faulted(answer, proofs) }
         // What was refused here, or never answered, is no word of the service.
         guard answer.fate == .answered else { return .none }
+        if Self.provesCredential(answer) { (faults, faultsSinceProof) = (0, 0) }
         if answer.outcome == .accepted {
             recent.removeAll(keepingCapacity: true)
             next = 0
@@ -98,6 +115,19 @@ package struct Breaker: Sendable {
         return .halted(.targets)
     }
 
+    /// A fault of the credential halts when it is one of several in a row. What our own side has found out by
+    /// asking several times is no stray.
+    private mutating func faulted(_ answer: Answer, _ proofs: Int) -> Change {
+        if proofs != self.proofs { (self.proofs, faultsSinceProof) = (proofs, 0) }
+        faults += 1
+        faultsSinceProof += 1
+        let isSure =
+            answer.fate == .unprocessed || faultsSinceProof >= fewFaults || faults >= manyFaults
+        guard isSure, state != .halted(.credential) else { return .none }
+        state = .halted(.credential)
+        return .halted(.credential)
+    }
+
     /// An origin has a push in this lane: the app has it, whatever becomes of the push.
     package mutating func heard(of origin: Digest16, at now: ContinuousClock.Instant) -> Change {
         origins.note(origin, at: now)
@@ -112,11 +142,6 @@ package struct Breaker: Sendable {
 
     /// A probe to somebody who was lately accepted was not: the next one goes to another.
     package mutating func doubt(_ origin: Digest16) { accepted.forget(origin) }
-
-    /// Another lane of the same credential met its fault.
-    package mutating func haltForCredential() { if state == .open { state = .halted(.credential) } }
-    /// Another lane of the same credential was accepted again.
-    package mutating func resumeFromCredential() { if state == .halted(.credential) { state = .open } }
 
     private var hasEnoughAddresses: Bool {
         Set(recent.compactMap { $0?.address }).count >= addresses

@@ -1,37 +1,30 @@
 import PushModel
 import Synchronization
 
-/// The lanes that one credential (a team key, a service account) stands behind. A fault of the
-/// credential halts them all at once, and one acceptance lets them all go.
+/// What the lanes of one credential (a team key, a service account) know of each other: how often it has
+/// proved good.
+///
+/// A fault that one lane meets says nothing of another: the other finds out by answers of its own. But an
+/// acceptance in any of them shows that the credential is good, and that such a fault was a stray one
+/// (decision 0079). Environments are told apart, because a key may be good for one alone.
 package final class Credential: Sendable {
-    /// Held weakly: lanes come and go with reloads, while a credential stays as long as its key file does.
-    private struct Member: Sendable { weak let lane: (any LaneRunning)? }
-
-    private struct State {
-        var members: [Member] = []
-        var fault: Reason?
-    }
-
-    private let state = Mutex(State())
+    private let production = Atomic<Int>(0)
+    private let sandbox = Atomic<Int>(0)
     package init() {}
 
-    /// From now on the lane hears of halts and resumptions; of a halt that stands, at once.
-    func join(_ lane: any LaneRunning) {
-        let fault = state.withLock { state in
-            state.members.removeAll { $0.lane == nil }
-            state.members.append(Member(lane: lane))
-            return state.fault
+    /// An answer was given that only a good credential is given.
+    func proved(in environment: Environment) {
+        switch environment {
+        case .production: production.wrappingAdd(1, ordering: .relaxed)
+        case .sandbox: sandbox.wrappingAdd(1, ordering: .relaxed)
         }
-        if let fault { lane.setCredential(fault: fault) }
     }
 
-    /// Halts every lane for that fault, or lets them go; told once for each change.
-    func set(fault: Reason?) {
-        let members = state.withLock { state -> [Member] in
-            guard (state.fault == nil) != (fault == nil) else { return [] }
-            state.fault = fault
-            return state.members
+    /// How many such answers there were: the same number twice means that none came between.
+    func proofs(in environment: Environment) -> Int {
+        switch environment {
+        case .production: production.load(ordering: .relaxed)
+        case .sandbox: sandbox.load(ordering: .relaxed)
         }
-        for member in members { member.lane?.setCredential(fault: fault) }
     }
 }

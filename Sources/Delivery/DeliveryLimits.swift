@@ -36,6 +36,18 @@ package struct DeliveryLimits: Sendable {
     /// Answers in a row by which a service asks for time, before the lane itself is slowed: as many as the
     /// breaker looks back over.
     package var throttleRefusals = 100
+    /// Distinct addresses that these must be about, else the addresses wait instead of the lane: what one
+    /// stranger's phone or two are refused is no word about the service.
+    package var throttleAddresses = 3
+    /// Addresses that wait because the service has refused them for themselves, in each lane: about 100
+    /// bytes each. With as many a further one is not remembered, and its pushes back off one by one.
+    package var waitingAddresses = 4_096
+    /// Requests to one address that may be under way before any was accepted; each acceptance allows one
+    /// more. A backlog for one phone must not find out a thousand times at once that it was too much.
+    package var addressWindow = 16
+    /// The longest that a call waits for its address by our own rule: a phone whose quota is full should ring
+    /// when there is room again, and twelve requests a minute trouble nobody.
+    package var addressCallWait: Duration = .seconds(5)
     /// Settlements joined into one commit: beyond a thousand rows a commit gains nothing.
     package var settleBatch = 1_024
     /// Settlements waiting for the store. Lanes stop sending beyond it, so that a store that fails cannot let
@@ -45,8 +57,16 @@ package struct DeliveryLimits: Sendable {
     package var waitingReplies = 50_000
     /// How long a removed row's last outcome stays known for a repeat that comes in the same moment.
     package var recentOutcomes = 8_192
-    /// Between probes of a halted lane (decision 0048), of each relay that has the lane.
+    /// Before the first probe of a halted lane (decision 0048), of each relay that has the lane; twice as
+    /// long before each further one,
+    package var probeFirst: Duration = .seconds(1)
+    /// up to this.
     package var probeEvery: Duration = .seconds(60)
+    /// Faults of a credential in a row that halt a lane, where it has not proved good between them: one or
+    /// two may be strays, and a push that is alone meets three within seconds.
+    package var breakerFaults = 3
+    /// The same where it proves good in other lanes and never in this one.
+    package var breakerFaultsBesideProof = 20
     /// Answers that the breaker looks back over, and the distinct addresses with target faults that halt. Not
     /// divided by relays: each sees a part of the answers, and fewer addresses would halt quiet lanes.
     package var breakerAnswers = 100
@@ -75,8 +95,8 @@ package struct DeliveryLimits: Sendable {
     /// Requests that may be under way to a destination that has not answered yet; each answer allows one
     /// more.
     package var destinationWindow = 8
-    /// Pushes that a destination puts off come back this far behind each other, `retryAfterCap` at most: what
-    /// one that is out costs the store is twenty rows a second.
+    /// Pushes that a destination or an address puts off come back this far behind each other, `retryAfterCap`
+    /// at most: what one that is out costs the store is twenty rows a second.
     package var destinationReturns: Duration = .milliseconds(50)
     /// Attempts at a push whose 410 is older than its registration: about half a minute by their back-off.
     package var renewedAttempts = 5

@@ -11,7 +11,6 @@ package final class DeliveryService: Service {
     package struct LaneSpec: Sendable {
         let make: @Sendable (DeliveryCore, _ handsBack: Bool) -> LaneHandles
         let name: LaneName
-        let credential: Credential
         let stamp: Int
 
         /// Lanes of one credential share the one `Credential` value.
@@ -20,7 +19,6 @@ package final class DeliveryService: Service {
         ///   whose stamp changes at a reload is replaced.
         package init(_ provider: some Provider, credential: Credential, stamp: Int = 0) {
             name = provider.lane
-            self.credential = credential
             self.stamp = stamp
             make = {
                 LaneHandles(Lane(provider: provider, credential: credential, core: $0, handsBack: $1))
@@ -30,7 +28,6 @@ package final class DeliveryService: Service {
         /// The same for a provider that is direct: its lane takes volatile pushes too.
         package init(_ provider: some DirectProvider, credential: Credential, stamp: Int = 0) {
             name = provider.lane
-            self.credential = credential
             self.stamp = stamp
             make = {
                 LaneHandles(Lane(direct: provider, credential: credential, core: $0, handsBack: $1))
@@ -86,12 +83,11 @@ package final class DeliveryService: Service {
     /// Puts a new set-up in force: new lanes start, lanes no longer named stop and leave their pushes to the
     /// store, lanes named again with the same stamp keep running. After a stop it does nothing.
     package func adopt(_ setup: Setup) {
-        typealias Fresh = (lane: any LaneHandle, credential: Credential)
-        let (fresh, gone) = core.table.withLock { table -> ([Fresh], [any LaneHandle]) in
+        let (fresh, gone) = core.table.withLock { table -> ([any LaneHandle], [any LaneHandle]) in
             guard !table.isStopping else { return ([], []) }
             var lanes: [LaneName: any LaneHandle] = [:]
             var volatileLanes: [LaneName: any VolatileLane] = [:]
-            var fresh: [Fresh] = []
+            var fresh: [any LaneHandle] = []
             for spec in setup.lanes {
                 if let kept = table.lanes[spec.name], table.stamps[spec.name] == spec.stamp {
                     lanes[spec.name] = kept
@@ -101,7 +97,7 @@ package final class DeliveryService: Service {
                 let handles = spec.make(core, table.handsBack)
                 lanes[spec.name] = handles.lane
                 volatileLanes[spec.name] = handles.volatile
-                fresh.append((handles.lane, spec.credential))
+                fresh.append(handles.lane)
             }
             let gone = table.lanes.filter { lanes[$0.key] !== $0.value }.map(\.value)
             table = DeliveryCore.Table(
@@ -112,11 +108,10 @@ package final class DeliveryService: Service {
         }
         core.tolls.keep(setup.apps.names)
         for lane in gone { lane.giveWay() }
-        for (lane, credential) in fresh { credential.join(lane) }
         core.table.withLock { table in
             // A stop has met the new lanes in the table; one that it has not met yet, it meets running.
             guard !table.isStopping else { return }
-            for (lane, _) in fresh { startLane.yield(lane) }
+            for lane in fresh { startLane.yield(lane) }
         }
     }
 

@@ -10,18 +10,17 @@ struct Destination: Sendable {
     private(set) var inFlight = 0
     /// How many may be. It opens with each answer, so that one that only takes requests takes few.
     private var window: Int
-    private var nextProbe: ContinuousClock.Instant?
+    private var probes: ProbePace
     /// When the last of those that were put off comes back; `nil`: it has answered well since.
     private var lastReturn: ContinuousClock.Instant?
     private let tickSpan: Duration
-    private let probeEvery: Duration
     private let returns: Duration
     private let returnsCap: Duration
     private let mostWindow: Int
 
     init(limits: DeliveryLimits) {
         tickSpan = limits.tick
-        probeEvery = limits.probeEvery
+        probes = ProbePace(limits: limits)
         returns = limits.destinationReturns
         returnsCap = limits.retryAfterCap
         mostWindow = limits.lanePushes
@@ -29,8 +28,9 @@ struct Destination: Sendable {
         breaker = Breaker(
             answers: limits.breakerAnswers, addresses: limits.breakerAddresses,
             witnesses: limits.breakerWitnesses, memory: limits.originsRemembered,
-            counted: limits.destinationOrigins)
-        throttle = Throttle(refusals: limits.throttleRefusals, open: limits.lanePushes)
+            counted: limits.destinationOrigins,
+            faults: (limits.breakerFaults, limits.breakerFaultsBesideProof))
+        throttle = Throttle(limits: limits)
         reach = Reach(limits: limits)
     }
 
@@ -45,7 +45,7 @@ struct Destination: Sendable {
         if breaker.state == .halted(.targets), push.custody == .durable,
             breaker.heard(of: push.origin, at: instant) == .reopened
         {
-            nextProbe = nil
+            probes.end()
         }
         guard let wait = wait(at: instant) else { return inFlight < window ? nil : tickSpan }
         guard push.pushClass != .urgent else { return wait }
@@ -56,10 +56,7 @@ struct Destination: Sendable {
     }
 
     private func wait(at instant: ContinuousClock.Instant) -> Duration? {
-        if breaker.state != .open {
-            guard let nextProbe, nextProbe > instant else { return nil }
-            return nextProbe - instant
-        }
+        if breaker.state != .open { return probes.wait(at: instant) }
         return throttle.maySend ? reach.untilNextTry(instant) : tickSpan
     }
 
@@ -67,35 +64,44 @@ struct Destination: Sendable {
         inFlight += 1
         throttle.sent()
         reach.sent(at: instant)
-        if breaker.state != .open { nextProbe = instant + probeEvery }
+        if breaker.state != .open { probes.sent(at: instant) }
     }
 
     /// A request is under way no more.
     mutating func ended() { inFlight = max(0, inFlight - 1) }
 
-    /// - Parameter others: origins that wait in the lane.
+    /// What an answer tells of how many requests it takes, and how fast.
+    ///
+    /// - Returns: addresses that alone were refused, too few to slow the destination.
     mutating func note(
-        _ answer: Answer, of push: OwedPush, address: Int, others: [Digest16],
-        at instant: ContinuousClock.Instant, random: UInt64
-    ) -> Breaker.Change {
+        _ answer: Answer, address: Int, at instant: ContinuousClock.Instant, random: UInt64
+    ) -> Set<Int> {
         if answer.fate == .answered { window = min(window + 1, mostWindow) }
         if Reach.isSilence(answer) { window = max(1, window / 2) }
         if answer.outcome == .accepted { lastReturn = nil }
         _ = reach.note(answer, at: instant, random: random)
-        _ = throttle.note(answer)
+        if case .few(let addresses) = throttle.note(answer, address: address) { return addresses }
+        return []
+    }
+
+    /// What it tells of the credential and of targets.
+    ///
+    /// - Parameter others: origins that wait in the lane.
+    mutating func judge(
+        _ answer: Answer, of push: OwedPush, address: Int, others: [Digest16],
+        at instant: ContinuousClock.Instant
+    ) {
         if Breaker.isTargetFault(answer) {
             // As in a lane: an address that anybody can make up halts nothing.
-            if push.custody == .volatile { return .none }
+            if push.custody == .volatile { return }
             if breaker.isNearHalt { for origin in others { _ = breaker.heard(of: origin, at: instant) } }
         }
         let origin = push.custody == .durable ? push.origin : nil
-        let change = breaker.note(answer, address: address, origin: origin, at: instant)
-        switch change {
-        case .halted: nextProbe = instant + probeEvery
-        case .resumed, .reopened: nextProbe = nil
+        switch breaker.note(answer, address: address, origin: origin, at: instant) {
+        case .halted: probes.begin(at: instant)
+        case .resumed, .reopened: probes.end()
         case .none: break
         }
-        return change
     }
 
     mutating func tick() { _ = throttle.tick() }

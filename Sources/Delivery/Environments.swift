@@ -49,6 +49,14 @@ extension DeliveryCore {
         case goesOnInMemory(any VolatileLane)
     }
 
+    /// Whether an answer may mean that its push is to go on in the other lane: ``learned(from:for:)`` tells.
+    func mayGoOn(_ answer: Answer, _ entry: LaneQueue.Entry) -> Bool {
+        guard !entry.environmentKnown, answer.reason.meaning.contains(.mayBeElsewhere),
+            let pair = pair(for: entry.push)
+        else { return false }
+        return Self.mayBeElsewhere(answer, entry.push.lane, pair)
+    }
+
     /// What an answer teaches about the environment of its address.
     func learned(from answer: Answer, for entry: LaneQueue.Entry) async -> Learned {
         guard !entry.environmentKnown, let pair = pair(for: entry.push) else { return .nothing }

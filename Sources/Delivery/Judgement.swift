@@ -13,12 +13,20 @@ struct Judgement: Sendable {
     /// A call that may have rung already is not sent again.
     var isSpentCall = false
 
+    /// Whether the lane, or the push's destination, is halted for its credential.
+    enum Halt: Sendable {
+        case none, halted
+        /// It is, and the push left to find out whether it still is.
+        case probe
+    }
+
     /// - Parameter outcome: the answer's outcome after the protocol's override.
+    /// - Parameter halt: with what the answer told.
     /// - Parameter doubt: how far the clock is ahead of the time by which custody of this push ends.
     /// - Parameter spares: the lane meets so many target faults that no registration may be blamed.
     /// - Parameter unreached: how often in a row no service had looked at the push before.
     static func of(
-        _ push: OwedPush, answer: Answer, outcome: Outcome, spares: Bool, now: UnixTime,
+        _ push: OwedPush, answer: Answer, outcome: Outcome, spares: Bool, halt: Halt = .none, now: UnixTime,
         doubt: Duration = .zero, limits: DeliveryLimits, random: UInt64, unreached: Int = 0
     ) -> Judgement {
         switch outcome {
@@ -26,8 +34,12 @@ struct Judgement: Sendable {
         case .rejected: return Judgement(step: .settle, first: .rejected)
         case .misconfigured(.target): return Judgement(step: .settle, first: .misconfigured)
         case .misconfigured(.credential):
-            // Nobody's push is lost to our own fault: it waits where it is until the credential works again.
-            return Judgement(step: nil, first: .misconfigured)
+            // Nobody's push is lost to our own fault: a probe waits where it is until the credential works
+            // again. Else the fault may be a stray, or this push's alone, and it is tried again by itself.
+            if halt == .probe { return Judgement(step: nil, first: .misconfigured) }
+            var judged = again(push, answer, after: nil, now: now, doubt, limits, random, unreached)
+            if halt == .halted, !judged.custodyEnds { judged.first = .misconfigured }
+            return judged
         case .unregistered(let since):
             if spares, answer.fate == .answered, Breaker.isTargetFault(answer) {
                 return Judgement(step: .settle, first: .misconfigured)

@@ -72,7 +72,9 @@ final class Lane<P: Provider>: LaneHandle {
 
     private var moment: LaneMoment {
         let (now, instant) = (core.world.now(), core.world.instant())
-        return LaneMoment(now: now, instant: instant, clock: core.clock.reading(now, instant))
+        return LaneMoment(
+            now: now, instant: instant, clock: core.clock.reading(now, instant),
+            proofs: credential.proofs(in: name.environment))
     }
 
     func correct(parked: Int, hasGained: Bool) {
@@ -85,17 +87,6 @@ final class Lane<P: Provider>: LaneHandle {
 
     func putOff(_ pushes: [(pushClass: PushClass, due: UnixTime)]) {
         state.withLock { state in for (pushClass, due) in pushes { state.putOff(pushClass, due: due) } }
-    }
-
-    func setCredential(fault: Reason?) {
-        let instant = core.world.instant()
-        let isNews = state.withLock { $0.credentialChanged(isFaulty: fault != nil, at: instant) }
-        if isNews {
-            meter.halted(fault != nil)
-            if let fault { core.laneHalted(name, .credential, fault) } else { core.laneResumed(name) }
-        }
-        sender.ring()
-        drained.ring()
     }
 
     func snapshot() -> LaneSnapshot {
@@ -204,27 +195,75 @@ final class Lane<P: Provider>: LaneHandle {
     }
 
     private func send(_ entry: LaneQueue.Entry, _ lease: LeasedPush, on slot: P.Slot) async {
-        let answer = await provider.send(lease, on: slot)
-        meter.answered(answer)
-        switch await core.learned(from: answer, for: entry) {
-        case .nothing: finish(entry, answer, learned: [])
-        case .change(let learned): finish(entry, answer, learned: [learned])
-        case .goesOnInMemory(let other):
-            core.observer.attempted?(
-                Attempt(entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
-            let (now, instant) = (core.world.now(), core.world.instant())
-            let moved = state.withLock { $0.left(entry, now: now, instant: instant) }
-            other.take(over: moved)
-            drained.ring()
+        let heard = hear(await provider.send(lease, on: slot), of: entry)
+        if heard.endsByFirstWord { return goBack(heard) }
+        switch await core.learned(from: heard.answer, for: entry) {
+        case .nothing: finish(heard, learned: [])
+        case .change(let learned): finish(heard, learned: [learned])
+        case .goesOnInMemory(let other): goOn(heard) { other.take(over: $0) }
         case .goesOn(let other):
-            core.observer.attempted?(
-                Attempt(entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
-            var moved = entry
-            moved.push.lane = other.name
-            moved.isMoved = true
-            // There before it is gone here: at every moment one of both lanes counts it (``Reclaim``).
-            other.admit([moved], parked: [])
-            state.withLock { $0.left(entry) }
+            goOn(heard) { moved in
+                var moved = moved
+                moved.push.lane = other.name
+                moved.isMoved = true
+                other.admit([moved], parked: [])
+            }
+        }
+    }
+
+    /// Whatever becomes of the push, the lane keeps its books of the answer here.
+    private func hear(_ answer: Answer, of entry: LaneQueue.Entry) -> LaneState.Heard {
+        meter.answered(answer)
+        if Breaker.provesCredential(answer) { credential.proved(in: name.environment) }
+        let mayGoOn = core.mayGoOn(answer, entry)
+        let (moment, random) = (moment, core.world.random())
+        return change { $0.heard(entry, answer, mayGoOn: mayGoOn, at: moment, random: random) }
+    }
+
+    /// The push goes on in the pair's other lane.
+    private func goOn(_ heard: LaneState.Heard, in other: (LaneQueue.Entry) -> Void) {
+        let answer = heard.answer
+        core.observer.attempted?(
+            Attempt(heard.entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
+        var moved = heard.entry
+        moved.firstWord = LaneQueue.FirstWord(answer, in: name)
+        // There before it is gone here: at every moment one of both lanes counts it (``Reclaim``).
+        other(moved)
+        state.withLock { $0.left(heard) }
+        drained.ring()
+    }
+
+    /// The push came from the pair's other lane, and ends by what it was answered there.
+    private func goBack(_ heard: LaneState.Heard) {
+        guard let word = heard.entry.firstWord, let first = core.lane(word.lane) else {
+            return finish(heard, learned: [])
+        }
+        let answer = heard.answer
+        core.observer.attempted?(
+            Attempt(heard.entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
+        first.end(heard.entry, by: word.answer)
+        state.withLock { $0.left(heard) }
+        drained.ring()
+    }
+
+    func end(_ entry: LaneQueue.Entry, by word: Answer) {
+        var entry = entry
+        entry.push.lane = name
+        (entry.firstWord, entry.isMoved) = (nil, false)
+        let random = core.world.random()
+        let heard = state.withLock { [entry] in $0.returned(entry, word, random: random) }
+        finish(heard, learned: [])
+    }
+
+    /// Pushes that were to be sent here end by the word of the lane that they came from.
+    private func end(moved entries: [LaneQueue.Entry]) {
+        for entry in entries {
+            guard let word = entry.firstWord, let first = core.lane(word.lane) else {
+                change { $0.keep(moved: entry) }
+                continue
+            }
+            first.end(entry, by: word.answer)
+            state.withLock { $0.ended(moved: entry) }
         }
     }
 
@@ -242,16 +281,15 @@ final class Lane<P: Provider>: LaneHandle {
         }
     }
 
-    private func finish(_ entry: LaneQueue.Entry, _ answer: Answer, learned: [Change]) {
+    private func finish(_ heard: LaneState.Heard, learned: [Change]) {
+        let (entry, answer) = (heard.entry, heard.answer)
         let outcome = core.override(answer, of: entry.push.instance)
         let moment = moment
         if outcome == .accepted { meter.accepted(entry.push, at: moment.now) }
-        let random = core.world.random()
         let withdrawal = withdrawal(of: entry, answer, outcome)
         change { state in
             let (next, actions) = state.answered(
-                entry, answer, outcome: outcome, at: moment, random: random, limits: core.limits,
-                withdraws: withdrawal != nil
+                heard, outcome: outcome, at: moment, limits: core.limits, withdraws: withdrawal != nil
             ) { judged in (withdrawal ?? []) + learned + core.unlearned(of: entry.push, judged) }
             core.observer.attempted?(Attempt(entry.push, answer, outcome, next, at: moment.now))
             return actions
@@ -290,11 +328,7 @@ final class Lane<P: Provider>: LaneHandle {
     /// All but the settlements.
     private func carryOut(_ actions: LaneState.Actions, isReplaced: Bool) {
         if !isReplaced { report(actions) }
-        switch actions.breaker {
-        case .halted(.credential): credential.set(fault: actions.reason)
-        case .resumed: credential.set(fault: nil)
-        case .none, .halted(.targets), .reopened: break
-        }
+        if !actions.returned.isEmpty { end(moved: actions.returned) }
         switch actions.reach {
         case .none: break
         case .unanswered:
@@ -305,7 +339,6 @@ final class Lane<P: Provider>: LaneHandle {
             meter.unanswered(false)
         }
         if actions.spentCalls > 0 { core.observer.callsSpent(name, actions.spentCalls) }
-        // A peer hears of a credential's fault when all its lanes have.
         for (id, outcome) in actions.first { core.firstAttempts.resolve(id, outcome) }
         switch actions.pace {
         case .none: break
@@ -361,17 +394,5 @@ final class Lane<P: Provider>: LaneHandle {
         }
         let (now, instant) = (core.world.now(), core.world.instant())
         change { [claim] in $0.claimed(claim, entries, now: now, instant: instant) }
-    }
-}
-
-extension ProviderMessage {
-    /// A number that is the same for the same address, and another for others but by chance; of this process
-    /// alone.
-    var addressNumber: Int {
-        address.reveal { bytes in
-            var hasher = Hasher()
-            hasher.combine(bytes: bytes)
-            return hasher.finalize()
-        }
     }
 }

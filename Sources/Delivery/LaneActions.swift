@@ -5,6 +5,8 @@ struct LaneMoment: Sendable {
     let now: UnixTime
     let instant: ContinuousClock.Instant
     let clock: DoubtedClock.Reading
+    /// How often the lane's credential has proved good, in this lane and in others of its environment.
+    var proofs = 0
 }
 
 extension LaneState {
@@ -32,6 +34,9 @@ extension LaneState {
         var volatileDropped = 0
         /// Pushes that went back to the store because the lease had run out.
         var ranOut = 0
+        /// Pushes that end by the word of the lane that they came from. They count as under way here until
+        /// they have.
+        var returned: [LaneQueue.Entry] = []
     }
 
     enum PaceChange: Sendable { case none, slowed, atFullSpeed }
@@ -52,6 +57,7 @@ extension LaneState.Actions {
         volatileEnded += next.volatileEnded
         volatileDropped += next.volatileDropped
         ranOut += next.ranOut
+        returned += next.returned
     }
 
     /// Volatile pushes are given up.
@@ -61,16 +67,12 @@ extension LaneState.Actions {
     }
 
     /// A durable push goes back to the store. It counts as parked once the store has said so.
-    ///
-    /// - Parameter rests: it waits by a rule of ours, and goes on so in the store, where nobody knows how
-    ///   often it was blamed.
-    mutating func giveBack(_ entry: LaneQueue.Entry, rests: Bool) {
+    mutating func giveBack(_ entry: LaneQueue.Entry) {
         if entry.isFirst { first.append((entry.push.id, .pending)) }
         let push = entry.push
-        let attempt = rests ? push.attempt + 1 : push.attempt
         let step: Settlement.Step =
-            entry.isMoved || entry.unwritten != nil || rests
-            ? .retry(notBefore: push.notBefore, attempt: attempt, lane: push.lane, parked: true) : .park
+            entry.isMoved || entry.unwritten != nil
+            ? .retry(notBefore: push.notBefore, attempt: push.attempt, lane: push.lane, parked: true) : .park
         settle.append(Settler.Item(settlement: Settlement(push, step, first: entry.unwritten)))
     }
 

@@ -3,19 +3,21 @@ import PushModel
 /// Whether a lane is halted, and when it probes (decision 0048). A value.
 struct LaneHalt: Sendable {
     private var breaker: Breaker
-    private var nextProbe: ContinuousClock.Instant?
+    private var probes: ProbePace
+    /// A probe met the fault of the credential that halted the lane.
+    private(set) var isRefused = false
     /// When the probes that came back stand in their places again.
     private var turnsEnd: ContinuousClock.Instant?
-    private let probeEvery: Duration
     /// How long probes that came back wait for others when the lane goes on.
     private let probesWait: Duration
 
     init(limits: DeliveryLimits) {
-        probeEvery = limits.probeEvery
+        probes = ProbePace(limits: limits)
         probesWait = limits.backoffBase
         breaker = Breaker(
             answers: limits.breakerAnswers, addresses: limits.breakerAddresses,
-            witnesses: limits.breakerWitnesses, memory: limits.originsRemembered)
+            witnesses: limits.breakerWitnesses, memory: limits.originsRemembered,
+            faults: (limits.breakerFaults, limits.breakerFaultsBesideProof))
     }
 
     var isHalted: Bool { breaker.state != .open }
@@ -32,14 +34,10 @@ struct LaneHalt: Sendable {
     // MARK: probes
 
     /// Whether a halted lane may probe.
-    func mayProbe(_ instant: ContinuousClock.Instant) -> Bool {
-        nextProbe.map { $0 <= instant } ?? false
-    }
+    func mayProbe(_ instant: ContinuousClock.Instant) -> Bool { probes.wait(at: instant) == nil }
 
-    /// A halted lane probes now; the next probe is a while off.
-    mutating func probes(at instant: ContinuousClock.Instant) {
-        if isHalted { nextProbe = instant + probeEvery }
-    }
+    /// A push leaves: from a halted lane it is a probe, and the next one is a while off.
+    mutating func sent(at instant: ContinuousClock.Instant) { if isHalted { probes.sent(at: instant) } }
 
     /// Origins that were lately accepted.
     ///
@@ -64,9 +62,11 @@ struct LaneHalt: Sendable {
     /// An address that anybody can make up must not halt a lane that others send by: target faults of
     /// volatile pushes do not count. They blame no registration either, because there is none.
     ///
-    /// - Parameter others: origins that wait in the lane.
+    /// - Parameters:
+    ///   - others: origins that wait in the lane.
+    ///   - proofs: of the credential, in this lane and in others of its environment, so far.
     mutating func note(
-        _ answer: Answer, of entry: LaneQueue.Entry, address: Int, others: [Digest16],
+        _ answer: Answer, of entry: LaneQueue.Entry, others: [Digest16], proofs: Int,
         at instant: ContinuousClock.Instant
     ) -> Breaker.Change {
         let push = entry.push
@@ -75,12 +75,26 @@ struct LaneHalt: Sendable {
         // Open, it changes nothing by that.
         for origin in others { _ = breaker.heard(of: origin, at: instant) }
         let change = breaker.note(
-            answer, address: address, origin: push.custody == .durable ? push.origin : nil, at: instant)
+            answer, address: entry.address, origin: push.custody == .durable ? push.origin : nil,
+            proofs: proofs, at: instant)
         switch change {
-        case .halted: nextProbe = instant + probeEvery
+        case .halted: probes.begin(at: instant)
         case .resumed: goOn(instant)
         case .none, .reopened: break
         }
+        if cause == .credential, entry.isProbe, answer.fate == .answered,
+            answer.outcome == .misconfigured(.credential)
+        {
+            isRefused = true
+        }
+        return change
+    }
+
+    /// The service answered a push that goes on elsewhere: the app has its origin, and nothing else is told.
+    mutating func heard(of push: OwedPush, at instant: ContinuousClock.Instant) -> Breaker.Change {
+        guard push.custody == .durable else { return .none }
+        let change = breaker.heard(of: push.origin, at: instant)
+        if change == .reopened { goOn(instant) }
         return change
     }
 
@@ -88,33 +102,49 @@ struct LaneHalt: Sendable {
     ///
     /// - Returns: whether that ended it.
     mutating func hear(of push: OwedPush, at instant: ContinuousClock.Instant) -> Bool {
-        guard isForTargets, push.custody == .durable,
-            breaker.heard(of: push.origin, at: instant) == .reopened
-        else { return false }
-        goOn(instant)
-        return true
-    }
-
-    /// Another lane of the same credential met its fault, or was accepted again.
-    ///
-    /// - Returns: whether that changed anything.
-    mutating func credentialChanged(isFaulty: Bool, at instant: ContinuousClock.Instant) -> Bool {
-        let before = breaker.state
-        if isFaulty {
-            breaker.haltForCredential()
-            nextProbe = nextProbe ?? instant + probeEvery
-        } else {
-            breaker.resumeFromCredential()
-            // A lane that its own target faults halted goes on probing.
-            if !isHalted { goOn(instant) }
-        }
-        return breaker.state != before
+        isForTargets && heard(of: push, at: instant) == .reopened
     }
 
     /// The lane may send everything again. Probes that came back go last, or after a while: if one of them
     /// was what halted the lane, the others have gone until it does so again.
     private mutating func goOn(_ instant: ContinuousClock.Instant) {
-        nextProbe = nil
+        probes.end()
+        isRefused = false
         turnsEnd = instant + probesWait
     }
+}
+
+/// When what is halted probes: after a second, then after twice as long each time, up to a minute. A value.
+struct ProbePace: Sendable {
+    private var next: ContinuousClock.Instant?
+    /// Between the next probe and the one after it.
+    private var span: Duration
+    private let first: Duration
+    private let most: Duration
+
+    init(limits: DeliveryLimits) {
+        first = min(limits.probeFirst, limits.probeEvery)
+        most = limits.probeEvery
+        span = first
+    }
+
+    /// `nil`: a probe may leave now.
+    func wait(at instant: ContinuousClock.Instant) -> Duration? {
+        guard let next, next > instant else { return nil }
+        return next - instant
+    }
+
+    /// A halt begins.
+    mutating func begin(at instant: ContinuousClock.Instant) {
+        span = first
+        sent(at: instant)
+    }
+
+    /// A probe leaves.
+    mutating func sent(at instant: ContinuousClock.Instant) {
+        next = instant + span
+        span = min(span * 2, most)
+    }
+
+    mutating func end() { (next, span) = (nil, first) }
 }

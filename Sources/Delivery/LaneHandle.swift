@@ -3,7 +3,7 @@ package import PushModel
 /// A lane as the rest of the core sees it, whatever its provider.
 typealias LaneHandle = LaneAdmission & LaneCounting & LaneRunning
 
-/// Where pushes come into a lane. Asked by the intake.
+/// Where pushes come into a lane. Asked by the intake, and by the pair's other lane.
 protocol LaneAdmission: AnyObject, Sendable {
     var name: LaneName { get }
     func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool
@@ -14,6 +14,8 @@ protocol LaneAdmission: AnyObject, Sendable {
     /// Pushes of this lane that the store holds as parked and that their origin's pace has put off until
     /// then.
     func putOff(_ pushes: [(pushClass: PushClass, due: UnixTime)])
+    /// A push that left for the pair's other lane ends by the answer that it had here.
+    func end(_ entry: LaneQueue.Entry, by word: Answer)
 }
 
 /// What a lane hears of the store and of time, and what it gives back. Told by the service's loops, by the
@@ -32,11 +34,8 @@ protocol LaneCounting: AnyObject, Sendable {
     var isSending: Bool { get }
 }
 
-/// A lane's life, from a set-up to its end. Asked by the service, by the lane's ``Credential``, and by the
-/// operator.
+/// A lane's life, from a set-up to its end. Asked by the service and by the operator.
 protocol LaneRunning: AnyObject, Sendable {
-    /// The fault that halted the lane's credential; `nil` when it works again.
-    func setCredential(fault: Reason?)
     func snapshot() -> LaneSnapshot
     func run() async
     func stop()
@@ -63,4 +62,6 @@ package struct LaneSnapshot: Sendable {
     package var figures: [ProviderFigure] = []
     /// Of the authorities that pushes name: how many are halted, slowed or silent.
     package var heldDestinations = 0
+    /// Addresses that the service has refused for themselves and not accepted since.
+    package var waitingAddresses = 0
 }

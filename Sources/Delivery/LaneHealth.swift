@@ -4,12 +4,13 @@ import PushModel
 /// be sent to now. A value.
 ///
 /// The lane's own breaker, throttle and reach are about no authority that a push names: one that is out must
-/// not hold what goes to another.
+/// not hold what goes to another. What is about one address is neither's.
 struct LaneHealth: Sendable {
     private var halt: LaneHalt
     private var throttle: Throttle
     private var reach: Reach
     private var destinations: Destinations
+    private var addresses: AddressWaits
     /// The literal reason of the last answer that was no acceptance, until the next one.
     private(set) var lastFault: Reason?
 
@@ -17,13 +18,17 @@ struct LaneHealth: Sendable {
         halt = LaneHalt(limits: limits)
         reach = Reach(limits: limits)
         destinations = Destinations(limits: limits)
-        throttle = Throttle(refusals: limits.throttleRefusals, open: limits.lanePushes)
+        throttle = Throttle(limits: limits)
+        addresses = AddressWaits(limits: limits)
     }
 
     var isHalted: Bool { halt.isHalted }
     var haltedFor: Breaker.Cause? { halt.cause }
+    /// A probe met the fault of the credential that halted the lane.
+    var isRefused: Bool { halt.isRefused }
     var isUnanswered: Bool { reach.isUnanswered }
     var heldDestinations: Int { destinations.held }
+    var waitingAddresses: Int { addresses.refused }
     /// Sends in one tick; `nil`: as many as go.
     var allowance: Int? { throttle.allowance }
     /// What may leave is tried push by push.
@@ -36,29 +41,26 @@ struct LaneHealth: Sendable {
         return halt.isHalted ? halt.mayProbe(instant) : reach.mayTry(instant)
     }
 
-    /// A halted lane probes now; the next probe is a while off.
-    mutating func probes(at instant: ContinuousClock.Instant) { halt.probes(at: instant) }
-
     /// Origins that were lately accepted: a probe goes to one of them first.
     func lately(_ instant: ContinuousClock.Instant) -> ArraySlice<LateAcceptances.Known> {
         halt.lately(instant)
     }
 
-    /// How long a push must wait for its destination; `nil`: it may leave.
+    /// How long a push must wait for its destination or its address; `nil`: it may leave.
     mutating func wait(of entry: LaneQueue.Entry, at instant: ContinuousClock.Instant) -> Duration? {
-        guard let number = entry.destination else { return nil }
-        return destinations.change(number) { $0.wait(for: entry.push, at: instant) }
+        if let number = entry.destination {
+            let wait = destinations.change(number) { $0.wait(for: entry.push, at: instant) }
+            if let wait { return wait }
+        }
+        return addresses.wait(for: entry.address, entry.push.pushClass, at: instant)
     }
 
     mutating func sent(_ entry: LaneQueue.Entry, at instant: ContinuousClock.Instant) {
+        halt.sent(at: instant)
+        addresses.sent(to: entry.address)
         if let number = entry.destination { return destinations.change(number) { $0.sent(at: instant) } }
         throttle.sent()
         reach.sent(at: instant)
-    }
-
-    /// A push is under way no more.
-    mutating func ended(_ entry: LaneQueue.Entry) {
-        if let number = entry.destination { destinations.change(number) { $0.ended() } }
     }
 
     // MARK: answers
@@ -69,33 +71,69 @@ struct LaneHealth: Sendable {
         return entry.destination != nil || halt.asksWhoWaits(for: entry.push)
     }
 
-    /// What an answer tells of the lane, or of the push's destination alone.
+    /// What an answer tells of the lane, or of the push's destination alone, and of its address.
     ///
     /// - Parameters:
-    ///   - others: origins that wait in the lane.
+    ///   - others: origins that wait in the lane; `nil`: whether the answer blames the target is not known
+    ///     yet (``judge(_:of:others:at:_:)``).
+    ///   - moment: with the proofs of the lane's credential.
     ///   - random: 64 random bits.
-    /// - Returns: what it changes for the one that it is about. The lane's own change is among the actions.
     mutating func note(
-        _ answer: Answer, of entry: LaneQueue.Entry, others: [Digest16],
-        at instant: ContinuousClock.Instant, random: UInt64, _ actions: inout LaneState.Actions
-    ) -> Breaker.Change {
+        _ answer: Answer, of entry: LaneQueue.Entry, others: [Digest16]?, at moment: LaneMoment,
+        random: UInt64, _ actions: inout LaneState.Actions
+    ) {
+        let instant = moment.instant
         actions.reason = answer.reason
         lastFault = answer.outcome == .accepted ? nil : answer.reason
-        let address = entry.push.message.addressNumber
+        addresses.ended(entry.address)
+        addresses.note(answer, of: entry.address, at: instant, random: random)
         if let number = entry.destination {
             // A word of one is a word of the service: an operator hears when there is none at all.
             if answer.fate == .answered, reach.note(answer, at: instant, random: random) {
                 actions.reach = .over
             }
+            let few = destinations.change(number) { destination in
+                destination.ended()
+                return destination.note(answer, address: entry.address, at: instant, random: random)
+            }
+            addresses.refuse(few, at: instant, random: random)
+            if let others { judge(answer, of: entry, others: others, at: moment, &actions) }
+            return
+        }
+        if reach.note(answer, at: instant, random: random) { actions.reach = .over }
+        switch throttle.note(answer, address: entry.address) {
+        case .none: break
+        case .slowed: actions.pace = .slowed
+        case .few(let few): addresses.refuse(few, at: instant, random: random)
+        }
+        if let others {
+            judge(answer, of: entry, others: others, at: moment, &actions)
+        } else if halt.heard(of: entry.push, at: instant) == .reopened {
+            actions.breaker = .reopened
+        }
+    }
+
+    /// What an answer tells of the credential and of targets.
+    mutating func judge(
+        _ answer: Answer, of entry: LaneQueue.Entry, others: [Digest16], at moment: LaneMoment,
+        _ actions: inout LaneState.Actions
+    ) {
+        if let number = entry.destination {
             return destinations.change(number) {
-                $0.note(
-                    answer, of: entry.push, address: address, others: others, at: instant, random: random)
+                $0.judge(
+                    answer, of: entry.push, address: entry.address, others: others, at: moment.instant)
             }
         }
-        actions.breaker = halt.note(answer, of: entry, address: address, others: others, at: instant)
-        if reach.note(answer, at: instant, random: random) { actions.reach = .over }
-        if throttle.note(answer) { actions.pace = .slowed }
-        return actions.breaker
+        let change = halt.note(
+            answer, of: entry, others: others, proofs: moment.proofs, at: moment.instant)
+        if change != .none { actions.breaker = change }
+        actions.reason = answer.reason
+    }
+
+    /// Whether its destination, or the lane, is halted for its credential.
+    mutating func isHaltedForCredential(_ entry: LaneQueue.Entry) -> Bool {
+        guard let number = entry.destination else { return halt.cause == .credential }
+        return destinations.change(number) { $0.breaker.state == .halted(.credential) }
     }
 
     /// Whether its destination, or the lane, meets so many target faults that no registration may be blamed.
@@ -114,16 +152,10 @@ struct LaneHealth: Sendable {
         return entries.contains { halt.hear(of: $0.push, at: instant) }
     }
 
-    /// Another lane of the same credential met its fault, or was accepted again.
-    ///
-    /// - Returns: whether that changed anything.
-    mutating func credentialChanged(isFaulty: Bool, at instant: ContinuousClock.Instant) -> Bool {
-        halt.credentialChanged(isFaulty: isFaulty, at: instant)
-    }
-
     /// True when from this tick on nothing is held back any more.
-    mutating func tick() -> Bool {
+    mutating func tick(at instant: ContinuousClock.Instant) -> Bool {
         destinations.tick()
+        addresses.tick(at: instant)
         return throttle.tick()
     }
 

@@ -17,17 +17,11 @@ struct LaneMemory: Sendable {
     private let longestWait: Duration
     private let retryClaim: Duration
     private let keepRetryWithin: Duration
-    /// How long a push rests at first that has met the credential's fault again and again,
-    private let restBegins: Duration
-    /// and in the end: a halted lane sends that often anyhow.
-    private let mostRest: Duration
 
     /// - Parameter longestWait: no back-off and no push service puts a push off for longer.
     init(limits: DeliveryLimits, longestWait: Duration) {
         self.longestWait = longestWait
         retryClaim = limits.backoffBase
-        restBegins = limits.backoffBase
-        mostRest = limits.probeEvery
         keepRetryWithin = limits.keepRetryWithin
         queue = LaneQueue(limit: limits.lanePushes)
         shelf = LaneQueue(limit: limits.volatilePushes)
@@ -69,14 +63,8 @@ struct LaneMemory: Sendable {
     /// Back to its place at the front.
     mutating func putBack(_ entry: LaneQueue.Entry) { queue.putBack(entry) }
 
-    /// Behind all others, until they have had their turn; with a rest, until then.
-    mutating func putLast(_ entry: LaneQueue.Entry, now: UnixTime) {
-        let rest = rest(of: entry)
-        guard rest > .zero else { return queue.setAside(entry) }
-        var resting = entry
-        resting.push.notBefore = now + rest
-        queue.putToSleep(resting)
-    }
+    /// Behind all others, until they have had their turn.
+    mutating func putLast(_ entry: LaneQueue.Entry) { queue.setAside(entry) }
 
     /// Those that went behind all others stand in their places again.
     mutating func endTurns() { queue.endTurns() }
@@ -116,9 +104,7 @@ struct LaneMemory: Sendable {
 
     /// The next probe: to somebody who was lately reached, if anything of theirs waits, else in turn.
     mutating func takeProbe(_ known: ArraySlice<LateAcceptances.Known>) -> LaneQueue.Entry? {
-        guard var entry = queue.takeKnown(known, address: { $0.push.message.addressNumber }) else {
-            return queue.takeTurn()
-        }
+        guard var entry = queue.takeKnown(known) else { return queue.takeTurn() }
         entry.isKnown = true
         return entry
     }
@@ -126,7 +112,12 @@ struct LaneMemory: Sendable {
     /// Gives a push back to the store, or lays it aside, if it is volatile.
     mutating func park(_ entry: LaneQueue.Entry, _ actions: inout LaneState.Actions) {
         if entry.push.custody == .volatile { return shelve(entry, &actions) }
-        actions.giveBack(entry, rests: rest(of: entry) > .zero)
+        actions.giveBack(entry)
+    }
+
+    /// Takes out what came from another lane, whose word it can end by.
+    mutating func takeMoved() -> [LaneQueue.Entry] {
+        queue.remove { $0.firstWord != nil } + shelf.remove { $0.firstWord != nil }
     }
 
     /// Gives all back that is durable, because another process may own these rows by now, or nothing more
@@ -211,14 +202,6 @@ struct LaneMemory: Sendable {
     ) -> UnixTime {
         guard let doubted, push.custody == .durable else { return now }
         return min(now, doubted.end(of: push.id.acceptedAt, lasting: push.custodyEnds))
-    }
-
-    /// How long a push waits that has met the credential's fault again and again. Where others are accepted
-    /// meanwhile the fault is with this push alone, and each of their answers would send it once more.
-    func rest(of entry: LaneQueue.Entry) -> Duration {
-        let times = entry.blamed + (entry.blamed > 0 ? entry.push.attempt : 0)
-        guard times > 2 else { return .zero }
-        return min(restBegins * (1 << min(times - 3, 16)), mostRest)
     }
 
     // MARK: the shelf

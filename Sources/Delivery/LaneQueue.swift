@@ -23,8 +23,10 @@ package struct LaneQueue: Sendable {
         var isKnown = false
         /// Answers in a row before which no service had looked at it.
         var unreached = 0
-        /// Faults of the credential that it has met in a row.
-        var blamed = 0
+        /// What another lane was answered before the push went on in this one.
+        var firstWord: FirstWord?
+        /// A number that stands for its address, in this process alone.
+        let address: Int
         /// A number that stands for the authority that it names; `nil` when it names none.
         let destination: Int?
         /// How far its times were moved with the wall clock (``LaneMemory/heed(_:_:)``).
@@ -35,6 +37,7 @@ package struct LaneQueue: Sendable {
             self.isFirst = isFirst
             self.environmentKnown = environmentKnown
             self.term = term
+            address = push.message.addressNumber
             destination = push.message.value.authority.map(Self.number)
         }
 
@@ -43,6 +46,19 @@ package struct LaneQueue: Sendable {
             var hasher = Hasher()
             hasher.combine(authority)
             return hasher.finalize()
+        }
+    }
+
+    /// The answer of the first lane of a pair, by which a push may have to end after all.
+    ///
+    /// A class, so that an entry that was never elsewhere pays for a reference.
+    package final class FirstWord: Sendable {
+        let lane: LaneName
+        let answer: Answer
+
+        init(_ answer: Answer, in lane: LaneName) {
+            self.lane = lane
+            self.answer = answer
         }
     }
 
@@ -174,15 +190,12 @@ package struct LaneQueue: Sendable {
     /// A push to somebody who was lately reached, whatever its class: to an address that was, else of an
     /// origin that was. `nil` when none stands in turn here.
     ///
-    /// - Parameter address: the number that stands for an entry's address.
-    package mutating func takeKnown(
-        _ known: some Collection<LateAcceptances.Known>, address: (Entry) -> Int
-    ) -> Entry? {
+    package mutating func takeKnown(_ known: some Collection<LateAcceptances.Known>) -> Entry? {
         for mustBeReached in [true, false] {
             for one in known {
                 for level in rounds.indices {
                     let entry = rounds[level].take(of: one.origin, atMost: Self.mostLookedAt) { entry in
-                        !mustBeReached || one.addresses.contains(address(entry))
+                        !mustBeReached || one.addresses.contains(entry.address)
                     }
                     guard let entry else { continue }
                     uncount(entry)
@@ -287,15 +300,22 @@ package struct LaneQueue: Sendable {
 
 extension LaneQueue.Entry {
     /// As it goes on after an answer.
-    ///
-    /// - Parameter keepsItsRow: the answer is a fault of ours: it goes back to its place.
-    func again(after answer: Answer, _ breaker: Breaker.Change, keepsItsRow: Bool) -> LaneQueue.Entry {
+    func again(after answer: Answer) -> LaneQueue.Entry {
         var again = self
-        // What halts a lane may be this push alone: the first probe is another.
-        again.isProbe = isProbe || breaker != .none
         again.isKnown = false
-        again.blamed = keepsItsRow ? blamed + 1 : 0
         again.unreached = answer.fate == .unprocessed ? unreached + 1 : 0
         return again
+    }
+}
+
+extension ProviderMessage {
+    /// A number that is the same for the same address, and another for others but by chance; of this process
+    /// alone.
+    var addressNumber: Int {
+        address.reveal { bytes in
+            var hasher = Hasher()
+            hasher.combine(bytes: bytes)
+            return hasher.finalize()
+        }
     }
 }

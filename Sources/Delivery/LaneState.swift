@@ -2,13 +2,10 @@ import PushModel
 
 /// What one lane knows, and all that it decides. A value: events in, actions out.
 struct LaneState: Sendable {
-    /// Between attempts while a stop drains, at most: five in the ten seconds that it takes.
-    private static let drainRetry: Duration = .seconds(2)
-
-    private var memory: LaneMemory
-    private var rows: ParkedRows
-    private var health: LaneHealth
-    private var traffic = LaneTraffic()
+    var memory: LaneMemory
+    var rows: ParkedRows
+    var health: LaneHealth
+    var traffic = LaneTraffic()
     /// The lease's term that the queue was filled in.
     private var term = 0
     /// Nothing is sent any more but what is volatile.
@@ -21,12 +18,15 @@ struct LaneState: Sendable {
     private var handsBack: Bool
     private let longestWait: Duration
     private let tickSpan: Duration
-    private let witnesses: Int
+    /// Held back for longer, a push is told to be pending.
+    private let longHold: Duration
+    let witnesses: Int
 
     init(limits: DeliveryLimits, handsBack: Bool = false) {
         self.handsBack = handsBack
         longestWait = max(limits.retryAfterCap, limits.backoffCap)
         tickSpan = limits.tick
+        longHold = limits.backoffBase
         witnesses = limits.breakerWitnesses
         memory = LaneMemory(limits: limits, longestWait: longestWait)
         rows = ParkedRows(limits: limits, longestWait: longestWait)
@@ -67,7 +67,8 @@ struct LaneState: Sendable {
         LaneSnapshot(
             lane: lane, isHalted: health.isHalted, haltedFor: health.haltedFor, reason: health.lastFault,
             inMemory: memory.count, parked: rows.count, inFlight: traffic.underWay,
-            isUnanswered: health.isUnanswered, figures: figures, heldDestinations: health.heldDestinations)
+            isUnanswered: health.isUnanswered, figures: figures, heldDestinations: health.heldDestinations,
+            waitingAddresses: health.waitingAddresses)
     }
 
     // MARK: what comes and waits
@@ -78,7 +79,7 @@ struct LaneState: Sendable {
     ) -> Actions {
         var actions = Actions()
         if health.hear(of: entries, at: instant) { actions.breaker = .reopened }
-        let entries = memory.stamped(entries)
+        let entries = memory.stamped(endMoved(entries, &actions))
         guard !keepsNothing else {
             // Nobody sends here any more, or not now; the next one that does finds them in the store.
             for entry in entries { memory.park(entry, &actions) }
@@ -153,7 +154,6 @@ struct LaneState: Sendable {
         let (now, instant) = (moment.now, moment.instant)
         memory.heed(now, instant)
         guard maySend(instant) else { return (nil, actions) }
-        health.probes(at: instant)
         memory.wake(now: now)
         let (isHalted, isTurn) = (health.isHalted, health.goesOneByOne)
         while var entry = isHalted ? memory.takeProbe(health.lately(instant)) : memory.take(isTurn: isTurn) {
@@ -167,6 +167,8 @@ struct LaneState: Sendable {
                 continue
             }
             if let wait = health.wait(of: entry, at: instant) {
+                // Nobody's reply waits for what will not leave before its deadline.
+                if entry.isFirst, wait > longHold { actions.first.append((entry.push.id, .pending)) }
                 memory.holdBack(entry, for: wait, now: now, &actions)
                 continue
             }
@@ -204,7 +206,7 @@ struct LaneState: Sendable {
         memory.believe(moment.clock)
         traffic.tick(seconds: seconds, isBehind: memory.readyCount + rows.count > 0)
         rows.wake(now: now)
-        let pace = health.tick() ? PaceChange.atFullSpeed : .none
+        let pace = health.tick(at: instant) ? PaceChange.atFullSpeed : .none
         var actions = isLeased ? Actions() : memory.giveBack()
         actions.pace = pace
         memory.heed(now, instant)
@@ -227,143 +229,11 @@ struct LaneState: Sendable {
     }
 }
 
-// MARK: - Answers
-
-extension LaneState {
-    /// A push goes on in another lane.
-    mutating func left(_ entry: LaneQueue.Entry) {
-        traffic.answered(entry.push.custody)
-        health.ended(entry)
-    }
-
-    /// The same for a volatile push.
-    ///
-    /// - Returns: the push with times of now.
-    mutating func left(
-        _ entry: LaneQueue.Entry, now: UnixTime, instant: ContinuousClock.Instant
-    ) -> LaneQueue.Entry {
-        left(entry)
-        memory.heed(now, instant)
-        return memory.moved(entry)
-    }
-
-    /// What an answer tells of the lane, and what becomes of the push.
-    ///
-    /// - Parameters:
-    ///   - outcome: the answer's after the protocol's override.
-    ///   - random: 64 random bits.
-    ///   - withdraws: a push that was not accepted is withdrawn, because its peer will send it again.
-    ///   - further: changes of records that follow from the judgement.
-    mutating func answered(
-        _ sent: LaneQueue.Entry, _ answer: Answer, outcome: Outcome, at moment: LaneMoment, random: UInt64,
-        limits: DeliveryLimits, withdraws: Bool = false, further: (Judgement) -> [Change] = { _ in [] }
-    ) -> (next: Attempt.Next, actions: Actions) {
-        let (now, instant) = (moment.now, moment.instant)
-        // The clock may have leapt while this push was under way.
-        memory.believe(moment.clock)
-        let entry = left(sent, now: now, instant: instant)
-        var actions = Actions()
-        let asks = health.asksWhoWaits(answer, for: entry)
-        let breaker = health.note(
-            answer, of: entry, others: asks ? memory.origins(atMost: witnesses) : [], at: instant,
-            random: random, &actions)
-        let spares = health.sparesRegistrations(of: entry)
-        var judged = Judgement.of(
-            entry.push, answer: answer, outcome: outcome, spares: spares, now: now,
-            doubt: now.since(memory.custodyTime(of: entry.push, now)), limits: limits, random: random,
-            unreached: entry.unreached)
-        if withdraws { judged.step = .withdraw }
-        let next = Attempt.Next(judged.step)
-        let waitsForCommit = withdraws || !judged.feedback.isEmpty
-        judged.feedback += further(judged)
-        let again = entry.again(after: answer, breaker, keepsItsRow: judged.step == nil)
-        apply(judged, waitsForCommit: waitsForCommit, to: again, at: moment, &actions)
-        actions.wakesSender = true
-        return (next, actions)
-    }
-
-    private mutating func apply(
-        _ judged: Judgement, waitsForCommit: Bool, to entry: LaneQueue.Entry, at moment: LaneMoment,
-        _ actions: inout Actions
-    ) {
-        let first = entry.isFirst ? judged.first : nil
-        if let first, !waitsForCommit { actions.first.append((entry.push.id, .known(first))) }
-        if judged.custodyEnds { actions.custodyEnded += 1 }
-        if judged.isSpentCall { actions.spentCalls += 1 }
-        var again = entry
-        again.isFirst = false
-        if entry.push.custody == .volatile {
-            return apply(judged, toVolatile: again, now: moment.now, &actions)
-        }
-        guard var step = judged.step else {
-            again.unwritten = first ?? entry.unwritten
-            return putBack(again, now: moment.now, &actions)
-        }
-        again.unwritten = nil
-        if case .retry(let notBefore, let attempt, let lane, _) = step, keepsNothing {
-            step = .retry(notBefore: notBefore, attempt: attempt, lane: lane, parked: true)
-        }
-        let settlement = Settlement(entry.push, step, first: first ?? entry.unwritten)
-        // Feedback reaches the registry before the reply leaves.
-        let item = Settler.Item(
-            settlement: settlement, feedback: judged.feedback, first: waitsForCommit ? first : nil)
-        if case .retry(let notBefore, let attempt, _, parked: false) = step {
-            again.push.notBefore = notBefore
-            again.push.attempt = attempt
-            actions.join(admit([again], now: moment.now, instant: moment.instant))
-        }
-        actions.settle.insert(item, at: 0)
-    }
-
-    /// What an answer means for a volatile push: there is no row to settle.
-    private mutating func apply(
-        _ judged: Judgement, toVolatile entry: LaneQueue.Entry, now: UnixTime, _ actions: inout Actions
-    ) {
-        switch judged.step {
-        case nil: putBack(entry, now: now, &actions)
-        case .retry(let notBefore, let attempt, _, let parked)?:
-            var again = entry
-            // While a stop drains, a retry that is further off would be none.
-            again.push.notBefore = isStopping ? min(notBefore, now + Self.drainRetry) : notBefore
-            again.push.attempt = attempt
-            memory.retry(again, isLate: parked || isStopping, now: now, &actions)
-        case .settle?, .withdraw?, .park?: actions.volatileEnded += 1
-        }
-    }
-
-    /// Back to its place at the front, or to the store when others have filled the room meanwhile. A probe
-    /// goes behind all that wait, here and in the store: the next one is another's turn.
-    private mutating func putBack(_ entry: LaneQueue.Entry, now: UnixTime, _ actions: inout Actions) {
-        let rest = memory.rest(of: entry)
-        let goesLast = health.isHalted && (entry.isProbe || rest > .zero)
-        let isDurable = entry.push.custody == .durable
-        if keepsNothing && isDurable || isStopping || memory.isFull && !goesLast {
-            memory.park(entry, &actions)
-        } else if !goesLast {
-            memory.putBack(entry)
-        } else if isDurable && (memory.isFull || rows.count > 0) {
-            // Counted, because it will not be known in memory how often it met the fault.
-            actions.putOff(entry, until: now + rest, attempt: entry.push.attempt + 1)
-        } else if memory.isFull {
-            memory.park(entry, &actions)
-        } else {
-            memory.putLast(entry, now: now)
-        }
-    }
-}
-
 // MARK: - Halts and ends
 
 extension LaneState {
     /// Nothing durable stays in memory.
-    private var keepsNothing: Bool { isStopping || handsBack }
-
-    /// Another lane of the same credential met its fault, or was accepted again.
-    ///
-    /// - Returns: whether somebody should hear of it.
-    mutating func credentialChanged(isFaulty: Bool, at instant: ContinuousClock.Instant) -> Bool {
-        health.credentialChanged(isFaulty: isFaulty, at: instant) && !isReplaced
-    }
+    var keepsNothing: Bool { isStopping || handsBack }
 
     /// All that is durable goes back to the store until told otherwise.
     mutating func handBack(_ handsBack: Bool) -> Actions {

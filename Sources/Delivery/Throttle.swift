@@ -1,27 +1,46 @@
 import PushModel
 
-/// How fast a lane sends while its service says nothing but "later" (decision 0014). A value.
+/// How fast a lane sends while its service says nothing but "later" (decisions 0014 and 0080). A value.
 ///
 /// Each push has its own back-off, but a lane that owes thousands would go on asking thousands of times a
 /// second: what sleeps makes room for what waits in the store. So the lane learns too: after so many
 /// refusals without another word it sends one push a tick, whatever it owes; an acceptance, or a word about
 /// one push, doubles that at each tick until nothing is held back. The most urgent push goes first, as ever.
+///
+/// Refusals of one or two addresses are these addresses' own matter, and slow nobody else.
 struct Throttle: Sendable {
     /// Sends in one tick; `nil`: as many as go.
     private(set) var allowance: Int?
     private var left = 0
     private var refusalsInARow = 0
+    /// Some of the addresses that these were about: as many as matter.
+    private var refusedAddresses: Set<Int> = []
     private var dealtWith = 0
     private var refused = 0
     private let refusals: Int
+    private let addresses: Int
     private let open: Int
 
+    /// What an answer begins.
+    enum Change: Sendable, Hashable {
+        case none, slowed
+        /// As many refusals as begin it were about these addresses alone.
+        case few(Set<Int>)
+    }
+
     /// - Parameters:
-    ///   - refusals: answers in a row that begin it.
+    ///   - refusals: answers in a row that begin it,
+    ///   - addresses: if they were about so many addresses.
     ///   - open: with so many sends in a tick nothing is held back any more.
-    init(refusals: Int, open: Int) {
+    init(refusals: Int, addresses: Int = 1, open: Int) {
         self.refusals = refusals
+        self.addresses = addresses
         self.open = open
+    }
+
+    init(limits: DeliveryLimits) {
+        self.init(
+            refusals: limits.throttleRefusals, addresses: limits.throttleAddresses, open: limits.lanePushes)
     }
 
     /// Answers by which the service itself asks for time: not those about one device, one connection or one
@@ -45,19 +64,30 @@ struct Throttle: Sendable {
 
     mutating func sent() { if allowance != nil { left -= 1 } }
 
-    /// True when this answer begins it.
-    mutating func note(_ answer: Answer) -> Bool {
+    /// - Parameter address: a number that is the same for the same address and differs for others.
+    mutating func note(_ answer: Answer, address: Int) -> Change {
         if Self.isDealtWith(answer) {
-            refusalsInARow = 0
+            forget()
             dealtWith += 1
-            return false
+            return .none
         }
-        guard Self.isRefusal(answer) else { return false }
+        guard Self.isRefusal(answer) else { return .none }
         refusalsInARow += 1
+        if refusedAddresses.count < addresses { refusedAddresses.insert(address) }
         refused += 1
-        guard allowance == nil, refusalsInARow >= refusals else { return false }
+        guard allowance == nil, refusalsInARow >= refusals else { return .none }
+        guard refusedAddresses.count >= addresses else {
+            defer { forget() }
+            return .few(refusedAddresses)
+        }
         (allowance, left) = (1, 0)
-        return true
+        return .slowed
+    }
+
+    private mutating func forget() {
+        refusalsInARow = 0
+        // Nearly always empty: acceptances cost a comparison.
+        if !refusedAddresses.isEmpty { refusedAddresses.removeAll(keepingCapacity: true) }
     }
 
     /// True when from this tick on nothing is held back any more.

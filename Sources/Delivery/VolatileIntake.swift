@@ -26,6 +26,7 @@ extension VolatileLane {
     func take(over entry: LaneQueue.Entry) {
         var moved = VolatileEntry(entry.push, environmentKnown: entry.environmentKnown)
         moved.entry.push.lane = name
+        moved.entry.firstWord = entry.firstWord
         admit([moved])
     }
 }

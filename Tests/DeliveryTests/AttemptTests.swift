@@ -20,18 +20,24 @@ struct AttemptTests {
         }
     }
 
-    @Test("A push that waits for its credential, and one that goes on in the sandbox, say so")
+    @Test("A push that goes on in the sandbox, and one that waits for its credential, say so")
     func ways() async throws {
         let production = ScriptedProvider(Names.apns) { _ in .badDeviceToken }
         let sandbox = ScriptedProvider(Names.sandbox) { _ in .badCredential }
         let plan = DeliveryService.Setup.of(production, sandbox, environment: .learn)
-        try await Rig.run(Depot(), plan) { rig in
+        try await Rig.run(Depot(), plan, limits: .haltsAtOnce) { rig in
             try await rig.expect([.known(.misconfigured)], of: [push(1, bundle: "org.acme")])
             #expect(
                 rig.answers.text == [
                     "acme/apns/production 1 unregistered BadDeviceToken elsewhere",
-                    "acme/apns/sandbox 1 misconfigured InvalidProviderToken waits"
+                    "acme/apns/sandbox 1 misconfigured InvalidProviderToken again"
                 ])
+            // Named by its client, it has no other lane.
+            try await rig.owe([push(2, .urgent, bundle: "org.acme", environment: .sandbox)])
+            await rig.pass(.seconds(61), step: .seconds(1))
+            await rig.pass(untilSent: 2, by: sandbox)
+            try await asked(for: "the probe's answer") { try rig.lane(Names.sandbox).inFlight == 0 }
+            #expect(rig.answers.text.last == "acme/apns/sandbox 1 misconfigured InvalidProviderToken waits")
         }
     }
 
@@ -40,7 +46,7 @@ struct AttemptTests {
         let provider = ScriptedProvider(Names.fcm, slots: 2) { push in
             push.address == "trial" ? .gone(at: UnixTime(seconds: 5)) : .badCredential
         }
-        try await Rig.run(Depot(), .of(provider)) { rig in
+        try await Rig.run(Depot(), .of(provider), limits: .haltsAtOnce) { rig in
             try await rig.expect([.known(.misconfigured)], of: [push(1)])
             #expect(try rig.lane().isHalted)
             let message = push(2, address: "trial").message

@@ -23,14 +23,57 @@ struct BreakerTests {
         note(.unregistered(since: nil), .badDeviceToken, address: address, origin: origin, after: span)
     }
 
-    @Test("A fault of the credential halts at once, and an acceptance resumes")
+    private mutating func credentialFault(_ origin: UInt64 = 1, proofs: Int = 0) -> Breaker.Change {
+        breaker.note(
+            Answer(.misconfigured(.credential), .invalidProviderToken, sentAt: sent), address: 1,
+            origin: Digest16(high: 0, low: origin), proofs: proofs, at: start)
+    }
+
+    @Test("Three faults of the credential in a row halt, one or two do not, and an acceptance resumes")
     mutating func credential() {
-        #expect(
-            note(.misconfigured(.credential), .invalidProviderToken, address: 1)
-                == .halted(.credential))
-        #expect(note(.misconfigured(.credential), .invalidProviderToken, address: 1) == .none)
+        for _ in 0..<100 {
+            #expect(credentialFault() == .none && credentialFault() == .none)
+            #expect(note(.accepted, .ok, address: 2) == .none)
+        }
+        #expect(credentialFault() == .none && credentialFault() == .none)
+        // What is no word about the credential is none between them.
+        #expect(note(.retry(after: nil), .serviceUnavailable, address: 2) == .none)
+        #expect(note(.unregistered(since: nil), .badDeviceToken, address: 3) == .none)
+        #expect(credentialFault() == .halted(.credential))
+        #expect(credentialFault() == .none)
         #expect(note(.accepted, .ok, address: 2) == .resumed)
         #expect(breaker.state == .open)
+        #expect(credentialFault() == .none, "and the count begins anew")
+    }
+
+    @Test(
+        "While the credential proves good in other lanes it takes many more, and then it is this lane's fault"
+    )
+    mutating func besideProof() {
+        for number in 1..<20 { #expect(credentialFault(proofs: number) == .none) }
+        #expect(credentialFault(proofs: 20) == .halted(.credential))
+        #expect(note(.accepted, .ok, address: 2) == .resumed)
+        // The other lane is silent again.
+        #expect(credentialFault(proofs: 20) == .none && credentialFault(proofs: 20) == .none)
+        #expect(credentialFault(proofs: 20) == .halted(.credential))
+    }
+
+    @Test("What our own side has found out by asking several times halts at once")
+    mutating func found() {
+        #expect(
+            note(.misconfigured(.credential), .credentialUnavailable, address: 1, fate: .unprocessed)
+                == .halted(.credential))
+    }
+
+    @Test(
+        "Answers that doubt the credential for a while halt as well, when there are several in a row",
+        arguments: [Reason.tooManyProviderTokenUpdates, .unrelatedKeyIdInToken])
+    mutating func doubts(_ reason: Reason) {
+        for _ in 0..<2 { #expect(note(.retry(after: nil), reason, address: 1) == .none) }
+        #expect(note(.accepted, .ok, address: 2) == .none)
+        for _ in 0..<2 { #expect(note(.retry(after: nil), reason, address: 1) == .none) }
+        #expect(note(.retry(after: nil), reason, address: 1) == .halted(.credential))
+        #expect(note(.accepted, .ok, address: 2) == .resumed)
     }
 
     @Test(
@@ -41,7 +84,7 @@ struct BreakerTests {
             (.payloadTooLarge, false), (.serviceUnavailable, false)
         ])
     mutating func provesCredential(_ reason: Reason, _ resumes: Bool) {
-        _ = note(.misconfigured(.credential), .invalidProviderToken, address: 1)
+        for _ in 0..<3 { _ = credentialFault() }
         #expect(note(.unregistered(since: nil), reason, address: 2, fate: .unprocessed) == .none)
         #expect(note(.unregistered(since: nil), reason, address: 2) == (resumes ? .resumed : .none))
         #expect(breaker.state == (resumes ? .open : .halted(.credential)))
@@ -55,9 +98,7 @@ struct BreakerTests {
 
     @Test("Whoever heard of a fault of the credential only is an origin that the app has")
     mutating func knownByCredential() {
-        for origin in 2...3 as ClosedRange<UInt64> {
-            _ = note(.misconfigured(.credential), .invalidProviderToken, address: 1, origin: origin)
-        }
+        for origin in 2...3 as ClosedRange<UInt64> { _ = credentialFault(origin) }
         _ = note(.accepted, .ok, address: 2, origin: nil)
         for address in 3..<40 { #expect(fault(address, origin: 9) == .none) }
     }

@@ -10,12 +10,12 @@ struct JudgementTests {
 
     private func judge(
         _ push: OwedPush, _ outcome: Outcome, _ reason: Reason, spares: Bool = false,
-        fate: Answer.Fate = .answered,
+        halt: Judgement.Halt = .none, fate: Answer.Fate = .answered,
         random: UInt64 = .max, unreached: Int = 0
     ) -> Judgement {
         Judgement.of(
             push, answer: Answer(outcome, reason, sentAt: sent, fate: fate), outcome: outcome, spares: spares,
-            now: now, limits: limits, random: random, unreached: unreached)
+            halt: halt, now: now, limits: limits, random: random, unreached: unreached)
     }
 
     /// The state of the registration that ends, if one does.
@@ -38,11 +38,20 @@ struct JudgementTests {
         }
     }
 
-    @Test("A fault of our credential keeps the push in its place")
+    @Test(
+        "A probe that meets the credential's fault keeps its place; any other push is tried again by itself")
     func credential() {
-        let judged = judge(samplePush(1), .misconfigured(.credential), .invalidProviderToken)
-        #expect(judged.step == nil)
-        #expect(judged.first == .misconfigured)
+        let fault = Outcome.misconfigured(.credential)
+        let probe = judge(samplePush(1), fault, .invalidProviderToken, halt: .probe)
+        #expect(probe.step == nil && probe.first == .misconfigured)
+        for halt in [Judgement.Halt.none, .halted] {
+            let stray = judge(samplePush(1), fault, .invalidProviderToken, halt: halt)
+            #expect(
+                stray.step
+                    == .retry(
+                        notBefore: now + .milliseconds(999), attempt: 1, lane: sampleLane, parked: false))
+            #expect(stray.first == (halt == .halted ? .misconfigured : .retry))
+        }
     }
 
     @Test(

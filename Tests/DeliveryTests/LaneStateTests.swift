@@ -40,10 +40,12 @@ private struct Stage {
         return try #require(entry)
     }
 
-    mutating func answer(_ answer: Answer, _ entry: LaneQueue.Entry) -> LaneState.Actions {
-        lane.answered(
-            entry, answer, outcome: answer.outcome, at: moment, random: 0, limits: limits
-        ).actions
+    mutating func answer(
+        _ answer: Answer, _ entry: LaneQueue.Entry, random: UInt64 = 0
+    ) -> LaneState.Actions {
+        var (heard, actions) = lane.heard(entry, answer, mayGoOn: false, at: moment, random: random)
+        actions.join(lane.answered(heard, outcome: answer.outcome, at: moment, limits: limits).actions)
+        return actions
     }
 }
 
@@ -136,18 +138,26 @@ struct LaneStateTests {
         var stage = Stage(DeliveryLimits())
         _ = stage.admit([owed(1)])
         var sent: [Int] = []
-        for tick in 0..<6_000 {
+        var left: Settler.Item?
+        for tick in 0..<6_000 where left == nil {
             stage.pass(.milliseconds(100))
             _ = stage.lane.tick(at: stage.moment, seconds: 0.1, isLeased: true)
-            // One of the others, which left before the lane was halted, has its answer.
+            // One of the others has its answer.
             _ = stage.answer(.accepted, owed(2))
             guard let taken = stage.next().entry else { continue }
             sent.append(tick)
-            _ = stage.answer(.badCredential, taken)
+            let actions = stage.answer(.badCredential, taken, random: .max)
+            if stage.lane.inMemory == 0 { left = actions.settle.first }
         }
-        // Ten minutes: at once at first, and once a minute in the end.
-        #expect((10...25).contains(sent.count), "\(sent)")
-        #expect(stage.lane.inMemory == 1)
+        // After a second, two, four; what waits for longer does so in the store.
+        let spans = zip(sent, sent.dropFirst()).map { $1 - $0 }
+        #expect(spans == [10, 20, 40])
+        #expect(!stage.lane.snapshot(of: sampleLane, []).isHalted)
+        guard case .retry(let notBefore, let attempt, _, parked: true)? = left?.settlement.step else {
+            Issue.record("it went nowhere")
+            return
+        }
+        #expect(attempt == 4 && notBefore == stage.now + .milliseconds(7_999))
     }
 
     @Test("A lease that ran out gives back what is durable, and one that was renewed what came before it")

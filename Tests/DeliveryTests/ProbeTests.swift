@@ -24,7 +24,7 @@ struct ProbeTests {
         arguments: [PushClass.urgent, .normal], ["bad", "one"])
     func rotates(_ pushClass: PushClass, _ origin: String) async throws {
         let provider = Self.service()
-        try await Rig.run(Depot(), .of(provider)) { rig in
+        try await Rig.run(Depot(), .of(provider), limits: .haltsAtOnce) { rig in
             try await halt(rig, 1, pushClass)
             try await rig.owe((2...11).map { push($0, origin: origin) })
             await rig.pass(.seconds(125), step: .seconds(1))
@@ -36,7 +36,7 @@ struct ProbeTests {
     @Test("Each of ten probes is another push, and then it is the turn of the first again")
     func turns() async throws {
         let provider = ScriptedProvider(Names.fcm) { _ in .badCredential }
-        try await Rig.run(Depot(), .of(provider)) { rig in
+        try await Rig.run(Depot(), .of(provider), limits: .haltsAtOnce) { rig in
             try await rig.expect([.known(.misconfigured)], of: [push(1)])
             try await rig.owe((2...4).map { push($0, .urgent) })
             try await rig.owe((5...10).map { push($0, origin: "o\($0 % 3)") })
@@ -56,7 +56,7 @@ struct ProbeTests {
     @Test("The turn comes to what is parked in the store too", arguments: EngineKind.allCases)
     func parked(_ kind: EngineKind) async throws {
         let provider = Self.service()
-        var limits = DeliveryLimits()
+        var limits = DeliveryLimits.haltsAtOnce
         limits.lanePushes = 4
         try await Rig.run(Depot(kind), .of(provider), limits: limits) { rig in
             try await halt(rig)
@@ -73,7 +73,7 @@ struct ProbeTests {
     func goesOn() async throws {
         let works = Watch()
         let provider = ScriptedProvider(Names.fcm) { _ in works.count > 0 ? .accepted : .badCredential }
-        try await Rig.run(Depot(), .of(provider)) { rig in
+        try await Rig.run(Depot(), .of(provider), limits: .haltsAtOnce) { rig in
             try await rig.expect([.known(.misconfigured)], of: [push(1)])
             try await rig.owe((2...4).map { push($0) })
             await rig.pass(.seconds(125), step: .seconds(1))
@@ -91,7 +91,7 @@ struct ProbeTests {
         let provider = ScriptedProvider(Names.fcm) { push in
             push.address.hasPrefix("bad") ? .badDeviceToken : .accepted
         }
-        try await Rig.run(Depot(), .of(provider)) { rig in
+        try await Rig.run(Depot(), .of(provider), limits: .haltsAtOnce) { rig in
             try await rig.expect([.accepted], of: [push(1, origin: "victim", address: "phone")])
             // Three that had a phone accepted each may halt the lane with what they make up.
             for number in 1...3 {
@@ -132,7 +132,7 @@ struct ProbeTests {
             await gate.wait(for: 1)
             return .silence
         }
-        try await Rig.run(Depot(), .of(provider)) { rig in
+        try await Rig.run(Depot(), .of(provider), limits: .haltsAtOnce) { rig in
             try await rig.owe([push(1, origin: "other", address: "phone")])
             await provider.waitForSent(1)
             // Of an origin that no answer came for nothing is known: one other may halt the lane.

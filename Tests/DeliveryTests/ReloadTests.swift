@@ -44,7 +44,7 @@ struct ReloadTests {
             return .badCredential
         }
         let new = ScriptedProvider(Names.fcm) { _ in .accepted }
-        try await Rig.run(Depot(), .of([(old, Credential())])) { rig in
+        try await Rig.run(Depot(), .of([(old, Credential())]), limits: .haltsAtOnce) { rig in
             try await rig.owe([push(2)])
             await old.waitForSent(1)
             try await rig.expect([.known(.misconfigured)], of: [push(1)])

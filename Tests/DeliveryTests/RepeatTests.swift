@@ -98,7 +98,7 @@ struct RepeatTests {
     @Test("Repeated while the lane is halted, a call does not wait")
     func halted() async throws {
         let provider = ScriptedProvider(Names.fcm) { _ in .badCredential }
-        try await Rig.run(Depot(), .of(provider)) { rig in
+        try await Rig.run(Depot(), .of(provider), limits: .haltsAtOnce) { rig in
             try await rig.expect([.known(.misconfigured)], of: [push(1)])
             try await rig.expect([.pending], of: [push(2)])
             let again = try await rig.admit([push(1), push(2)])

@@ -68,7 +68,7 @@ struct ReplyTests {
     @Test("Nobody waits for a halted lane")
     func halted() async throws {
         let provider = ScriptedProvider(Names.fcm) { _ in .badCredential }
-        try await Rig.run(Depot(), .of(provider)) { rig in
+        try await Rig.run(Depot(), .of(provider), limits: .haltsAtOnce) { rig in
             try await rig.expect([.known(.misconfigured)], of: [push(1)])
             // No time passes here: who waited would wait for ever.
             let unanswered = try await rig.admit([push(2), push(3)])

@@ -12,12 +12,12 @@ struct ThrottleTests {
     func begins() {
         var throttle = Throttle(refusals: 100, open: 4_096)
         for _ in 0..<99 {
-            let begins = throttle.note(Self.refusal)
-            #expect(!begins)
+            let change = throttle.note(Self.refusal, address: 1)
+            #expect(change == .none)
         }
         #expect(throttle.allowance == nil)
-        let begins = throttle.note(Self.refusal)
-        #expect(begins)
+        let change = throttle.note(Self.refusal, address: 1)
+        #expect(change == .slowed)
         #expect(throttle.allowance == 1)
         #expect(!throttle.maySend)
         #expect(throttle.tick() == false)
@@ -30,8 +30,8 @@ struct ThrottleTests {
     func mixed() {
         var throttle = Throttle(refusals: 100, open: 4_096)
         for number in 0..<1_000 {
-            let begins = throttle.note(number % 60 == 59 ? .accepted : Self.refusal)
-            #expect(!begins)
+            let change = throttle.note(number % 60 == 59 ? .accepted : Self.refusal, address: number)
+            #expect(change == .none)
         }
         #expect(throttle.allowance == nil)
     }
@@ -39,21 +39,21 @@ struct ThrottleTests {
     @Test("Acceptances double what may be sent in a tick until nothing is held back; refusals halve it")
     func recovers() {
         var throttle = Throttle(refusals: 1, open: 32)
-        _ = throttle.note(Self.refusal)
+        _ = throttle.note(Self.refusal, address: 1)
         var seen: [Int?] = []
         _ = throttle.tick()
         for answer in [Answer.accepted, .accepted, .accepted, Self.refusal, .accepted, .accepted] {
-            _ = throttle.note(answer)
+            _ = throttle.note(answer, address: 1)
             _ = throttle.tick()
             seen.append(throttle.allowance)
         }
         #expect(seen == [2, 4, 8, 4, 8, 16])
         // As many of each leave it as it is.
-        _ = throttle.note(.accepted)
-        _ = throttle.note(Self.refusal)
+        _ = throttle.note(.accepted, address: 1)
+        _ = throttle.note(Self.refusal, address: 1)
         _ = throttle.tick()
         #expect(throttle.allowance == 16)
-        _ = throttle.note(.accepted)
+        _ = throttle.note(.accepted, address: 1)
         let isOpen = throttle.tick()
         #expect(isOpen)
         #expect(throttle.allowance == nil)
@@ -64,11 +64,11 @@ struct ThrottleTests {
         arguments: [Answer.gone(at: .distantPast), .rejected, .badDeviceToken, .badTopic])
     func looksAtPushes(_ answer: Answer) {
         var throttle = Throttle(refusals: 1, open: 32)
-        _ = throttle.note(Self.refusal)
+        _ = throttle.note(Self.refusal, address: 1)
         _ = throttle.tick()
         for _ in 0..<5 {
             #expect(throttle.allowance != nil)
-            _ = throttle.note(answer)
+            _ = throttle.note(answer, address: 1)
             _ = throttle.tick()
         }
         #expect(throttle.allowance == nil)
@@ -78,7 +78,7 @@ struct ThrottleTests {
     func floor() {
         var throttle = Throttle(refusals: 1, open: 32)
         for _ in 0..<10 {
-            _ = throttle.note(Self.refusal)
+            _ = throttle.note(Self.refusal, address: 1)
             _ = throttle.tick()
             _ = throttle.tick()
             #expect(throttle.allowance == 1)
@@ -98,8 +98,25 @@ struct ThrottleTests {
         ])
     func others(_ answer: Answer) {
         var throttle = Throttle(refusals: 1, open: 32)
-        let begins = throttle.note(answer)
-        #expect(!begins)
+        let change = throttle.note(answer, address: 1)
+        #expect(change == .none)
+    }
+
+    @Test("Refusals of fewer addresses than it takes slow nobody else: these addresses are named")
+    func fewAddresses() {
+        var throttle = Throttle(refusals: 10, addresses: 3, open: 32)
+        for round in 0..<5 {
+            for number in 0..<9 {
+                let change = throttle.note(Self.refusal, address: number % 2)
+                #expect(change == .none, "round \(round)")
+            }
+            let change = throttle.note(Self.refusal, address: 0)
+            #expect(change == .few([0, 1]), "round \(round)")
+            #expect(throttle.allowance == nil)
+        }
+        for number in 0..<9 { _ = throttle.note(Self.refusal, address: number % 3) }
+        let change = throttle.note(Self.refusal, address: 0)
+        #expect(change == .slowed)
     }
 
     @Test("In a storm of 503 a lane that owes thousands sends one push a tick, a call before the others")

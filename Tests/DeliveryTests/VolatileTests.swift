@@ -216,7 +216,7 @@ struct VolatileTests {
         let works = Mutex(false)
         let provider = ScriptedProvider(Names.fcm) { _ in works.withLock(\.self) ? .accepted : .badCredential
         }
-        try await Rig.run(depot, .of(provider)) { rig in
+        try await Rig.run(depot, .of(provider), limits: .haltsAtOnce) { rig in
             rig.admitVolatile(1...3)
             await provider.waitForSent(1)
             await rig.pass(.seconds(2))
@@ -330,7 +330,7 @@ struct VolatileStopTests {
             if !isFirst { await halted.waitThroughCancellation() }
             return .badCredential
         }
-        try await Rig.run(Depot(), .of(provider)) { rig in
+        try await Rig.run(Depot(), .of(provider), limits: .haltsAtOnce) { rig in
             rig.admitVolatile(1...5)
             await provider.waitForSent(1)
             try await asked(for: "a lane that halts") { try rig.lane().isHalted }

@@ -198,3 +198,14 @@ extension DeliveryService.Setup {
         return of(providers.map { ($0, credential) }, environment: environment)
     }
 }
+
+extension DeliveryLimits {
+    /// For tests of what a halt does, and not of what halts: one fault of the credential does, and probes are
+    /// a minute apart from the first.
+    static var haltsAtOnce: DeliveryLimits {
+        var limits = DeliveryLimits()
+        limits.breakerFaults = 1
+        limits.probeFirst = limits.probeEvery
+        return limits
+    }
+}

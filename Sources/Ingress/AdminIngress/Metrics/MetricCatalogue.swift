@@ -37,6 +37,8 @@ package enum MetricCatalogue {
             "1 while the lane has had something to send and heard no word for a minute.",
         "sealbell_lane_destinations_held":
             "Destinations of the lane that take nothing or little now, where its service has many.",
+        "sealbell_lane_addresses_waiting":
+            "Addresses that the push service has refused for themselves and not accepted since.",
         "sealbell_push_answers_total": "Answers of the push service, under its literal word.",
         "sealbell_push_latency_seconds":
             "From a push's acceptance here to its acceptance by the push service, with all waits between.",

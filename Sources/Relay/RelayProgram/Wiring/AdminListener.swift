@@ -93,7 +93,8 @@ struct AdminListener: Sendable {
         delivery.snapshot().flatMap { lane in
             let labels = [("lane", lane.lane.description)]
             let held = ProviderFigure.gauge("sealbell_lane_destinations_held", lane.heldDestinations)
-            return (lane.figures + [held]).map {
+            let waiting = ProviderFigure.gauge("sealbell_lane_addresses_waiting", lane.waitingAddresses)
+            return (lane.figures + [held, waiting]).map {
                 MetricSample($0.name, labels: labels, value: Double($0.value), isTotal: $0.isTotal)
             }
         }

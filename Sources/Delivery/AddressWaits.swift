@@ -1,0 +1,169 @@
+import PushModel
+
+/// Which addresses wait because the service has refused them for themselves, and how many requests to each
+/// are under way (decision 0080). A value.
+///
+/// A phone has a quota of its own at its push service. What it has used up is its own wait: later pushes to
+/// it queue behind the one that was refused, the wait doubles with each further refusal, and when it is over
+/// one request finds out for all. Each acceptance then allows one more at once. Nobody else waits.
+///
+/// Bounded: with ``DeliveryLimits/waitingAddresses`` in it, a further address is not remembered, and is asked
+/// by each of its pushes, which back off one by one.
+struct AddressWaits: Sendable {
+    private struct Wait: Sendable {
+        /// In a row.
+        var refusals = 0
+        /// Not before then does a push leave, and a call.
+        var until: ContinuousClock.Instant
+        var callsUntil: ContinuousClock.Instant
+        /// When the last of those that were put off comes back.
+        var lastReturn: ContinuousClock.Instant?
+        /// Requests that may be under way.
+        var window: Int
+    }
+
+    /// Requests under way, of addresses that share the lowest bits: an array, because every push pays for it.
+    /// Two that share a place hold each other up only where one of them is busy.
+    private var underWay = [UInt16](repeating: 0, count: places)
+    private static let places = 4_096
+    private var waits: [Int: Wait] = [:]
+    private var ticks = 0
+    private let most: Int
+    private let window: Int
+    private let base: Duration
+    private let cap: Duration
+    private let asked: Duration
+    private let callWait: Duration
+    private let returns: Duration
+    private let tickSpan: Duration
+    /// Between looks for addresses that wait no longer.
+    private static let looksEvery = 10
+
+    init(limits: DeliveryLimits) {
+        most = limits.waitingAddresses
+        window = limits.addressWindow
+        base = limits.backoffBase
+        cap = limits.backoffCap
+        asked = limits.retryAfterCap
+        callWait = limits.addressCallWait
+        returns = limits.destinationReturns
+        tickSpan = limits.tick
+    }
+
+    /// Answers that are about how much one address was sent.
+    static func isRefusal(_ answer: Answer) -> Bool {
+        guard case .retry = answer.outcome, answer.fate == .answered else { return false }
+        return answer.reason.meaning.contains(.limitsAddress)
+    }
+
+    /// Addresses that were refused and have not been accepted since, as far as they are remembered.
+    var refused: Int { waits.values.count { $0.refusals > 0 } }
+
+    // MARK: sending
+
+    /// How long a push must wait for its address; `nil`: it may leave.
+    ///
+    /// Those that wait come back one behind the other, as those of a destination do (``Destination``).
+    mutating func wait(
+        for address: Int, _ pushClass: PushClass, at instant: ContinuousClock.Instant
+    ) -> Duration? {
+        let busy = Int(underWay[Self.place(address)])
+        if busy < window, waits.isEmpty { return nil }
+        guard let wait = waits[address] else {
+            // Where there is no room to count what it may have, it may have everything.
+            guard busy >= window, hasRoom else { return nil }
+            waits[address] = Wait(until: instant, callsUntil: instant, window: window)
+            return tickSpan
+        }
+        let until = pushClass == .urgent ? wait.callsUntil : wait.until
+        guard until > instant else { return busy < wait.window ? nil : tickSpan }
+        guard pushClass != .urgent else { return until - instant }
+        let due = min(max(until, (wait.lastReturn ?? instant) + returns), instant + asked)
+        waits[address]?.lastReturn = due
+        return due - instant
+    }
+
+    mutating func sent(to address: Int) {
+        let place = Self.place(address)
+        if underWay[place] < .max { underWay[place] += 1 }
+    }
+
+    /// A request is under way no more.
+    mutating func ended(_ address: Int) {
+        let place = Self.place(address)
+        if underWay[place] > 0 { underWay[place] -= 1 }
+    }
+
+    // MARK: answers
+
+    /// - Parameter random: 64 random bits.
+    mutating func note(
+        _ answer: Answer, of address: Int, at instant: ContinuousClock.Instant, random: UInt64
+    ) {
+        guard answer.fate == .answered else { return }
+        if case .retry(let after) = answer.outcome {
+            // Where it waits already, whatever puts off what it is sent is one refusal more.
+            let isRefusal =
+                Self.isRefusal(answer) || Throttle.isRefusal(answer) && waits[address]?.refusals ?? 0 > 0
+            if isRefusal { refuse(address, asked: after, at: instant, random: random) }
+            return
+        }
+        // Nearly always empty.
+        guard !waits.isEmpty, var wait = waits[address] else { return }
+        // What left before the wait began does not end it.
+        guard wait.refusals == 0 || wait.callsUntil <= instant else { return }
+        wait.refusals = 0
+        (wait.until, wait.callsUntil, wait.lastReturn) = (instant, instant, nil)
+        wait.window = min(wait.window + 1, Self.places)
+        waits[address] = wait
+    }
+
+    /// The service asks for time, and only where these addresses are concerned.
+    mutating func refuse(_ addresses: Set<Int>, at instant: ContinuousClock.Instant, random: UInt64) {
+        for address in addresses { refuse(address, asked: nil, at: instant, random: random) }
+    }
+
+    private mutating func refuse(
+        _ address: Int, asked after: Duration?, at instant: ContinuousClock.Instant, random: UInt64
+    ) {
+        guard waits[address] != nil || hasRoom else { return }
+        var wait = waits[address] ?? Wait(until: instant, callsUntil: instant, window: 1)
+        let floor = min(max(after ?? .zero, .zero), asked)
+        // What left before the wait began says the same once more.
+        let isNews = wait.refusals == 0 || wait.callsUntil <= instant
+        if isNews { wait.refusals += 1 }
+        let delay = isNews ? delay(after: wait.refusals, random) : .zero
+        wait.until = max(wait.until, instant + max(delay, floor))
+        wait.callsUntil = max(wait.callsUntil, instant + max(min(delay, callWait), floor))
+        wait.window = 1
+        waits[address] = wait
+    }
+
+    /// Half of the ceiling that doubles, and a random part of the other half.
+    private func delay(after refusals: Int, _ random: UInt64) -> Duration {
+        let doublings = min(refusals - 1, 20)
+        let half = max(1, min(cap.wholeMilliseconds, base.wholeMilliseconds << Int64(doublings)) / 2)
+        return .milliseconds(half + Int64(random.multipliedFullWidth(by: UInt64(half)).high))
+    }
+
+    // MARK: room
+
+    mutating func tick(at instant: ContinuousClock.Instant) {
+        guard !waits.isEmpty else { return }
+        ticks += 1
+        if ticks % Self.looksEvery == 0 { forget(instant) }
+    }
+
+    private var hasRoom: Bool { waits.count < most }
+
+    /// What is not under way any more, and has been accepted since or has waited out its last refusal as long
+    /// as the longest takes.
+    private mutating func forget(_ instant: ContinuousClock.Instant) {
+        let gone = waits.filter { address, wait in
+            underWay[Self.place(address)] == 0 && (wait.refusals == 0 || wait.until + cap <= instant)
+        }
+        for address in gone.keys { waits[address] = nil }
+    }
+
+    private static func place(_ address: Int) -> Int { address & (places - 1) }
+}

@@ -1,0 +1,221 @@
+import PushModel
+
+/// Answers, and what becomes of the pushes that they are about.
+///
+/// Every answer comes in by ``LaneState/heard(_:_:mayGoOn:at:random:)``, which keeps the lane's books, and
+/// each way on takes the ``LaneState/Heard`` that it gives: the push is judged here, or goes on in the pair's
+/// other lane. One that came from there may end by the other's word
+/// (``LaneState/returned(_:_:random:)``).
+extension LaneState {
+    /// An answer that the lane's books have. Only this file makes one.
+    struct Heard: Sendable {
+        /// The push that left, with times of now.
+        let entry: LaneQueue.Entry
+        let answer: Answer
+        let random: UInt64
+        /// Whether the books have what it says of the credential and of targets, too.
+        fileprivate let isJudged: Bool
+        /// The lane is refused by its service for good, as far as it knows, and the push came from another
+        /// lane, whose word it can end by.
+        let endsByFirstWord: Bool
+
+        fileprivate init(
+            _ entry: LaneQueue.Entry, _ answer: Answer, random: UInt64, isJudged: Bool,
+            endsByFirstWord: Bool = false
+        ) {
+            self.entry = entry
+            self.answer = answer
+            self.random = random
+            self.isJudged = isJudged
+            self.endsByFirstWord = endsByFirstWord
+        }
+    }
+
+    /// An answer has come: what it tells of the lane. The push counts as under way until ``answered`` or
+    /// ``left`` has taken what this gives.
+    ///
+    /// - Parameters:
+    ///   - mayGoOn: the answer may mean that the push is to go on in the pair's other lane. Until that is
+    ///     known it blames no target.
+    ///   - random: 64 random bits.
+    mutating func heard(
+        _ sent: LaneQueue.Entry, _ answer: Answer, mayGoOn: Bool, at moment: LaneMoment, random: UInt64
+    ) -> (heard: Heard, actions: Actions) {
+        // The clock may have leapt while this push was under way.
+        memory.believe(moment.clock)
+        memory.heed(moment.now, moment.instant)
+        let entry = memory.moved(sent)
+        var actions = Actions()
+        health.note(
+            answer, of: entry, others: mayGoOn ? nil : others(answer, entry), at: moment, random: random,
+            &actions)
+        let endsByFirstWord =
+            health.isRefused && entry.firstWord != nil && Breaker.isCredentialFault(answer)
+        if health.isRefused { endMoved(&actions) }
+        actions.wakesSender = true
+        let heard = Heard(
+            entry, answer, random: random, isJudged: !mayGoOn, endsByFirstWord: endsByFirstWord)
+        return (heard, actions)
+    }
+
+    /// Origins that wait here, where they matter to what an answer means.
+    private func others(_ answer: Answer, _ entry: LaneQueue.Entry) -> [Digest16] {
+        health.asksWhoWaits(answer, for: entry) ? memory.origins(atMost: witnesses) : []
+    }
+
+    // MARK: in another lane
+
+    /// The push goes on in another lane.
+    mutating func left(_ heard: Heard) { traffic.answered(heard.entry.push.custody) }
+
+    /// A push that another lane could not end comes back with the answer that it had here.
+    ///
+    /// - Parameter random: 64 random bits.
+    mutating func returned(_ entry: LaneQueue.Entry, _ word: Answer, random: UInt64) -> Heard {
+        traffic.sent(entry.push.custody)
+        return Heard(entry, word, random: random, isJudged: false)
+    }
+
+    /// A lane that its service refuses can say nothing of what came from another lane: these pushes end by
+    /// the other's word.
+    private mutating func endMoved(_ actions: inout Actions) {
+        for entry in memory.takeMoved() { end(moved: entry, &actions) }
+    }
+
+    /// The same for what comes.
+    ///
+    /// - Returns: what stays.
+    mutating func endMoved(_ entries: [LaneQueue.Entry], _ actions: inout Actions) -> [LaneQueue.Entry] {
+        guard health.isRefused else { return entries }
+        return entries.filter { entry in
+            guard entry.firstWord != nil else { return true }
+            end(moved: entry, &actions)
+            return false
+        }
+    }
+
+    private mutating func end(moved entry: LaneQueue.Entry, _ actions: inout Actions) {
+        traffic.sent(entry.push.custody)
+        actions.returned.append(entry)
+    }
+
+    /// Such a push has ended there.
+    mutating func ended(moved entry: LaneQueue.Entry) { traffic.answered(entry.push.custody) }
+
+    /// The other lane is gone: it goes back to the store, or aside.
+    mutating func keep(moved entry: LaneQueue.Entry) -> Actions {
+        traffic.answered(entry.push.custody)
+        var actions = Actions()
+        memory.park(entry, &actions)
+        return actions
+    }
+
+    // MARK: here
+
+    /// What becomes of the push.
+    ///
+    /// - Parameters:
+    ///   - outcome: the answer's after the protocol's override.
+    ///   - withdraws: a push that was not accepted is withdrawn, because its peer will send it again.
+    ///   - further: changes of records that follow from the judgement.
+    mutating func answered(
+        _ heard: Heard, outcome: Outcome, at moment: LaneMoment, limits: DeliveryLimits,
+        withdraws: Bool = false, further: (Judgement) -> [Change] = { _ in [] }
+    ) -> (next: Attempt.Next, actions: Actions) {
+        let answer = heard.answer
+        traffic.answered(heard.entry.push.custody)
+        memory.believe(moment.clock)
+        memory.heed(moment.now, moment.instant)
+        let entry = memory.moved(heard.entry)
+        var actions = Actions()
+        if !heard.isJudged {
+            health.judge(answer, of: entry, others: others(answer, entry), at: moment, &actions)
+        }
+        let now = moment.now
+        let isHalted = health.isHaltedForCredential(entry)
+        var judged = Judgement.of(
+            entry.push, answer: answer, outcome: outcome, spares: health.sparesRegistrations(of: entry),
+            halt: isHalted ? (entry.isProbe ? .probe : .halted) : .none, now: now,
+            doubt: now.since(memory.custodyTime(of: entry.push, now)), limits: limits, random: heard.random,
+            unreached: entry.unreached)
+        if withdraws { judged.step = .withdraw }
+        let next = Attempt.Next(judged.step)
+        let waitsForCommit = withdraws || !judged.feedback.isEmpty
+        judged.feedback += further(judged)
+        apply(judged, waitsForCommit: waitsForCommit, to: entry.again(after: answer), at: moment, &actions)
+        actions.wakesSender = true
+        return (next, actions)
+    }
+
+    private mutating func apply(
+        _ judged: Judgement, waitsForCommit: Bool, to entry: LaneQueue.Entry, at moment: LaneMoment,
+        _ actions: inout Actions
+    ) {
+        let first = entry.isFirst ? judged.first : nil
+        if let first, !waitsForCommit { actions.first.append((entry.push.id, .known(first))) }
+        if judged.custodyEnds { actions.custodyEnded += 1 }
+        if judged.isSpentCall { actions.spentCalls += 1 }
+        var again = entry
+        again.isFirst = false
+        if entry.push.custody == .volatile {
+            return apply(judged, toVolatile: again, now: moment.now, &actions)
+        }
+        guard var step = judged.step else {
+            again.unwritten = first ?? entry.unwritten
+            return putBack(again, now: moment.now, &actions)
+        }
+        again.unwritten = nil
+        if case .retry(let notBefore, let attempt, let lane, _) = step, keepsNothing {
+            step = .retry(notBefore: notBefore, attempt: attempt, lane: lane, parked: true)
+        }
+        let settlement = Settlement(entry.push, step, first: first ?? entry.unwritten)
+        // Feedback reaches the registry before the reply leaves.
+        let item = Settler.Item(
+            settlement: settlement, feedback: judged.feedback, first: waitsForCommit ? first : nil)
+        if case .retry(let notBefore, let attempt, _, parked: false) = step {
+            again.push.notBefore = notBefore
+            again.push.attempt = attempt
+            actions.join(admit([again], now: moment.now, instant: moment.instant))
+        }
+        actions.settle.insert(item, at: 0)
+    }
+
+    /// What an answer means for a volatile push: there is no row to settle.
+    private mutating func apply(
+        _ judged: Judgement, toVolatile entry: LaneQueue.Entry, now: UnixTime, _ actions: inout Actions
+    ) {
+        switch judged.step {
+        case nil: putBack(entry, now: now, &actions)
+        case .retry(let notBefore, let attempt, _, let parked)?:
+            var again = entry
+            // While a stop drains, a retry that is further off would be none.
+            again.push.notBefore = isStopping ? min(notBefore, now + Self.drainRetry) : notBefore
+            again.push.attempt = attempt
+            memory.retry(again, isLate: parked || isStopping, now: now, &actions)
+        case .settle?, .withdraw?, .park?: actions.volatileEnded += 1
+        }
+    }
+
+    /// Between attempts while a stop drains, at most: five in the ten seconds that it takes.
+    private static let drainRetry: Duration = .seconds(2)
+
+    /// A probe goes behind all that wait, here and in the store: the next one is another's turn. Where the
+    /// lane is halted no more, back to its place at the front, or to the store when others have filled the
+    /// room meanwhile.
+    private mutating func putBack(_ entry: LaneQueue.Entry, now: UnixTime, _ actions: inout Actions) {
+        let goesLast = health.isHalted
+        let isDurable = entry.push.custody == .durable
+        if keepsNothing && isDurable || isStopping || memory.isFull && !goesLast {
+            memory.park(entry, &actions)
+        } else if !goesLast {
+            memory.putBack(entry)
+        } else if isDurable && (memory.isFull || rows.count > 0) {
+            // Counted, so that whoever reads its row knows that its first attempt is over.
+            actions.putOff(entry, until: now, attempt: entry.push.attempt + 1)
+        } else if memory.isFull {
+            memory.park(entry, &actions)
+        } else {
+            memory.putLast(entry)
+        }
+    }
+}
