@@ -227,7 +227,7 @@ struct APNsJudgeTests {
         var facts = APNsConnectionFacts()
         #expect(
             Self.reason(judge.judge(try Self.request(JudgeRow("", nil)), on: &facts, now: Self.now))
-                == .badEnvironmentKeyInToken)
+                == .badEnvironmentKeyIdInToken)
     }
 
     @Test("A connection belongs to one team and one family of keys")

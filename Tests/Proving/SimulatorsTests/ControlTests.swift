@@ -62,7 +62,10 @@ struct ControlTests {
         arguments: [
             #"{"connection": {"streams": 5, "stream": 5}}"#, #"{"connection": {"streams": -1}}"#, "[]", "{",
             #"{"connection": {"excess": "shrug"}}"#, #"{"service": {"errorShare": 1.5}}"#, #"{"other": {}}"#,
-            #"{"connection": {"goAway": {"lastStream": "first"}}}"#
+            #"{"connection": {"goAway": {"lastStream": "first"}}}"#,
+            #"{"service": {"strays": [{"page": 404}]}}"#,
+            #"{"service": {"strays": [{"page": 99, "on": {"next": 1}}]}}"#,
+            #"{"service": {"strays": [{"status": 403, "text": "", "on": {"next": 1}}]}}"#
         ])
     func refusals(_ body: String) async throws {
         let stage = try await APNsStage()
@@ -78,6 +81,81 @@ struct ControlTests {
         #expect(nowhere.status == 404)
         await control.stop()
         await stage.simulator.stop()
+    }
+}
+
+@Suite("Answers in the place of a judgement", .timeLimit(.minutes(30)))
+struct StrayAnswerTests {
+    /// A stage with its control endpoint, and one request after the other.
+    private static func run(
+        _ body: (
+            _ stage: APNsStage, _ turn: (_ path: String, _ body: String) async throws -> Int,
+            _ ask: () async throws -> (status: Int, text: String)
+        ) async throws -> Void
+    ) async throws {
+        let stage = try await APNsStage()
+        let control = SimulatorControl([stage.simulator], eventLoopGroup: stage.group)
+        let port = try await control.start()
+        let client = try await stage.client()
+        var watch = Sightings(client)
+        let fields = try stage.fields()
+        try await body(stage) { path, body in
+            try await PlainClient.ask(
+                port: port, trusting: nil, .POST, path, body: Array(body.utf8)
+            ).status
+        } _: {
+            try await client.send(fields, body: APNsStage.body)
+            let answer = try await watch.answer()
+            return (answer.status, answer.body)
+        }
+        await control.stop()
+        await stage.simulator.stop()
+    }
+
+    @Test("The next few, every second one, and a page as a proxy writes it, told by the control endpoint")
+    func strays() async throws {
+        try await Self.run { stage, turn, ask in
+            let status = try await turn(
+                "/production/knobs",
+                """
+                {"service": {"strays": [
+                  {"status": 403, "body": "{\\"reason\\":\\"InvalidProviderToken\\"}", "on": {"next": 2}},
+                  {"page": 404, "on": {"every": 2}},
+                  {"status": 500, "address": "00", "on": {"share": 1}}]}}
+                """)
+            #expect(status == 200)
+            var answers: [Int] = []
+            for _ in 0..<6 { answers.append(try await ask().status) }
+            #expect(answers == [403, 403, 200, 404, 200, 404])
+            let page = try await turn("/production/knobs", #"{"service": {"deviceLimit": 100}}"#)
+            #expect(page == 200)
+            #expect(try await ask().status == 200, "another knob does not begin the count anew")
+            let over = try await turn("/production/knobs", #"{"service": {"strays": null}}"#)
+            #expect(over == 200)
+            for _ in 0..<4 { #expect(try await ask().status == 200) }
+            #expect(stage.simulator.counters.byReason["stray 403"] == 2)
+        }
+    }
+
+    @Test("A key is bound to the other environment, and back; another one is not known")
+    func keys() async throws {
+        try await Self.run { stage, turn, ask in
+            #expect(try await ask().status == 200)
+            let key = #"[{"keyID": "\#(stage.key.keyID)", "environments": ["sandbox"]}]"#
+            #expect(try await turn("/production/keys", key) == 200)
+            let refused = try await ask()
+            #expect(refused.status == 403 && refused.text.contains("BadEnvironmentKeyIdInToken"))
+            let both = key.replacing("[\"sandbox\"]", with: "[\"sandbox\", \"production\"]")
+            #expect(try await turn("/production/keys", both) == 200)
+            #expect(try await ask().status == 200)
+            for wrong in [
+                #"[{"keyID": "OTHEROTHER", "environments": []}]"#,
+                #"[{"keyID": "\#(stage.key.keyID)", "environments": ["moon"]}]"#, "[{}]", "{}"
+            ] {
+                #expect(try await turn("/production/keys", wrong) == 400)
+            }
+            #expect(try await ask().status == 200)
+        }
     }
 }
 

@@ -195,7 +195,7 @@ struct FCMJudgeTests {
         judge.deviceMinute = Rate(count: 1, per: .seconds(30))
         let good = Row(name: "", http: 200)
         let other = Row(name: "", http: 200, body: Self.message(#""fid":"cAbcdefghijklmnopqrs-_""#))
-        func isQuota(_ verdict: FCMJudge.Ruling) -> Bool { verdict == .refused(.quota("device")) }
+        func isQuota(_ verdict: FCMJudge.Ruling) -> Bool { verdict == .refused(.deviceQuota) }
         #expect(!isQuota(judge.judge(Self.request(good), now: Self.now)))
         #expect(isQuota(judge.judge(Self.request(good), now: Self.now)))
         #expect(!isQuota(judge.judge(Self.request(other), now: Self.now)))

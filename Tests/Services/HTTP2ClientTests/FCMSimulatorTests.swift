@@ -114,12 +114,35 @@ struct FCMSimulatorTests {
             answers.append(try await stage.send())
             return answers
         }
-        #expect(answers.map(\.reason) == [.unregisteredFCM, .senderIdMismatch, .unavailable, .quotaExceeded])
+        #expect(
+            answers.map(\.reason) == [
+                .unregisteredFCM, .senderIdMismatch, .unavailable, .deviceQuotaExceeded
+            ])
         #expect(
             answers[0].outcome == .unregistered(since: nil) && answers[1].outcome == .unregistered(since: nil)
         )
         #expect(OutcomeKind(answers[2].outcome) == .retry)
         #expect(answers[3].outcome == .retry(after: .seconds(17)))
+    }
+
+    @Test("The project's quota, a proxy's page and an OAuth answer that is none are told apart as well")
+    func strays() async throws {
+        let stage = try await FCMStage()
+        stage.simulator.turn { $0.tokenStrays = [.page(403, on: .next(1))] }
+        let answers = try await stage.running { stage -> [Answer] in
+            // The keeper of the account asks once more within a second.
+            let first = try await stage.send()
+            try await asked(for: "an access token") { stage.simulator.counters.tokensIssued == 1 }
+            stage.simulator.turn { $0.strays = [.page(404, on: .next(1))] }
+            var answers = [first, try await stage.send(), try await stage.send()]
+            stage.simulator.turn { $0.projectMinuteLimit = 0 }
+            answers.append(try await stage.send())
+            return answers
+        }
+        #expect(
+            answers.map(\.reason) == [.credentialUnavailable, .foreignAnswer, .ok, .rateLimitExceeded])
+        #expect(answers.map(\.fate) == [.unprocessed, .unprocessed, .answered, .answered])
+        #expect(answers[0].outcome == .retry(after: nil))
     }
 
     @Test("What Google would refuse without doubt is refused here, and says so")
@@ -137,9 +160,18 @@ struct FCMSimulatorTests {
     func noToken() async throws {
         let stage = try await FCMStage()
         stage.simulator.remove(accountEmail: "pusher@acme-chat.iam.gserviceaccount.com")
-        let answer = try await stage.running { try await $0.send() }
-        #expect(answer.outcome == .misconfigured(.credential) && answer.reason == .credentialUnavailable)
-        #expect(answer.fate == .unprocessed)
+        let answers = try await stage.running { stage -> [Answer] in
+            var answers = [try await stage.send()]
+            // The keeper of the account asks until it has heard it three times.
+            try await asked(for: "a refusal that is believed") {
+                answers.append(try await stage.send())
+                return answers.last?.outcome == .misconfigured(.credential)
+            }
+            return answers
+        }
+        #expect(answers.first?.outcome == .retry(after: nil), "the first may be a stray")
+        #expect(answers.allSatisfy { $0.reason == .credentialUnavailable && $0.fate == .unprocessed })
+        #expect(stage.simulator.counters.byReason["invalid_client"] == 3)
         #expect(stage.simulator.counters.received == 0)
         #expect(stage.provider.pool.snapshot().inFlight == 0)
     }

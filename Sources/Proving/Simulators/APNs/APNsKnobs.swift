@@ -11,6 +11,8 @@ public struct APNsKnobs: Sendable, Equatable {
     public var deviceSpan = Duration.seconds(60)
     /// Unknown tokens are taken as devices of the topic that they are first pushed to.
     public var learnsDevices = false
+    /// Answers in the place of its judgement; at most 16, of which the first that fits is given.
+    public var strays: [StrayAnswer] = []
 
     public init() {}
 }

@@ -13,7 +13,7 @@ public enum APNsReason: String, Sendable, Hashable, CaseIterable {
     case missingTopic = "MissingTopic"
     case payloadEmpty = "PayloadEmpty"
     case topicDisallowed = "TopicDisallowed"
-    case badEnvironmentKeyInToken = "BadEnvironmentKeyInToken"
+    case badEnvironmentKeyIdInToken = "BadEnvironmentKeyIdInToken"
     case expiredProviderToken = "ExpiredProviderToken"
     case forbidden = "Forbidden"
     case invalidProviderToken = "InvalidProviderToken"
@@ -36,7 +36,7 @@ public enum APNsReason: String, Sendable, Hashable, CaseIterable {
             .deviceTokenNotForTopic, .duplicateHeaders, .invalidPushType, .missingDeviceToken, .missingTopic,
             .payloadEmpty, .topicDisallowed:
             400
-        case .badEnvironmentKeyInToken, .expiredProviderToken, .forbidden, .invalidProviderToken,
+        case .badEnvironmentKeyIdInToken, .expiredProviderToken, .forbidden, .invalidProviderToken,
             .missingProviderToken, .unrelatedKeyIdInToken:
             403
         case .badPath: 404

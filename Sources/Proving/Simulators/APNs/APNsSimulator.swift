@@ -103,6 +103,16 @@ extension APNsSimulator {
     /// Takes a key from the file: its tokens become 403 `InvalidProviderToken`.
     public func revoke(keyID: String) { state.mutate { $0.judge.tokens.revoke(keyID: keyID) } }
 
+    /// Binds a key that is on file to some environments: elsewhere its tokens become 403
+    /// `BadEnvironmentKeyIdInToken`.
+    ///
+    /// - Throws: `.keyNotUsable` for a key that is not on file.
+    public func bind(keyID: String, to environments: Set<APNsEnvironment>) throws(SimulatorError) {
+        guard state.mutate({ $0.judge.tokens.bind(keyID: keyID, to: environments) }) else {
+            throw SimulatorError(.keyNotUsable)
+        }
+    }
+
     public func turn(_ change: (inout APNsKnobs) -> Void) { state.turn(change) }
     public func turnConnections(_ change: (inout ConnectionKnobs) -> Void) { server.board.turn(change) }
     public var knobs: APNsKnobs { state.knobs }

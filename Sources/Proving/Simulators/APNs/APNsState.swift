@@ -11,6 +11,7 @@ final class APNsState: DeliveryKeeper {
         var judge: APNsJudge
         var log: DeliveryLog
         var knobs: APNsKnobs
+        var strays = StrayAnswers()
         /// One notification for each token and topic of an offline device (docs/push-services.md §2.3).
         var stored: [String: [String: Delivery]] = [:]
         var storedCount = 0
@@ -52,6 +53,7 @@ final class APNsState: DeliveryKeeper {
         inner.withLock { inner in
             change(&inner.knobs)
             inner.judge.devices.learns = inner.knobs.learnsDevices
+            inner.strays.turn(inner.knobs.strays)
             inner.judge.deviceRate = inner.knobs.deviceLimit.map {
                 Rate(count: $0, per: inner.knobs.deviceSpan)
             }
@@ -67,6 +69,10 @@ final class APNsState: DeliveryKeeper {
         var heard: Delivery?
         let answer = inner.withLock { inner -> SimulatedAnswer in
             inner.log.countReceived()
+            if let stray = inner.stray(request, random: world.random) {
+                inner.log.countRefused("stray \(stray.status)")
+                return SimulatedAnswer(stray, apnsID: request[.apnsID].map { Array($0) } ?? [])
+            }
             if let reason = inner.failure(now: now, random: world.random) {
                 return refusal(APNsRefusal(reason), request, hasGoodToken: false, &inner)
             }
@@ -133,6 +139,14 @@ final class APNsState: DeliveryKeeper {
 }
 
 extension APNsState.Inner {
+    fileprivate mutating func stray(_ request: SimulatedRequest, random: () -> UInt64) -> StrayAnswer? {
+        guard !strays.knob.isEmpty else { return nil }
+        let token = request[.path].map {
+            String(decoding: $0, as: UTF8.self).split(separator: "/").last.map { $0.lowercased() } ?? ""
+        }
+        return strays.take(for: token, random: random)
+    }
+
     fileprivate func failure(now: UnixTime, random: () -> UInt64) -> APNsReason? {
         if let until = knobs.shutdownUntil, now < until { return .shutdown }
         if knobs.errorShare > 0, Double(random() >> 11) / Double(UInt64(1) << 53) < knobs.errorShare {

@@ -14,6 +14,7 @@ extension APNsKnobs {
             case "deviceLimit": next.deviceLimit = value == .null ? nil : Int(try value.setting())
             case "deviceSpanMilliseconds": next.deviceSpan = try value.milliseconds()
             case "learnsDevices": next.learnsDevices = try value.known(value.flag)
+            case "strays": next.strays = try value.strayAnswers()
             default: throw SimulatorError(.knobNotKnown)
             }
         }
@@ -29,6 +30,17 @@ extension APNsSimulator: SteeredSimulator {
         try knobs.turn(order.tree, now: now)
         let turned = knobs
         turn { $0 = turned }
+    }
+
+    package func bind(_ order: SteeringOrder) throws(SimulatorError) {
+        let item = order.tree
+        let keyID = try item.known(item["keyID"]?.text)
+        if item["isRevoked"]?.flag == true { return revoke(keyID: keyID) }
+        var environments: Set<APNsEnvironment> = []
+        for name in try item.known(item["environments"]?.items) {
+            environments.insert(try item.known(name.text.flatMap { APNsEnvironment(rawValue: $0) }))
+        }
+        try bind(keyID: keyID, to: environments)
     }
 
     package func register(_ order: SteeringOrder) throws(SimulatorError) {

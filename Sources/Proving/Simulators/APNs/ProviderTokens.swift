@@ -33,6 +33,14 @@ struct ProviderTokens {
         }
     }
 
+    /// False when no such key is on file.
+    mutating func bind(keyID: String, to environments: Set<APNsEnvironment>) -> Bool {
+        guard keys[keyID] != nil else { return false }
+        keys[keyID]?.registration.environments = environments
+        remembered.removeAll()
+        return true
+    }
+
     mutating func revoke(keyID: String) {
         keys.removeValue(forKey: keyID)
         remembered.removeAll()
@@ -51,7 +59,7 @@ struct ProviderTokens {
         if age < -Self.skewSeconds { return .failure(Refusal(.invalidProviderToken)) }
         if age > Self.lifeSeconds { return .failure(Refusal(.expiredProviderToken)) }
         guard verified.registration.environments.contains(environment) else {
-            return .failure(Refusal(.badEnvironmentKeyInToken))
+            return .failure(Refusal(.badEnvironmentKeyIdInToken))
         }
         return .success((token, verified))
     }

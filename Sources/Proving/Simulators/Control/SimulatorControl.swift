@@ -12,6 +12,8 @@ public import ServiceLifecycle
 /// - `POST /<name>/knobs`: `{"connection": {…}, "service": {…}, "goAway": {…}, "kill": true}`, each optional.
 /// - `POST /<name>/devices`: an array of `{"token", "topics" | "project", "state": "live" | "removed" |
 ///   "expired" | "unknown", "sinceMilliseconds", "isOnline"}`.
+/// - `POST /<name>/keys`: an array of `{"keyID", "environments": ["production" | "sandbox"]}`, or
+///   `{"keyID", "isRevoked": true}`.
 public final class SimulatorControl: Service {
     private let listener: SimulatorListener
     private let wantedPort: Int
@@ -81,6 +83,9 @@ private final class ControlJudge: ConnectionJudge {
             case (true, "devices"):
                 let tree = try Self.body(request)
                 for item in try tree.known(tree.items) { try simulator.register(SteeringOrder(tree: item)) }
+            case (true, "keys"):
+                let tree = try Self.body(request)
+                for item in try tree.known(tree.items) { try simulator.bind(SteeringOrder(tree: item)) }
             default: return Self.answer(404, ["error": "notFound"])
             }
             return Self.answer(200, .object([]))

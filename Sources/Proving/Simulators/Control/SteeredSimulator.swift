@@ -20,6 +20,15 @@ package protocol SteeredSimulator: PushSimulator {
     ///
     /// - Throws: `.knobNotKnown`.
     func register(_ order: SteeringOrder) throws(SimulatorError)
+    /// Sets what a key that is on file is good for.
+    ///
+    /// - Throws: `.knobNotKnown`, `.keyNotUsable`.
+    func bind(_ order: SteeringOrder) throws(SimulatorError)
+}
+
+extension SteeredSimulator {
+    /// Most services have no keys.
+    package func bind(_: SteeringOrder) throws(SimulatorError) { throw SimulatorError(.knobNotKnown) }
 }
 
 /// What is to be set, as the endpoint was given it.

@@ -10,6 +10,8 @@ struct FCMError: Error, Equatable {
         case info(reason: String)
         /// `google.rpc.QuotaFailure` with one violation.
         case quota(subject: String)
+        /// `google.rpc.ErrorInfo` of requests a minute.
+        case limit(consumer: String)
     }
 
     var http: Int
@@ -62,9 +64,18 @@ struct FCMError: Error, Equatable {
             [.badRequest(field: field, description: description)])
     }
 
-    static func quota(_ subject: String) -> FCMError {
+    /// A device's quota, in FCM's own words.
+    static let deviceQuota = FCMError(
+        429, "RESOURCE_EXHAUSTED", "Device quota exceeded.",
+        [.fcm("QUOTA_EXCEEDED"), .quota(subject: "device")])
+
+    /// The project's, in those of the front end that counts its requests.
+    static func projectQuota(_ project: String) -> FCMError {
         FCMError(
-            429, "RESOURCE_EXHAUSTED", "Quota exceeded.", [.fcm("QUOTA_EXCEEDED"), .quota(subject: subject)])
+            429, "RESOURCE_EXHAUSTED",
+            "Quota exceeded for quota metric 'Send requests' and limit 'Send requests per minute' of service "
+                + "'fcm.googleapis.com' for consumer 'project:\(project)'.",
+            [.fcm("QUOTA_EXCEEDED"), .limit(consumer: "projects/\(project)")])
     }
 
     var body: [UInt8] {
@@ -91,6 +102,16 @@ extension FCMError.Detail {
             [
                 "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": .string(reason),
                 "domain": "googleapis.com"
+            ]
+        case .limit(let consumer):
+            [
+                "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "RATE_LIMIT_EXCEEDED",
+                "domain": "googleapis.com",
+                "metadata": [
+                    "consumer": .string(consumer), "service": "fcm.googleapis.com",
+                    "quota_metric": "fcm.googleapis.com/send_requests",
+                    "quota_limit": "SendsPerMinutePerProject", "quota_unit": "1/min/{project}"
+                ]
             ]
         case .quota(let subject):
             [

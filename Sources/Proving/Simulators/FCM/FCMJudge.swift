@@ -57,7 +57,7 @@ struct FCMJudge {
             let isWithin = projectRate.map { projectCounts.allows(project, $0, now: now) } ?? true
             let message = try FCMMessage(request.body)
             let address = try reach(message.target, project: project)
-            guard isWithin else { throw FCMError.quota("project:\(project)") }
+            guard isWithin else { throw FCMError.projectQuota(project) }
             try countDevice(message.target, address, now: now)
             return .accepted(message, project: project, address: address)
         } catch {
@@ -105,10 +105,10 @@ struct FCMJudge {
         case .token, .fid: break
         }
         if let deviceMinute, !minuteCounts.allows(address, deviceMinute, now: now) {
-            throw FCMError.quota("device")
+            throw FCMError.deviceQuota
         }
         if let deviceHour, !hourCounts.allows(address, deviceHour, now: now) {
-            throw FCMError.quota("device")
+            throw FCMError.deviceQuota
         }
     }
 

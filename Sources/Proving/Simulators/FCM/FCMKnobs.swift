@@ -24,6 +24,10 @@ public struct FCMKnobs: Sendable, Equatable {
     public var tokenFault = TokenFault.none
     /// How long an access token lasts, by the simulated clock, and what `expires_in` says.
     public var tokenLifeSeconds: Int64 = 3599
+    /// Answers of the token endpoint, and of the send endpoint, in the place of their judgement; at most 16
+    /// each, of which the first that fits is given.
+    public var tokenStrays: [StrayAnswer] = []
+    public var strays: [StrayAnswer] = []
     /// Shares of 500 `INTERNAL` and 503 `UNAVAILABLE` at the send endpoint, 0 to 1.
     public var errorShare = 0.0
     public var unavailableShare = 0.0

@@ -10,6 +10,8 @@ final class FCMState: DeliveryKeeper {
         var judge = FCMJudge()
         var log: DeliveryLog
         var knobs: FCMKnobs
+        var strays = StrayAnswers()
+        var tokenStrays = StrayAnswers()
         var audiences: Set<String> = []
     }
 
@@ -42,6 +44,8 @@ final class FCMState: DeliveryKeeper {
         inner.withLock { inner in
             change(&inner.knobs)
             inner.judge.learns = inner.knobs.learnsDevices
+            inner.strays.turn(inner.knobs.strays)
+            inner.tokenStrays.turn(inner.knobs.tokenStrays)
             inner.judge.projectRate = inner.knobs.projectMinuteLimit.map {
                 Rate(count: $0, per: .seconds(60))
             }
@@ -70,6 +74,10 @@ final class FCMState: DeliveryKeeper {
 
     private func issue(_ request: SimulatedRequest, _ now: UnixTime, _ inner: inout Inner) -> SimulatedAnswer
     {
+        if let stray = inner.tokenStrays.take(for: nil, random: world.random) {
+            inner.log.countRefused("stray \(stray.status)")
+            return SimulatedAnswer(stray)
+        }
         guard request[.method]?.elementsEqual("POST".utf8) ?? false else { return Self.page(405) }
         switch inner.knobs.tokenFault {
         case .serverError: return Self.page(500)
@@ -115,6 +123,10 @@ final class FCMState: DeliveryKeeper {
         var heard: (Delivery, [AsyncStream<Delivery>.Continuation])?
         let answer = inner.withLock { inner -> SimulatedAnswer in
             inner.log.countReceived()
+            if let stray = inner.strays.take(for: address(of: request, inner), random: world.random) {
+                inner.log.countRefused("stray \(stray.status)")
+                return SimulatedAnswer(stray)
+            }
             if let error = failure(inner.knobs) { return refusal(error, now, &inner) }
             switch inner.judge.judge(request, now: now) {
             case .page(let status):
@@ -144,6 +156,14 @@ final class FCMState: DeliveryKeeper {
         }
         if let (delivery, listeners) = heard { tell(delivery, listeners) }
         return answer
+    }
+
+    /// The address that a request names, read only where a stray answer hangs on it.
+    private func address(of request: SimulatedRequest, _ inner: borrowing Inner) -> String? {
+        guard inner.strays.asksForAddress, let message = JSONTree(request.body)?["message"] else {
+            return nil
+        }
+        return message["token"]?.text ?? message["fid"]?.text
     }
 
     private func failure(_ knobs: FCMKnobs) -> FCMError? {

@@ -21,6 +21,8 @@ extension FCMKnobs {
         case "deviceMinuteLimit": deviceMinuteLimit = try limit()
         case "deviceHourLimit": deviceHourLimit = try limit()
         case "learnsDevices": learnsDevices = try value.known(value.flag)
+        case "strays": strays = try value.strayAnswers()
+        case "tokenStrays": tokenStrays = try value.strayAnswers()
         default: throw SimulatorError(.knobNotKnown)
         }
     }
