@@ -118,6 +118,8 @@ package struct DeliveryLimits: Sendable {
     /// How long a call is held that finds no room, or no store, its reply's wait included: an origin gives
     /// a call up after 15 s (docs/conformance/zulip.md), and the way there and back takes some of them.
     package var hold: Duration = .seconds(12)
+    /// How long before a call is answered in its place its stay ends, so that it answers itself: some ticks.
+    package var holdMargin: Duration = .milliseconds(500)
     /// Calls that are held at the same time: an eighth of what a listener lets be under way, so that those
     /// who wait for the store never keep out those who ask for something else.
     package var heldCalls = 1_000

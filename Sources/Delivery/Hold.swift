@@ -116,9 +116,12 @@ package struct Stay: Sendable {
 extension Intake {
     /// Begins a call's stay.
     ///
-    /// - Parameter bytes: what the call keeps in memory.
-    package func stay(bytes: Int) -> Stay {
-        Stay(until: core.world.instant() + core.limits.hold, bytes: bytes)
+    /// - Parameters:
+    ///   - bytes: what the call keeps in memory.
+    ///   - by: when its peer is answered by somebody else.
+    package func stay(bytes: Int, by: ContinuousClock.Instant? = nil) -> Stay {
+        let longest = core.world.instant() + core.limits.hold
+        return Stay(until: by.map { min(longest, $0 - core.limits.holdMargin) } ?? longest, bytes: bytes)
     }
 
     /// Asks again while the answer is that of an intake that is busy, as long as the stay lasts and there is

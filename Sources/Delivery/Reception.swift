@@ -28,16 +28,18 @@ package struct Reception<Role: AnsweringRole>: Sendable {
 
     /// Judges a call, and takes in what follows from it.
     ///
-    /// - Parameter bytes: what the call keeps in memory while it is held.
+    /// - Parameters:
+    ///   - bytes: what the call keeps in memory while it is held.
+    ///   - by: when its peer is answered by somebody else; `nil`: by nobody.
     /// - Returns: the reply, once what it promises stands on stable storage.
     /// - Throws: the refusal to answer with.
     package func receive(
-        _ inbound: Role.Inbound, from client: ClientKey, bytes: Int
+        _ inbound: Role.Inbound, from client: ClientKey, bytes: Int, by: ContinuousClock.Instant? = nil
     ) async throws(Role.Failure) -> Role.Reply {
+        let stay = intake.stay(bytes: bytes, by: by)
         if let toll = try await role.toll(of: inbound, from: client), let wait = tolls.take(toll) {
             throw .rateLimited(retryAfter: wait)
         }
-        let stay = intake.stay(bytes: bytes)
         let verdict = try await judge(inbound, stay)
         for code in verdict.notes { note(code) }
         do throws(IntakeRefusal<Role.Failure>) {

@@ -17,10 +17,11 @@ struct ReceptionTests {
 
     /// What a call is refused with; `nil`: it is answered.
     private func refusal(
-        _ reception: Reception<EchoRole>, _ call: EchoRole.Call, from client: UInt64 = 1
+        _ reception: Reception<EchoRole>, _ call: EchoRole.Call, from client: UInt64 = 1,
+        by: ContinuousClock.Instant? = nil
     ) async -> EchoRefusal? {
         do throws(EchoRefusal) {
-            _ = try await reception.receive(call, from: ClientKey(client), bytes: 1)
+            _ = try await reception.receive(call, from: ClientKey(client), bytes: 1, by: by)
             return nil
         } catch {
             return error
@@ -96,6 +97,24 @@ struct ReceptionTests {
                 Issue.record("an origin that is too far ahead was let in")
                 return
             }
+        }
+    }
+
+    @Test("A call that is answered by somebody else at an instant has its own answer before")
+    func answeredElsewhere() async throws {
+        try await Rig.run(Depot(), .of(ScriptedProvider(Names.fcm) { _ in .accepted }), holds: true) { rig in
+            rig.outbox.set { $0.accept = .unavailable }
+            let reception = reception(rig)
+            let by = rig.clock.instant + .seconds(5)
+            let answered = Watch()
+            let call = EchoRole.Call(pushes: [push(1)])
+            async let refused = {
+                defer { answered.add() }
+                return await refusal(reception, call, by: by)
+            }()
+            await rig.pass(until: answered, reaches: 1)
+            #expect(await refused?.isOverloaded == true)
+            #expect(rig.clock.instant < by && rig.clock.instant > by - .seconds(1))
         }
     }
 

@@ -199,6 +199,60 @@ struct BoundsTests {
         }
     }
 
+    @Test("Who waits for an answer waits from the request's first byte on, and for a while behind its last")
+    func answerFromTheFirstByte() async throws {
+        let standard = IngressLimits()
+        #expect(standard.answer <= .seconds(12) && standard.sweep <= .milliseconds(250))
+        let (clock, load, gate) = (ManualClock(), Signal(), Gate())
+        let face = ProbeFace { inbound in
+            await gate.wait()
+            return ProbeFace.echo(inbound)
+        }
+        let limits = patientLimits { ($0.answer, $0.answerLeast) = (standard.answer, standard.answerLeast) }
+        try await withListener([face], limits: limits, world: clock.world(seed: 1), load: load) {
+            listener, port in
+            /// Sends a body of four bytes in two pieces, so far apart, and waits for its answer.
+            func wait(_ apart: Duration, answeredAfter: Duration) async throws {
+                let client = try await RawClient.connect(port)
+                try await client.send("POST /echo HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nab")
+                await load.until { listener.load.bytes == 2 }
+                try await clock.pass(apart)
+                try await client.send("cd")
+                await load.until { listener.load.requests == 1 }
+                try await clock.pass(answeredAfter - apart - .milliseconds(20))
+                #expect(!client.hasHeard && listener.load.bytes == 4, "it waits until then")
+                try await clock.pass(.milliseconds(20))
+                #expect(try await client.answer().status == 503)
+                gate.open()
+                await load.until { listener.load.requests == 0 }
+                gate.shut()
+                client.close()
+            }
+            try await wait(.seconds(7), answeredAfter: .seconds(12))
+            try await wait(.seconds(60), answeredAfter: .seconds(65))
+            gate.open()
+        }
+    }
+
+    @Test("A face is told until when its answer counts")
+    func answerBy() async throws {
+        let clock = ManualClock()
+        let began = clock.instant
+        let seen = Noted<ContinuousClock.Instant?>(nil)
+        let face = ProbeFace { inbound in
+            seen.set(inbound.answerBy)
+            return ProbeFace.echo(inbound)
+        }
+        let limits = patientLimits { $0.answer = .seconds(12) }
+        try await withListener([face], limits: limits, world: clock.world(seed: 1)) { _, port in
+            let client = try await RawClient.connect(port)
+            try await client.send(post("/echo", "x"))
+            #expect(try await client.answer().status == 200)
+            #expect(seen.value == began + .seconds(12))
+            client.close()
+        }
+    }
+
     @Test("Beyond the bound of connections a newcomer hears 503, and has room when one goes")
     func connections() async throws {
         let load = Signal()
@@ -303,10 +357,12 @@ struct BoundsTests {
     }
 }
 
-/// Holds callers until it is opened, for good.
+/// Holds callers until it is opened.
 final class Gate: Sendable {
     private let isOpen = Noted(false)
 
     func wait() async { await isOpen.until(for: "a gate that opens") { $0 } }
     func open() { isOpen.set(true) }
+    /// Holds again who comes from now on.
+    func shut() { isOpen.set(false) }
 }

@@ -38,6 +38,9 @@ package struct HTTPInbound: Sendable {
     package let isSecure: Bool
     /// The ``HTTPRoute/tag`` of the route that matched.
     package let tag: Int
+    /// When the server answers in the face's place; `nil` for a request that was made by hand, or of which
+    /// the head alone is there.
+    package let answerBy: ContinuousClock.Instant?
 
     private let fields: HTTPHeaders
 
@@ -49,12 +52,12 @@ package struct HTTPInbound: Sendable {
     ) {
         self.init(
             method, path: path, query: query, fields: HTTPHeaders(headers), body: body, client: client,
-            isLoopback: isLoopback, isSecure: isSecure, tag: tag)
+            isLoopback: isLoopback, isSecure: isSecure, tag: tag, answerBy: nil)
     }
 
     init(
         _ method: HTTPVerb, path: String, query: String?, fields: HTTPHeaders, body: ByteBuffer,
-        client: ClientKey, isLoopback: Bool, isSecure: Bool, tag: Int
+        client: ClientKey, isLoopback: Bool, isSecure: Bool, tag: Int, answerBy: ContinuousClock.Instant?
     ) {
         self.method = method
         self.path = path
@@ -65,6 +68,7 @@ package struct HTTPInbound: Sendable {
         self.isLoopback = isLoopback
         self.isSecure = isSecure
         self.tag = tag
+        self.answerBy = answerBy
     }
 
     /// The first value of a field; the name is compared without regard to case. `nil` when there is none.

@@ -41,8 +41,16 @@ package struct IngressLimits: Sendable {
     /// From the end of the head to the end of any body: the largest must come at 180 KiB a second. Otherwise
     /// anyone who sends as slowly as is allowed would hold 16 MiB for more than four minutes.
     package var bodyTotal = Duration.seconds(90)
-    /// From the end of a request to its answer. The longest wait of a protocol of ours is 3 seconds.
-    package var answer = Duration.seconds(30)
+    /// From the first byte of a request to its answer, whoever has not answered by then. An origin gives a
+    /// call up after 15 s (docs/conformance/zulip.md), and a proxy before us and the ways there and back take
+    /// some of them.
+    package var answer = Duration.seconds(12)
+    /// From the last byte of a request to its answer at least: who sends for long waits from then on.
+    package var answerLeast = Duration.seconds(5)
+    /// At the admin listener, whose caller waits for 30 s: a test push asks two environments in turn.
+    package static let operatorAnswer = Duration.seconds(30)
+    /// From an answer until the peer has taken it.
+    package var flush = Duration.seconds(30)
     /// Without a request on an open connection. nginx keeps an upstream connection for 60 seconds.
     package var idle = Duration.seconds(75)
     /// How long a refused sender may go on sending before the connection is cut: an immediate close would
@@ -59,8 +67,9 @@ package struct IngressLimits: Sendable {
     package static let backlog: Int32 = 65_535
     /// How often the deadlines are looked at during a stop: a successor waits for each of them.
     package var drainSweep = Duration.milliseconds(100)
-    /// How often the deadlines above are looked at, hence their grain.
-    package var sweep = Duration.seconds(1)
+    /// How often the deadlines above are looked at, hence their grain: a fiftieth of the answer's. A look at
+    /// twenty thousand connections takes less than a millisecond.
+    package var sweep = Duration.milliseconds(250)
     /// Parts (heads, pieces, ends) of later requests that may wait behind the one being answered; a client
     /// that sends more in one read loses the connection behind the answer.
     package var waitingParts = 64

@@ -32,6 +32,8 @@ final class HTTPConnection: ChannelDuplexHandler {
     private var deadline: ContinuousClock.Instant
     /// A head has begun to arrive; then the deadline is the head's, not the idle connection's.
     private var isHeadBegun: Bool
+    /// When the first byte of the head that is being read arrived, if the head is not whole yet.
+    private var headBegunAt: ContinuousClock.Instant?
     private var request: RequestAssembly?
     private var serial: UInt64 = 0
     /// Parts of later requests, in order.
@@ -127,7 +129,9 @@ final class HTTPConnection: ChannelDuplexHandler {
     func bytesArrived() {
         guard phase == .idle, !isHeadBegun else { return }
         isHeadBegun = true
-        deadline = core.world.instant() + core.limits.head
+        let now = core.world.instant()
+        headBegunAt = now
+        deadline = now + core.limits.head
     }
 
     // MARK: What the listener does
@@ -183,7 +187,9 @@ final class HTTPConnection: ChannelDuplexHandler {
         serial &+= 1
         let checked: CheckedHead
         do throws(HeadFault) { checked = try CheckedHead(head) } catch { return refuse(error.refusal) }
-        var assembly = RequestAssembly(checked, core.router, from: socket, isTLS: isTLS, core)
+        var assembly = RequestAssembly(
+            checked, core.router, from: socket, isTLS: isTLS, begunAt: headBegunAt, core)
+        headBegunAt = nil
         deadline = assembly.deadline(core.limits)
         let step = assembly.first(core)
         request = assembly
@@ -211,9 +217,9 @@ final class HTTPConnection: ChannelDuplexHandler {
             return finish(request, with: plainRefusal(.notFound))
         }
         if let headAnswer = request.headAnswer { return finish(request, with: headAnswer) }
-        deadline = core.world.instant() + core.limits.answer
+        deadline = request.answerBy(core.limits, completeAt: core.world.instant())
         let job = IngressJob(
-            entry: entry, inbound: request.inbound(),
+            entry: entry, inbound: request.inbound(answerBy: deadline),
             reply: IngressReply(
                 loop: context.eventLoop, connection: NIOLoopBound(self, eventLoop: context.eventLoop),
                 serial: serial))
@@ -232,7 +238,7 @@ final class HTTPConnection: ChannelDuplexHandler {
         count(request, answer.status)
         phase = .flushing
         isLast = closes
-        deadline = core.world.instant() + core.limits.answer
+        deadline = core.world.instant() + core.limits.flush
         let frame = AnswerFrame(
             isVersion10: request.head.isVersion10, isHeadOnly: request.head.verb == .head, closes: closes)
         write(answer, frame) { connection in connection.endOutput() }
@@ -299,6 +305,7 @@ final class HTTPConnection: ChannelDuplexHandler {
     /// Nothing of a request is here.
     private func rest() {
         isHeadBegun = false
+        headBegunAt = nil
         let span = core.isDraining ? core.limits.lastChance : core.limits.idle
         deadline = core.world.instant() + span
     }

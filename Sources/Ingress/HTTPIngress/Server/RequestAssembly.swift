@@ -18,6 +18,9 @@ struct RequestAssembly {
     /// `nil` where no face has the path.
     let entry: FaceEntry?
     let tag: Int
+    /// When its first byte arrived; of one that waited behind another, when its turn came.
+    private let begunAt: ContinuousClock.Instant
+    /// The end of its head.
     let startedAt: ContinuousClock.Instant
     let client: ClientKey
     /// The face's answer to the head; then the body is read past and not kept.
@@ -33,10 +36,11 @@ struct RequestAssembly {
 
     init(
         _ head: CheckedHead, _ installed: InstalledRouter, from socket: IPAddress, isTLS: Bool,
-        _ core: ListenerCore
+        begunAt: ContinuousClock.Instant?, _ core: ListenerCore
     ) {
         self.head = head
         startedAt = core.world.instant()
+        self.begunAt = begunAt ?? startedAt
         let (address, wasSecure) = installed.proxies.client(behind: socket, head.fields)
         client = core.key(of: address)
         isLoopback = socket.isLoopback && address.isLoopback
@@ -95,11 +99,18 @@ struct RequestAssembly {
         return startedAt + min(limits.bodyGrace + earned, limits.bodyTotal)
     }
 
+    /// When the answer must be there, of a request whose last byte has come.
+    func answerBy(
+        _ limits: IngressLimits, completeAt: ContinuousClock.Instant
+    ) -> ContinuousClock.Instant {
+        max(begunAt + limits.answer, completeAt + limits.answerLeast)
+    }
+
     /// The request as far as it is here.
-    func inbound() -> HTTPInbound {
+    func inbound(answerBy: ContinuousClock.Instant? = nil) -> HTTPInbound {
         HTTPInbound(
             head.verb, path: head.path, query: head.query, fields: head.fields, body: body ?? ByteBuffer(),
-            client: client, isLoopback: isLoopback, isSecure: isSecure, tag: tag)
+            client: client, isLoopback: isLoopback, isSecure: isSecure, tag: tag, answerBy: answerBy)
     }
 
     /// What is shown to prove who asks.

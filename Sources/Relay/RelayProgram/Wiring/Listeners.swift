@@ -41,6 +41,7 @@ struct Listeners: Sendable {
         _ listener: ListenerConfiguration, _ standard: IngressLimits, _ descriptors: DescriptorBudget
     ) -> IngressLimits {
         var limits = standard
+        if listener.isAdmin { limits.answer = max(limits.answer, IngressLimits.operatorAnswer) }
         limits.connections = descriptors.connections(of: listener)
         let isOwn = listener.isAdmin && listener.bind.isLoopback
         let share = isOwn ? limits.connections : max(1, limits.connections / 4)

@@ -59,7 +59,8 @@ struct NextcloudFace: HTTPFace {
         do throws(NextcloudError) {
             try checkSubscription(inbound)
             let reply = try await reception.receive(
-                try parse(inbound), from: inbound.client, bytes: inbound.body.readableBytes)
+                try parse(inbound), from: inbound.client, bytes: inbound.body.readableBytes,
+                by: inbound.answerBy)
             return HTTPOutbound(200, .json, reply.body())
         } catch {
             return refusal(error, to: inbound)

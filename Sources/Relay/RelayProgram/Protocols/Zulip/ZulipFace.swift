@@ -67,7 +67,7 @@ struct ZulipFace: HTTPFace {
                 body: body)
         }
         return try await reception.receive(
-            request, from: inbound.client, bytes: inbound.body.readableBytes)
+            request, from: inbound.client, bytes: inbound.body.readableBytes, by: inbound.answerBy)
     }
 
     /// A large body is not read for a stranger: reading the largest takes a core half a second. With a small
