@@ -48,6 +48,40 @@ struct ProxyTests {
         }
     }
 
+    @Test("A client is known however its proxy writes the address, and what names none is counted")
+    func writings() async throws {
+        let proxies = try TrustedProxies(["127.0.0.1"], of: configured("public"))
+        try await withListener([Self.face], proxies: proxies) { listener, port in
+            func key(_ value: String) async throws -> ClientKey {
+                try await who(port, "X-Forwarded-For: \(value)\r\n").key
+            }
+            let direct = try await who(port, "").key
+            let (v4, v6) = (try await key("203.0.113.7"), try await key("2001:db8::1"))
+            #expect(v4 != v6 && v4 != direct && v6 != direct)
+            let fours = [
+                "203.0.113.7:51234", "\"203.0.113.7:51234\"", "203.0.113.7:_edge",
+                "198.51.100.9:1, 203.0.113.7:80", "203.0.113.7, ", "[::ffff:203.0.113.7]:9"
+            ]
+            for value in fours { #expect(try await key(value) == v4, "\(value)") }
+            let sixes = [
+                "[2001:db8::1]:4711", "[2001:db8::1]", "\"[2001:db8::1]:4711\"", "2001:db8::1%eth0",
+                "[2001:db8::1%eth0]:4711"
+            ]
+            for value in sixes { #expect(try await key(value) == v6, "\(value)") }
+            #expect(listener.unreadClients == 0)
+            let unread = [
+                "unknown", "_hidden", "203.0.113.7:", "203.0.113.7:port", "203.0.113.7:123456",
+                "[2001:db8::1",
+                "[2001:db8::1]4711", "[]:1", "\"", "proxy.example:80", "%eth0"
+            ]
+            for (index, value) in unread.enumerated() {
+                let seen = try await who(port, "X-Forwarded-For: \(value)\r\n")
+                #expect(seen.key == direct && !seen.loopback, "\(value)")
+                #expect(listener.unreadClients == index + 1)
+            }
+        }
+    }
+
     @Test("Who is no trusted proxy cannot claim an address, a scheme, or loopback")
     func spoofing() async throws {
         let proxies = try TrustedProxies(["10.0.0.0/8"], of: configured("public"))

@@ -71,7 +71,9 @@ package enum MetricCatalogue {
         "sealbell_http_request_seconds": "From the end of a request's head to its answer.",
         "sealbell_http_refusals_total": "What the server refused before any face saw it.",
         "sealbell_http_connections": "Open connections of the listener.",
-        "sealbell_http_connections_refused_total": "Connections that there was no room for."
+        "sealbell_http_connections_refused_total": "Connections that there was no room for.",
+        "sealbell_http_forwarded_unread_total":
+            "Requests whose client a trusted proxy named in a way that cannot be read."
     ]
 
     private static let itself = [

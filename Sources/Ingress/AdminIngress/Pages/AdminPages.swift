@@ -70,6 +70,13 @@ enum AdminPages {
             json.endObject()
         }
         json.endArray()
+        json.key("unread_clients")
+        json.beginObject()
+        for (listener, requests) in report.unreadClients {
+            json.key(listener.text)
+            json.int(Int64(requests))
+        }
+        json.endObject()
         write(report.reload, now, &json)
         json.endObject()
         return json.bytes

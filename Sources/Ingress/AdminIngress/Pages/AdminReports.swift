@@ -83,7 +83,7 @@ package struct ReloadReport: Sendable, Hashable {
 }
 
 /// What `/status` and the dashboard show.
-package struct StatusReport: Sendable, Hashable {
+package struct StatusReport: Sendable {
     package var version: NoteCode
     package var startedAt: UnixTime
     package var lanes: [LaneReport]
@@ -96,6 +96,9 @@ package struct StatusReport: Sendable, Hashable {
     package var origins: Int?
     package var alerts: [Alert] = []
     package var certificates: [CertificateReport] = []
+    /// Listeners where a trusted proxy has named clients in a way that cannot be read, and so many requests
+    /// of these there were.
+    package var unreadClients: [(listener: ConfiguredName, requests: Int)] = []
     /// `nil` when there was none since the start.
     package var reload: ReloadReport?
 

@@ -93,6 +93,10 @@ package final class HTTPListener: Service, Sendable {
         (core.openConnections, core.requestsInFlight, core.bufferedBytes)
     }
 
+    /// Requests since the start whose client a trusted proxy has named in a way that cannot be read. They
+    /// count as the proxy's own.
+    package var unreadClients: Int { core.unreadClients }
+
     /// A stop has reached the connections.
     package var isDraining: Bool { core.isDraining }
 

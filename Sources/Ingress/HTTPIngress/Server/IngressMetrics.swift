@@ -8,6 +8,7 @@ enum IngressMetric: String, CaseIterable {
     case seconds = "sealbell_http_request_seconds"
     case connections = "sealbell_http_connections"
     case connectionsRefused = "sealbell_http_connections_refused_total"
+    case forwardedUnread = "sealbell_http_forwarded_unread_total"
 }
 
 /// Classes of statuses, as a label.
@@ -45,6 +46,7 @@ struct IngressMetrics: Sendable {
     private let refusals: [IngressRefusal: Counter]
     let connections: Meter
     let connectionsRefused: Counter
+    let forwardedUnread: Counter
 
     init(listener: ConfiguredName, _ factory: any MetricsFactory) {
         let label = ("listener", listener.text)
@@ -60,6 +62,8 @@ struct IngressMetrics: Sendable {
         connections = Meter(label: IngressMetric.connections.rawValue, dimensions: [label], factory: factory)
         connectionsRefused = Counter(
             label: IngressMetric.connectionsRefused.rawValue, dimensions: [label], factory: factory)
+        forwardedUnread = Counter(
+            label: IngressMetric.forwardedUnread.rawValue, dimensions: [label], factory: factory)
     }
 
     func count(_ refusal: IngressRefusal) { refusals[refusal]?.increment() }

@@ -56,6 +56,7 @@ final class ListenerCore: Sendable {
     let strains: StrainBook
     private let inFlight = Atomic<Int>(0)
     private let draining = Atomic<Bool>(false)
+    private let unread = Atomic<Int>(0)
 
     init(
         limits: IngressLimits, world: World, metrics: IngressMetrics, router: InstalledRouter,
@@ -109,6 +110,14 @@ final class ListenerCore: Sendable {
         metrics.connections.set(count)
         loadChanged?()
         if count == 0, isDraining { closeMailboxes() }
+    }
+
+    /// Requests whose client a trusted proxy has named in a way that cannot be read.
+    var unreadClients: Int { unread.load(ordering: .relaxed) }
+
+    func forwardedUnread() {
+        unread.add(1, ordering: .relaxed)
+        metrics.forwardedUnread.increment()
     }
 
     /// Somebody is turned away for want of what all share.

@@ -41,10 +41,11 @@ struct RequestAssembly {
         self.head = head
         startedAt = core.world.instant()
         self.begunAt = begunAt ?? startedAt
-        let (address, wasSecure) = installed.proxies.client(behind: socket, head.fields)
-        client = core.key(of: address)
-        isLoopback = socket.isLoopback && address.isLoopback
-        isSecure = isTLS || wasSecure
+        let word = installed.proxies.client(behind: socket, head.fields)
+        if word.isUnread { core.forwardedUnread() }
+        client = core.key(of: word.address)
+        isLoopback = socket.isLoopback && word.address.isLoopback && !word.isUnread
+        isSecure = isTLS || word.isSecure
         let target = installed.router.match(head.path)
         entry = target.map { installed.entries[$0.face] }
         tag = target?.tag ?? 0

@@ -21,24 +21,40 @@ package struct TrustedProxies: Sendable {
 
     package func contains(_ address: IPAddress) -> Bool { blocks.contains { $0.contains(address) } }
 
-    /// Who the client is, and whether it spoke TLS to the outermost trusted proxy.
+    /// What the proxies before us say of a client.
+    struct Word {
+        var address: IPAddress
+        /// It spoke TLS to the outermost trusted proxy.
+        var isSecure = false
+        /// A trusted proxy has named it in a way that cannot be read, so it counts as that proxy does.
+        var isUnread = false
+    }
+
+    /// Who the client is.
     ///
     /// `X-Forwarded-For` is read from its end: each trusted proxy appended whom it saw. The first one
-    /// who is not trusted is the client; what stands left of it is the client's own claim and is ignored. A
-    /// part that is no address ends the walk.
-    func client(behind socket: IPAddress, _ fields: HTTPHeaders) -> (address: IPAddress, isSecure: Bool) {
-        guard contains(socket) else { return (socket, false) }
-        var seen = socket
+    /// who is not trusted is the client; what stands left of it is the client's own claim and is ignored. An
+    /// element that names no address (``ForwardedAddress``) ends the walk; an empty one is none (RFC 9110
+    /// §5.6.1).
+    func client(behind socket: IPAddress, _ fields: HTTPHeaders) -> Word {
+        guard contains(socket) else { return Word(address: socket) }
+        var word = Word(address: socket)
         walk: for field in fields.lazy.filter({ Self.isNamed($0.name, "x-forwarded-for") }).reversed() {
             for part in field.value.split(separator: ",").reversed() {
-                guard let address = IPAddress(Self.trimmed(part)) else { break walk }
-                seen = address
+                let part = Self.trimmed(part)
+                if part.isEmpty { continue }
+                guard let address = ForwardedAddress.read(part) else {
+                    word.isUnread = true
+                    break walk
+                }
+                word.address = address
                 if !contains(address) { break walk }
             }
         }
         let scheme = fields.last { Self.isNamed($0.name, "x-forwarded-proto") }?.value
         let last = scheme?.split(separator: ",").last.map { Self.trimmed($0).lowercased() }
-        return (seen, last == "https")
+        word.isSecure = last == "https"
+        return word
     }
 
     private static func isNamed(_ name: String, _ lowercase: String) -> Bool {

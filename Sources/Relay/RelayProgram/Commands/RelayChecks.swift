@@ -67,7 +67,7 @@ struct RelayChecks {
                         + "was changed.")
             ]
         }
-        return identity(status, name) + reload(status) + lanes(status) + alerts(status)
+        return identity(status, name) + reload(status) + lanes(status) + alerts(status) + proxies(status)
     }
 
     private func token() -> [(name: String, value: Secret)] {
@@ -156,6 +156,17 @@ struct RelayChecks {
             )
         }
         return troubled.isEmpty
+    /// Where a trusted proxy names clients in a way that cannot be read, all of them have one share.
+    private func proxies(_ status: JSONValue) -> [Finding] {
+        (status["unread_clients"]?.object?.members ?? []).map { listener, requests in
+            .warning(
+                .relay, "listeners.\(listener)",
+                "A trusted proxy named the client of \(requests.int64 ?? 0) requests by no address, so they "
+                    + "count as the proxy's own and share its limits: have it set X-Forwarded-For to the "
+                    + "client's address.")
+        }
+    }
+
             ? [.good(.relay, "lanes", "None of \(lanes.count) is halted or without an answer.")] : troubled
     }
 

@@ -23,7 +23,7 @@ struct AdminListener: Sendable {
 
     func face(
         _ listener: ListenerConfiguration, of configuration: RelayConfiguration,
-        _ hosted: [any HostedInstance]
+        _ hosted: [any HostedInstance], beside listeners: [HTTPListener]
     ) throws(CommandFailure) -> any HTTPFace {
         var token: Secret?
         if case .admin(let file?) = listener.purpose { token = try CredentialShelf.read(file).trimmed }
@@ -39,11 +39,11 @@ struct AdminListener: Sendable {
             + hosting.protocols.flatMap { $0.calls(instances) }
         return AdminFace(
             listener.name, token: token, metrics: metrics, samples: samples, checks: checks,
-            roles: Self.roles(hosted), status: { await status(instances) },
+            roles: Self.roles(hosted), status: { await status(instances, listeners) },
             calls: calls, world: world)
     }
 
-    private func status(_ instances: DeskInstances) async -> StatusReport {
+    private func status(_ instances: DeskInstances, _ listeners: [HTTPListener]) async -> StatusReport {
         let lanes = delivery.snapshot().map { lane in
             LaneReport(
                 lane.lane, Self.state(of: lane),
@@ -58,6 +58,7 @@ struct AdminListener: Sendable {
         report.origins = await origins.count(instances)
         report.alerts = alerts.raised
         report.certificates = certificates.days().map { CertificateReport($0.listener, days: $0.days) }
+        report.unreadClients = listeners.filter { $0.unreadClients > 0 }.map { ($0.name, $0.unreadClients) }
         report.reload = reloads.last
         return report
     }

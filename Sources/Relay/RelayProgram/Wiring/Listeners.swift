@@ -65,7 +65,7 @@ struct Listeners: Sendable {
             guard let facts = configuration.listener(listener.name) else { continue }
             var faces: [any HTTPFace] = []
             if facts.isAdmin {
-                faces.append(try admin.face(facts, of: configuration, instances))
+                faces.append(try admin.face(facts, of: configuration, instances, beside: listeners))
             } else {
                 for name in facts.serves {
                     if let face = instances.first(where: { $0.name == name })?.face { faces.append(face) }
