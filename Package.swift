@@ -77,10 +77,11 @@ let foundations: [Target] = [
     library("Foundations/AtRest", ["PushModel", "Primitives"]),
     library("Foundations/EventLoops", ["PushModel", nioCore]),
     library("Foundations/MessageSockets", ["PushModel", "CZeroMQ"]),
+    library("Foundations/Dialling", ["PushModel", "CWiping", "CResolver", nioCore, nioPosix]),
     library(
         "Foundations/WebSocket",
         [
-            "PushModel", "WireFormats", "EventLoops", nioCore, nioPosix, nioHTTP1, nioSSL, nioTLS,
+            "PushModel", "WireFormats", "EventLoops", "Dialling", nioCore, nioHTTP1, nioSSL, nioTLS,
             nioWebSocket,
             crypto
         ])
@@ -102,14 +103,14 @@ let rooms: [Target] = [
     library(
         "Services/HTTP2Client",
         [
-            "PushModel", "WireFormats", "EventLoops", "CNghttp2", nioCore, nioPosix, nioSSL, nioTLS, nioHTTP1,
-            nioExtras
+            "PushModel", "WireFormats", "EventLoops", "Dialling", "CNghttp2", nioCore, nioSSL, nioTLS,
+            nioHTTP1, nioExtras
         ]),
     library(
         "Services/WebClient",
         [
-            "PushModel", "WireFormats", "EventLoops", "CWiping", "CResolver", httpClient, nioCore, nioSSL,
-            nioHTTP1, nioPosix
+            "PushModel", "WireFormats", "EventLoops", "Dialling", "CWiping", "CResolver", httpClient, nioCore,
+            nioSSL, nioTLS, nioHTTP1, nioPosix
         ]),
     library("Services/APNs", ["PushModel", "WireFormats", "HTTP2Client", nioCore, crypto]),
     library("Services/FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, cryptoExtras]),
@@ -164,6 +165,8 @@ let doors: [Target] = [
             crypto, cryptoExtras
         ]),
     library("Proving/PushTesting", ["PushModel", "WireFormats", logging]),
+    // Names with dead addresses, and networks without IPv6.
+    library("Proving/DialTesting", ["PushModel", "Dialling", nioCore, nioPosix]),
     // What tests of protocols need besides: apart, so that a store's tests are not built anew with delivery.
     library("Proving/DeliveryTesting", ["PushModel", "PushTesting", "AtRest", "Delivery", "MemoryStore"])
 ]
@@ -192,6 +195,9 @@ let suites: [Target] = [
     tests("Foundations/PushModelTests", ["PushModel", "PushTesting"]),
     tests("Foundations/WireFormatsTests", ["WireFormats", "PushModel"]),
     tests(
+        "Foundations/DiallingTests",
+        ["PushModel", "PushTesting", "Dialling", "DialTesting", nioCore, nioPosix]),
+    tests(
         "Stores/StoreTests",
         [
             "PushModel", "PushTesting", "AtRest", "MemoryStore", "SQLiteStore", "PostgresStore", grdb
@@ -205,8 +211,8 @@ let suites: [Target] = [
     tests(
         "Services/HTTP2ClientTests",
         [
-            "PushModel", "PushTesting", "HTTP2Client", "Simulators", "APNs", "FCM", "WebClient",
-            "WireFormats", nioCore, nioPosix, nioSSL, lifecycle, "CNghttp2"
+            "PushModel", "PushTesting", "Dialling", "DialTesting", "HTTP2Client", "Simulators", "APNs", "FCM",
+            "WebClient", "WireFormats", nioCore, nioPosix, nioSSL, lifecycle, "CNghttp2"
         ]),
     tests(
         "Proving/SimulatorsTests",
@@ -257,8 +263,9 @@ let suites: [Target] = [
     tests(
         "Ingress/HTTPIngressTests",
         [
-            "PushModel", "PushTesting", "HTTPIngress", "AdminIngress", "WebClient", "WireFormats", "Delivery",
-            "Simulators", nioCore, nioEmbedded, nioPosix, nioSSL, crypto, metrics, lifecycle
+            "PushModel", "PushTesting", "Dialling", "DialTesting", "HTTPIngress", "AdminIngress", "WebClient",
+            "WireFormats", "Delivery", "Simulators", nioCore, nioEmbedded, nioPosix, nioSSL, crypto, metrics,
+            lifecycle
         ]),
     tests(
         "Relay/SealbellTests",
@@ -280,8 +287,8 @@ let suites: [Target] = [
     tests(
         "Foundations/WebSocketTests",
         [
-            "PushModel", "PushTesting", "EventLoops", "WebSocket", "Simulators", nioCore, nioPosix, nioSSL,
-            nioHTTP1
+            "PushModel", "PushTesting", "Dialling", "DialTesting", "EventLoops", "WebSocket", "Simulators",
+            nioCore, nioPosix, nioSSL, nioHTTP1
         ]),
     tests(
         "Ingress/NostrIngressTests",

@@ -1,9 +1,7 @@
+import Dialling
 import NIOCore
-import NIOSSL
-import NIOTLS
 import PushModel
 import Synchronization
-import WireFormats
 
 /// One HTTP/2 connection: owns the session on its event loop and carries out what ``ConnectionState``
 /// decides.
@@ -26,10 +24,10 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     let eventLoop: any EventLoop
     let options: HTTP2Options
     let world: World
-    /// The name that the certificate must carry; `nil` where the host is an address.
-    let serverName: String?
     let inbox = Mutex(Inbox())
 
+    /// Until a socket is there.
+    var dial: Dial<HTTP2Greeted>?
     var context: ChannelHandlerContext?
     var session: HTTP2Session?
     var state: ConnectionState
@@ -54,14 +52,13 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 
     init(
         pool: HTTP2Pool, tag: HTTP2ConnectionTag, eventLoop: any EventLoop, options: HTTP2Options,
-        world: World, serverName: String?
+        world: World
     ) {
         self.pool = pool
         self.tag = tag
         self.eventLoop = eventLoop
         self.options = options
         self.world = world
-        self.serverName = serverName
         state = ConnectionState(options: options, now: world.instant())
     }
 
@@ -91,24 +88,37 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
             self.drain()
             self.turn()
             // Not yet speaking HTTP/2: there is nothing to say farewell to.
-            if self.session == nil {
-                self.end(because: nil)
-                self.context?.close(promise: nil)
-            }
+            if self.session == nil { self.end(because: nil) }
         }
     }
 
-    /// Whether the leaf carries the host's name. NIOSSL also takes a certificate for the address connected
-    /// to, whatever name was asked for; public authorities issue such certificates, so anyone who bends DNS
-    /// could answer for a push service. An address as host was checked by NIOSSL.
-    private func hasRightName(_ context: ChannelHandlerContext) -> Bool {
-        guard let serverName else { return true }
-        // Without a certificate there is no name.
-        guard let leaf = try? context.pipeline.syncOperations.nioSSL_peerCertificate() else { return false }
-        return leaf._subjectAlternativeNames().contains {
-            $0.nameType == .dnsName
-                && HostName.fits(serverName, String(decoding: $0.contents, as: UTF8.self))
+    /// Starts what brings it a socket.
+    func begin(_ dial: Dial<HTTP2Greeted>) {
+        eventLoop.execute {
+            guard self.state.phase == .connecting else { return }
+            self.dial = dial
+            dial.start()
         }
+    }
+
+    /// Takes over the socket on which the peer has begun to speak. On the event loop.
+    func adopt(_ greeted: HTTP2Greeted, on channel: any Channel) {
+        dial = nil
+        guard state.phase == .connecting else { return channel.close(promise: nil) }
+        session = greeted.session
+        greeted.session.belong(to: self)
+        state.secured()
+        let sync = channel.pipeline.syncOperations
+        do {
+            try sync.addHandler(self, position: .after(greeted.handler))
+        } catch {
+            // The pipeline is being torn down.
+            channel.close(promise: nil)
+            return end(because: .unreachable)
+        }
+        sync.removeHandler(greeted.handler, promise: nil)
+        receive(greeted.bytes)
+        turn()
     }
 
     // MARK: The channel's events
@@ -125,25 +135,13 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
-        end(because: state.phase == .connecting ? .unreachable : nil)
+        end(because: nil)
         self.context = nil
     }
 
-    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case .handshakeCompleted(let chosen)? = event as? TLSUserEvent {
-            // Apple's hosts speak HTTP/2 without choosing it; all others must choose `h2` (push-services
-            // §2.1).
-            guard chosen == nil || chosen == "h2" else { return fail(.notHTTP2) }
-            guard hasRightName(context) else { return fail(.tlsFailed) }
-            session = HTTP2Session(owner: self)
-            state.secured()
-            turn()
-        }
-        context.fireUserInboundEventTriggered(event)
-    }
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { receive(unwrapInboundIn(data)) }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let buffer = unwrapInboundIn(data)
+    private func receive(_ buffer: ByteBuffer) {
         guard let session else { return }
         state.read(at: world.instant())
         if !buffer.withUnsafeReadableBytes(session.receive) { fail(.protocolViolation) }
@@ -153,13 +151,11 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 
     func channelWritabilityChanged(context: ChannelHandlerContext) { turn() }
 
-    func channelInactive(context: ChannelHandlerContext) {
-        end(because: state.phase == .connecting ? .unreachable : nil)
-    }
+    func channelInactive(context: ChannelHandlerContext) { end(because: nil) }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         // The library's words are dropped: they may quote the peer.
-        end(because: state.phase == .connecting ? .tlsFailed : nil)
+        end(because: nil)
         context.close(promise: nil)
     }
 

@@ -1,3 +1,4 @@
+import Dialling
 import NIOCore
 import PushModel
 import Synchronization
@@ -78,6 +79,8 @@ extension HTTP2Connection {
     func end(because code: HTTP2Error.Code?) {
         guard state.phase != .ended else { return }
         state.end()
+        dial?.cancel()
+        dial = nil
         ticker?.cancel()
         ticker = nil
         let queued = inbox.withLock { inbox in

@@ -1,3 +1,5 @@
+package import Dialling
+
 /// How a pool behaves; with several relays on one store, each one's. Every bound has its reason beside it; a
 /// bench or a test may move them.
 package struct HTTP2Options: Sendable {
@@ -12,8 +14,10 @@ package struct HTTP2Options: Sendable {
     package var unprovedStreams = 100
     /// From the hand-over of a request to its answer; leases reckon with 10 s (docs/architecture.md).
     package var requestDeadline: Duration = .seconds(10)
-    /// From the first TCP packet to the peer's SETTINGS.
+    /// From the look-up of the name to the peer's SETTINGS, over all addresses of the name.
     package var connectDeadline: Duration = .seconds(10)
+    /// How the addresses of the name are tried within it.
+    package var dialling = DialOptions()
     /// With requests in flight, so long without a byte read before a PING (docs/push-services.md §2.6).
     package var pingAfterSilence: Duration = .seconds(15)
     /// A PING unanswered for so long: the connection is dead.

@@ -251,17 +251,13 @@ extension HTTP2Pool {
 
     private func open(_ tag: HTTP2ConnectionTag) {
         let connection = HTTP2Connection(
-            pool: self, tag: tag, eventLoop: loop, options: options, world: world,
-            serverName: dialer.serverName)
+            pool: self, tag: tag, eventLoop: loop, options: options, world: world)
         let stopping = state.withLock { state in
             state.dialing(tag.number, connection)
             return state.stopping
         }
         if stopping { return connection.retire() }
-        dialer.dial(connection).whenFailure { _ in
-            // The library's words are dropped: they may quote names and addresses.
-            connection.fail(.unreachable)
-        }
+        dialer.dial(connection)
     }
 
     private func stop() async {

@@ -1,3 +1,4 @@
+import Dialling
 package import NIOCore
 import NIOSSL
 package import PushModel
@@ -18,6 +19,8 @@ package struct HTTP2PoolsOptions: Sendable {
         pool = HTTP2Options()
         // What is under way to all of them together, a few connections carry.
         pool.maximumConnections = 2
+        // Whoever sends a push chooses its authority, and must not hold up look-ups of others.
+        pool.dialling.resolver = SystemResolver.peers
     }
 }
 

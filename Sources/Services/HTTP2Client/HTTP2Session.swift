@@ -2,29 +2,27 @@ import CNghttp2
 import NIOCore
 import PushModel
 
-/// libnghttp2's client session with its callbacks, which call back into the connection that owns it.
+/// libnghttp2's client session with its callbacks, which call back into the connection that owns it. It
+/// writes its greeting before there is one, and takes nothing in until then.
 ///
 /// Not thread-safe: it lives on one event loop. Memory handed to `submit` is read where it stands until the
 /// frame is written, so the connection keeps the slot until its stream is closed.
 final class HTTP2Session {
     private let raw: OpaquePointer
-    private unowned let owner: HTTP2Connection
     private var fields: UnsafeMutablePointer<nghttp2_nv>
     private var fieldCapacity = 24
     /// Varying fields whose names this connection's table has seen, by position.
     private var namesPlanted: UInt8 = 0
 
     /// A session that has our preface and SETTINGS (ENABLE_PUSH 0) ready; `nil` when memory is short.
-    init?(owner: HTTP2Connection) {
+    init?() {
         var callbacks: OpaquePointer?
         guard nghttp2_session_callbacks_new(&callbacks) == 0, let callbacks else { return nil }
         defer { nghttp2_session_callbacks_del(callbacks) }
         Self.install(on: callbacks)
         var session: OpaquePointer?
-        let reference = Unmanaged.passUnretained(owner).toOpaque()
-        guard nghttp2_session_client_new(&session, callbacks, reference) == 0, let session else { return nil }
+        guard nghttp2_session_client_new(&session, callbacks, nil) == 0, let session else { return nil }
         raw = session
-        self.owner = owner
         fields = .allocate(capacity: fieldCapacity)
         var settings = [
             nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0)
@@ -36,6 +34,11 @@ final class HTTP2Session {
     deinit {
         nghttp2_session_del(raw)
         fields.deallocate()
+    }
+
+    /// From now on callbacks go to that connection, which keeps the session and outlives it.
+    func belong(to owner: HTTP2Connection) {
+        nghttp2_session_set_user_data(raw, Unmanaged.passUnretained(owner).toOpaque())
     }
 
     /// SETTINGS_MAX_CONCURRENT_STREAMS of the peer; `nil`: none named.

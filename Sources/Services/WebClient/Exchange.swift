@@ -25,6 +25,8 @@ enum ExchangeFault: Error, Equatable {
         case is NIOConnectionError: self = .neverConnected
         case is NIOTooManyBytesError: self = .answerTooLarge
         case let fault as HTTPClientError where fault == .connectTimeout: self = .neverConnected
+        case let fault as HTTPClientError where fault == .tlsHandshakeTimeout: self = .neverConnected
+        case let fault as HTTPClientError where fault == .httpProxyHandshakeTimeout: self = .neverConnected
         case let fault as HTTPClientError where fault == .deadlineExceeded: self = .deadlineExceeded
         case let fault as HTTPClientError where fault == .readTimeout: self = .deadlineExceeded
         case let fault as HTTPClientError where fault == .invalidURL: self = .malformedURL
@@ -46,27 +48,25 @@ enum ExchangeFault: Error, Equatable {
     }
 }
 
-/// One request to one address, on a client of its own or on one that is kept.
+/// One request by one way, on a client of its own or on one that is kept.
 struct Exchange {
     private let request: WebRequest
     private let address: WebAddress
-    private let target: IPAddress?
+    private let way: Way
     private let options: WebOptions
+    private let mayGo: @Sendable () -> Bool
 
-    /// - Parameter target: where the connection goes; `nil`: where the proxy thinks that the host is.
-    init(_ request: WebRequest, _ address: WebAddress, to target: IPAddress?, _ options: WebOptions) {
+    /// - Parameter mayGo: asked of each connection once it stands; `false`: it is closed, and nothing is
+    ///   sent.
+    init(
+        _ request: WebRequest, _ address: WebAddress, by way: Way, _ options: WebOptions,
+        mayGo: @escaping @Sendable () -> Bool
+    ) {
         self.request = request
         self.address = address
-        self.target = target
+        self.way = way
         self.options = options
-    }
-
-    func run(
-        on group: any EventLoopGroup, keeping kept: KeptClients? = nil
-    ) async throws(WebError) -> Result<WebAnswer, WebError> {
-        do throws(ExchangeFault) { return .success(try await attempt(on: group, keeping: kept)) } catch {
-            throw error.translated
-        }
+        self.mayGo = mayGo
     }
 
     /// - Parameter kept: where the client is left if it has brought an answer; `nil`: it ends.
@@ -82,8 +82,8 @@ struct Exchange {
             result = .failure(ExchangeFault(error))
         }
         if case .success = result, let kept, kept.keep(client, for: address) { return try result.get() }
-        // Nothing is left running on the client; a fault of its shutdown would change nothing.
-        try? await client.shutdown()
+        // What is still being connected ends with its own deadline; nobody waits for that.
+        client.shutdown { _ in }
         return try result.get()
     }
 
@@ -103,20 +103,34 @@ struct Exchange {
         settings.httpVersion = .http1Only
         settings.timeout.connect = .milliseconds(options.connectDeadline.wholeMilliseconds)
         settings.connectionPool.retryConnectionEstablishment = false
-        settings.proxy = options.proxy.map { .server(host: $0.host, port: $0.port) }
-        let host = address.literal == nil ? address.host : nil
+        settings.proxy = options.proxy.map { .server(host: way.proxy?.text ?? $0.host, port: $0.port) }
         if keeps {
             settings.connectionPool.idleTimeout = .seconds(WebLimits.keptIdleSeconds)
             settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = WebLimits.keptConnections
         }
-        settings.http1_1ConnectionDebugInitializer = { channel in
-            let checked =
-                host.map { CertificateName.check($0, on: channel) }
-                ?? channel.eventLoop.makeSucceededVoidFuture()
-            return keeps ? checked.flatMap { AnswerTap.stand(on: channel) } : checked
+        let host = address.literal == nil ? address.host : nil
+        settings.http1_1ConnectionDebugInitializer = { [mayGo] channel in
+            Self.judge(channel, host: host, keeps: keeps, mayGo)
         }
-        if let target { settings.dnsOverride = [address.host: target.text] }
+        if let target = way.target { settings.dnsOverride = [address.host: target.text] }
         return settings
+    }
+
+    /// Between TLS and the request.
+    private static func judge(
+        _ channel: any Channel, host: String?, keeps: Bool, _ mayGo: @escaping @Sendable () -> Bool
+    ) -> EventLoopFuture<Void> {
+        let checked =
+            host.map { CertificateName.check($0, on: channel) } ?? channel.eventLoop.makeSucceededVoidFuture()
+        return
+            checked
+            .flatMapThrowing { if !mayGo() { throw ExchangeFault.neverConnected } }
+            .flatMap { keeps ? AnswerTap.stand(on: channel) : channel.eventLoop.makeSucceededVoidFuture() }
+            .flatMapErrorThrowing { error in
+                // The client lets the channel stand. It must hear of the failure before the channel's end.
+                channel.eventLoop.execute { channel.close(promise: nil) }
+                throw error
+            }
     }
 }
 

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+package import Dialling
 package import NIOCore
 package import PushModel
 import Synchronization
@@ -23,8 +24,12 @@ package struct WebOptions: Sendable {
     package var allowed: [AddressBlock]
     /// For one TCP connection, so that a dead address leaves time for the next.
     package var connectDeadline = Duration.seconds(5)
+    /// For the first of several addresses alone, until its connection stands.
+    package var attemptDelay = WebLimits.attemptDelay
     /// No fetch gives up sooner than this, whatever it asks for: for tests that are of no deadline.
     package var leastDeadline = Duration.zero
+    /// Instead of the system's, for tests.
+    package var resolver: (any HostResolver)?
 
     package init(extraAuthorities: [String] = [], proxy: Proxy? = nil, allowed: [AddressBlock] = []) {
         self.extraAuthorities = extraAuthorities
@@ -37,10 +42,11 @@ package struct WebOptions: Sendable {
 /// decompression.
 ///
 /// A host is resolved once, its addresses are judged, and the connection goes to an address that was judged:
-/// a name that changes its mind between the two reaches nobody. Each fetch has a client
-/// of its own, because the judged address is a setting of the client; fetches are rare. What goes to this
-/// machine shares connections that are kept (``LoopbackFetch``), for it may come often; and so does what says
-/// that it does (``KeptClients``).
+/// a name that changes its mind between the two reaches nobody. Several addresses are tried beside each
+/// other, each a little later, so that one that is dead hides none that lives; the request goes over the
+/// first connection that stands (``WayRace``). Each attempt has a client of its own, because the judged
+/// address is a setting of the client; fetches are rare. What goes to this machine shares connections that
+/// are kept (``LoopbackFetch``), for it may come often; and so does what says that it does (``KeptClients``).
 package final class HTTPSFetch: WebFetch {
     private let options: WebOptions
     private let resolver: any HostResolver
@@ -50,6 +56,8 @@ package final class HTTPSFetch: WebFetch {
     private let world: World
     private let loopback: LoopbackFetch
     private let kept = KeptClients()
+    /// Of hosts that are not of peers' choice.
+    private let memory = DialMemory()
     private let running = Atomic<Int>(0)
     private let runningForPeers = Atomic<Int>(0)
 
@@ -60,8 +68,8 @@ package final class HTTPSFetch: WebFetch {
         group: any EventLoopGroup, world: World
     ) {
         self.options = options
-        self.resolver = resolver ?? SystemResolver.own
-        peerResolver = resolver ?? SystemResolver.peers
+        self.resolver = resolver ?? options.resolver ?? SystemResolver.own
+        peerResolver = resolver ?? options.resolver ?? SystemResolver.peers
         self.group = group
         self.world = world
         loopback = LoopbackFetch(group: group, connectDeadline: options.connectDeadline)
@@ -127,25 +135,51 @@ package final class HTTPSFetch: WebFetch {
             if result.fault != .neverConnected { return result.mapError(\.translated) }
         }
         do throws(WebError) {
-            // A proxy that need not be told an address resolves for us.
-            if options.proxy != nil, !request.publicAddressesOnly {
-                return try await Exchange(request, address, to: nil, options).run(on: group, keeping: kept)
-            }
-            let targets = try await judged(request, address).prefix(WebLimits.addresses)
-            for target in targets.dropLast() {
-                // Only a connection that never stood may be tried elsewhere: nothing was sent.
-                let exchange = Exchange(request, address, to: target, options)
+            let (way, result) = await race(request, by: try await ways(of: request, address)) {
+                [options, group] way, mayGo in
                 do throws(ExchangeFault) {
-                    return .success(try await exchange.attempt(on: group, keeping: kept))
-                } catch {
-                    if error != .neverConnected { throw error.translated }
-                }
+                    return .success(
+                        try await Exchange(request, address, by: way, options, mayGo: mayGo)
+                            .attempt(on: group, keeping: kept))
+                } catch { return .failure(error) }
             }
-            guard let last = targets.last else { throw WebError(.unreachable) }
-            return try await Exchange(request, address, to: last, options).run(on: group, keeping: kept)
+            if let way, !request.publicAddressesOnly { remember(way, address) }
+            return result.mapError(\.translated)
         } catch {
             return .failure(error)
         }
+    }
+
+    private func race(
+        _ request: WebRequest, by ways: [Way], _ attempt: @escaping WayRace.Attempt
+    ) async -> (way: Way?, result: Result<WebAnswer, ExchangeFault>) {
+        await WayRace(ways: ways, delay: options.attemptDelay, world: world).run(attempt)
+    }
+
+    /// The ways to a host, those first that worked last time. Each address of a proxy leads to each address
+    /// of the host.
+    private func ways(of request: WebRequest, _ address: WebAddress) async throws(WebError) -> [Way] {
+        guard let proxy = options.proxy else {
+            return order(try await judged(request, address), address.host).map { Way(target: $0) }
+        }
+        let proxies =
+            if let literal = IPAddress(proxy.host) { [literal] } else {
+                order(try await resolver.resolve(proxy.host), proxy.host)
+            }
+        // A proxy that need not be told an address resolves for us.
+        guard request.publicAddressesOnly else { return proxies.map { Way(proxy: $0) } }
+        let targets = order(try await judged(request, address), nil)
+        let ways = targets.flatMap { target in proxies.map { Way(target: target, proxy: $0) } }
+        return Array(ways.prefix(WebLimits.addresses))
+    }
+
+    private func order(_ found: [IPAddress], _ host: String?) -> [IPAddress] {
+        DialOrder.order(found, preferred: host.flatMap(memory.last), limit: WebLimits.addresses)
+    }
+
+    private func remember(_ way: Way, _ address: WebAddress) {
+        if let proxy = options.proxy, let used = way.proxy { memory.worked(used, for: proxy.host) }
+        if let target = way.target { memory.worked(target, for: address.host) }
     }
 
     /// The addresses that may be connected to, best first.

@@ -1,6 +1,8 @@
+package import Dialling
 package import NIOCore
 import NIOPosix
 import NIOSSL
+import NIOTLS
 package import PushModel
 
 /// One HTTP/1.1 call to a server on this machine, on a connection of its own (RFC 9112).
@@ -35,12 +37,17 @@ package struct LocalCall: Sendable {
     /// PEM authorities to trust instead of the system's; `nil`: plain HTTP.
     private let trust: NIOSSLContext?
     private let deadline: TimeAmount
+    private let dialer: Dialer
 
     /// - Parameter url: a base URL as `run.json` has it: scheme, address, port.
     /// - Parameter authority: PEM; for https alone; `nil`: the system's.
     /// - Returns: `nil` when the URL has another form, or the authority is none.
-    package init?(url: String, authority: [UInt8]? = nil, deadline: TimeAmount = Self.deadline) {
+    package init?(
+        url: String, authority: [UInt8]? = nil, deadline: TimeAmount = Self.deadline,
+        dialling: DialOptions = DialOptions()
+    ) {
         self.deadline = deadline
+        dialer = Dialer(dialling)
         let isSecure = url.hasPrefix("https://")
         guard isSecure || url.hasPrefix("http://") else { return nil }
         let place = url.dropFirst(isSecure ? 8 : 7)
@@ -86,29 +93,18 @@ package struct LocalCall: Sendable {
     /// Sends bytes as they are, and waits for one answer.
     package func send(_ bytes: [UInt8]) async throws(Fault) -> Answer {
         let loop = MultiThreadedEventLoopGroup.singleton.next()
-        let answer = loop.makePromise(of: Answer.self)
-        let (trust, host) = (trust, host)
         // A sixth of the deadline: five seconds as it stands.
-        let connecting = TimeAmount.nanoseconds(deadline.nanoseconds / 6)
-        let channel: any Channel
-        do {
-            channel = try await ClientBootstrap(group: loop)
-                .connectTimeout(connecting)
-                .channelInitializer { channel in
-                    channel.eventLoop.makeCompletedFuture {
-                        let pipeline = channel.pipeline.syncOperations
-                        if let trust {
-                            let name = IPAddress(host) == nil ? host : nil
-                            try pipeline.addHandler(NIOSSLClientHandler(context: trust, serverHostname: name))
-                        }
-                        try pipeline.addHandler(AnswerReader(answer))
-                    }
-                }
-                .connect(host: host, port: port).get()
+        let connecting = Duration.nanoseconds(deadline.nanoseconds / 6)
+        let dialled: Dialled<EventLoopFuture<Answer>>
+        do throws(DialFault) {
+            dialled = try await dialer.dial(host, port, on: loop, within: connecting) { channel, attempt in
+                try prepare(channel, attempt)
+            }
         } catch {
-            answer.fail(Fault.unreachable)
+            if case .failed(let fault) = error, let fault = fault as? Fault { throw fault }
             throw .unreachable
         }
+        let channel = dialled.channel
         let timer = loop.scheduleTask(in: deadline) { channel.close(promise: nil) }
         defer {
             timer.cancel()
@@ -117,10 +113,29 @@ package struct LocalCall: Sendable {
         // A peer that has refused a long body may have closed already; its answer is read all the same.
         channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil)
         do {
-            return try await answer.futureResult.get()
+            return try await dialled.ready.get()
         } catch {
             throw error as? Fault ?? .unreachable
         }
+    }
+
+    /// One address's channel, up to TLS: the answer that will come on it.
+    private func prepare(
+        _ channel: any Channel, _ attempt: DialAttempt<EventLoopFuture<Answer>>
+    ) throws {
+        let answer = channel.eventLoop.makePromise(of: Answer.self)
+        var handlers: [any ChannelHandler] = [AnswerReader(answer, attempt)]
+        do {
+            if let trust {
+                let name = IPAddress(host) == nil ? host : nil
+                handlers.insert(try NIOSSLClientHandler(context: trust, serverHostname: name), at: 0)
+            }
+            try channel.pipeline.syncOperations.addHandlers(handlers)
+        } catch {
+            answer.fail(Fault.unreachable)
+            throw Fault.unreachable
+        }
+        if trust == nil { attempt.succeed(answer.futureResult) }
     }
 }
 
@@ -128,10 +143,22 @@ package struct LocalCall: Sendable {
 private final class AnswerReader: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     private let answer: EventLoopPromise<LocalCall.Answer>
+    private let attempt: DialAttempt<EventLoopFuture<LocalCall.Answer>>
     private var bytes: [UInt8] = []
     private var isDone = false
 
-    init(_ answer: EventLoopPromise<LocalCall.Answer>) { self.answer = answer }
+    init(
+        _ answer: EventLoopPromise<LocalCall.Answer>,
+        _ attempt: DialAttempt<EventLoopFuture<LocalCall.Answer>>
+    ) {
+        self.answer = answer
+        self.attempt = attempt
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .handshakeCompleted? = event as? TLSUserEvent { attempt.succeed(answer.futureResult) }
+        context.fireUserInboundEventTriggered(event)
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isDone else { return }
@@ -162,7 +189,9 @@ private final class AnswerReader: ChannelInboundHandler {
         isDone = true
         switch result {
         case .success(let whole): answer.succeed(whole)
-        case .failure(let fault): answer.fail(fault)
+        case .failure(let fault):
+            answer.fail(fault)
+            attempt.fail(fault)
         }
         context.close(promise: nil)
     }

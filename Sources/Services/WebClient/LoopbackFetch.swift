@@ -10,8 +10,11 @@ import Synchronization
 final class LoopbackFetch: Sendable {
     private let group: any EventLoopGroup
     private let connectDeadline: Duration
-    /// Made with the first call: most processes never make one.
-    private let client = Mutex<HTTPClient?>(nil)
+    /// One for each address of this machine's name, made with the first call that needs it: most processes
+    /// never make one.
+    private let clients = Mutex<[Bool: HTTPClient]>([:])
+    /// Whether the name's IPv6 address was the one that answered last.
+    private let prefersV6 = Atomic<Bool>(false)
 
     init(group: any EventLoopGroup, connectDeadline: Duration) {
         self.group = group
@@ -20,17 +23,25 @@ final class LoopbackFetch: Sendable {
 
     deinit {
         // Idle connections end with it; nobody waits for them.
-        client.withLock { $0?.shutdown { _ in } }
+        clients.withLock { clients in for client in clients.values { client.shutdown { _ in } } }
     }
 
-    /// - Parameter address: of this machine.
+    /// - Parameter address: of this machine. Its name is both of its addresses: a server may listen at one of
+    ///   them alone.
     func fetch(_ request: WebRequest, _ address: WebAddress) async -> Result<WebAnswer, WebError> {
-        await request.fetch(over: shared, from: address).mapError(\.translated)
+        let isFirstV6 = prefersV6.load(ordering: .relaxed)
+        let first = await request.fetch(over: client(isV6: isFirstV6), from: address)
+        guard case .failure(.neverConnected) = first, address.literal == nil, !Task.isCancelled else {
+            return first.mapError(\.translated)
+        }
+        let second = await request.fetch(over: client(isV6: !isFirstV6), from: address)
+        if case .success = second { prefersV6.store(!isFirstV6, ordering: .relaxed) }
+        return second.mapError(\.translated)
     }
 
-    private var shared: HTTPClient {
-        client.withLock { client in
-            if let client { return client }
+    private func client(isV6: Bool) -> HTTPClient {
+        clients.withLock { clients in
+            if let client = clients[isV6] { return client }
             var settings = HTTPClient.Configuration(redirectConfiguration: .disallow)
             settings.httpVersion = .http1Only
             settings.timeout.connect = .milliseconds(connectDeadline.wholeMilliseconds)
@@ -40,9 +51,9 @@ final class LoopbackFetch: Sendable {
             settings.connectionPool.retryConnectionEstablishment = false
             settings.http1_1ConnectionDebugInitializer = { AnswerTap.stand(on: $0) }
             // The name is this machine's, whatever a resolver says (RFC 6761 §6.3).
-            settings.dnsOverride = ["localhost": "127.0.0.1"]
+            settings.dnsOverride = ["localhost": isV6 ? "::1" : "127.0.0.1"]
             let made = HTTPClient(eventLoopGroupProvider: .shared(group), configuration: settings)
-            client = made
+            clients[isV6] = made
             return made
         }
     }

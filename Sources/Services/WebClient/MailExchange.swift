@@ -1,5 +1,6 @@
 import CResolver
 import CWiping
+import Dialling
 import NIOPosix
 import Synchronization
 

@@ -1,5 +1,5 @@
 /// Bounds of rare HTTPS requests and of those to this machine, of each process.
-enum WebLimits {
+package enum WebLimits {
     /// Longer than any endpoint that the push services give out.
     static let urlBytes = 4096
     /// Fetches at one time. They are rare; more means a fault that must not eat sockets.
@@ -7,13 +7,12 @@ enum WebLimits {
     /// The same for hosts of peers' choice, counted apart: a peer whose host is slow keeps nobody's token and
     /// no alert waiting. They come one for each transfer of a host name, which nobody does twice a year.
     static let peerFetches = 16
-    /// Threads for look-ups of such hosts. Four slow ones leave none, for as long as a look-up takes.
-    static let peerThreads = 4
-    /// For which each name server is asked about such a host, once: with three of them, about as long as a
-    /// fetch may take in all.
-    static let peerLookUpSeconds: Int32 = 2
-    /// Addresses of one host that are tried in turn within the deadline.
-    static let addresses = 3
+    /// Addresses of one host, or ways to it through a proxy's, that are tried within the deadline: two of
+    /// each family.
+    static let addresses = 4
+    /// Between two attempts of which none has a connection that stands. RFC 8305 §5 has 250 ms for TCP alone;
+    /// an attempt here is TLS too, which takes two more round trips.
+    package static let attemptDelay = Duration.milliseconds(500)
     /// Below it live other services (mail, shells, databases) that a peer's URL has no business to reach.
     static let firstFreePort = 1024
     /// Servers elsewhere whose connections are kept: two for each of more instances than an operator has.

@@ -1,3 +1,4 @@
+import Dialling
 import NIOCore
 import NIOPosix
 import PushModel

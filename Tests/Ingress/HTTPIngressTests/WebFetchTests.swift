@@ -1,8 +1,10 @@
+import Dialling
 import HTTPIngress
 import NIOCore
 import NIOPosix
 import PushModel
 import PushTesting
+import Synchronization
 import Testing
 import WebClient
 
@@ -10,16 +12,36 @@ import WebClient
 final class ScriptedResolver: HostResolver {
     let asked = Noted<[String]>([])
     private let answer: @Sendable (Int) async -> [String]
+    private let tasks = Mutex<[ObjectIdentifier: Task<Void, Never>]>([:])
 
     init(_ answer: @escaping @Sendable (Int) async -> [String]) { self.answer = answer }
     convenience init(_ addresses: String...) { self.init { _ in addresses } }
 
-    func resolve(_ host: String) async throws(WebError) -> [IPAddress] {
-        asked.set(asked.value + [host])
-        let found = await answer(asked.value.count).compactMap { IPAddress($0) }
-        if found.isEmpty { throw WebError(.unreachable) }
-        return found
+    func begin(_ lookUp: LookUp) {
+        let count = asked.change { hosts in
+            hosts.append(lookUp.host)
+            return hosts.count
+        }
+        let task = Task { [answer] in lookUp.answer(await answer(count).compactMap { IPAddress($0) }) }
+        tasks.withLock { $0[ObjectIdentifier(lookUp)] = task }
     }
+
+    func leave(_ lookUp: LookUp) {
+        tasks.withLock { $0.removeValue(forKey: ObjectIdentifier(lookUp)) }?.cancel()
+    }
+}
+
+/// Runs a TLS listener at 127.0.0.1 with a certificate of its own for `localhost`.
+func withWebServer(
+    _ body: @Sendable @escaping (HTTPInbound) async -> HTTPOutbound,
+    _ test: (_ port: Int, _ authority: String) async throws -> Void
+) async throws {
+    let folder = try TemporaryFolder()
+    _ = try folder.writeCertificate()
+    let files = TLSFiles(certificateChain: folder.file("chain.pem"), privateKey: folder.file("key.pem"))
+    let face = ProbeFace("web", [HTTPRoute(.prefix("/"), bodyLimitBytes: 1000)], body)
+    try await withListener([face], tls: files) { _, port in try await test(port, folder.file("chain.pem")) }
+    folder.remove()
 }
 
 private func request(
@@ -52,23 +74,9 @@ struct WebFetchTests {
             group: MultiThreadedEventLoopGroup.singleton, world: .live)
     }
 
-    /// Runs a TLS listener with a certificate of its own for `localhost`.
-    private func withServer(
-        _ body: @Sendable @escaping (HTTPInbound) async -> HTTPOutbound,
-        _ test: (_ port: Int, _ authority: String) async throws -> Void
-    ) async throws {
-        let folder = try TemporaryFolder()
-        _ = try folder.writeCertificate()
-        let files = TLSFiles(certificateChain: folder.file("chain.pem"), privateKey: folder.file("key.pem"))
-        let face = ProbeFace("web", [HTTPRoute(.prefix("/"), bodyLimitBytes: 1000)], body)
-        try await withListener([face], tls: files) { _, port in try await test(port, folder.file("chain.pem"))
-        }
-        folder.remove()
-    }
-
     @Test("A post reaches the host, and status, Retry-After and body come back")
     func post() async throws {
-        try await withServer({ inbound in
+        try await withWebServer({ inbound in
             HTTPOutbound(
                 503, .text,
                 Array(inbound.body.readableBytesView) + Array((inbound.header("x-test") ?? "").utf8),
@@ -87,7 +95,7 @@ struct WebFetchTests {
 
     @Test("The connection goes to the address that was judged, not to what the name means a moment later")
     func rebinding() async throws {
-        try await withServer({ _ in .text(200, "right") }) { port, authority in
+        try await withWebServer({ _ in .text(200, "right") }) { port, authority in
             // `localhost` would lead to the server; the judged address is another one, where nobody listens.
             let elsewhere = fetch(
                 ScriptedResolver("127.0.0.77"), authorities: [authority], allowed: Self.loopback)
@@ -100,7 +108,7 @@ struct WebFetchTests {
     @Test("A redirect is an answer, never followed")
     func redirect() async throws {
         let calls = Noted(0)
-        try await withServer({ _ in
+        try await withWebServer({ _ in
             calls.set(calls.value + 1)
             return HTTPOutbound(302, headers: [(name: "location", value: "/again")])
         }) { port, authority in
@@ -115,7 +123,7 @@ struct WebFetchTests {
     @Test("An answer beyond the bound, an answer too late, and a name with no address each have their code")
     func bounds() async throws {
         let gate = Gate()
-        try await withServer({ inbound in
+        try await withWebServer({ inbound in
             if inbound.path == "/slow" { await gate.wait() }
             return HTTPOutbound(200, .octets, Array(repeating: 1, count: 1001))
         }) { port, authority in
@@ -146,7 +154,7 @@ struct WebFetchTests {
 
     @Test("A certificate of another authority or for another name is no answer")
     func certificates() async throws {
-        try await withServer({ _ in .text(200, "ok") }) { port, authority in
+        try await withWebServer({ _ in .text(200, "ok") }) { port, authority in
             let stranger = fetch(ScriptedResolver("127.0.0.1"), allowed: Self.loopback)
             #expect(await code(stranger, request("https://localhost:\(port)/")) == .unreachable)
             let client = fetch(
@@ -157,7 +165,7 @@ struct WebFetchTests {
 
     @Test("A dead first address does not hide a living second one")
     func secondAddress() async throws {
-        try await withServer({ _ in .text(200, "ok") }) { port, authority in
+        try await withWebServer({ _ in .text(200, "ok") }) { port, authority in
             let client = fetch(
                 ScriptedResolver("127.0.0.77", "127.0.0.1"), authorities: [authority], allowed: Self.loopback)
             let answer = try await client.fetch(request("https://localhost:\(port)/"))
@@ -221,7 +229,7 @@ struct WebFetchTests {
 
     @Test("An operator's own URL may lead inside")
     func inside() async throws {
-        try await withServer({ _ in .text(200, "ok") }) { port, authority in
+        try await withWebServer({ _ in .text(200, "ok") }) { port, authority in
             let client = fetch(ScriptedResolver("127.0.0.1"), authorities: [authority])
             let answer = try await client.fetch(request("https://localhost:\(port)/", isPublic: false))
             #expect(answer.status == 200)
@@ -237,7 +245,7 @@ struct WebFetchTests {
 
     @Test("Where it is asked for, calls share a connection and a look-up; else each has its own")
     func kept() async throws {
-        try await withServer({ _ in .text(200, "ok") }) { port, authority in
+        try await withWebServer({ _ in .text(200, "ok") }) { port, authority in
             let url = "https://localhost:\(port)/"
             let resolver = ScriptedResolver("127.0.0.1")
             let client = fetch(resolver, authorities: [authority])
@@ -265,7 +273,7 @@ struct WebFetchTests {
         let resolver = ScriptedResolver("127.0.0.1")
         var client: HTTPSFetch?
         var last = ""
-        try await withServer({ _ in .text(200, "ok") }) { port, authority in
+        try await withWebServer({ _ in .text(200, "ok") }) { port, authority in
             let made = fetch(resolver, authorities: [authority])
             #expect(await code(made, often("https://localhost:\(port)/", mayRepeat: true)) == nil)
             (client, last) = (made, "https://localhost:\(port)/")

@@ -1,3 +1,4 @@
+import DialTesting
 import HTTP2Client
 import NIOPosix
 import PushModel

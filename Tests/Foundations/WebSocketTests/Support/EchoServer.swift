@@ -14,7 +14,10 @@ final class EchoServer: Sendable {
     private let listener: any Channel
     let port: Int
 
-    init(_ limits: WebSocketLimits = .patient, authority: CertificateAuthority? = nil) async throws {
+    init(
+        _ limits: WebSocketLimits = .patient, authority: CertificateAuthority? = nil,
+        host: String = "127.0.0.1", port: Int = 0, on group: MultiThreadedEventLoopGroup = .singleton
+    ) async throws {
         let tls = try authority.map { authority in
             let issued = try authority.issue()
             return try NIOSSLContext(
@@ -26,19 +29,22 @@ final class EchoServer: Sendable {
                     privateKey: .privateKey(
                         try NIOSSLPrivateKey(bytes: Array(issued.privateKeyPEM.utf8), format: .pem))))
         }
-        listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    if let tls {
-                        try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
+        // The socket is made by the loop's thread, whose network may be another.
+        listener = try await group.next().flatSubmit {
+            ServerBootstrap(group: group)
+                .childChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        if let tls {
+                            try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
+                        }
+                        try WebSocketServer.configure(
+                            channel, limits: limits, world: .live, plain: { Plain() },
+                            accepts: { $0.uri != "/no" }, user: { _, _ in Echo() })
                     }
-                    try WebSocketServer.configure(
-                        channel, limits: limits, world: .live, plain: { Plain() },
-                        accepts: { $0.uri != "/no" }, user: { _, _ in Echo() })
                 }
-            }
-            .bind(host: "127.0.0.1", port: 0).get()
-        port = listener.localAddress?.port ?? 0
+                .bind(host: host, port: port)
+        }.get()
+        self.port = listener.localAddress?.port ?? 0
     }
 
     func close() async throws { try await listener.close() }

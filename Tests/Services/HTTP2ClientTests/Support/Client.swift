@@ -1,3 +1,4 @@
+import Dialling
 import HTTP2Client
 import NIOPosix
 import PushModel
@@ -33,12 +34,30 @@ struct Client: Sendable {
             options: options, world: world)
     }
 
-    init(endpoint: HTTP2Endpoint, options: HTTP2Options = .patient, world: World = .live) throws {
+    init(
+        endpoint: HTTP2Endpoint, options: HTTP2Options = .patient, world: World = .live,
+        journal: Journal = .silent, group: MultiThreadedEventLoopGroup = .singleton
+    ) throws {
         pool = try HTTP2Pool(
-            endpoint: endpoint, options: options, group: MultiThreadedEventLoopGroup.singleton, world: world)
+            endpoint: endpoint, options: options, group: group, world: world, journal: journal,
+            lane: LaneName("acme-chat/apns/production"))
         template = HTTP2HeaderTemplate(
             authority: endpoint.authority, fixed: [("apns-push-type", "alert")],
             varying: [("apns-id", .nameOnce)])
+    }
+
+    /// For the name `localhost` with those addresses.
+    init(
+        dialling: DialOptions, port: Int, proxy: HTTP2Endpoint.Proxy? = nil, journal: Journal = .silent,
+        group: MultiThreadedEventLoopGroup = .singleton
+    ) throws {
+        var options = HTTP2Options.patient
+        options.dialling = dialling
+        let certificate = try TestCertificate.shared.get()
+        try self.init(
+            endpoint: try HTTP2Endpoint(
+                url: "https://localhost:\(port)", certificates: certificate.pem, proxy: proxy),
+            options: options, journal: journal, group: group)
     }
 
     func request(path: String = "/3/device/00aa", id: Int = 1, body: [UInt8] = Array("{}".utf8))

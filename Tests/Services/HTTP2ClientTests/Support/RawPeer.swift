@@ -66,8 +66,12 @@ final class RawPeer: Sendable {
     /// How many whole requests carried that body.
     func count(of body: String) -> Int { seen.bodies.filter { $0 == body }.count }
 
+    /// - Parameters:
+    ///   - host: an address of this machine, at which it listens alone.
+    ///   - port: 0: any that is free.
     init(
-        _ script: Script = Script(), certificate: Result<TestCertificate, any Error> = TestCertificate.shared
+        _ script: Script = Script(), certificate: Result<TestCertificate, any Error> = TestCertificate.shared,
+        host: String = "127.0.0.1", port: Int = 0, on group: MultiThreadedEventLoopGroup = .singleton
     ) async throws {
         let certificate = try certificate.get()
         var configuration = TLSConfiguration.makeServerConfiguration(
@@ -78,20 +82,25 @@ final class RawPeer: Sendable {
         self.script = script
         let box = Box()
         self.box = box
-        listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    guard let peer = box.peer.withLock({ $0 }) else { throw ChannelError.ioOnClosedChannel }
-                    let number = peer.note { seen -> Int in
-                        seen.connections += 1
-                        return seen.connections
+        // The socket is made by the loop's thread, whose network may be another.
+        listener = try await group.next().flatSubmit {
+            ServerBootstrap(group: group)
+                .childChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        guard let peer = box.peer.withLock({ $0 }) else {
+                            throw ChannelError.ioOnClosedChannel
+                        }
+                        let number = peer.note { seen -> Int in
+                            seen.connections += 1
+                            return seen.connections
+                        }
+                        try channel.pipeline.syncOperations.addHandlers(
+                            NIOSSLServerHandler(context: context),
+                            RawConnection(peer: peer, script: peer.script, number: number))
                     }
-                    try channel.pipeline.syncOperations.addHandlers(
-                        NIOSSLServerHandler(context: context),
-                        RawConnection(peer: peer, script: peer.script, number: number))
                 }
-            }
-            .bind(host: "127.0.0.1", port: 0).get()
+                .bind(host: host, port: port)
+        }.get()
         box.peer.withLock { $0 = self }
     }
 

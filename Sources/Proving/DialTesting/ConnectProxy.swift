@@ -1,34 +1,40 @@
 import NIOCore
-import NIOPosix
+package import NIOPosix
 import Synchronization
 
 /// A proxy that understands CONNECT and nothing else, on 127.0.0.1.
-final class ConnectProxy: Sendable {
+package final class ConnectProxy: Sendable {
     private let listener: any Channel
     private let lines: Lines
 
-    final class Lines: Sendable {
+    fileprivate final class Lines: Sendable {
         let seen = Mutex<[String]>([])
     }
 
-    var port: Int { listener.localAddress?.port ?? 0 }
+    package var port: Int { listener.localAddress?.port ?? 0 }
     /// Request heads as they came.
-    var requests: [String] { lines.seen.withLock { $0 } }
+    package var requests: [String] { lines.seen.withLock { $0 } }
 
     /// - Parameter reply: what every CONNECT is answered with; a tunnel is opened behind a 200.
-    init(reply: String = "HTTP/1.1 200 Connection established\r\n\r\n") async throws {
+    package init(
+        reply: String = "HTTP/1.1 200 Connection established\r\n\r\n",
+        on group: MultiThreadedEventLoopGroup = .singleton
+    ) async throws {
         let lines = Lines()
         self.lines = lines
-        listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try channel.pipeline.syncOperations.addHandler(ConnectHandler(lines, reply: reply))
+        // The socket is made by the loop's thread, whose network may be another.
+        listener = try await group.next().flatSubmit {
+            ServerBootstrap(group: group)
+                .childChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.addHandler(ConnectHandler(lines, reply: reply))
+                    }
                 }
-            }
-            .bind(host: "127.0.0.1", port: 0).get()
+                .bind(host: "127.0.0.1", port: 0)
+        }.get()
     }
 
-    func close() async throws { try await listener.close() }
+    package func close() async throws { try await listener.close() }
 }
 
 /// Reads one CONNECT, connects, and passes bytes both ways.

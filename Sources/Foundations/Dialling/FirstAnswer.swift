@@ -1,17 +1,16 @@
 import Synchronization
 
 /// Resumes the one that waits once, no matter who comes first: what was asked for, or a cancellation.
-final class FirstAnswer<Value: Sendable>: Sendable {
+package final class FirstAnswer<Value: Sendable>: Sendable {
     private struct State {
         var waiter: CheckedContinuation<Value, Never>?
         var given: Value?
     }
     private let state = Mutex(State())
 
-    /// Whether it is too late for another answer.
-    var isGiven: Bool { state.withLock { $0.given != nil } }
+    package init() {}
 
-    func wait(_ waiter: CheckedContinuation<Value, Never>) {
+    package func wait(_ waiter: CheckedContinuation<Value, Never>) {
         let given = state.withLock { state -> Value? in
             if state.given == nil { state.waiter = waiter }
             return state.given
@@ -19,7 +18,7 @@ final class FirstAnswer<Value: Sendable>: Sendable {
         if let given { waiter.resume(returning: given) }
     }
 
-    func give(_ value: Value) {
+    package func give(_ value: Value) {
         let waiter = state.withLock { state -> CheckedContinuation<Value, Never>? in
             defer { state.waiter = nil }
             if state.given == nil { state.given = value }

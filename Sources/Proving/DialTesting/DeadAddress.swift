@@ -1,0 +1,107 @@
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+package import PushModel
+
+/// An address beside 127.0.0.1 at which, on one port, nobody can be reached.
+package final class DeadAddress: Sendable {
+    /// In which way.
+    package enum Kind: String, Sendable, CaseIterable {
+        /// Connections are refused.
+        case refusing
+        /// IPv6, and nobody listens there; in a network without IPv6 there is no way to it.
+        case sixth
+        /// There is no way to it: RFC 6666's prefix, whose packets every router drops.
+        case unroutable
+        /// Packets are swallowed: a listener whose queue is full.
+        case swallowing
+        /// It takes connections and never says a word.
+        case silent
+    }
+
+    package enum Fault: Error { case systemCallFailed(String) }
+
+    package let address: IPAddress
+    private let sockets: [CInt]
+
+    /// - Parameter port: of the good server at 127.0.0.1.
+    package init(_ kind: Kind, port: Int) throws {
+        var sockets: [CInt] = []
+        switch kind {
+        case .refusing: address = IPAddress(v4: 0x7F00_0042)
+        case .sixth: address = IPAddress(high: 0, low: 1)
+        case .unroutable: address = IPAddress(high: 0x0100_0000_0000_0000, low: 0x42)
+        case .swallowing:
+            address = IPAddress(v4: 0x7F00_0043)
+            sockets.append(try Self.listener(0x7F00_0043, port, backlog: 0))
+            // One connection fills the queue; what comes behind it is dropped.
+            sockets.append(try Self.connection(0x7F00_0043, port))
+        case .silent:
+            address = IPAddress(v4: 0x7F00_0044)
+            sockets.append(try Self.listener(0x7F00_0044, port, backlog: 64))
+        }
+        self.sockets = sockets
+    }
+
+    deinit { for socket in sockets { close(socket) } }
+
+    /// How many connections wait in the queue of a silent one: what was tried there so far.
+    package var taken: Int {
+        guard let listener = sockets.first else { return 0 }
+        var count = 0
+        while true {
+            var entry = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
+            guard poll(&entry, 1, 0) == 1 else { return count }
+            let one = accept(listener, nil, nil)
+            guard one >= 0 else { return count }
+            close(one)
+            count += 1
+        }
+    }
+
+    private static func place(_ word: UInt32, _ port: Int) -> sockaddr_in {
+        var place = sockaddr_in()
+        place.sin_family = sa_family_t(AF_INET)
+        place.sin_port = UInt16(port).bigEndian
+        place.sin_addr.s_addr = word.bigEndian
+        return place
+    }
+
+    private static func open() throws -> CInt {
+        #if canImport(Glibc)
+        let kind = Int32(SOCK_STREAM.rawValue)
+        #else
+        let kind = SOCK_STREAM
+        #endif
+        let socket = socket(AF_INET, kind, 0)
+        guard socket >= 0 else { throw Fault.systemCallFailed("socket") }
+        _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+        return socket
+    }
+
+    private static func listener(_ word: UInt32, _ port: Int, backlog: Int32) throws -> CInt {
+        let socket = try open()
+        var place = place(word, port)
+        let isBound = withUnsafePointer(to: &place) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard isBound == 0, listen(socket, backlog) == 0 else { throw Fault.systemCallFailed("bind") }
+        return socket
+    }
+
+    private static func connection(_ word: UInt32, _ port: Int) throws -> CInt {
+        let socket = try open()
+        var place = place(word, port)
+        let isConnected = withUnsafePointer(to: &place) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard isConnected == 0 else { throw Fault.systemCallFailed("connect") }
+        return socket
+    }
+}

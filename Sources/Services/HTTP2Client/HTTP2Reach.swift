@@ -1,0 +1,19 @@
+package import NIOCore
+package import PushModel
+
+/// Whether a push service can be reached, found out by the way that a pool's connections go: look-up,
+/// addresses, proxy, TLS, name, first frame. Nothing is asked of it.
+package struct HTTP2Reach: Sendable {
+    private let dialer: HTTP2Dialer
+
+    /// - Throws: `.badCertificateFile`.
+    package init(_ endpoint: HTTP2Endpoint, options: HTTP2Options = HTTP2Options()) throws(HTTP2Error) {
+        dialer = try HTTP2Dialer(endpoint: endpoint, options: options)
+    }
+
+    /// - Parameter addresses: those alone, instead of all that the name has: the proxy's where there is one.
+    /// - Returns: why it is not reached within the connect deadline; `nil`: it is.
+    package func knock(on loop: any EventLoop, addresses: [IPAddress]? = nil) async -> HTTP2Error? {
+        await dialer.knock(on: loop, addresses: addresses)
+    }
+}
