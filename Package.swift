@@ -116,7 +116,7 @@ let rooms: [Target] = [
     library("Services/FCM", ["PushModel", "WireFormats", "HTTP2Client", nioCore, cryptoExtras]),
     library("Stores/MemoryStore", ["PushModel"]),
     library("Stores/SQLiteStore", ["PushModel", grdb, sqlite, lifecycle]),
-    library("Stores/PostgresStore", ["PushModel", "CPostgres", lifecycle])
+    library("Stores/PostgresStore", ["PushModel", "Dialling", "CPostgres", lifecycle])
 ]
 
 // L3: transports, and what stands beside the relay: simulators, benchmarks, test support.
@@ -200,7 +200,8 @@ let suites: [Target] = [
     tests(
         "Stores/StoreTests",
         [
-            "PushModel", "PushTesting", "AtRest", "MemoryStore", "SQLiteStore", "PostgresStore", grdb
+            "PushModel", "PushTesting", "Dialling", "DialTesting", "AtRest", "MemoryStore", "SQLiteStore",
+            "PostgresStore", grdb, nioCore, nioPosix
         ]),
     tests(
         "DeliveryTests",

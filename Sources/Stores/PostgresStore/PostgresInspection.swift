@@ -1,3 +1,4 @@
+package import Dialling
 import Foundation
 package import PushModel
 
@@ -34,13 +35,17 @@ package struct PostgresInspection: Sendable {
 
     /// Looks into the database.
     ///
-    /// - Parameter span: of counting; beyond it the answer is left open.
+    /// - Parameters:
+    ///   - span: of counting; beyond it the answer is left open.
+    ///   - dialling: how the names of hosts are looked up and their addresses are tried.
     /// - Throws: `.denied`, `.unavailable`, `.newerSchema` when an older program can do nothing with it,
     ///   `.corrupt` when the tables are not ours.
     package static func look(
-        at address: PostgresAddress, within span: Duration, limits: PostgresLimits = PostgresLimits()
+        at address: PostgresAddress, within span: Duration, limits: PostgresLimits = PostgresLimits(),
+        dialling: DialOptions = DialOptions()
     ) async throws(StoreError) -> PostgresInspection {
-        let connector = PostgresConnector(address: address, limits: limits, purpose: .inspection)
+        let connector = PostgresConnector(
+            address: address, limits: limits, purpose: .inspection, dialling: dialling)
         let outcome: Result<PostgresInspection, StoreError> = await withCheckedContinuation { continuation in
             let thread = Thread {
                 do throws(StoreError) {

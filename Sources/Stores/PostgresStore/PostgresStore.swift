@@ -1,3 +1,4 @@
+package import Dialling
 import Foundation
 package import PushModel
 import ServiceLifecycle
@@ -20,14 +21,16 @@ package final class PostgresStore: Sendable {
     ///
     /// - Parameter owner: this process; until its lease ends, what it accepts is nobody else's.
     /// - Parameter isGuest: the schema is looked at and left as it is.
+    /// - Parameter dialling: how the names of hosts are looked up and their addresses are tried.
     /// - Throws: `.denied`, `.unavailable`, `.notDurable`, `.newerSchema`, `.halfMigrated`, `.corrupt`.
     package init(
         _ address: PostgresAddress, owner: OwnerID, limits: PostgresLimits = PostgresLimits(),
         synchronous: Synchronous = .full, world: World, journal: Journal = .silent,
-        isGuest: Bool = false
+        isGuest: Bool = false, dialling: DialOptions = DialOptions()
     ) async throws(StoreError) {
         let connector = PostgresConnector(
-            address: address, limits: limits, purpose: isGuest ? .inspection : .engine(synchronous))
+            address: address, limits: limits, purpose: isGuest ? .inspection : .engine(synchronous),
+            dialling: dialling)
         core = PostgresCore(
             owner: owner.value, limits: limits, connector: connector, world: world, journal: journal)
         let opened = await Self.open(core, isGuest: isGuest)

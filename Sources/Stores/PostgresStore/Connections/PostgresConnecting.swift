@@ -1,12 +1,29 @@
 import CPostgres
+import Dialling
 import Foundation
 import PushModel
+import Synchronization
 
-/// Making connections, host by host, each within its time.
+/// Making connections, host by host, each address of a host within its time.
+///
+/// libpq looks a name up while its caller is blocked, and gives all addresses of it one behind the other the
+/// time of one. So names are looked up here, and addresses are tried beside each other (RFC 8305).
 struct PostgresConnector: Sendable {
     let address: PostgresAddress
     let limits: PostgresLimits
     let purpose: Purpose
+    let dialling: DialOptions
+    private let memory = DialMemory()
+
+    init(
+        address: PostgresAddress, limits: PostgresLimits, purpose: Purpose,
+        dialling: DialOptions = DialOptions()
+    ) {
+        self.address = address
+        self.limits = limits
+        self.purpose = purpose
+        self.dialling = dialling
+    }
 
     /// What a connection is for.
     enum Purpose: Sendable, Hashable {
@@ -23,17 +40,27 @@ struct PostgresConnector: Sendable {
     func connect(_ tick: @escaping () -> Bool) throws(StoreError) -> PostgresSession {
         var fault = StoreError(.unavailable)
         for host in address.hosts {
-            do {
-                let session = PostgresSession(
-                    try open(host, tick), limits: limits, tick: { _ = tick() })
-                try PostgresOpening.prepare(session, limits: limits, purpose: purpose)
-                return session
-            } catch let error as PostgresFault {
-                fault = worse(fault, error.error)
-            } catch let error as StoreError {
-                fault = worse(fault, error)
-            } catch {
-                fault = worse(fault, StoreError(.unavailable))
+            var ways = ways(to: host, tick)
+            // Ends: each round but the last takes one of the ways out.
+            while !ways.isEmpty, !tick() {
+                do {
+                    var race = PostgresRace(ways, address, dialling.limits)
+                    let (connection, way) = try race.run(tick) { start(host, $0) }
+                    ways.removeAll { $0 == way }
+                    let session = PostgresSession(connection, limits: limits, tick: { _ = tick() })
+                    try PostgresOpening.prepare(session, limits: limits, purpose: purpose)
+                    if let name = host.name, let way { memory.worked(way, for: name) }
+                    return session
+                } catch let error as PostgresRace.Lost {
+                    fault = worse(fault, error.fault)
+                    ways = []
+                } catch let error as PostgresFault {
+                    fault = worse(fault, error.error)
+                } catch let error as StoreError {
+                    fault = worse(fault, error)
+                } catch {
+                    fault = worse(fault, StoreError(.unavailable))
+                }
             }
             if tick() { break }
         }
@@ -46,31 +73,37 @@ struct PostgresConnector: Sendable {
             ? StoreError(other.code == .uncertain ? .unavailable : other.code) : one
     }
 
-    private func open(
-        _ host: PostgresAddress.Host, _ tick: () -> Bool
-    ) throws(StoreError) -> OpaquePointer {
-        guard let connection = start(host) else { throw StoreError(.unavailable) }
-        // The message is then a severity and a code, in no language and with no name in it.
-        PQsetErrorVerbosity(connection, PQERRORS_SQLSTATE)
-        let end = ContinuousClock.now + .seconds(address.connectSeconds)
-        var wants = PGRES_POLLING_WRITING
-        while PQstatus(connection) != CONNECTION_BAD {
-            if wants == PGRES_POLLING_OK { return connection }
-            guard wants != PGRES_POLLING_FAILED, ContinuousClock.now < end, !tick() else { break }
-            let events = wants == PGRES_POLLING_WRITING ? Int16(POLLOUT) : Int16(POLLIN)
-            var entry = pollfd(fd: PQsocket(connection), events: events, revents: 0)
-            // A tenth of a second: closing the store waits for this thread.
-            if poll(&entry, 1, 100) != 0 { wants = PQconnectPoll(connection) }
-        }
-        let fault = Self.fault(of: connection)
-        PQfinish(connection)
-        throw fault
+    // MARK: Where to
+
+    /// The addresses of a host, best first; `nil`: libpq knows, as for the socket of a server on this
+    /// machine.
+    private func ways(to host: PostgresAddress.Host, _ tick: () -> Bool) -> [IPAddress?] {
+        guard host.numeric == nil, let name = host.name, !name.hasPrefix("/"), !name.hasPrefix("@"),
+            IPAddress(name) == nil
+        else { return [nil] }
+        let found = lookUp(name, tick)
+        // An address of one link is none without the link's name, which only the system's own form has.
+        if found.contains(where: \.isLinkLocal) { return [nil] }
+        return DialOrder.order(found, preferred: memory.last(name), limit: dialling.limits.addresses)
     }
 
-    private func start(_ host: PostgresAddress.Host) -> OpaquePointer? {
+    /// Blocks, no longer than a host may take to answer.
+    private func lookUp(_ name: String, _ tick: () -> Bool) -> [IPAddress] {
+        let answer = Mutex<[IPAddress]?>(nil)
+        let lookUp = LookUp(name) { found in answer.withLock { $0 = found } }
+        dialling.resolver.begin(lookUp)
+        let end = ContinuousClock.now + .seconds(address.connectSeconds)
+        while answer.withLock({ $0 == nil }), ContinuousClock.now < end, !tick() { Pause.milliseconds(2) }
+        lookUp.cancel()
+        dialling.resolver.leave(lookUp)
+        return answer.withLock(\.self) ?? []
+    }
+
+    private func start(_ host: PostgresAddress.Host, _ way: IPAddress?) -> OpaquePointer? {
         var options = address.options
+        // The name is still what a certificate must carry, and what a password is looked up for.
         options["host"] = host.name
-        options["hostaddr"] = host.numeric
+        options["hostaddr"] = way?.text ?? host.numeric
         options["port"] = host.port
         var keywords: [UnsafeMutablePointer<CChar>?] = []
         var values: [UnsafeMutablePointer<CChar>?] = []
@@ -90,19 +123,10 @@ struct PostgresConnector: Sendable {
         }
         let names = (keywords + [nil]).map { UnsafePointer($0) }
         let texts = (values + [nil]).map { UnsafePointer($0) }
-        return PQconnectStartParams(names, texts, 0)
-    }
-
-    private static func fault(of connection: OpaquePointer) -> StoreError {
-        if PQconnectionNeedsPassword(connection) == 1 { return StoreError(.denied) }
-        let message = PQerrorMessage(connection).map { String(cString: $0) } ?? ""
-        // "FATAL:  28P01": the only words in it that are looked at.
-        let words = message.split { !$0.isLetter && !$0.isNumber }
-        guard let at = words.lastIndex(of: "FATAL"), at + 1 < words.count, words[at + 1].utf8.count == 5
-        else {
-            return StoreError(.unavailable)
-        }
-        return StoreError(SQLState(text: String(words[at + 1])).storeCode)
+        guard let connection = PQconnectStartParams(names, texts, 0) else { return nil }
+        // The message is then a severity and a code, in no language and with no name in it.
+        PQsetErrorVerbosity(connection, PQERRORS_SQLSTATE)
+        return connection
     }
 }
 
