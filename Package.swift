@@ -135,8 +135,8 @@ let doors: [Target] = [
     library(
         "Ingress/SwarmIngress",
         [
-            "PushModel", "Primitives", "WireFormats", "SessionPush", "MessageSockets", "Delivery", metrics,
-            lifecycle
+            "PushModel", "Primitives", "WireFormats", "SessionPush", "MessageSockets", "Dialling", "Delivery",
+            metrics, lifecycle
         ]),
     library(
         "Ingress/WakuIngress",
@@ -246,8 +246,9 @@ let suites: [Target] = [
     tests(
         "Ingress/SwarmIngressTests",
         [
-            "PushModel", "PushTesting", "DeliveryTesting", "SwarmIngress", "SessionPush", "EdwardsKeys",
-            "WireFormats", "Delivery", "Simulators", "MessageSockets", "Primitives", metrics
+            "PushModel", "PushTesting", "Dialling", "DialTesting", "DeliveryTesting", "SwarmIngress",
+            "SessionPush", "EdwardsKeys", "WireFormats", "Delivery", "Simulators", "MessageSockets",
+            "Primitives", metrics
         ]),
     tests(
         "Ingress/WakuIngressTests",

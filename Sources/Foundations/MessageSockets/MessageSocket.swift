@@ -30,6 +30,8 @@ package final class MessageSocket {
         /// 1: what is said before there is a connection is refused instead of kept.
         case onlyConnected
         case handover, mandatory, curveServer
+        /// 1: IPv6 addresses are addresses too; the library takes IPv4 alone by itself.
+        case takesV6
 
         var number: Int32 {
             switch self {
@@ -45,6 +47,7 @@ package final class MessageSocket {
             case .handover: ZMQ_ROUTER_HANDOVER
             case .mandatory: ZMQ_ROUTER_MANDATORY
             case .curveServer: ZMQ_CURVE_SERVER
+            case .takesV6: ZMQ_IPV6
             }
         }
     }

@@ -1,3 +1,4 @@
+package import Dialling
 import SessionPush
 
 /// Every bound of the link to the swarm, each with its reason. With several processes on one store each has
@@ -30,6 +31,8 @@ package struct SwarmLimits: Sendable {
     package var dialsAtOnce = 128
     /// From the first packet to the exchanged keys, and from there to the greeting (§10.1).
     package var dialDeadline = Duration.seconds(10)
+    /// How the addresses of the chain daemon's name are tried within it, one behind the other.
+    package var dialling = DialOptions()
     /// A reply (§10.1).
     package var replyDeadline = Duration.seconds(15)
     /// Replies in a row that a node owes before it is dialled anew.

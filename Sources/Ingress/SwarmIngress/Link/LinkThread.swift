@@ -19,6 +19,8 @@ final class LinkThread: @unchecked Sendable {
     private enum Order: Sendable {
         case event(LinkState.Event, done: Bell?)
         case room(NodeKey)
+        /// The chain daemon's addresses.
+        case found([IPAddress], dial: UInt64)
         case stop
     }
 
@@ -26,6 +28,8 @@ final class LinkThread: @unchecked Sendable {
         let peer: Peer
         let socket: MessageSocket
         let monitor: SocketMonitor
+        /// Keys have been exchanged.
+        var isReady = false
         /// Its share of the queue is full, so it is not read.
         var isPaused = false
     }
@@ -47,6 +51,9 @@ final class LinkThread: @unchecked Sendable {
     private var unread: Set<UInt64> = []
     private var isStopping = false
     private var toldNoRoomAt: ContinuousClock.Instant?
+    private var daemonWays: DaemonWays
+    private var daemonKey: [UInt8]?
+    private var daemonDials: UInt64 = 0
 
     /// - Returns: `nil` when the process has no descriptor left.
     init?(
@@ -60,6 +67,7 @@ final class LinkThread: @unchecked Sendable {
         self.pair = pair
         self.limits = limits
         self.world = world
+        daemonWays = DaemonWays(limits)
         state = LinkState(daemon: daemon, limits: limits, random: world.random, ours: ours)
     }
 
@@ -113,6 +121,7 @@ final class LinkThread: @unchecked Sendable {
             let patience = unread.isEmpty ? limits.tick.wholeMilliseconds : 0
             unread.formUnion(poll.wait(milliseconds: Int32(clamping: patience)))
         }
+        daemonWays.end()
         for number in Array(places.keys) { close(number) }
         publish()
         for case .event(_, let done?) in orders.withLock(\.self) { done.ring() }
@@ -130,6 +139,10 @@ final class LinkThread: @unchecked Sendable {
             places[number]?.isPaused = false
             poll.add(place.socket.descriptor, number)
             unread.insert(number)
+        case .found(let addresses, let dial) where dial == daemonDials:
+            daemonWays.take(addresses)
+            tryNextDaemon()
+        case .found: break
         case .stop: isStopping = true
         }
     }
@@ -151,7 +164,9 @@ final class LinkThread: @unchecked Sendable {
     private func perform(_ action: LinkState.Action) {
         switch action {
         case .open(let peer, let endpoint, let key): open(peer, endpoint, key)
-        case .close(let peer): if let number = numbers[peer] { close(number) }
+        case .close(let peer):
+            if peer == .daemon { daemonWays.end() }
+            if let number = numbers[peer] { close(number) }
         case .send(let peer, let frames):
             guard let number = numbers[peer], let place = places[number] else { return }
             if !place.socket.send(frames) { take(.ended(peer, isRefusal: false)) }
@@ -167,19 +182,38 @@ final class LinkThread: @unchecked Sendable {
 
     // MARK: Sockets
 
-    /// Both descriptors of a peer's socket have one number; the monitor's has the lowest bit set.
     private func open(_ peer: Peer, _ endpoint: String, _ serverKey: [UInt8]?) {
+        guard peer == .daemon else { return connect(peer, endpoint, serverKey, within: limits.dialDeadline) }
+        daemonDials += 1
+        daemonKey = serverKey
+        let isNamed = daemonWays.begin(endpoint) { [dial = daemonDials] addresses in
+            self.add(.found(addresses, dial: dial))
+        }
+        if !isNamed { connect(peer, endpoint, serverKey, within: limits.dialDeadline) }
+    }
+
+    /// At the next of its addresses; with the last of them the attempt has failed.
+    private func tryNextDaemon() {
+        guard let endpoint = daemonWays.next() else { return take(.ended(.daemon, isRefusal: false)) }
+        connect(.daemon, endpoint, daemonKey, within: daemonWays.share)
+    }
+
+    /// Both descriptors of a peer's socket have one number; the monitor's has the lowest bit set.
+    private func connect(
+        _ peer: Peer, _ endpoint: String, _ serverKey: [UInt8]?, within span: Duration
+    ) {
         nextNumber += 2
         let number = nextNumber
         guard let socket = MessageSocket(.dealer, in: context),
             let monitor = socket.monitor("monitor-\(number)")
         else { return hasNoRoom(for: peer) }
-        prepare(socket, peer, serverKey)
+        prepare(socket, peer, serverKey, within: span)
+        if endpoint.hasPrefix("tcp://[") { socket.set(.takesV6, 1) }
         places[number] = Place(peer: peer, socket: socket, monitor: monitor)
         numbers[peer] = number
         poll.add(socket.descriptor, number)
         poll.add(monitor.descriptor, number | 1)
-        guard socket.connect(endpoint) else { return take(.ended(peer, isRefusal: false)) }
+        guard socket.connect(endpoint) else { return end(number, isRefusal: false) }
         unread.insert(number | 1)
     }
 
@@ -193,7 +227,9 @@ final class LinkThread: @unchecked Sendable {
         take(.ended(peer, isRefusal: false))
     }
 
-    private func prepare(_ socket: MessageSocket, _ peer: Peer, _ serverKey: [UInt8]?) {
+    private func prepare(
+        _ socket: MessageSocket, _ peer: Peer, _ serverKey: [UInt8]?, within span: Duration
+    ) {
         let isDaemon = peer == .daemon
         socket.set(.routingID, OxenMessage.routingID(of: pair.publicKey))
         if let serverKey {
@@ -204,13 +240,23 @@ final class LinkThread: @unchecked Sendable {
         socket.set(.frameBytes, isDaemon ? SwarmLimits.messageBytes : SwarmLimits.nodeFrameBytes)
         socket.set(.receiveBound, SwarmLimits.receiveBound)
         socket.set(.sendBound, SwarmLimits.sendBound)
-        socket.set(.handshakeMilliseconds, Int(limits.dialDeadline.wholeMilliseconds))
-        socket.set(.connectMilliseconds, Int(limits.dialDeadline.wholeMilliseconds))
+        socket.set(.handshakeMilliseconds, Int(span.wholeMilliseconds))
+        socket.set(.connectMilliseconds, Int(span.wholeMilliseconds))
         socket.set(.heartbeatMilliseconds, Int(limits.heartbeat.wholeMilliseconds))
         socket.set(.heartbeatTimeoutMilliseconds, Int(limits.heartbeatTimeout.wholeMilliseconds))
         // A connection that is lost ends its socket: who dials again, and when, is ours to say.
         socket.set(.reconnectMilliseconds, -1)
         socket.set(.onlyConnected, 1)
+    }
+
+    /// A connection, or the attempt to make one, has ended. The chain daemon's next address is tried first.
+    private func end(_ number: UInt64, isRefusal: Bool) {
+        guard let place = places[number] else { return }
+        if place.peer == .daemon, !place.isReady, let endpoint = daemonWays.next() {
+            close(number)
+            return connect(.daemon, endpoint, daemonKey, within: daemonWays.share)
+        }
+        take(.ended(place.peer, isRefusal: isRefusal))
     }
 
     private func close(_ number: UInt64) {
@@ -240,6 +286,7 @@ final class LinkThread: @unchecked Sendable {
             }
             guard let message = place.socket.receive(framesAtMost: SwarmFormLimits.frames) else { return }
             take(.said(place.peer, message.isCut ? .strange : OxenMessage(message.frames)))
+            if place.peer == .daemon, state.daemon.dial.isConnected { daemonWays.stood() }
             guard places[number] != nil else { return }
         }
         unread.insert(number)
@@ -248,11 +295,13 @@ final class LinkThread: @unchecked Sendable {
     private func readMonitor(_ number: UInt64, _ place: Place) {
         while let event = place.monitor.next() {
             switch event {
-            case .ready: take(.ready(place.peer))
+            case .ready:
+                places[number & ~1]?.isReady = true
+                take(.ready(place.peer))
             case .ended, .refused:
                 if !place.isPaused { readAll(number & ~1, place) }
                 guard places[number & ~1] != nil else { return }
-                take(.ended(place.peer, isRefusal: event == .refused))
+                end(number & ~1, isRefusal: event == .refused)
             }
             guard places[number & ~1] != nil else { return }
         }

@@ -36,7 +36,8 @@ package struct RefusedWatches: Sendable {
 
     /// - Parameter watches: in the rotation.
     package mutating func look(_ watches: Int, at now: ContinuousClock.Instant) {
-        parts.removeAll { now - $0.began >= limits.refusedFor }
+        let span = limits.refusedFor
+        parts.removeAll { now - $0.began >= span }
         let enough = enough(of: max(watches, recent))
         isTold = recent > 0 && (isTold ? recent * 2 >= enough : recent >= enough)
     }

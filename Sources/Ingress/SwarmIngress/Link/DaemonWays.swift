@@ -1,0 +1,91 @@
+import Dialling
+import PushModel
+
+/// The addresses of a chain daemon that was given by name, in the order in which they are tried. ZeroMQ would
+/// look the name up by itself, take the first address, and know no other.
+struct DaemonWays {
+    /// `oxend.example.org` and 22029.
+    private struct Name: Hashable {
+        let host: String
+        let port: Substring
+    }
+
+    private let dialling: DialOptions
+    private let span: Duration
+    private var name: Name?
+    private var lookUp: LookUp?
+    private var rest: [IPAddress] = []
+    /// What is being tried, or stands.
+    private var current: IPAddress?
+    /// The last that stood in the end.
+    private var good: IPAddress?
+
+    init(_ limits: SwarmLimits) {
+        dialling = limits.dialling
+        span = limits.dialDeadline
+    }
+
+    /// How long the address that is tried now may take: the last one as long as all together.
+    var share: Duration {
+        rest.isEmpty ? span : min(dialling.limits.silence, span / (rest.count + 1))
+    }
+
+    /// Begins to look an endpoint's name up.
+    ///
+    /// - Parameter found: called on any thread.
+    /// - Returns: false when the endpoint has no name: a local socket, or an address.
+    mutating func begin(_ endpoint: String, _ found: @escaping @Sendable ([IPAddress]) -> Void) -> Bool {
+        end()
+        guard let name = Self.name(in: endpoint) else { return false }
+        self.name = name
+        let lookUp = LookUp(name.host, found)
+        self.lookUp = lookUp
+        dialling.resolver.begin(lookUp)
+        return true
+    }
+
+    /// Takes the answer, unless nobody waits for it any more.
+    mutating func take(_ found: [IPAddress]) {
+        guard lookUp != nil else { return }
+        lookUp = nil
+        rest = DialOrder.order(found, preferred: good, limit: dialling.limits.addresses)
+        // What was tried last and never stood has its turn behind the others.
+        if let current, current != good, let at = rest.firstIndex(of: current) {
+            rest.append(rest.remove(at: at))
+        }
+    }
+
+    /// The endpoint that is tried next; `nil`: all have been.
+    mutating func next() -> String? {
+        guard let name, !rest.isEmpty else { return nil }
+        let address = rest.removeFirst()
+        current = address
+        return address.isV4 ? "tcp://\(address.text):\(name.port)" : "tcp://[\(address.text)]:\(name.port)"
+    }
+
+    /// The daemon has greeted us at the address that was tried last.
+    mutating func stood() {
+        good = current
+        rest = []
+    }
+
+    /// Nobody waits for it any more.
+    mutating func end() {
+        if let lookUp {
+            lookUp.cancel()
+            dialling.resolver.leave(lookUp)
+        }
+        (lookUp, rest) = (nil, [])
+    }
+
+    private static func name(in endpoint: String) -> Name? {
+        guard endpoint.hasPrefix("tcp://") else { return nil }
+        let place = endpoint.dropFirst("tcp://".count)
+        // A semicolon parts our own address from the other's (zmq_tcp(7)); then both are addresses.
+        guard let colon = place.lastIndex(of: ":"), !place.contains(";"), !place.hasPrefix("[") else {
+            return nil
+        }
+        let host = String(place[..<colon])
+        return IPAddress(host) == nil ? Name(host: host, port: place[place.index(after: colon)...]) : nil
+    }
+}
