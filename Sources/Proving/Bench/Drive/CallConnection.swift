@@ -34,16 +34,11 @@ package final class CallConnection: @unchecked Sendable {
                 try await bootstrap
                 .channelOption(.tcpOption(.tcp_nodelay), value: 1)
                 .connectTimeout(.seconds(2))
-                .channelInitializer { channel in
-                    channel.eventLoop.makeCompletedFuture {
-                        let caller = HTTPCaller { box.connection?.answered($1) }
-                        box.caller = caller
-                        try channel.pipeline.syncOperations.addHandler(caller)
-                    }
-                }
                 .connect(host: host, port: port)
                 .flatMapThrowing { channel in
-                    guard let caller = box.caller else { throw BenchError(.unreachable) }
+                    // On the one socket that won: a name's other addresses have no part in it.
+                    let caller = HTTPCaller { box.connection?.answered($1) }
+                    try channel.pipeline.syncOperations.addHandler(caller)
                     let connection = CallConnection(channel: channel, caller: caller)
                     box.connection = connection
                     return connection
@@ -92,7 +87,6 @@ package final class CallConnection: @unchecked Sendable {
     /// Ties the knot between the handler and its owner while the channel is set up.
     private final class Box: @unchecked Sendable {
         // Safety: written and read on the channel's event loop alone.
-        var caller: HTTPCaller?
         weak var connection: CallConnection?
     }
 }

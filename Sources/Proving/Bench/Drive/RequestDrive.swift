@@ -125,16 +125,16 @@ package final class RequestDrive: @unchecked Sendable {
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             // The driver shares its machine with what it drives, which may hold everything up for a while.
             .connectTimeout(.seconds(60))
-            .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    let caller = HTTPCaller { [weak self] in self?.answered($0, $1) }
-                    try channel.pipeline.syncOperations.addHandler(caller)
-                    self.callers.append(caller)
-                    self.alive += 1
-                    self.idle.append(caller)
-                }
+            .connect(host: host, port: port)
+            .flatMapThrowing { channel in
+                // On the one socket that won: a name's other addresses have no part in it.
+                let caller = HTTPCaller { [weak self] in self?.answered($0, $1) }
+                try channel.pipeline.syncOperations.addHandler(caller)
+                self.callers.append(caller)
+                self.alive += 1
+                self.idle.append(caller)
             }
-            .connect(host: host, port: port).get()
+            .get()
     }
 
     private func start(patience: Duration) {
