@@ -13,7 +13,8 @@ struct BenchSiegeCommand: SealbellCommand {
             is this program, or that of `--relay`, in a process of its own, which may open 1,024 files. One \
             attack comes after the other, and a row says for each how many of the origin's calls were \
             answered, how many failed, how long they took, and what CPU time the relay used, beside a \
-            quiet run. Passed means: no call of the origin failed, and meanwhile the admin listener answered \
+            quiet run. Passed means: no call of the origin failed, what it asked for was delivered within \
+            five seconds of the attack's end, and meanwhile the admin listener answered \
             and a newcomer could sign up, but for a crowd that is large enough to take every place.
             """)
 

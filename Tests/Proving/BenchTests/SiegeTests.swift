@@ -22,6 +22,7 @@ struct SiegeTests {
         #expect(!ledger { $0.hasSignedUp = false }.hasPassed)
         #expect(ledger { ($0.hasSignedUp, $0.isCrowded) = (false, true) }.hasPassed)
         #expect(!ledger { $0.hasAdmin = false }.hasPassed)
+        #expect(!ledger { $0.undelivered = 1 }.hasPassed, "an answered call is not a push that arrived")
         #expect(!SiegeLedger().hasPassed, "who has not asked has felt nothing")
     }
 
@@ -30,13 +31,14 @@ struct SiegeTests {
         let told = ledger {
             $0.called(503, in: .zero)
             for status in [401, 401, nil] { $0.attacker(heard: status) }
-            ($0.hasAdmin, $0.cores) = (false, 0.25)
+            ($0.hasAdmin, $0.cores, $0.undelivered) = (false, 0.25, 7)
         }
         #expect(told.p50 >= .milliseconds(50) && told.p50 < .milliseconds(52))
         #expect(told.row.hasPrefix("101 calls, 1 failed, p50 5"))
         #expect(
             told.row.hasSuffix(
-                "relay 0.25 cores, the admin listener did not answer, attackers heard nothing (1), 401 (2)")
+                "relay 0.25 cores, 7 not delivered, the admin listener did not answer, attackers heard nothing (1), 401 (2)"
+            )
         )
         let plan = SiegePlan(executable: "/bin/true", directory: "/nowhere")
         let (report, hasPassed) = SiegeLedger.report([(.quiet, ledger()), (.connections, told)], plan)

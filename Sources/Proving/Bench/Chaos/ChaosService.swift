@@ -53,6 +53,20 @@ final class ChaosService: Sendable {
         }
     }
 
+    /// From now on the device has used up its own quota, whatever is sent to it.
+    func exhaust(_ device: LoadDevice) {
+        let (status, body) =
+            device.kind == .apns
+            ? (429, #"{"reason":"TooManyRequests"}"#)
+            : (429, String(decoding: FCMSimulator.deviceQuotaBody, as: UTF8.self))
+        let stray = StrayAnswer(status: status, body: body, on: .share(1), address: device.token)
+        if device.kind == .apns {
+            apns.turn { $0.strays.append(stray) }
+        } else {
+            google.turn { $0.strays.append(stray) }
+        }
+    }
+
     /// Turns the service to one of its moods: well, failing now and then, slow, or failing altogether. What
     /// it fails at stays owed, so that there is something to lose.
     func misbehave(_ random: ChaosRandom) {

@@ -5,6 +5,8 @@ struct SiegeLedger: Sendable {
     /// Those that were not: refused, broken off, too late, or answered otherwise.
     private(set) var failed = 0
     private(set) var waits = LatencyHistogram()
+    /// Calls answered 200 whose pushes had not arrived soon after the attack.
+    var undelivered = 0
     /// Answers to the attackers, by status; 0 for a connection that ended without one.
     private(set) var heard: [Int: Int] = [:]
     /// Whether a newcomer could sign up meanwhile, and the admin listener answered.
@@ -27,7 +29,9 @@ struct SiegeLedger: Sendable {
     mutating func attacker(heard status: Int?) { heard[status ?? 0, default: 0] += 1 }
 
     /// Nobody else lost a call.
-    var hasPassed: Bool { answered > 0 && failed == 0 && (hasSignedUp || isCrowded) && hasAdmin }
+    var hasPassed: Bool {
+        answered > 0 && failed == 0 && undelivered == 0 && (hasSignedUp || isCrowded) && hasAdmin
+    }
 
     var p50: Duration { waits.quantile(0.5) }
     var p99: Duration { waits.quantile(0.99) }
@@ -42,6 +46,7 @@ struct SiegeLedger: Sendable {
             "p99 \(decimal(p99.inMilliseconds, 1)) ms"
         ]
         if let cores { words.append("relay \(decimal(cores, 2)) cores") }
+        if undelivered > 0 { words.append("\(undelivered) not delivered") }
         if !hasSignedUp { words.append("a newcomer could not sign up") }
         if !hasAdmin { words.append("the admin listener did not answer") }
         if !answers.isEmpty { words.append("attackers heard " + answers.joined(separator: ", ")) }

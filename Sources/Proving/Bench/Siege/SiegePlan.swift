@@ -27,7 +27,10 @@ package struct SiegePlan: Sendable {
     static let pause = Duration.milliseconds(10)
     /// What the relay under siege may open, so that a crowd can reach it.
     static let openFiles = 1_024
+    /// Of each push service.
     static let devices = 50
+    /// In which all that the origin's calls asked for must have arrived, once an attack is over.
+    static let arrival = Duration.seconds(5)
     /// Strangers with bodies, and what each sends of its sixteen mebibytes.
     static let bodySenders = 8
     static let bodyBytes = 14 << 20

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOPosix
 import PushModel
+import Simulators
 import WireFormats
 
 /// A relay under siege, and everybody at its listeners.
@@ -10,6 +11,7 @@ struct SiegeScene: Sendable {
     let admin: Int
     let origin: any LoadOrigin
     let stage: RelayStage
+    let service: ChaosService
 
     private var world: World { trial.world }
     var port: Int { address.port }
@@ -22,15 +24,41 @@ struct SiegeScene: Sendable {
         let began = world.instant()
         let end = began + .nanoseconds(Int64(trial.plan.seconds * 1e9))
         let before = usage()
+        var place = ChaosService.Place()
+        _ = delivered(behind: &place)
         try await withThrowingTaskGroup(of: Void.self) { parties in
             parties.addTask { try await attack.make(SiegeForce(scene: self, end: end)) }
             for connection in kept { parties.addTask { try await self.ask(on: connection, until: end) } }
             parties.addTask { try await self.comeBy(attack, until: end) }
             try await parties.waitForAll()
         }
+        try await waitForArrivals(behind: &place)
         guard let before, let after = usage() else { return }
         let cores = (after - before).inSeconds / max(0.001, (world.instant() - began).inSeconds)
         trial.note { $0.cores = cores }
+    }
+
+    /// Pushes to the origin's devices that have arrived behind that place.
+    private func delivered(behind place: inout ChaosService.Place) -> Int {
+        let own = Set(origin.devices.map(\.token))
+        var count = 0
+        // Ends: what arrives is bounded by what was asked for.
+        while true {
+            let (apple, google) = service.deliveries(behind: &place)
+            if apple.isEmpty, google.isEmpty { return count }
+            count += (apple + google).count { own.contains($0.token) }
+        }
+    }
+
+    /// Whoever slows others' pushes lets their calls be answered: what they asked for must arrive as well.
+    private func waitForArrivals(behind place: inout ChaosService.Place) async throws {
+        let until = world.instant() + SiegePlan.arrival
+        var arrived = delivered(behind: &place)
+        while arrived < trial.note({ $0.answered }), world.instant() < until {
+            try await world.sleep(world.instant() + .milliseconds(20))
+            arrived += delivered(behind: &place)
+        }
+        trial.note { [arrived] ledger in ledger.undelivered = max(0, ledger.answered - arrived) }
     }
 
     /// CPU time of the relay so far.

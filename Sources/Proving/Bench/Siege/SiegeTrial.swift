@@ -38,6 +38,7 @@ package final class SiegeTrial: Sendable {
             authority: service.authorityPEM, apnsKey: service.apnsKey.privateKeyPEM)
         (relay.team, relay.keyID) = (service.apnsKey.team, service.apnsKey.keyID)
         relay.hasAdmin = true
+        relay.fcm = service.fcm
         relay.pushesPerMinute = SiegePlan.pushesPerMinute
         relay.wrapper = ["/usr/bin/prlimit", "--nofile=\(SiegePlan.openFiles):\(SiegePlan.openFiles)"]
         let stage = try RelayStage(relay, world: world)
@@ -61,12 +62,11 @@ package final class SiegeTrial: Sendable {
             throw BenchError(.relayNotReady)
         }
         var origin = stage.makeOrigin(at: address)
-        for book in try origin.signUp() + [origin.addDevices(SiegePlan.devices, .apns)] {
-            try await book.setUp(at: address, group.next())
-        }
+        let devices = try [PushService.apns, .fcm].map { try origin.addDevices(SiegePlan.devices, $0) }
+        for book in origin.signUp() + devices { try await book.setUp(at: address, group.next()) }
         for device in origin.devices { service.register(device, bundle: stage.plan.bundle) }
         let scene = SiegeScene(
-            trial: self, address: address, admin: admin, origin: origin, stage: stage)
+            trial: self, address: address, admin: admin, origin: origin, stage: stage, service: service)
         var ledgers: [(SiegeAttack, SiegeLedger)] = []
         for attack in RelayPlan.load.attacks {
             state.withLock { $0 = SiegeLedger() }

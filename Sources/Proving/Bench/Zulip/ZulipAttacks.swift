@@ -6,7 +6,7 @@ import WireFormats
 enum ZulipAttacks {
     static let all: [SiegeAttack] = [
         .quiet, bareBodies, bodies, .connections, .descriptors, failures, signUps, challenges, wholeBodies,
-        realms, unknownIDs, madeUpTokens
+        realms, unknownIDs, madeUpTokens, phoneQuota
     ]
 
     /// Bodies of the largest kind without credentials, begun and not ended.
@@ -37,6 +37,9 @@ enum ZulipAttacks {
     private static let unknownIDs = guests("ids_that_nobody_has") { try await $0.askForUnknown() }
     /// The same, and register tokens that the push service refuses, and have them pushed to.
     private static let madeUpTokens = guests("tokens_that_are_none") { try await $0.pushToNobody() }
+
+    /// The same, and have one phone of theirs pushed to until its quota at Google is used up, and on.
+    private static let phoneQuota = guests("quota_of_one_phone") { try await $0.exhaustPhone() }
 
     // MARK: Strangers
 

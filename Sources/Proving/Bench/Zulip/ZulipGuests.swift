@@ -71,6 +71,18 @@ struct ZulipGuest: Sendable {
         }
     }
 
+    /// Registers a phone whose quota at its push service is used up, and asks for pushes to it.
+    func exhaustPhone() async throws {
+        var server = server
+        let registration = try server.addDevices(1, .fcm)[0]
+        guard await force.scene.once(registration, from: place, to: force.scene.port) == 200 else {
+            throw BenchError(.setUpRefused)
+        }
+        force.scene.service.exhaust(server.devices[0])
+        // Each is sealed anew: a repeat would be known again.
+        try await force.repeatedly(from: place) { try notify(server.devices, by: server) }
+    }
+
     private func notify(_ devices: [LoadDevice], by server: ZulipLoadOrigin) throws -> ByteBuffer {
         let call = try server.notify(devices, contentBytes: 100)
         return SiegeForce.whole((call.head, call.body))

@@ -79,6 +79,9 @@ public final class FCMSimulator: PushSimulator {
 // MARK: what a test turns and reads
 
 extension FCMSimulator {
+    /// What the send endpoint says of a device whose quota is used up.
+    public static let deviceQuotaBody = FCMError.deviceQuota.body
+
     /// Makes an address (registration token or installation id) known, or changes what is known of it.
     public func register(_ address: String, as device: FCMDevice) {
         state.mutate { $0.judge[address] = device }

@@ -17,7 +17,7 @@ struct SiegeTests {
         for row in [
             "quiet", "bodies without credentials", "connections of a crowd", "failed calls",
             "large bodies of strangers", "realms of the admitted", "ids that nobody has",
-            "tokens that are none"
+            "tokens that are none", "quota of one phone"
         ] {
             #expect(trial.text.contains("\(row): "))
         }
