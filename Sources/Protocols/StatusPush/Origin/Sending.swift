@@ -70,13 +70,9 @@ extension StatusOrigin {
             part.state = .ready
         } else {
             part.tried = []
-            part.state = .waiting(until: now + Self.pause(after: part.attempts))
+            part.state = .waiting(until: now + requestPause * (part.attempts << part.attempts))
         }
         jobs[job]?.parts[place] = part
-    }
-
-    static func pause(after attempts: Int) -> Duration {
-        StatusLimits.requestPause * (attempts << attempts)
     }
 
     // MARK: one notification

@@ -21,6 +21,8 @@ public struct StatusOrigin: Sendable {
     /// than ask twice, as on a slow machine, lengthens it; once one server has told coordinates, others are
     /// waited for no longer than ``StatusLimits/answerWait`` all the same.
     package var answerWait = StatusLimits.answerWait
+    /// The pause after the nth attempt is n · 2^n times this. Where nobody has to be spared it is shorter.
+    package var requestPause = StatusLimits.requestPause
 
     var targets: [PublicPoint: StatusTarget] = [:]
     var jobs: [UInt64: Job] = [:]

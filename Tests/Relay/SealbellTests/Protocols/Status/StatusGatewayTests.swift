@@ -30,6 +30,8 @@ final class GorushDouble: Sendable {
 
     private struct State {
         var answer = Answer.taken
+        /// It answers the next call alone.
+        var isOnce = false
         var calls: [[JSONValue]] = []
         var faults: [String] = []
     }
@@ -41,7 +43,9 @@ final class GorushDouble: Sendable {
     var calls: [[JSONValue]] { state.withLock(\.calls) }
     /// What deployed servers never send.
     var faults: [String] { state.withLock(\.faults) }
-    func turn(_ answer: Answer) { state.withLock { $0.answer = answer } }
+    func turn(_ answer: Answer) { state.withLock { ($0.answer, $0.isOnce) = (answer, false) } }
+    /// The next call is answered so, and those behind it are taken.
+    func turnOnce(_ answer: Answer) { state.withLock { ($0.answer, $0.isOnce) = (answer, true) } }
 
     private init(_ channel: any Channel) { self.channel = channel }
 
@@ -82,7 +86,9 @@ final class GorushDouble: Sendable {
             }
             for one in list { Self.faults(one).forEach(fault) }
             state.calls.append(list)
-            switch state.answer {
+            let answer = state.answer
+            if state.isOnce { (state.answer, state.isOnce) = (.taken, false) }
+            switch answer {
             case .taken: return (200, #"{"counts":\#(list.count),"logs":[],"success":"ok"}"#)
             case .other(let status, let body): return (status, body)
             case .silent: return nil
@@ -234,20 +240,13 @@ struct StatusGatewayTests {
                 // The platform is switched off there.
                 .other(200, #"{"counts":0,"logs":[],"success":"ok"}"#)
             ]
+            alice.origin.requestPause = .milliseconds(50)
             for answer in answers {
                 let before = gorush.calls.count
-                gorush.turn(answer)
-                _ = try alice.origin.notify(
-                    StatusNotification(messageID: Secret(World.live.randomBytes(32)), .direct),
-                    to: [bob.point], now: World.live.now())
-                // Heard as a failure: the sender rests, and asks again when gorush is well.
-                let (line, ready) = (alice.line, alice.origin)
-                async let settled = line.settled(ready)
-                try await asked(for: "a call") { gorush.calls.count > before }
-                gorush.turn(.taken)
-                let (origin, outcomes) = try await settled
-                alice.origin = origin
-                #expect(outcomes == [.delivered], "\(answer)")
+                gorush.turnOnce(answer)
+                // Heard as a failure: the sender rests, and asks again.
+                let outcome = try await alice.tell(bob.point, "once more")
+                #expect(outcome == .delivered, "\(answer)")
                 #expect(gorush.calls.count == before + 2)
             }
             #expect(try await relay.owed() == 0)
@@ -298,10 +297,13 @@ struct StatusGatewayTests {
     func dead(_ service: StatusDeviceToken.Service, _ error: String, _ isHidden: Bool) async throws {
         try await conversation(of: service) { relay, gorush, bob, alice in
             gorush.turn(.refusing(error, isHidden: isHidden))
+            alice.origin.requestPause = .milliseconds(50)
             #expect(try await alice.tell(bob.point, "one") == .taken(installations: 0, failed: 1))
             #expect(gorush.calls.count == 1)
             gorush.turn(.taken)
-            // Nobody is there any more, until the phone registers its next token.
+            // Nobody is there any more, until the phone registers its next token. No server answers, however
+            // long it is waited for.
+            alice.origin.answerWait = .milliseconds(500)
             #expect(try await alice.tell(bob.point, "two") != .delivered)
             #expect(gorush.calls.count == 1)
             let next = Hex.encode(World.live.randomBytes(32))
@@ -323,22 +325,22 @@ struct StatusGatewayTests {
     @Test(
         "What may be the fault of gorush's settings, or pass, ends no registration",
         arguments: [
-            (StatusDeviceToken.Service.apns, "BadDeviceToken"), (.apns, "DeviceTokenNotForTopic"),
-            (.apns, "ExpiredProviderToken"), (.apns, "unregistered"), (.apns, googleInvalid),
-            (.fcm, "Requested entity was not found."), (.fcm, "SenderId mismatch"), (.fcm, "Unregistered")
+            (
+                StatusDeviceToken.Service.apns,
+                [
+                    "BadDeviceToken", "DeviceTokenNotForTopic", "ExpiredProviderToken", "unregistered",
+                    googleInvalid
+                ]
+            ), (.fcm, ["Requested entity was not found.", "SenderId mismatch", "Unregistered"])
         ])
-    func doubtful(_ service: StatusDeviceToken.Service, _ error: String) async throws {
+    func doubtful(_ service: StatusDeviceToken.Service, _ errors: [String]) async throws {
         try await conversation(of: service) { _, gorush, bob, alice in
-            gorush.turn(.refusing(error, isHidden: false))
-            _ = try alice.origin.notify(
-                StatusNotification(messageID: Secret(World.live.randomBytes(32)), .direct),
-                to: [bob.point], now: World.live.now())
-            let (line, ready) = (alice.line, alice.origin)
-            async let settled = line.settled(ready)
-            try await asked(for: "a call") { gorush.calls.count == 1 }
-            gorush.turn(.taken)
-            let (_, outcomes) = try await settled
-            #expect(outcomes == [.delivered] && gorush.calls.count == 2)
+            alice.origin.requestPause = .milliseconds(50)
+            for (count, error) in errors.enumerated() {
+                gorush.turnOnce(.refusing(error, isHidden: false))
+                let outcome = try await alice.tell(bob.point, "once more")
+                #expect(outcome == .delivered && gorush.calls.count == 2 * count + 2, "\(error)")
+            }
         }
     }
 

@@ -89,6 +89,7 @@ struct StatusTests {
                     _ = try await arrivals.next("a push")
                     #expect(try await bob.leave() == [.unregistered(server)])
                     relay.stage.sandbox.waku.network.forget()
+                    alice.origin.requestPause = .milliseconds(50)
                     let gone = try await alice.tell(bob.point, "two")
                     #expect(gone == .taken(installations: 0, failed: 1))
                     try await relay.drained()
