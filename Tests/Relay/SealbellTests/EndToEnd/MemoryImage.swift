@@ -2,6 +2,7 @@
 import Glibc
 #endif
 import Foundation
+import PushTesting
 import Testing
 
 #if os(Linux)
@@ -98,6 +99,29 @@ struct MemoryImage {
             }
         }
         return hits
+    }
+
+    func holds(_ canary: Canary) -> Bool {
+        pieces.contains { piece in
+            piece.bytes.withUnsafeBytes { bytes in
+                canary.forms.contains { Canary.finds($0, in: bytes) }
+            }
+        }
+    }
+
+    /// Looks again and again until a process holds none of them, or has been looked at so often. What is there
+    /// then is for ``hits(_:)`` to tell.
+    ///
+    /// The one that was found last is looked for first: while it is there, a look costs little.
+    static func wait(until pid: Int32, holdsNoneOf canaries: [Canary], looks: Int) async {
+        var order = canaries
+        // What is left after so many looks is told by its name.
+        try? await asked(for: "a memory without what was said", looks: looks) {
+            let image = try MemoryImage(of: pid)
+            guard let place = order.firstIndex(where: image.holds) else { return true }
+            order.swapAt(0, place)
+            return false
+        }
     }
 
     private static func text(_ bytes: Slice<UnsafeRawBufferPointer>) -> String {

@@ -53,6 +53,8 @@ final class StatusTopics: Sendable {
 
     /// Times that the store was asked for a topic's keys.
     var reads: Int { state.withLock(\.reads) }
+    /// Topics whose keys are in memory.
+    var held: Int { state.withLock(\.kept.count) }
 
     /// Whether messages of the topic are sealed to the server's own key. Topics are shared: it may be
     /// followed for somebody as well.

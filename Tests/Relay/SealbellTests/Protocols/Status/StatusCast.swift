@@ -102,6 +102,12 @@ struct StatusCast {
         return message("registration", box, .registration, by: person)
     }
 
+    /// The same once more, of the next version.
+    mutating func renewal() -> SimulatedWakuMessage {
+        form.version += 1
+        return registration()
+    }
+
     /// It names somebody besides whom nobody knows.
     mutating func query() -> SimulatedWakuMessage {
         let stranger = plant("hash of a stranger's key", StatusLimits.hashBytes)
