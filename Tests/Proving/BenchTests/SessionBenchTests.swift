@@ -6,7 +6,7 @@ import Testing
 @Suite("What Session costs", .timeLimit(.minutes(30))) struct SessionBenchTests {
     private func plan(_ change: (inout SessionBenchPlan) -> Void = { _ in }) -> SessionBenchPlan {
         var plan = SessionBenchPlan(rounds: 3)
-        (plan.accounts, plan.nodes, plan.stored) = (20, 2, 3_000)
+        (plan.notices, plan.accounts, plan.nodes, plan.stored) = (50, 20, 2, 300)
         change(&plan)
         return plan
     }
@@ -20,7 +20,7 @@ import Testing
                 #expect(report.rows.contains { $0.name == "\(name)_\(primitive)_microseconds" })
             }
         }
-        #expect(report.count("swarm_accounts") == 20 && report.count("start_subscriptions") == 3_000)
+        #expect(report.count("swarm_accounts") == 20 && report.count("start_subscriptions") == 300)
         #expect(report.rows.contains { $0.name == "swarm_seconds" })
         #expect(report.count("start_table_bytes") != nil)
     }
@@ -28,7 +28,8 @@ import Testing
     @Test("Numbers have bounds")
     func bounds() async {
         let faults: [(inout SessionBenchPlan) -> Void] = [
-            { $0.rounds = 2 }, { $0.rounds = 1_001 }, { $0.accounts = 0 }, { $0.nodes = 101 },
+            { $0.rounds = 2 }, { $0.rounds = 1_001 }, { $0.notices = 9 }, { $0.accounts = 0 },
+            { $0.nodes = 101 },
             { $0.stored = 0 }
         ]
         for fault in faults {

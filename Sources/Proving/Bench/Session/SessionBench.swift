@@ -9,7 +9,6 @@ package struct SessionBench: Sendable {
     static let tableGoal = 16 << 20
     /// Rounds beyond which nothing is learnt.
     static let roundLimit = 1_000
-    private static let notices = 1_000
     /// Devices of an account, and bytes of a message: a word, and the longest that goes along.
     private static let cases = [(1, 200), (3, 200), (1, 2_500), (3, 2_500)]
 
@@ -28,10 +27,10 @@ package struct SessionBench: Sendable {
         guard (3...Self.roundLimit).contains(plan.rounds), plan.isSound else { throw BenchError(.badPlan) }
         var report = BenchReport()
         report.add("rounds", plan.rounds)
-        report.add("notices", Self.notices)
+        report.add("notices", plan.notices)
         var (least, leastToLane) = (Double.infinity, Double.infinity)
         for (devices, bytes) in Self.cases {
-            let parts = try await NoticeParts(Self.notices, devices: devices, bytes: bytes, world: world)
+            let parts = try await NoticeParts(plan.notices, devices: devices, bytes: bytes, world: world)
             let name = "devices_\(devices)_bytes_\(bytes)"
             least = min(least, try await measure(parts, name, &report))
             leastToLane = min(
@@ -68,7 +67,7 @@ package struct SessionBench: Sendable {
             }
         }
         let sums = whole.indices.map { round in single.values.reduce(0) { $0 + $1[round] } }
-        let perNotice = 1e6 / Double(Self.notices)
+        let perNotice = 1e6 / Double(plan.notices)
         report.add("\(name)_notices_per_second", Int(1e6 / (Median.of(whole) * perNotice)))
         report.add("\(name)_microseconds", Median.of(whole) * perNotice, digits: 2)
         report.add("\(name)_primitives_microseconds", Median.of(sums) * perNotice, digits: 2)
@@ -86,6 +85,8 @@ package struct SessionBench: Sendable {
 package struct SessionBenchPlan: Sendable {
     /// 3 to 1,000.
     package var rounds: Int
+    /// Notices in a round: 10 to 10,000.
+    package var notices = 1_000
     /// Accounts that are shown to one swarm: 1 to a million.
     package var accounts = 100_000
     /// Storage servers of the swarm: 1 to 100.
@@ -101,6 +102,7 @@ package struct SessionBenchPlan: Sendable {
     package init(rounds: Int) { self.rounds = rounds }
 
     var isSound: Bool {
-        (1...1_000_000).contains(accounts) && (1...100).contains(nodes) && (1...10_000_000).contains(stored)
+        (10...10_000).contains(notices) && (1...1_000_000).contains(accounts) && (1...100).contains(nodes)
+            && (1...10_000_000).contains(stored)
     }
 }

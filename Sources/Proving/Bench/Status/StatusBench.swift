@@ -10,7 +10,6 @@ package struct StatusBench: Sendable {
     static let goal = 0.7
     /// Rounds beyond which nothing is learnt.
     static let roundLimit = 1_000
-    private static let requests = 200
     /// Notifications of a request, and bytes of each one's message: what deployed senders send, what ours do,
     /// and a group's.
     private static let cases = [(1, 0), (1, 600), (8, 0)]
@@ -34,11 +33,11 @@ package struct StatusBench: Sendable {
         let table = followed?.table()
         var report = BenchReport()
         report.add("rounds", rounds)
-        report.add("requests", Self.requests)
+        report.add("requests", plan.requests)
         var (least, leastToLane) = (Double.infinity, Double.infinity)
         for (notifications, bytes) in Self.cases {
             let parts = try await RequestParts(
-                Self.requests, notifications: notifications, bytes: bytes, world: world)
+                plan.requests, notifications: notifications, bytes: bytes, world: world)
             let name = "notifications_\(notifications)_bytes_\(bytes)"
             least = min(least, try await measure(parts, name, &report))
             leastToLane = min(
@@ -82,7 +81,7 @@ package struct StatusBench: Sendable {
             }
         }
         let sums = whole.indices.map { round in single.values.reduce(0) { $0 + $1[round] } }
-        let perRequest = 1e6 / Double(Self.requests)
+        let perRequest = 1e6 / Double(plan.requests)
         report.add("\(name)_requests_per_second", Int(1e6 / (Median.of(whole) * perRequest)))
         report.add("\(name)_microseconds", Median.of(whole) * perRequest, digits: 1)
         report.add("\(name)_primitives_microseconds", Median.of(sums) * perRequest, digits: 1)

@@ -31,6 +31,8 @@ package struct StatusBenchPlan: Sendable {
 
     /// 3 to 1,000.
     package var rounds: Int
+    /// Requests in a round: 10 to 10,000.
+    package var requests = 200
     /// People who are registered at a relay of its own process: up to a million.
     package var people = 100_000
     /// Messages on their topics, of either kind: 10 to 100,000, and a tenth less than there are people.
@@ -44,7 +46,8 @@ package struct StatusBenchPlan: Sendable {
     var samePeople: Int { messages / 10 }
 
     var isSound: Bool {
-        (3...StatusBench.roundLimit).contains(rounds) && (10...100_000).contains(messages)
+        (3...StatusBench.roundLimit).contains(rounds) && (10...10_000).contains(requests)
+            && (10...100_000).contains(messages)
             && (messages + samePeople...1_000_000).contains(people)
     }
 }

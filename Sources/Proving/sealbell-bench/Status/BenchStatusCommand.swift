@@ -23,6 +23,9 @@ struct BenchStatusCommand: SealbellCommand {
     @Option(help: "Rounds, 3 to 1,000; each takes about half a second.")
     var rounds = 15
 
+    @Option(help: "Requests in a round.")
+    var requests = 200
+
     @Option(help: "People registered at the relay; 0 leaves it out.")
     var people = 100_000
 
@@ -35,6 +38,7 @@ struct BenchStatusCommand: SealbellCommand {
     func run(_ shell: Shell) async throws -> Ending {
         try await inTrialDirectory("status", shell) { directory in
             var plan = StatusBenchPlan(rounds: rounds)
+            plan.requests = requests
             if people != 0 {
                 (plan.people, plan.messages) = (people, messages)
                 plan.place = StatusBenchPlan.Place(
