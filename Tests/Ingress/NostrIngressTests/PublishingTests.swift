@@ -9,9 +9,9 @@ import WebSocket
 
 @Suite("Publishing to relays", .timeLimit(.minutes(30)))
 struct PublishingTests {
-    private func publisher(_ rig: ListeningRig, document: DocumentFetch? = nil) -> NostrPublisher {
-        NostrPublisher(client: rig.client, document: document, world: .live)
-    }
+    private func publisher(
+        _ rig: ListeningRig, document: DocumentFetch? = nil, world: World = .live
+    ) -> NostrPublisher { NostrPublisher(client: rig.client, document: document, world: world) }
 
     private func addresses(_ rig: ListeningRig) throws -> [NostrRelay] {
         try rig.relays.compactMap(\.url).map { try NostrRelay($0) }
@@ -60,7 +60,24 @@ struct PublishingTests {
         let rig = try await ListeningRig(relays: 2)
         rig.relays[1].turn { $0.isSilent = true }
         let relays = try addresses(rig)
-        let outcomes = await publisher(rig).publish(rig.wrap(), to: relays, within: .seconds(30))
+        // The deadline passes when the one has answered and the other one has been reached.
+        let (silent, answered) = (rig.relays[1], Watch())
+        var world = World.live
+        world.sleep = { _ in
+            await withTaskGroup(of: Void.self) { tasks in
+                tasks.addTask {
+                    // Called off, because the answer came first.
+                    await untilCancelled()
+                    answered.add()
+                }
+                tasks.addTask { await answered.wait(for: 1) }
+                await tasks.next()
+                tasks.cancelAll()
+            }
+            try await asked(for: "an event at the silent relay") { silent.counters.eventsReceived == 1 }
+        }
+        let outcomes = await publisher(rig, world: world).publish(
+            rig.wrap(), to: relays, within: .seconds(600))
         #expect(outcomes == [.accepted, .unanswered])
         await stop(rig)
     }
