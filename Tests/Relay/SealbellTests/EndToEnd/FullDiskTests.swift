@@ -12,6 +12,9 @@ import ZulipPush
     "A disk that is full, or turns read-only", .serialized, .timeLimit(.minutes(30)),
     .enabled(if: SmallDisk.isToBeHad, "a file system of its own can be mounted by root alone"))
 struct FullDiskTests {
+    /// How long a call is held before it is refused: each of these is.
+    private static let hold = Duration.seconds(1)
+
     /// A relay on a file system of 32 MB, with phones and a push service that is out.
     private func stage(_ body: (RelayStage, SmallDisk) async throws -> Void) async throws {
         let disk = SmallDisk()
@@ -64,7 +67,7 @@ struct FullDiskTests {
     @Test("Full: refused in one way, nothing acknowledged is lost or doubled, and it goes on by itself")
     func full() async throws {
         try await stage { stage, disk in
-            try await stage.run { relay in
+            try await stage.run(hold: Self.hold) { relay in
                 let server = try await relay.server()
                 let phones = try await [relay.phone(.apns, of: server), relay.phone(.apns, of: server)]
                 stage.apns.turn { $0.shutdownUntil = World.live.now() + .seconds(3_600) }
@@ -122,7 +125,7 @@ struct FullDiskTests {
             var server: TestServer?
             var phones: [TestPhone] = []
             var accepted: Int64 = 0
-            try await stage.run { relay in
+            try await stage.run(hold: Self.hold) { relay in
                 let joined = try await relay.server()
                 server = joined
                 phones = try await [relay.phone(.apns, of: joined), relay.phone(.apns, of: joined)]

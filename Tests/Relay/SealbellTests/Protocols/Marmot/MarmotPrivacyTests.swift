@@ -15,7 +15,8 @@ struct MarmotPrivacyTests {
         "Apple and Google get the same bytes for every wake, but for the device and the push's own name",
         arguments: ["", "mode: generic_alert", "mode: mutable_alert"])
     func pushServices(_ mode: String) async throws {
-        try await RelayStage.with(MarmotTests.text(mode)) { stage in
+        // The same two devices are woken again and again.
+        try await RelayStage.with(MarmotTests.text("wake_pause: 0\n    " + mode)) { stage in
             let (apple, google) = (try MarmotSender.apple(), try MarmotSender.google())
             var canaries: [Canary] = []
             try await stage.run { running in
