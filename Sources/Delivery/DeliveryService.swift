@@ -209,7 +209,7 @@ package final class DeliveryService: Service {
         while true {
             let moved = try await core.ownership.takeOver(core.laneNames, limit: core.limits.sweepRows)
             taken += moved
-            if taken > 0 { correctLanes(try await core.ownership.load(), haveGained: true) }
+            if taken > 0 { _ = try await recount(haveGained: true) }
             if moved < core.limits.sweepRows { break }
         }
         if taken > 0 { core.journal.note("took over owed pushes", [.count: taken]) }
@@ -221,8 +221,7 @@ package final class DeliveryService: Service {
         while try await core.ownership.letGo(besides: core.laneNames, limit: core.limits.sweepRows)
             == core.limits.sweepRows
         {}
-        let load = try await core.ownership.load()
-        correctLanes(load)
+        let load = try await recount()
         for (name, parked) in load.lanes where core.lane(name) == nil {
             core.journal.note("owed pushes without a lane", [.lane: name, .count: parked], level: .warning)
         }
@@ -248,18 +247,19 @@ package final class DeliveryService: Service {
             await recountDue.wait()
             guard !Task.isCancelled else { return }
             do throws(StoreError) {
-                correctLanes(try await core.ownership.load())
+                _ = try await recount()
             } catch {
                 core.journal.note("outbox not counted", [.code: ErrorCode(error)], level: .warning)
             }
         }
     }
 
-    private func correctLanes(_ load: OutboxLoad, haveGained: Bool = false) {
+    /// Sets the lanes' counts of parked pushes right.
+    private func recount(haveGained: Bool = false) async throws(StoreError) -> OutboxLoad {
+        let load = try await core.recount(
+            core.table.withLock { Array($0.lanes.values) }, haveGained: haveGained)
         core.observer.setAside(load.aside)
-        for lane in core.table.withLock({ Array($0.lanes.values) }) {
-            lane.correct(parked: load.lanes[lane.name] ?? 0, hasGained: haveGained)
-        }
+        return load
     }
 
     /// At start and every ten seconds: what dead processes left. At start and once a minute: pushes in lanes

@@ -77,8 +77,10 @@ final class Lane<P: Provider>: LaneHandle {
             proofs: credential.proofs(in: name.environment))
     }
 
-    func correct(parked: Int, hasGained: Bool) {
-        state.withLock { $0.correct(parked: parked, hasGained: hasGained) }
+    var noted: Int { state.withLock(\.noted) }
+
+    func correct(parked: Int, hasGained: Bool, notedBefore: Int) {
+        state.withLock { $0.correct(parked: parked, hasGained: hasGained, notedBefore: notedBefore) }
     }
 
     func landed(_ pushClass: PushClass, due: UnixTime) {

@@ -27,7 +27,10 @@ protocol LaneCounting: AnyObject, Sendable {
     /// The store's own count of this lane's parked pushes.
     ///
     /// - Parameter hasGained: some may have come that the lane has not heard of.
-    func correct(parked: Int, hasGained: Bool)
+    /// - Parameter notedBefore: ``noted`` before the store was asked.
+    func correct(parked: Int, hasGained: Bool, notedBefore: Int)
+    /// How many the lane has ever been told of.
+    var noted: Int { get }
     /// Gives all that is durable back to the store, and takes none from it until told otherwise.
     func handBack(_ handsBack: Bool)
     /// Whether a durable push is under way whose settlement the settler has not got yet.

@@ -101,7 +101,12 @@ struct LaneState: Sendable {
     mutating func putOff(_ pushClass: PushClass, due: UnixTime) { rows.putOff(pushClass, due: due) }
 
     /// The store's own count.
-    mutating func correct(parked count: Int, hasGained: Bool) { rows.correct(count, hasGained: hasGained) }
+    mutating func correct(parked count: Int, hasGained: Bool, notedBefore: Int? = nil) {
+        rows.correct(count, hasGained: hasGained, notedBefore: notedBefore)
+    }
+
+    /// Pushes that were ever noted as parked.
+    var noted: Int { rows.noted }
 
     /// The claim that was called for; `nil` unless one was.
     mutating func beginClaim(now: UnixTime) -> LaneClaim? { rows.begin(memory.room, now: now) }

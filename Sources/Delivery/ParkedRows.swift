@@ -37,6 +37,8 @@ struct ParkedRows: Sendable {
     private var mayClaimAhead = false
     /// Rows that were parked since the claim under way began.
     private var sinceClaim = 0
+    /// Rows that were ever noted as parked.
+    private(set) var noted = 0
     private let claimRows: Int
     private let longestWait: Duration
     /// Between questions to the store that may have been too early.
@@ -56,6 +58,7 @@ struct ParkedRows: Sendable {
         guard added > 0 else { return }
         count += added
         sinceClaim += added
+        noted += added
         let level = Int(pushClass.rawValue)
         claimNotBefore[level] = min(claimNotBefore[level], due)
     }
@@ -69,8 +72,10 @@ struct ParkedRows: Sendable {
     /// The store's own count.
     ///
     /// - Parameter hasGained: rows have come by another way: from a dead process, or from our own memory.
-    mutating func correct(_ stored: Int, hasGained: Bool = false) {
-        let stored = max(0, stored - putOff.total)
+    /// - Parameter notedBefore: ``noted`` when the store was asked; `nil`: nothing came since.
+    mutating func correct(_ stored: Int, hasGained: Bool = false, notedBefore: Int? = nil) {
+        // What was parked while the store counted may be missing from its count.
+        let stored = max(0, stored - putOff.total, notedBefore.map { noted - $0 } ?? 0)
         // More than we know of came from a lane before this one.
         if hasGained || stored > count {
             for level in claimNotBefore.indices { claimNotBefore[level] = .distantPast }

@@ -86,6 +86,19 @@ extension DeliveryCore {
         return true
     }
 
+    /// Asks the store what it owes, and sets these lanes' counts right by it.
+    func recount(
+        _ lanes: [any LaneHandle], haveGained: Bool
+    ) async throws(StoreError) -> OutboxLoad {
+        let noted = lanes.map(\.noted)
+        let load = try await ownership.load()
+        for (lane, before) in zip(lanes, noted) {
+            lane.correct(
+                parked: load.lanes[lane.name] ?? 0, hasGained: haveGained, notedBefore: before)
+        }
+        return load
+    }
+
     private func parkAll() async -> Int? {
         var count = 0
         var failures = 0
@@ -94,10 +107,7 @@ extension DeliveryCore {
                 let parked = try await ownership.reclaim(limit: limits.sweepRows)
                 count += parked
                 guard parked < limits.sweepRows else { continue }
-                let load = try await ownership.load()
-                for lane in ticking {
-                    lane.correct(parked: load.lanes[lane.name] ?? 0, hasGained: count > 0)
-                }
+                _ = try await recount(ticking, haveGained: count > 0)
                 return count
             } catch {
                 failures += 1

@@ -80,6 +80,29 @@ struct StoreFaultTests {
         }
     }
 
+    @Test(
+        "What is parked while the store counts is claimed all the same, although the count knows nothing of it"
+    )
+    func parkedMeanwhile() async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }
+        var limits = DeliveryLimits()
+        limits.lanePushes = 4
+        let gate = Watch()
+        try await Rig.run(Depot(), .of(provider), limits: limits) { rig in
+            rig.outbox.countGate.withLock { $0 = gate }
+            let asked = rig.outbox.counts.count
+            await rig.pass(until: rig.outbox.counts, reaches: asked + 1)
+            try await rig.owe((1...20).map { push($0) })
+            let counted = rig.counted.count
+            gate.add()
+            await rig.counted.wait(for: counted + 1)
+            // No time passes, so no other count is made.
+            provider.grant(1)
+            await rig.outbox.ended.wait(for: 20)
+            #expect(provider.sent.count == 20)
+        }
+    }
+
     @Test("A claim that fails is made again")
     func claims() async throws {
         let provider = ScriptedProvider(Names.fcm, slots: 0) { _ in .accepted }

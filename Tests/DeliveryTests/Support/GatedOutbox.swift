@@ -152,8 +152,9 @@ final class GatedOutbox: ForwardingOutbox {
 
     func load() async throws(StoreError) -> OutboxLoad {
         counts.add()
+        let load = try await outbox.load()
         await countGate.withLock(\.self)?.wait(for: 1)
-        return try await outbox.load()
+        return load
     }
 }
 

@@ -22,6 +22,8 @@ struct Rig: Sendable {
     var answers: Trace { attempts.words }
     /// Pushes whose custody ended unsent, as an operator counts them.
     let custodyEnded: Watch
+    /// Counts of the store that the lanes have heard of.
+    let counted: Watch
     private let stopping: ServiceGroup
 
     /// Runs a core until `body` ends; then it is stopped as an operator would,
@@ -47,23 +49,24 @@ struct Rig: Sendable {
         let registry = GatedRegistry(store)
         let journal = LogSpy()
         let events = Trace()
-        let custodyEnded = Watch()
+        let (custodyEnded, counted) = (Watch(), Watch())
         let attempts = Attempts()
+        var observer = DeliveryObserver(
+            laneHalted: { lane, cause, _ in events.add("\(lane) halted \(cause)") },
+            laneResumed: { lane in events.add("\(lane) resumed") },
+            laneUnanswered: { lane, reason in events.add("\(lane) unanswered \(reason.rawValue)") },
+            laneAnswered: { lane in events.add("\(lane) answered") },
+            custodyEnds: { _, count in custodyEnded.add(count) }, attempted: { attempts.add($0) })
+        observer.setAside = { _ in counted.add() }
         let service = DeliveryService(
             outbox: outbox, registry: registry, setup: setup, limits: limits, world: world,
-            journal: journal.journal,
-            observer: DeliveryObserver(
-                laneHalted: { lane, cause, _ in events.add("\(lane) halted \(cause)") },
-                laneResumed: { lane in events.add("\(lane) resumed") },
-                laneUnanswered: { lane, reason in events.add("\(lane) unanswered \(reason.rawValue)") },
-                laneAnswered: { lane in events.add("\(lane) answered") },
-                custodyEnds: { _, count in custodyEnded.add(count) }, attempted: { attempts.add($0) }))
+            journal: journal.journal, observer: observer)
         let group = ServiceGroup(
             services: [service], gracefulShutdownSignals: [], logger: silentLogger)
         let rig = Rig(
             depot: depot, clock: clock, store: store, outbox: outbox, registry: registry, service: service,
             journal: journal, events: events, attempts: attempts,
-            custodyEnded: custodyEnded, stopping: group)
+            custodyEnded: custodyEnded, counted: counted, stopping: group)
         try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask { try await group.run() }
             await clock.sleepers(atLeast: takingOver == nil ? 3 : 2)
