@@ -138,6 +138,10 @@ package final class DeliveryService: Service {
     /// Settlements that wait for the store.
     package var settleBacklog: Int { core.settler.backlog }
 
+    /// Outcomes that the store has refused for longer than a lease's renewal takes, though it may take
+    /// everything else; `nil` while it takes them.
+    package var unsettled: UnsettledOutcomes? { core.settler.unsettled }
+
     /// Sends one message by a lane, beside what it owes, for an operator who wants to see the answer.
     ///
     /// - Returns: `nil` when there is no such lane.
@@ -156,9 +160,10 @@ package final class DeliveryService: Service {
             group.addTask {
                 let core = self.core
                 await core.settler.run(
-                    settled: { core.hold.stir() },
-                    known: { core.firstAttempts.resolve($0, $1) },
-                    landed: { core.lane($0)?.landed($1, due: $2) })
+                    Settler.Hearers(
+                        settled: { core.hold.stir() },
+                        known: { core.firstAttempts.resolve($0, $1) },
+                        landed: { core.lane($0)?.landed($1, due: $2) }))
             }
             group.addTask {
                 await self.core.lease.run(recovered: { self.core.hold.stir() }) {

@@ -60,7 +60,7 @@ final class Lane<P: Provider>: LaneHandle {
     func tick(seconds: Double) {
         let moment = moment
         let isLeased = core.lease.grant() != nil
-        let isCongested = core.settler.isCongested
+        let isCongested = core.settler.holdsBack
         let after = change { state in
             let actions = state.tick(
                 at: moment, seconds: seconds, isLeased: isLeased, isCongested: isCongested)
@@ -162,9 +162,7 @@ final class Lane<P: Provider>: LaneHandle {
         // A stop ends it by cancelling, once the volatile pushes are gone.
         while !Task.isCancelled {
             let (now, instant) = (core.world.now(), core.world.instant())
-            let maySend =
-                !core.settler.isCongested && state.withLock { $0.hasWork(now: now, instant: instant) }
-            guard maySend else {
+            guard state.withLock({ $0.hasWork(now: now, instant: instant) }), mayLeave() else {
                 await sender.wait()
                 continue
             }
@@ -175,6 +173,15 @@ final class Lane<P: Provider>: LaneHandle {
                 continue
             }
             sends.addTask { await self.send(leased.entry, leased.lease, on: slot) }
+        }
+    }
+
+    /// Whether the next push may leave, as far as the settler has room for its outcome.
+    private func mayLeave() -> Bool {
+        switch core.settler.leave() {
+        case .everything: true
+        case .urgent: state.withLock(\.hasUrgent)
+        case .nothing: false
         }
     }
 

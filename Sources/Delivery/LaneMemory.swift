@@ -31,6 +31,8 @@ struct LaneMemory: Sendable {
     var isEmpty: Bool { queue.isEmpty && shelf.isEmpty }
     var hasShelved: Bool { !shelf.isEmpty }
     var readyCount: Int { queue.readyCount }
+    /// Something urgent stands in turn.
+    var hasUrgent: Bool { queue.hasUrgent }
     var isFull: Bool { queue.count >= queue.limit }
     var room: ParkedRows.Room {
         ParkedRows.Room(

@@ -92,6 +92,7 @@ package struct LaneQueue: Sendable {
 
     package var isEmpty: Bool { count == 0 }
     package var readyCount: Int { count - sleeping.count }
+    var hasUrgent: Bool { rounds[0].fullestCount > 0 }
     /// How many are held of that class and of more urgent ones, but for volatile pushes: a flood of these
     /// must not keep the store's from memory. It yields to them, being one origin's, and has its turn among
     /// others.

@@ -57,6 +57,9 @@ struct LaneState: Sendable {
         maySend(instant) && memory.hasDue(now)
     }
 
+    /// Whether the next push to leave would be urgent.
+    var hasUrgent: Bool { memory.hasUrgent }
+
     /// Whether a lane that stops has sent what is volatile, or cannot, or may wait no longer.
     func isDrained(_ instant: ContinuousClock.Instant) -> Bool {
         if memory.isEmpty && !traffic.hasVolatile { return true }

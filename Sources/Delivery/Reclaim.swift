@@ -71,15 +71,16 @@ extension DeliveryCore {
     }
 
     /// Waits until no durable push is in memory, under way, or about to be; each request has its deadline,
-    /// and a store that is out ends the lease. False when cancelled.
+    /// and a store that is out ends the lease. An outcome that the store refuses is not waited for: the settler
+    /// knows it when its push comes again. False when cancelled.
     private func isEmptied() async -> Bool {
         // By then every request has met its deadline: what waits longer, waits for the store.
         var sayAt: ContinuousClock.Instant? = world.instant() + limits.requestDeadline * 2
         // In this order: what leaves the one stands in the next.
-        while reclaim.holders > 0 || ticking.contains(where: \.isSending) || settler.backlog > 0 {
+        while reclaim.holders > 0 || ticking.contains(where: \.isSending) || settler.underWay > 0 {
             if let moment = sayAt, moment <= world.instant() {
                 sayAt = nil
-                journal.note("owed pushes wait to be taken back", [.rows: settler.backlog], level: .error)
+                journal.note("owed pushes wait to be taken back", [.rows: settler.underWay], level: .error)
             }
             do { try await world.sleep(world.instant() + limits.tick) } catch { return false }
         }

@@ -1,5 +1,5 @@
 import AtRest
-import Delivery
+@testable import Delivery
 import PushModel
 import PushTesting
 import Synchronization
@@ -55,6 +55,92 @@ struct StoreFaultTests {
             await rig.pass(until: rig.outbox.ended, reaches: 50)
             try await rig.expectRows(0)
             #expect(provider.sent.count == 50)
+        }
+    }
+
+    @Test("One outcome that the store refuses holds up no other, and is a fault once a renewal has passed")
+    func oneRefused() async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 4) { _ in .accepted }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            rig.outbox.refuse { $0.push.address == "t7" }
+            try await rig.owe((1...40).map { push($0) })
+            await rig.pass(until: rig.outbox.ended, reaches: 39)
+            #expect(rig.service.settleBacklog == 1)
+            await rig.pass(.seconds(6))
+            #expect(rig.service.unsettled == UnsettledOutcomes(code: .unavailable, count: 1))
+            try await rig.owe((51...60).map { push($0) })
+            await rig.pass(until: rig.outbox.ended, reaches: 49)
+            #expect(rig.service.unsettled?.count == 1, "others are sent and settled as always")
+            rig.outbox.refuse(nil)
+            await rig.pass(until: rig.outbox.ended, reaches: 50)
+            #expect(rig.service.unsettled == nil && provider.sent.count == 50)
+            try await rig.expectRows(0)
+        }
+    }
+
+    @Test("While the store takes no outcome at all, calls leave, and of all else one in a renewal's span")
+    func allRefused() async throws {
+        let provider = ScriptedProvider(Names.fcm, slots: 4) { _ in .accepted }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            rig.outbox.set { $0.settle = .unavailable }
+            try await rig.owe((1...5).map { push($0) })
+            await provider.waitForSent(5)
+            await rig.pass(.seconds(8))
+            #expect(rig.service.unsettled == UnsettledOutcomes(code: .unavailable, count: 5))
+            try await rig.owe((11...60).map { push($0) })
+            await rig.pass(.seconds(20))
+            let sent = provider.sent.count
+            #expect((7...10).contains(sent))
+            try await rig.owe([push(100, .urgent)])
+            await rig.pass(untilSent: sent + 1, by: provider)
+            #expect(provider.addresses.contains("t100"))
+            rig.outbox.set { $0.settle = nil }
+            await rig.pass(until: rig.outbox.ended, reaches: 56)
+            #expect(rig.service.unsettled == nil && provider.sent.count == 56)
+            try await rig.expectRows(0)
+        }
+    }
+
+    @Test("Outcomes that the store refuses are few, and all that is sent again after a restart")
+    func refusedRestart() async throws {
+        let depot = Depot()
+        var limits = DeliveryLimits()
+        limits.refusedBacklog = 8
+        let first = ScriptedProvider(Names.fcm, slots: 2) { _ in .accepted }
+        try await Rig.run(depot, .of(first), limits: limits) { rig in
+            rig.outbox.set { $0.settle = .corrupt }
+            try await rig.owe((1...50).map { push($0) })
+            await first.waitForSent(8)
+            await rig.pass(.seconds(4))
+            rig.outbox.cut()
+        }
+        let sent = first.sent.count
+        // What was under way beside the last, and what left while its answer was on its way to the settler.
+        #expect((8...12).contains(sent))
+        depot.clock.advance(by: .seconds(30))
+        let next = ScriptedProvider(Names.fcm, slots: 4) { _ in .accepted }
+        try await Rig.run(depot, .of(next)) { rig in
+            await rig.pass(until: rig.outbox.ended, reaches: 50)
+            #expect(next.sent.count == 50)
+        }
+    }
+
+    @Test("A push whose outcome the store refused is known when it comes again, and not sent again")
+    func refusedAndReclaimed() async throws {
+        let provider = ScriptedProvider(Names.fcm) { _ in .accepted }
+        try await Rig.run(Depot(), .of(provider)) { rig in
+            let isOver = Mutex(false)
+            rig.outbox.refuse { $0.push.address == "t1" && !isOver.withLock(\.self) }
+            try await rig.owe([push(1)])
+            await rig.outbox.refusals.wait(for: 1)
+            // An answer is lost: all that stands as in memory is taken back, and this push with it.
+            rig.outbox.set { $0.lostAccepts = 1 }
+            await #expect(throws: (any Error).self) { try await rig.owe([push(2)]) }
+            await rig.pass(until: rig.outbox.ended, reaches: 1)
+            isOver.withLock { $0 = true }
+            await rig.pass(until: rig.outbox.ended, reaches: 2)
+            #expect(provider.addresses.sorted() == ["t1", "t2"])
+            try await rig.expectRows(0)
         }
     }
 

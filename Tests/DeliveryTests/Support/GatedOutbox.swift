@@ -17,6 +17,8 @@ final class GatedOutbox: ForwardingOutbox {
 
     let outbox: any Outbox
     private let faults = Mutex(Faults())
+    /// Settlements that the store refuses, with all that it is told at once.
+    private let refused = Mutex<(@Sendable (Settlement) -> Bool)?>(nil)
     let isCut = Mutex(false)
     let trace: Trace
     /// Pushes that have ended.
@@ -52,6 +54,8 @@ final class GatedOutbox: ForwardingOutbox {
 
     func set(_ change: (inout Faults) -> Void) { faults.withLock { change(&$0) } }
 
+    func refuse(_ isRefused: (@Sendable (Settlement) -> Bool)?) { refused.withLock { $0 = isRefused } }
+
     /// As if the process had been killed: nothing reaches the store any more.
     func cut() {
         isCut.withLock { $0 = true }
@@ -85,6 +89,10 @@ final class GatedOutbox: ForwardingOutbox {
 
     func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool] {
         try check(\.settle)
+        if let isRefused = refused.withLock(\.self), settlements.contains(where: isRefused) {
+            refusals.add()
+            throw StoreError(.unavailable)
+        }
         let ours = try await outbox.settle(settlements, feedback: feedback)
         trace.add("settled")
         for (settlement, isOurs) in zip(settlements, ours) {

@@ -31,6 +31,9 @@ package enum Alert: Sendable, Hashable {
     case outboxFilling(percent: Int)
     /// The store refuses writes; peers hear 503.
     case storeFailing(StoreError.Code)
+    /// The store refuses what became of so many pushes, whatever else it takes. The same trouble to an
+    /// operator: it has the subject of ``storeFailing(_:)``.
+    case outcomesRefused(StoreError.Code, Int)
     /// Days that are left, a begun one counted; 0 when it has ended.
     case certificateExpiring(ConfiguredName, days: Int)
     /// The storage keys lie where a backup of the database would take them along.
@@ -56,7 +59,7 @@ package enum Alert: Sendable, Hashable {
         switch self {
         case .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .pushOverdue, .instanceUnheard,
             .watchesRefused, .messagesMissed, .answersRefused, .gatewayFailing, .outboxFilling,
-            .storeFailing, .doorStrained:
+            .storeFailing, .outcomesRefused, .doorStrained:
             .seconds(3600)
         // Nothing is lost meanwhile, and who renews by hand does so by day.
         case .instanceRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted,
@@ -112,7 +115,7 @@ package enum Alert: Sendable, Hashable {
         case .answersRefused(let instance, _): Subject(kind: .answersRefused, name: instance.text)
         case .gatewayFailing(let instance, _): Subject(kind: .gatewayFailing, name: instance.text)
         case .outboxFilling: Subject(kind: .outboxFilling, name: "")
-        case .storeFailing: Subject(kind: .storeFailing, name: "")
+        case .storeFailing, .outcomesRefused: Subject(kind: .storeFailing, name: "")
         case .certificateExpiring(let listener, _): Subject(kind: .certificateExpiring, name: listener.text)
         case .keyBesideDatabase: Subject(kind: .keyBesideDatabase, name: "")
         case .pushesSetAside: Subject(kind: .pushesSetAside, name: "")
@@ -163,6 +166,9 @@ package enum Alert: Sendable, Hashable {
             "The outbox is \(percent) % full: find the lane that does not drain, or raise the limit."
         case .storeFailing(let code):
             "The store refuses writes (\(code.rawValue)): check its disk and its server."
+        case .outcomesRefused(let code, let count):
+            "The store refuses the outcomes of \(count) pushes (\(code.rawValue)), which a restart would send "
+                + "again, and little is sent meanwhile: look for a lock, a trigger or a damaged page."
         case .certificateExpiring(let listener, let days):
             "The certificate of the listener \(listener) "
                 + (days == 0 ? "has expired: clients refuse it. " : "expires within \(days) days. ")

@@ -82,8 +82,8 @@ final class RelayWatch: Service, Sendable {
     /// What the store said last; `nil` while it does not say, because a figure that nobody knows is none.
     var look: Look? { storeFault == nil ? state.withLock(\.look) : nil }
 
-    /// Whether the store is known to take commits.
-    var isStoreWell: Bool { look != nil }
+    /// Whether the store is known to take commits, outcomes of pushes too.
+    var isStoreWell: Bool { look != nil && subjects.delivery.unsettled == nil }
 
     /// Whether the outbox is known to have room.
     var hasRoom: Bool { look.map { percent($0.load) < 100 } ?? false }
@@ -148,7 +148,11 @@ final class RelayWatch: Service, Sendable {
             .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .instanceUnheard, .instanceRefused,
             .watchesRefused, .messagesMissed, .answersRefused, .gatewayFailing, .storeFailing
         ]
-        if let fault = storeFault { holding.append(.storeFailing(fault)) }
+        if let fault = storeFault {
+            holding.append(.storeFailing(fault))
+        } else if let unsettled = subjects.delivery.unsettled {
+            holding.append(.outcomesRefused(unsettled.code, unsettled.count))
+        }
         if let look {
             judged.formUnion([.outboxFilling, .pushOverdue])
             holding += owed(look)
