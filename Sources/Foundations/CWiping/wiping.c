@@ -4,7 +4,12 @@
 // strings, arrays and buffers of libraries (NIO, BoringSSL, libnghttp2, SQLite), which give their memory back
 // as it is, and there it stays until somebody is given the same block. These definitions take the place of
 // the C library's for the whole process, libraries included, since the program's own come first when
-// symbols are bound. The allocator itself remains the C library's.
+// symbols are bound. The allocator itself remains the C library's. Where another one was preloaded into the
+// process, its blocks are not the C library's to free or to measure: then these definitions pass every call on
+// to it and wipe nothing.
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
 #include "CWiping.h"
 
 #if defined(__linux__)
@@ -42,23 +47,84 @@ __attribute__((noinline)) void sealbell_wipe_stack(void) {
 #include <stdlib.h>
 
 #if defined(__GLIBC__) && !defined(SEALBELL_SANITIZED)
+#include <dlfcn.h>
 #include <malloc.h>
 
 // glibc exports its own under these names for whoever replaces the public ones.
 extern void __libc_free(void *block);
 extern void *__libc_malloc(size_t size);
 
-int sealbell_heap_wipes(void) { return 1; }
+// Whose blocks the heap holds. Looked at with the first block that is given back, which is before the program
+// begins and while it has one thread.
+enum { UNSEEN, LOOKING, OURS, FOREIGN };
+static int heap = UNSEEN;
+// The other allocator's.
+static void (*foreign_free)(void *block);
+static void *(*foreign_realloc)(void *block, size_t size);
+
+// The C library's first version on this machine: its own debugging heap, which can be preloaded too, has its
+// symbols under that alone. Other allocators' have no version.
+#if defined(__x86_64__)
+#define FIRST_VERSION "GLIBC_2.2.5"
+#elif defined(__aarch64__)
+#define FIRST_VERSION "GLIBC_2.17"
+#endif
+
+// The symbol behind this program's own, as other libraries find it.
+static void *next(const char *name, int versioned) {
+#if defined(FIRST_VERSION)
+    if (versioned) return dlvsym(RTLD_NEXT, name, FIRST_VERSION);
+#endif
+    return versioned ? NULL : dlsym(RTLD_NEXT, name);
+}
+
+// Whether both symbols lie in one object.
+static int are_together(void *one, void *other) {
+    Dl_info of_one, of_other;
+    return one != NULL && other != NULL && dladdr(one, &of_one) != 0 && dladdr(other, &of_other) != 0
+        && of_one.dli_fbase == of_other.dli_fbase;
+}
+
+// The dynamic linker is asked what stands behind this program, for the names alone say nothing: an allocator may
+// bring the C library's inner ones too, and a program's own reference to a function may be a stub of its own.
+static __attribute__((noinline, cold)) int look(void) {
+    __atomic_store_n(&heap, LOOKING, __ATOMIC_RELAXED);
+    int found = OURS;
+    // Of the C library alone.
+    void *library = next("gnu_get_libc_version", 0);
+    for (int versioned = 0; versioned < 2 && found == OURS; versioned++) {
+        void *allocate = next("malloc", versioned);
+        void *its_free = next("free", versioned), *its_realloc = next("realloc", versioned);
+        if (allocate == NULL || its_free == NULL || its_realloc == NULL) continue;
+        if (are_together(allocate, library)) continue;
+        memcpy(&foreign_free, &its_free, sizeof its_free);
+        memcpy(&foreign_realloc, &its_realloc, sizeof its_realloc);
+        found = FOREIGN;
+    }
+    __atomic_store_n(&heap, found, __ATOMIC_RELEASE);
+    return found;
+}
+
+static inline int whose(void) {
+    int known = __atomic_load_n(&heap, __ATOMIC_ACQUIRE);
+    return __builtin_expect(known == UNSEEN, 0) ? look() : known;
+}
+
+int sealbell_heap_wipes(void) { return whose() == OURS; }
+int sealbell_heap_is_foreign(void) { return whose() == FOREIGN; }
 
 // Every block of that size that is given back raises the size from which a block is a mapping of its own, up
 // to 32 MiB, unless that is set. Later ones then come out of arenas, which give the system back nothing but
 // their end: after a few large bodies the memory of all that are held at one time stays for good.
 void sealbell_heap_bound(void) {
+    if (whose() != OURS) return;
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 8 << 20);
 }
 
-void sealbell_heap_trim(void) { malloc_trim(0); }
+void sealbell_heap_trim(void) {
+    if (whose() == OURS) malloc_trim(0);
+}
 
 typedef long long pair __attribute__((vector_size(16), may_alias));
 
@@ -80,15 +146,28 @@ static inline void wipe_block(void *block) {
     __asm__ __volatile__("" : : "r"(block) : "memory");
 }
 
+// The program's own calls, when the heap is another allocator's. What the dynamic linker gives back while it is
+// asked about the heap is nobody's for the moment and stays: a few bytes, once.
+static __attribute__((noinline, cold)) void free_elsewhere(int known, void *block) {
+    if (known == FOREIGN) foreign_free(block);
+}
+
 void free(void *block) {
     if (block == NULL) return;
+    int known = whose();
+    if (__builtin_expect(known != OURS, 0)) {
+        free_elsewhere(known, block);
+        return;
+    }
     wipe_block(block);
     __libc_free(block);
 }
 
 // Whoever grows a block gets another one, so that the first can be wiped.
 void *realloc(void *block, size_t size) {
-    if (block == NULL) return __libc_malloc(size);
+    int known = whose();
+    if (__builtin_expect(known == FOREIGN, 0)) return foreign_realloc(block, size);
+    if (block == NULL) return malloc(size);
     if (size == 0) {
         free(block);
         return NULL;
@@ -96,7 +175,7 @@ void *realloc(void *block, size_t size) {
     size_t held = malloc_usable_size(block);
     // What is left over at the end of a block is wiped with the block.
     if (size <= held && size >= held / 2) return block;
-    void *other = __libc_malloc(size);
+    void *other = malloc(size);
     if (other == NULL) return NULL;
     memcpy(other, block, size < held ? size : held);
     wipe(block, held);
@@ -105,6 +184,7 @@ void *realloc(void *block, size_t size) {
 }
 #else
 int sealbell_heap_wipes(void) { return 0; }
+int sealbell_heap_is_foreign(void) { return 0; }
 void sealbell_heap_bound(void) {}
 void sealbell_heap_trim(void) {}
 #endif

@@ -13,6 +13,10 @@ void sealbell_wipe_stack(void);
 /// 1 when the heap of this program wipes what is given back to it; 0 where it cannot.
 int sealbell_heap_wipes(void);
 
+/// 1 when another allocator than the C library's was preloaded into this process. Its blocks are passed on as
+/// they are, so nothing of the heap is wiped.
+int sealbell_heap_is_foreign(void);
+
 /// Makes blocks of a mebibyte and more mappings of their own, now and later, so that the system has them back
 /// as soon as they are given back. Called once, at the start.
 void sealbell_heap_bound(void);

@@ -64,6 +64,9 @@ package struct ServeCommand: SealbellCommand {
         let log = LogSink(configuration.log, shell)
         LibraryLog.install(log.journal, shell.world)
         log.journal.note("starting", [.pid: Int(shell.facts.processID), .count: files], level: .debug)
+        if let foreign = ProcessMemory.foreignHeap {
+            log.tell("memory is not wiped", foreign, level: .warning)
+        }
         // Errors, so that no level of the log leaves them out.
         if losesInPowerCuts { log.journal.note("in danger: synchronous-normal", level: .error) }
         if losesAtTheEnd { log.journal.note("in danger: volatile-store", level: .error) }

@@ -10,6 +10,16 @@ enum ProcessMemory {
     /// Makes large blocks go back to the system as soon as they are free. Before anything large is held.
     static func bound() { sealbell_heap_bound() }
 
+    /// What to say where another allocator than the C library's was preloaded; `nil`: none was.
+    static var foreignHeap: String? {
+        guard sealbell_heap_is_foreign() == 1 else { return nil }
+        return "Another memory allocator is preloaded (LD_PRELOAD or /etc/ld.so.preload), so freed memory is "
+            + "not wiped and may keep tokens for a while: start the relay without it."
+    }
+
+    /// Whether what the heap is given back is wiped.
+    static var isWiped: Bool { sealbell_heap_wipes() == 1 }
+
     /// Resident bytes; 0 where the system does not tell.
     static func resident() -> Int { pages?.resident ?? 0 }
 

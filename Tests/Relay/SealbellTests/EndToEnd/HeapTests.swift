@@ -60,6 +60,12 @@ struct HeapTests {
         return (Int(words[1]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
+    @Test("On the C library's own heap nothing is said, and what is given back is wiped")
+    func own() {
+        #expect(ProcessMemory.isWiped)
+        #expect(ProcessMemory.foreignHeap == nil)
+    }
+
     @Test("What large bodies took is the system's again when their senders have gone")
     func bodies() async throws {
         let folder = try TemporaryFolder()
