@@ -115,7 +115,13 @@ final class DeliveryCore: Sendable {
     /// A reload took a halted lane away, or put another in its place, which may halt in its turn.
     func haltedLaneLeft(_ lane: LaneName) {
         journal.note("halted lane has left", [.lane: lane])
-        observer.laneResumed(lane)
+        observer.laneLoosened(lane)
+    }
+
+    /// Another origin came, by whose pushes the lane learns whether what halted it holds.
+    func laneReopened(_ lane: LaneName) {
+        journal.note("lane tries again", [.lane: lane])
+        observer.laneLoosened(lane)
     }
 
     func laneResumed(_ lane: LaneName) {

@@ -4,7 +4,12 @@ package import PushModel
 /// What the core reports beside metrics: an operator's alert port hangs here. Must not steer anything.
 package struct DeliveryObserver: Sendable {
     package var laneHalted: @Sendable (LaneName, Breaker.Cause, Reason) -> Void
+    /// A halted lane sends everything again, because its service has accepted, or has answered as it answers
+    /// good credentials alone.
     package var laneResumed: @Sendable (LaneName) -> Void
+    /// A halted lane is halted no more, and that proves nothing: another origin came, or a reload has put
+    /// another lane in its place.
+    package var laneLoosened: @Sendable (LaneName) -> Void = { _ in }
 
     /// A lane has had something to send for a while, and no word of the push service; and has one again, or
     /// owes nothing any more.

@@ -10,7 +10,8 @@ package final class DeliveryService: Service {
     /// A lane and what stands behind it.
     package struct LaneSpec: Sendable {
         let make: @Sendable (DeliveryCore, _ handsBack: Bool) -> LaneHandles
-        let name: LaneName
+        package let name: LaneName
+        package let credential: Credential
         let stamp: Int
 
         /// Lanes of one credential share the one `Credential` value.
@@ -19,6 +20,7 @@ package final class DeliveryService: Service {
         ///   whose stamp changes at a reload is replaced.
         package init(_ provider: some Provider, credential: Credential, stamp: Int = 0) {
             name = provider.lane
+            self.credential = credential
             self.stamp = stamp
             make = {
                 LaneHandles(Lane(provider: provider, credential: credential, core: $0, handsBack: $1))
@@ -28,6 +30,7 @@ package final class DeliveryService: Service {
         /// The same for a provider that is direct: its lane takes volatile pushes too.
         package init(_ provider: some DirectProvider, credential: Credential, stamp: Int = 0) {
             name = provider.lane
+            self.credential = credential
             self.stamp = stamp
             make = {
                 LaneHandles(Lane(direct: provider, credential: credential, core: $0, handsBack: $1))

@@ -328,8 +328,11 @@ final class Lane<P: Provider>: LaneHandle {
         case .halted(let cause):
             core.laneHalted(name, cause, actions.reason)
             meter.halted(true)
-        case .resumed, .reopened:
+        case .resumed:
             core.laneResumed(name)
+            meter.halted(false)
+        case .reopened:
+            core.laneReopened(name)
             meter.halted(false)
         }
     }
@@ -346,6 +349,8 @@ final class Lane<P: Provider>: LaneHandle {
         case .over:
             core.laneAnswered(name)
             meter.unanswered(false)
+        // Nobody sends here any more, which says nothing of the service.
+        case .left: meter.unanswered(false)
         }
         if actions.spentCalls > 0 { core.observer.callsSpent(name, actions.spentCalls) }
         for (id, outcome) in actions.first { core.firstAttempts.resolve(id, outcome) }

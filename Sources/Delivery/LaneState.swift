@@ -271,7 +271,7 @@ extension LaneState {
     /// The end: nobody sends any more.
     mutating func finish() -> Actions {
         var actions = memory.giveBack()
-        if health.end() { actions.reach = .over }
+        if health.end() { actions.reach = .left }
         memory.finish(&actions)
         return actions
     }

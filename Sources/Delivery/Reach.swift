@@ -99,7 +99,8 @@ struct Reach: Sendable {
         case present
     }
 
-    enum News: Sendable { case none, unanswered, over }
+    /// What an operator may hear of: the lane ends with `left`.
+    enum News: Sendable { case none, unanswered, over, left }
 
     /// Ten times a second: has the service been silent for so long that a person should know?
     mutating func tick(_ work: Work, at instant: ContinuousClock.Instant) -> News {

@@ -140,7 +140,7 @@ struct ProbeTests {
             #expect(rig.events.text == ["acme/fcm/production halted targets"])
             gate.add()
             try await asked(for: "a lane that goes on") { try !rig.lane().isHalted }
-            #expect(rig.events.text == ["acme/fcm/production halted targets", "acme/fcm/production resumed"])
+            #expect(rig.events.text == ["acme/fcm/production halted targets", "acme/fcm/production loosened"])
             await rig.pass(until: rig.outbox.ended, reaches: 21)
         }
     }

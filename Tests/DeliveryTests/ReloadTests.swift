@@ -36,7 +36,7 @@ struct ReloadTests {
         }
     }
 
-    @Test("A halt ends for operators with the lane that was halted, whatever it still hears")
+    @Test("A lane that takes a halted one's place is not halted, which proves nothing to operators")
     func halted() async throws {
         let answers = Watch()
         let old = ScriptedProvider(Names.fcm, slots: 2) { push in
@@ -53,7 +53,7 @@ struct ReloadTests {
             answers.add()
             await rig.pass(until: rig.outbox.ended, reaches: 3)
             #expect(
-                rig.events.text == ["acme/fcm/production halted credential", "acme/fcm/production resumed"])
+                rig.events.text == ["acme/fcm/production halted credential", "acme/fcm/production loosened"])
         }
     }
 

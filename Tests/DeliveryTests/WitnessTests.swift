@@ -66,7 +66,7 @@ struct WitnessTests {
             // Without a minute's wait for a probe.
             try await rig.owe([push(100, origin: "two")])
             await rig.outbox.ended.wait(for: 21)
-            #expect(rig.events.text.last == "acme/fcm/production resumed")
+            #expect(rig.events.text.last == "acme/fcm/production loosened")
             try await rig.expectRows(0)
         }
     }

@@ -48,18 +48,20 @@ package struct WebAnswer: Sendable {
 package typealias WebError = CodedError<WebErrorCode>
 
 package enum WebErrorCode: String, PushErrorCode {
-    case unreachable, deadlineExceeded, answerTooLarge, forbiddenAddress, malformedURL, plainElsewhere
+    case unreachable, tlsFailed, deadlineExceeded, answerTooLarge, forbiddenAddress, malformedURL
+    case plainElsewhere
 
     package var blame: Blame { .peer }
     package var retry: RetryAdvice {
         switch self {
-        case .unreachable, .deadlineExceeded, .answerTooLarge: .later
+        case .unreachable, .tlsFailed, .deadlineExceeded, .answerTooLarge: .later
         case .forbiddenAddress, .malformedURL, .plainElsewhere: .never
         }
     }
     package var sentence: String {
         switch self {
         case .unreachable: "The host did not answer."
+        case .tlsFailed: "The host answered, and TLS with it failed."
         case .deadlineExceeded: "The host took too long."
         case .answerTooLarge: "The host answered with more than was asked for."
         case .forbiddenAddress: "The host's address is not a public one."

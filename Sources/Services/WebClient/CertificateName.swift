@@ -12,10 +12,10 @@ enum CertificateName {
     /// NIOSSL.
     static func check(_ host: String, on channel: any Channel) -> EventLoopFuture<Void> {
         channel.nioSSL_peerCertificate().flatMapThrowing { leaf in
-            guard let leaf else { throw ExchangeFault.unreachable }
+            guard let leaf else { throw ExchangeFault.tlsFailed }
             let names = leaf._subjectAlternativeNames().filter { $0.nameType == .dnsName }
             let fits = names.contains { HostName.fits(host, String(decoding: $0.contents, as: UTF8.self)) }
-            guard fits else { throw ExchangeFault.unreachable }
+            guard fits else { throw ExchangeFault.tlsFailed }
         }
     }
 }

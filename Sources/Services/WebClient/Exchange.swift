@@ -18,11 +18,14 @@ enum ExchangeFault: Error, Equatable {
     /// The connection ended before the answer did.
     case noAnswer
     case unreachable, deadlineExceeded, answerTooLarge, malformedURL
+    /// A connection stood, and TLS on it did not: a certificate that is not trusted, or is another host's.
+    case tlsFailed
 
     init(_ error: any Error) {
         switch error {
         case let fault as ExchangeFault: self = fault
         case is NIOConnectionError: self = .neverConnected
+        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError: self = .tlsFailed
         case is NIOTooManyBytesError: self = .answerTooLarge
         case let fault as HTTPClientError where fault == .connectTimeout: self = .neverConnected
         case let fault as HTTPClientError where fault == .tlsHandshakeTimeout: self = .neverConnected
@@ -41,6 +44,7 @@ enum ExchangeFault: Error, Equatable {
     var translated: WebError {
         switch self {
         case .neverConnected, .noAnswer, .unreachable: WebError(.unreachable)
+        case .tlsFailed: WebError(.tlsFailed)
         case .deadlineExceeded: WebError(.deadlineExceeded)
         case .answerTooLarge: WebError(.answerTooLarge)
         case .malformedURL: WebError(.malformedURL)

@@ -130,7 +130,7 @@ package final class HTTPSFetch: WebFetch {
         if let kept, let client = kept.take(address) {
             let result = await request.fetch(over: client, from: address)
             // What it was made with may be of before: address, authority, certificate.
-            let isGood = result.fault != .neverConnected && result.fault != .unreachable
+            let isGood = ![.neverConnected, .unreachable, .tlsFailed].contains(result.fault)
             kept.giveBack(client, of: address, isGood: isGood)
             if result.fault != .neverConnected { return result.mapError(\.translated) }
         }

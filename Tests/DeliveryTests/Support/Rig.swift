@@ -58,6 +58,7 @@ struct Rig: Sendable {
             laneAnswered: { lane in events.add("\(lane) answered") },
             custodyEnds: { _, count in custodyEnded.add(count) }, attempted: { attempts.add($0) })
         observer.setAside = { _ in counted.add() }
+        observer.laneLoosened = { lane in events.add("\(lane) loosened") }
         let service = DeliveryService(
             outbox: outbox, registry: registry, setup: setup, limits: limits, world: world,
             journal: journal.journal, observer: observer)

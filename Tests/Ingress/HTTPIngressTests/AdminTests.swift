@@ -319,9 +319,10 @@ struct AdminFaceTests {
         report.oldestAt = UnixTime(seconds: 2_000)
         report.origins = 12
         report.lanes[0].inFlight = 5
-        report.alerts = [
+        let alerts: [Alert] = [
             .laneHalted(probeLane, .badDeviceToken), .certificateExpiring(configured("public"), days: 0)
         ]
+        report.alerts = alerts.map { StandingAlert($0, toldAt: report.startedAt) }
         report.certificates = [
             CertificateReport(configured("public"), days: 0), CertificateReport(configured("inner"), days: 33)
         ]

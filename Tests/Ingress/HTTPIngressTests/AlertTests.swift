@@ -18,11 +18,13 @@ private final class NotedSink: AlertSink {
 
     init(failures: Int = 0) { self.failures = Noted(failures) }
 
-    func tell(_ notice: AlertNotice) async -> Bool {
+    let way = NoteCode("test")
+
+    func tell(_ notice: AlertNotice) async -> AlertDelivery {
         told.change { $0.append(notice) }
         return failures.change { left in
             left -= 1
-            return left < 0
+            return left < 0 ? .told : .refused(status: 410)
         }
     }
 }
@@ -30,6 +32,13 @@ private final class NotedSink: AlertSink {
 @Suite("What an operator is told", .timeLimit(.minutes(30)))
 struct AlertTests {
     private let halted = Alert.laneHalted(probeLane, .invalidProviderToken)
+
+    /// A line of the log: what has happened, to whom, why, and what to do.
+    private func line(_ event: String, _ alert: Alert, cause: String, sentence prefix: String = "") -> String
+    {
+        "\(event) alert=\(alert.subject.kind.rawValue) note=\(alert.subject.name) cause=\(cause) "
+            + "sentence=\(prefix)\(alert.sentence)"
+    }
 
     @Test("The book as a table: a lasting trouble is told once, reminded each hour, and its end is told")
     func lasting() {
@@ -92,7 +101,7 @@ struct AlertTests {
             world: clock.world(seed: 1))
         port.raise(halted)
         port.raise(halted)
-        #expect(spy.text == ["error alert raised alert=lane_halted note=acme/apns/production"])
+        #expect(spy.text == ["error " + line("alert raised", halted, cause: "InvalidProviderToken")])
         let series = Series(
             name: "sealbell_alert", labels: ["alert": "lane_halted", "subject": "acme/apns/production"])
         #expect(try readMetrics(metrics.text()).values[series] == 1)
@@ -173,7 +182,13 @@ struct AlertTests {
             port.adopt(AlertWays(sinks: [new]))
             port.clear(halted.subject)
             await new.told.until { !$0.isEmpty }
-            #expect(spy.text == ["info alert cleared alert=lane_halted note=acme/apns/production"])
+            #expect(
+                spy.text == [
+                    "info "
+                        + line(
+                            "alert cleared", halted, cause: "InvalidProviderToken", sentence: "This is over: "
+                        )
+                ])
             #expect(old.told.value.count == 1 && new.told.value.map(\.phase) == [.cleared])
             group.cancelAll()
             try await group.waitForAll()
@@ -196,6 +211,11 @@ struct AlertTests {
                 clock.advance(by: .seconds(5))
             }
             await spy.until(contain: "alert not delivered")
+            #expect(
+                spy.text.last
+                    == "warning alert not delivered alert=key_beside_database note= way=test code=refused "
+                    + "status=410"
+            )
             group.cancelAll()
             try await group.waitForAll()
         }
@@ -209,7 +229,8 @@ struct AlertTests {
         let notice = AlertNotice(
             .raised, halted.subject, halted.sentence, at: UnixTime(seconds: 1_700_000_000))
         let web = ScriptedWeb { _ in WebAnswer(204) }
-        #expect(await WebhookSink(url: "https://ops.example/hook", key: Secret(key), web: web).tell(notice))
+        let sink = WebhookSink(url: "https://ops.example/hook", key: Secret(key), web: web)
+        #expect(await sink.tell(notice) == .told)
         let request = try #require(web.requests.value.first)
         let body = try #require(request.body).reveal { Array($0) }
         let fields = Dictionary(uniqueKeysWithValues: request.headers.map { ($0.name, $0.value) })
@@ -221,10 +242,14 @@ struct AlertTests {
                 + mac.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined())
         let text = String(decoding: body, as: UTF8.self)
         #expect(text.contains(#""alert":"lane_halted""#) && text.contains(#""phase":"raised""#))
-        #expect(
-            await !WebhookSink(
-                url: "https://ops.example/hook", key: Secret(key), web: ScriptedWeb { _ in WebAnswer(500) }
-            ).tell(notice))
+        func outcome(_ web: ScriptedWeb) async -> AlertDelivery {
+            await WebhookSink(url: "https://ops.example/hook", key: Secret(key), web: web).tell(notice)
+        }
+        #expect(await outcome(ScriptedWeb { _ in WebAnswer(500) }) == .refused(status: 500))
+        for code in WebErrorCode.allCases {
+            let web = ScriptedWeb { (_) async throws(WebError) -> WebAnswer in throw WebError(code) }
+            #expect(await outcome(web) == .failed(ErrorCode(WebError(code))))
+        }
     }
 
     @Test("A mail command gets the message; one that fails, is missing or never ends is a failure")
@@ -234,21 +259,21 @@ struct AlertTests {
         let file = folder.file("mail")
         let tee = MailCommandSink(
             path: "/usr/bin/tee", arguments: [file], recipient: "ops@example.org", world: .live)
-        #expect(await tee.tell(notice))
+        #expect(await tee.tell(notice) == .told)
         let mail = try String(decoding: Data(contentsOf: URL(fileURLWithPath: file)), as: UTF8.self)
         #expect(mail.hasPrefix("To: ops@example.org\nSubject: [sealbell] lane_halted raised\n"))
         #expect(mail.contains("is halted (InvalidProviderToken)"))
         let fails = MailCommandSink(path: "/bin/false", arguments: [], recipient: "x", world: .live)
-        #expect(await !fails.tell(notice))
+        #expect(await fails.tell(notice) == .refused(status: 1))
         let missing = MailCommandSink(path: folder.file("none"), arguments: [], recipient: "x", world: .live)
-        #expect(await !missing.tell(notice))
+        #expect(await missing.tell(notice) == .failed(ErrorCode("command-not-started")))
         let clock = ManualClock()
         let endless = MailCommandSink(
             path: "/bin/sleep", arguments: ["100"], recipient: "x", world: clock.world(seed: 1))
-        async let isDone = endless.tell(notice)
+        async let outcome = endless.tell(notice)
         await clock.sleepers(atLeast: 1)
         clock.advance(by: .seconds(31))
-        #expect(await !isDone)
+        #expect(await outcome == .failed(ErrorCode("command-killed")))
         folder.remove()
     }
 }

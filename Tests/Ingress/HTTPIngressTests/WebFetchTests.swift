@@ -156,10 +156,10 @@ struct WebFetchTests {
     func certificates() async throws {
         try await withWebServer({ _ in .text(200, "ok") }) { port, authority in
             let stranger = fetch(ScriptedResolver("127.0.0.1"), allowed: Self.loopback)
-            #expect(await code(stranger, request("https://localhost:\(port)/")) == .unreachable)
+            #expect(await code(stranger, request("https://localhost:\(port)/")) == .tlsFailed)
             let client = fetch(
                 ScriptedResolver("127.0.0.1"), authorities: [authority], allowed: Self.loopback)
-            #expect(await code(client, request("https://other.example:\(port)/")) == .unreachable)
+            #expect(await code(client, request("https://other.example:\(port)/")) == .tlsFailed)
         }
     }
 

@@ -29,6 +29,8 @@ package enum Alert: Sendable, Hashable {
     case gatewayFailing(ConfiguredName, Int)
     /// The outbox holds at least that share of its bound.
     case outboxFilling(percent: Int)
+    /// So many mebibytes are free where the store or the state lies.
+    case diskLow(mebibytes: Int)
     /// The store refuses writes; peers hear 503.
     case storeFailing(StoreError.Code)
     /// The store refuses what became of so many pushes, whatever else it takes. The same trouble to an
@@ -50,21 +52,27 @@ package enum Alert: Sendable, Hashable {
 
     /// How bad it is within its subject: what grows worse is told at once.
     var grade: Int {
-        if case .certificateExpiring(_, days: 0) = self { return 1 }
-        return 0
+        switch self {
+        case .certificateExpiring(_, days: 0): 1
+        // In a minute it may be full.
+        case .diskLow(let mebibytes): mebibytes < Self.leastMebibytes ? 1 : 0
+        default: 0
+        }
     }
 
-    /// How often it is told again while it lasts.
-    var reminder: Duration {
+    private static let leastMebibytes = 64
+
+    /// The word that caused it, of a push service or of a closed list of ours; `nil`: the alert is its own.
+    var cause: String? {
         switch self {
-        case .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .pushOverdue, .instanceUnheard,
-            .watchesRefused, .messagesMissed, .answersRefused, .gatewayFailing, .outboxFilling,
-            .storeFailing, .outcomesRefused, .doorStrained:
-            .seconds(3600)
-        // Nothing is lost meanwhile, and who renews by hand does so by day.
-        case .instanceRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted,
-            .reloadRefused:
-            .seconds(86_400)
+        case .laneHalted(_, let reason), .laneUnanswered(_, let reason): reason.rawValue
+        case .storeFailing(let code), .outcomesRefused(let code, _): code.rawValue
+        case .reloadRefused(let code): code.logText
+        case .doorStrained(_, let strains): strains.map(\.rawValue).joined(separator: " ")
+        case .laneUnreachable, .custodyEnded, .pushOverdue, .instanceUnheard, .instanceRefused,
+            .watchesRefused, .messagesMissed, .answersRefused, .gatewayFailing, .outboxFilling, .diskLow,
+            .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted:
+            nil
         }
     }
 
@@ -81,6 +89,7 @@ package enum Alert: Sendable, Hashable {
         case answersRefused = "answers_refused"
         case gatewayFailing = "gateway_failing"
         case outboxFilling = "outbox_filling"
+        case diskLow = "disk_low"
         case storeFailing = "store_failing"
         case certificateExpiring = "certificate_expiring"
         case keyBesideDatabase = "key_beside_database"
@@ -90,6 +99,20 @@ package enum Alert: Sendable, Hashable {
         case reloadRefused = "reload_refused"
         /// Not raised by anybody: the port's own word when it tells no more for a while.
         case muted
+
+        /// How often it is told again while it lasts.
+        var reminder: Duration {
+            switch self {
+            case .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .pushOverdue,
+                .instanceUnheard, .watchesRefused, .messagesMissed, .answersRefused, .gatewayFailing,
+                .outboxFilling, .storeFailing, .doorStrained, .muted:
+                .seconds(3600)
+            // Nothing is lost meanwhile, and who renews by hand does so by day.
+            case .instanceRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted,
+                .diskLow, .reloadRefused:
+                .seconds(86_400)
+            }
+        }
     }
 
     /// What an alert is about: two alerts of one subject are the same trouble, whatever their figures.
@@ -98,6 +121,11 @@ package enum Alert: Sendable, Hashable {
         /// A lane, a listener, an instance or one of its relays, of our own configuration; empty where there
         /// is only one.
         package let name: String
+
+        package init(kind: Kind, name: String) {
+            self.kind = kind
+            self.name = name
+        }
     }
 
     package var subject: Subject {
@@ -115,6 +143,7 @@ package enum Alert: Sendable, Hashable {
         case .answersRefused(let instance, _): Subject(kind: .answersRefused, name: instance.text)
         case .gatewayFailing(let instance, _): Subject(kind: .gatewayFailing, name: instance.text)
         case .outboxFilling: Subject(kind: .outboxFilling, name: "")
+        case .diskLow: Subject(kind: .diskLow, name: "")
         case .storeFailing, .outcomesRefused: Subject(kind: .storeFailing, name: "")
         case .certificateExpiring(let listener, _): Subject(kind: .certificateExpiring, name: listener.text)
         case .keyBesideDatabase: Subject(kind: .keyBesideDatabase, name: "")
@@ -164,6 +193,9 @@ package enum Alert: Sendable, Hashable {
                 + "told that pushes fail: look whether it runs, and at its log."
         case .outboxFilling(let percent):
             "The outbox is \(percent) % full: find the lane that does not drain, or raise the limit."
+        case .diskLow(let mebibytes):
+            "\(mebibytes) MiB are free where the store lies, and once the disk is full no push is accepted: "
+                + "make room."
         case .storeFailing(let code):
             "The store refuses writes (\(code.rawValue)): check its disk and its server."
         case .outcomesRefused(let code, let count):
@@ -193,6 +225,34 @@ package enum Alert: Sendable, Hashable {
     }
 }
 
+/// A trouble as it was told last: what outlasts the process that met it.
+package struct StandingAlert: Sendable, Hashable {
+    package let subject: Alert.Subject
+    package var sentence: String
+    package var cause: String?
+    /// The worst that the operator has heard of.
+    package var grade: Int
+    /// When the operator last heard that it holds.
+    package var toldAt: UnixTime
+    /// A process that is gone has met it, and nobody has met it since.
+    package var isInherited = false
+
+    package init(
+        _ subject: Alert.Subject, sentence: String, cause: String? = nil, grade: Int = 0, toldAt: UnixTime
+    ) {
+        self.subject = subject
+        self.sentence = sentence
+        self.cause = cause
+        self.grade = grade
+        self.toldAt = toldAt
+    }
+
+    package init(_ alert: Alert, toldAt: UnixTime) {
+        self.init(
+            alert.subject, sentence: alert.sentence, cause: alert.cause, grade: alert.grade, toldAt: toldAt)
+    }
+}
+
 /// One thing to tell an operator.
 package struct AlertNotice: Sendable, Hashable {
     package enum Phase: String, Sendable, Hashable, CaseIterable { case raised, reminded, cleared }
@@ -200,12 +260,17 @@ package struct AlertNotice: Sendable, Hashable {
     package let phase: Phase
     package let subject: Alert.Subject
     package let sentence: String
+    /// As of the alert.
+    package let cause: String?
     package let at: UnixTime
 
-    package init(_ phase: Phase, _ subject: Alert.Subject, _ sentence: String, at: UnixTime) {
+    package init(
+        _ phase: Phase, _ subject: Alert.Subject, _ sentence: String, cause: String? = nil, at: UnixTime
+    ) {
         self.phase = phase
         self.subject = subject
         self.sentence = sentence
+        self.cause = cause
         self.at = at
     }
 }

@@ -5,16 +5,17 @@ import PushModel
 /// One subject is told when its trouble begins or grows worse, at most once an hour (or a day) while it
 /// lasts, and when it ends. A trouble that comes and goes is told at most once in ten minutes; then its end
 /// is told only if its beginning was.
+///
+/// What a process before this one has told holds until somebody knows that it is over. It is told once more
+/// when this process meets it.
 struct AlertBook {
     private struct Entry {
-        var alert: Alert
-        var isRaised: Bool
-        /// When the operator last heard that it holds.
-        var toldAt: UnixTime
+        var standing: StandingAlert
+        var isRaised = true
         /// Whether the operator thinks that it holds.
-        var isKnown: Bool
-        /// The worst grade that the operator has heard of.
-        var told: Int
+        var isKnown = true
+        /// What it is about was exchanged since: if it is met again, that is news.
+        var isOfBefore = false
     }
 
     static let quiet = Duration.seconds(600)
@@ -23,46 +24,91 @@ struct AlertBook {
 
     private var entries: [Alert.Subject: Entry] = [:]
 
-    /// Subjects that hold now.
-    var raised: [Alert] { entries.values.filter(\.isRaised).map(\.alert) }
+    /// What holds now.
+    var raised: [StandingAlert] { entries.values.filter(\.isRaised).map(\.standing) }
+
+    /// What the operator thinks holds of that subject.
+    func known(_ subject: Alert.Subject) -> StandingAlert? {
+        entries[subject].flatMap { $0.isRaised && $0.isKnown ? $0.standing : nil }
+    }
 
     mutating func raise(_ alert: Alert, at now: UnixTime) -> AlertNotice? {
         let subject = alert.subject
         guard var entry = entries[subject] else {
             guard entries.count < Self.subjects else { return nil }
-            entries[subject] = Entry(
-                alert: alert, isRaised: true, toldAt: now, isKnown: true, told: alert.grade)
-            return AlertNotice(.raised, subject, alert.sentence, at: now)
+            let standing = StandingAlert(alert, toldAt: now)
+            entries[subject] = Entry(standing: standing)
+            return Self.notice(.raised, standing, at: now)
         }
-        let span = now.since(entry.toldAt)
-        let isWorse = alert.grade > entry.told
-        let isDue = isWorse || span >= (entry.isKnown ? alert.reminder : Self.quiet)
-        let phase: AlertNotice.Phase = entry.isKnown && !isWorse ? .reminded : .raised
-        entry.alert = alert
+        let isWorse = alert.grade > (entry.isKnown ? entry.standing.grade : 0)
+        let isNews = entry.isRaised && entry.isOfBefore
+        let isMetAgain = entry.isRaised && entry.standing.isInherited
+        let span = now.since(entry.standing.toldAt)
+        let patience = entry.isKnown ? subject.kind.reminder : Self.quiet
+        let isDue = isNews || isMetAgain || isWorse || span >= patience
+        let phase: AlertNotice.Phase = entry.isKnown && !isWorse && !isNews ? .reminded : .raised
+        (entry.standing.sentence, entry.standing.cause) = (alert.sentence, alert.cause)
         entry.isRaised = true
+        (entry.isOfBefore, entry.standing.isInherited) = (false, false)
         if isDue {
-            entry.toldAt = now
+            entry.standing.toldAt = now
+            entry.standing.grade = alert.grade
             entry.isKnown = true
-            entry.told = alert.grade
         }
         entries[subject] = entry
-        return isDue ? AlertNotice(phase, subject, alert.sentence, at: now) : nil
+        return isDue ? Self.notice(phase, entry.standing, at: now) : nil
     }
 
     mutating func clear(_ subject: Alert.Subject, at now: UnixTime) -> AlertNotice? {
         guard var entry = entries[subject], entry.isRaised else { return nil }
         let wasKnown = entry.isKnown
-        entry.isRaised = false
-        entry.isKnown = false
-        entry.told = 0
+        let over = Self.notice(.cleared, entry.standing, at: now)
+        (entry.isRaised, entry.isKnown, entry.isOfBefore) = (false, false, false)
+        (entry.standing.grade, entry.standing.isInherited) = (0, false)
         entries[subject] = entry
-        return wasKnown
-            ? AlertNotice(.cleared, subject, "This is over: \(entry.alert.sentence)", at: now) : nil
+        return wasKnown ? over : nil
     }
 
     /// Troubles that still hold and whose telling is due: reminders, and beginnings that were held back.
     mutating func due(at now: UnixTime) -> [AlertNotice] {
-        entries.values.filter(\.isRaised).compactMap { raise($0.alert, at: now) }
+        var notices: [AlertNotice] = []
+        for (subject, var entry) in entries where entry.isRaised {
+            let patience = entry.isKnown ? subject.kind.reminder : Self.quiet
+            guard now.since(entry.standing.toldAt) >= patience else { continue }
+            let phase: AlertNotice.Phase = entry.isKnown ? .reminded : .raised
+            (entry.standing.toldAt, entry.isKnown) = (now, true)
+            entries[subject] = entry
+            notices.append(Self.notice(phase, entry.standing, at: now))
+        }
+        return notices
+    }
+
+    /// Takes over what a process before this one has told. What this one has met itself stays as it is.
+    mutating func inherit(_ standing: [StandingAlert]) {
+        for var standing in standing {
+            if let entry = entries[standing.subject], entry.isRaised { continue }
+            guard entries[standing.subject] != nil || entries.count < Self.subjects else { continue }
+            standing.isInherited = true
+            entries[standing.subject] = Entry(standing: standing)
+        }
+    }
+
+    /// Another configuration is in force: what was over before may begin anew and be told, and what holds of
+    /// lanes, and is met again by the lane in its place, is told.
+    mutating func reloaded() {
+        entries = entries.filter(\.value.isRaised)
+        for (subject, entry) in entries where subject.kind == .laneHalted || subject.kind == .laneUnanswered {
+            var entry = entry
+            entry.isOfBefore = true
+            entries[subject] = entry
+        }
+    }
+
+    private static func notice(
+        _ phase: AlertNotice.Phase, _ standing: StandingAlert, at now: UnixTime
+    ) -> AlertNotice {
+        let sentence = phase == .cleared ? "This is over: \(standing.sentence)" : standing.sentence
+        return AlertNotice(phase, standing.subject, sentence, cause: standing.cause, at: now)
     }
 }
 

@@ -3,30 +3,14 @@ package import PushModel
 import ServiceLifecycle
 import Synchronization
 
-/// A way out for notices beside log and gauge: a webhook or a mail command.
-package protocol AlertSink: Sendable {
-    /// Tells one notice; bounded by a deadline of its own. False when it did not get through.
-    func tell(_ notice: AlertNotice) async -> Bool
-}
-
-/// Which ways alerts go.
-package struct AlertWays: Sendable {
-    package var log = true
-    package var gauge = true
-    package var sinks: [any AlertSink] = []
-
-    package init(log: Bool = true, gauge: Bool = true, sinks: [any AlertSink] = []) {
-        self.log = log
-        self.gauge = gauge
-        self.sinks = sinks
-    }
-}
-
 /// The one place through which an operator is told what they must know.
 ///
 /// `raise` and `clear` may be called from anywhere at any rate: they take a short lock, write the log and set
 /// the gauge `sealbell_alert`. Sinks are served by `run`, behind a bounded queue and a budget of notices an
 /// hour; a sink that fails is tried three times.
+///
+/// What an operator has been told stands on a shelf until its end has been told, so that the next process
+/// tells that end, or that it still holds (decision 0086).
 package final class AlertPort: Service, Sendable {
     private struct State {
         var ways: AlertWays
@@ -35,6 +19,10 @@ package final class AlertPort: Service, Sendable {
         var queue: [AlertNotice] = []
         var waiter: CheckedContinuation<Void, Never>?
         var isStopped = false
+        /// What the shelf has not heard of yet.
+        var unkept: Set<Alert.Subject> = []
+        /// Ends that wait for the sinks: until then they stay on the shelf.
+        var ending: [Alert.Subject: Int] = [:]
     }
 
     /// Notices on their way to the sinks. Beyond, new ones are in log and gauge alone: anyone who has this
@@ -44,14 +32,23 @@ package final class AlertPort: Service, Sendable {
     private static let pause = Duration.seconds(5)
     /// How often lasting troubles are looked at.
     private static let reminderGrain = Duration.seconds(60)
+    /// How often the shelf is asked again that did not take something, and what others have left: as long as
+    /// a lease is renewed.
+    private static let shelfGrain = Duration.seconds(5)
 
+    private let shelf: (any AlertShelf)?
+    private let shelfDue = Bell()
     private let journal: Journal
     private let world: World
     private let factory: any MetricsFactory
     private let state: Mutex<State>
 
-    package init(ways: AlertWays, journal: Journal, metrics: any MetricsFactory, world: World) {
+    package init(
+        ways: AlertWays, journal: Journal, metrics: any MetricsFactory, world: World,
+        shelf: (any AlertShelf)? = nil
+    ) {
         state = Mutex(State(ways: ways))
+        self.shelf = shelf
         self.journal = journal
         self.world = world
         factory = metrics
@@ -59,6 +56,23 @@ package final class AlertPort: Service, Sendable {
 
     /// Exchanges the ways, as a reload does; what holds already is not told anew.
     package func adopt(_ ways: AlertWays) { state.withLock { $0.ways = ways } }
+
+    /// Another configuration comes into force; called before what it makes is.
+    package func reloaded() { state.withLock { $0.book.reloaded() } }
+
+    /// Takes over what processes that are gone have told. Nothing is told of it before somebody knows more.
+    package func inherit() async {
+        guard let standing = await shelf?.inherit(), !standing.isEmpty else { return }
+        state.withLock { state in
+            state.book.inherit(standing)
+            // What this process has met itself is written as it knows it.
+            state.unkept.formUnion(standing.map(\.subject))
+        }
+        for alert in standing where raised.contains(where: { $0.subject == alert.subject }) {
+            gauge(alert.subject, 1)
+        }
+        shelfDue.ring()
+    }
 
     package func raise(_ alert: Alert) {
         gauge(alert.subject, 1)
@@ -72,16 +86,20 @@ package final class AlertPort: Service, Sendable {
         take(state.withLock { $0.book.clear(subject, at: now) }.map { [$0] } ?? [])
     }
 
-    /// What holds now, for `/status` and for tests.
-    package var raised: [Alert] { state.withLock { $0.book.raised } }
+    /// What holds now.
+    package var raised: [StandingAlert] { state.withLock { $0.book.raised } }
 
     package func run() async throws {
         await withTaskCancellationOrGracefulShutdownHandler {
             await withDiscardingTaskGroup { timers in
                 timers.addTask { await self.remindRegularly() }
+                timers.addTask { await self.keepRegularly() }
+                timers.addTask { await self.inheritRegularly() }
                 await self.serveSinks()
                 timers.cancelAll()
             }
+            // What was told in the last moment.
+            _ = await self.keepWhatIsDue()
         } onCancelOrGracefulShutdown: {
             let waiter = self.state.withLock { state -> CheckedContinuation<Void, Never>? in
                 state.isStopped = true
@@ -105,7 +123,11 @@ package final class AlertPort: Service, Sendable {
 
     private func take(_ notices: [AlertNotice]) {
         guard !notices.isEmpty else { return }
-        let ways = state.withLock(\.ways)
+        let ways = state.withLock { state in
+            state.unkept.formUnion(notices.map(\.subject))
+            return state.ways
+        }
+        defer { shelfDue.ring() }
         if ways.log { for notice in notices { log(notice) } }
         guard !ways.sinks.isEmpty else { return }
         let (waiter, dropped) = state.withLock { state -> (CheckedContinuation<Void, Never>?, Int) in
@@ -117,7 +139,11 @@ package final class AlertPort: Service, Sendable {
                 case .drop: return nil
                 }
             }
-            state.queue += fitting.prefix(max(0, Self.queued - state.queue.count))
+            let taken = fitting.prefix(max(0, Self.queued - state.queue.count))
+            state.queue += taken
+            for notice in taken where notice.phase == .cleared {
+                state.ending[notice.subject, default: 0] += 1
+            }
             defer { state.waiter = nil }
             return (state.waiter, notices.count - fitting.count)
         }
@@ -136,13 +162,19 @@ package final class AlertPort: Service, Sendable {
     }
 
     private func log(_ notice: AlertNotice) {
-        let kind = AlertWord(notice.subject.kind.rawValue)
-        let name = AlertWord(notice.subject.name)
+        let fields = Self.fields(notice) + [(LogKey.sentence, AlertWord(notice.sentence))]
         switch notice.phase {
-        case .raised: journal.note("alert raised", [.alert: kind, .note: name], level: .error)
-        case .reminded: journal.note("alert still holds", [.alert: kind, .note: name], level: .warning)
-        case .cleared: journal.note("alert cleared", [.alert: kind, .note: name])
+        case .raised: journal.note("alert raised", fields, level: .error)
+        case .reminded: journal.note("alert still holds", fields, level: .warning)
+        case .cleared: journal.note("alert cleared", fields)
         }
+    }
+
+    /// What it is about, and the word that caused it.
+    private static func fields(_ notice: AlertNotice) -> [(LogKey, any LogSafe)] {
+        [
+            (.alert, AlertWord(notice.subject.kind.rawValue)), (.note, AlertWord(notice.subject.name))
+        ] + (notice.cause.map { [(.cause, AlertWord($0))] } ?? [])
     }
 
     // MARK: Sinks
@@ -158,20 +190,46 @@ package final class AlertPort: Service, Sendable {
 
     private func serveSinks() async {
         while let notice = await next() {
-            for sink in state.withLock(\.ways.sinks) { await tell(notice, sink) }
+            var isOver = true
+            for sink in state.withLock(\.ways.sinks) where await !tell(notice, sink) { isOver = false }
+            if notice.phase == .cleared, isOver { told(endOf: notice.subject) }
         }
     }
 
-    private func tell(_ notice: AlertNotice, _ sink: any AlertSink) async {
-        for attempt in 1...Self.attempts {
-            if await sink.tell(notice) { return }
-            let isOver = state.withLock { $0.isStopped }
-            guard attempt < Self.attempts, !isOver else { break }
-            // A stop in the middle of a pause gives the notice up; it is in the log.
-            do { try await world.sleep(world.instant() + Self.pause) } catch { break }
+    private func told(endOf subject: Alert.Subject) {
+        state.withLock { state in
+            let left = (state.ending[subject] ?? 0) - 1
+            state.ending[subject] = left > 0 ? left : nil
+            state.unkept.insert(subject)
         }
+        shelfDue.ring()
+    }
+
+    /// - Returns: false when this process stops before it could try often enough: an end is left to the next
+    ///   one, all else is in the log.
+    private func tell(_ notice: AlertNotice, _ sink: any AlertSink) async -> Bool {
+        var attempts = 0
+        while true {
+            let outcome = await sink.tell(notice)
+            attempts += 1
+            if outcome == .told { return true }
+            let isStopped = state.withLock(\.isStopped)
+            if isStopped || attempts == Self.attempts { note(notice, undelivered: outcome, sink) }
+            if attempts == Self.attempts { return true }
+            guard !isStopped else { return false }
+            do { try await world.sleep(world.instant() + Self.pause) } catch { return false }
+        }
+    }
+
+    private func note(_ notice: AlertNotice, undelivered outcome: AlertDelivery, _ sink: any AlertSink) {
+        let why: [(LogKey, any LogSafe)] =
+            switch outcome {
+            case .told: []
+            case .refused(let status): [(.code, ErrorCode("refused")), (.status, status)]
+            case .failed(let code): [(.code, code)]
+            }
         journal.note(
-            "alert not delivered", [.alert: AlertWord(notice.subject.kind.rawValue)], level: .warning)
+            "alert not delivered", Self.fields(notice) + [(.way, sink.way)] + why, level: .warning)
     }
 
     /// The next notice; `nil` when the port stops. What still waits then is in the log.
@@ -194,7 +252,45 @@ package final class AlertPort: Service, Sendable {
     }
 }
 
-/// An alert's kind or subject: an enum's word, or a name that our own configuration gave.
+// MARK: The shelf
+
+extension AlertPort {
+    /// Writes down what was told, until cancelled.
+    private func keepRegularly() async {
+        while !Task.isCancelled {
+            if await keepWhatIsDue() {
+                await shelfDue.wait()
+            } else {
+                do { try await world.sleep(world.instant() + Self.shelfGrain) } catch { return }
+            }
+        }
+    }
+
+    private func inheritRegularly() async {
+        while shelf != nil {
+            // The sleep ends early only by cancellation, which ends the looks.
+            do { try await world.sleep(world.instant() + Self.shelfGrain) } catch { return }
+            await inherit()
+        }
+    }
+
+    /// - Returns: false when the shelf did not take it.
+    private func keepWhatIsDue() async -> Bool {
+        guard let shelf else { return true }
+        let (due, standing, over) = state.withLock { state in
+            let due = state.unkept
+            state.unkept = []
+            let over = due.filter { state.book.known($0) == nil && state.ending[$0] == nil }
+            return (due, due.compactMap { state.book.known($0) }, Array(over))
+        }
+        guard !due.isEmpty else { return true }
+        if await shelf.keep(standing, dropping: over) { return true }
+        state.withLock { $0.unkept.formUnion(due) }
+        return false
+    }
+}
+
+/// An alert's kind, subject, cause or sentence: words of ours, and names that our own configuration gave.
 private struct AlertWord: LogSafe {
     let logText: String
     init(_ text: String) { logText = text }

@@ -23,7 +23,9 @@ package struct MailCommandSink: AlertSink {
         self.world = world
     }
 
-    package func tell(_ notice: AlertNotice) async -> Bool {
+    package let way = NoteCode("mail")
+
+    package func tell(_ notice: AlertNotice) async -> AlertDelivery {
         let command = Process()
         command.executableURL = URL(fileURLWithPath: path)
         command.arguments = arguments
@@ -36,9 +38,13 @@ package struct MailCommandSink: AlertSink {
         }
         command.standardInput = input
         let ending = Ending()
-        command.terminationHandler = { ending.ended($0.terminationStatus == 0) }
+        command.terminationHandler = { process in
+            let isKilled = process.terminationReason == .uncaughtSignal
+            let status = Int(process.terminationStatus)
+            ending.ended(isKilled ? Self.killed : status == 0 ? .told : .refused(status: status))
+        }
         // Whatever keeps the command from starting is the same to the caller; the path stays out of the log.
-        do { try command.run() } catch { return false }
+        do { try command.run() } catch { return .failed(ErrorCode("command-not-started")) }
         // Far below the 64 KiB that a pipe takes without a reader, so this cannot block. A command that has
         // ended already does not read, which its exit status tells.
         try? input.fileHandleForWriting.write(contentsOf: Data(message(notice).utf8))
@@ -52,11 +58,14 @@ package struct MailCommandSink: AlertSink {
                 do { try await world.sleep(end) } catch { return }
                 running.kill()
             }
-            let isDone = await ending.wait()
+            let outcome = await ending.wait()
             group.cancelAll()
-            return isDone
+            return outcome
         }
     }
+
+    /// By us when its time was over, or by somebody else.
+    private static let killed = AlertDelivery.failed(ErrorCode("command-killed"))
 
     private func message(_ notice: AlertNotice) -> String {
         """
@@ -80,24 +89,25 @@ package struct MailCommandSink: AlertSink {
 
     /// The command's end, whichever comes first: the end or somebody who waits for it.
     private final class Ending: Sendable {
-        private let state = Mutex<(isDone: Bool?, waiter: CheckedContinuation<Bool, Never>?)>((nil, nil))
+        private typealias Waiter = CheckedContinuation<AlertDelivery, Never>
+        private let state = Mutex<(outcome: AlertDelivery?, waiter: Waiter?)>((nil, nil))
 
-        func ended(_ isDone: Bool) {
-            let waiter = state.withLock { state -> CheckedContinuation<Bool, Never>? in
-                state.isDone = isDone
+        func ended(_ outcome: AlertDelivery) {
+            let waiter = state.withLock { state -> Waiter? in
+                state.outcome = outcome
                 defer { state.waiter = nil }
                 return state.waiter
             }
-            waiter?.resume(returning: isDone)
+            waiter?.resume(returning: outcome)
         }
 
-        func wait() async -> Bool {
+        func wait() async -> AlertDelivery {
             await withCheckedContinuation { continuation in
-                let isDone = state.withLock { state -> Bool? in
-                    if state.isDone == nil { state.waiter = continuation }
-                    return state.isDone
+                let outcome = state.withLock { state -> AlertDelivery? in
+                    if state.outcome == nil { state.waiter = continuation }
+                    return state.outcome
                 }
-                if let isDone { continuation.resume(returning: isDone) }
+                if let outcome { continuation.resume(returning: outcome) }
             }
         }
     }

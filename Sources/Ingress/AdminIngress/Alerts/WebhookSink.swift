@@ -4,9 +4,10 @@ import WireFormats
 
 /// Posts notices as JSON to an operator's address, signed.
 ///
-/// Body: `{"alert","subject","phase","at","sentence"}`; `at` in whole seconds of Unix time. Fields:
-/// `X-Sealbell-Timestamp`, the same seconds, and `X-Sealbell-Signature`, `v1=` and the lower-case hexadecimal
-/// HMAC-SHA256 of timestamp, a full stop, and the body. The receiver refuses a timestamp that is old.
+/// Body: `{"alert","subject","phase","at","sentence","cause"}`, the last where there is one; `at` in whole
+/// seconds of Unix time. Fields: `X-Sealbell-Timestamp`, the same seconds, and `X-Sealbell-Signature`, `v1=`
+/// and the lower-case hexadecimal HMAC-SHA256 of timestamp, a full stop, and the body. The receiver refuses a
+/// timestamp that is old.
 package struct WebhookSink: AlertSink {
     private static let answerLimitBytes = 16 * 1024
     private static let deadline = Duration.seconds(10)
@@ -21,7 +22,9 @@ package struct WebhookSink: AlertSink {
         self.web = web
     }
 
-    package func tell(_ notice: AlertNotice) async -> Bool {
+    package let way = NoteCode("webhook")
+
+    package func tell(_ notice: AlertNotice) async -> AlertDelivery {
         let body = Self.body(notice)
         let stamp = String(notice.at.seconds)
         let request = WebRequest(
@@ -32,8 +35,11 @@ package struct WebhookSink: AlertSink {
             ],
             body: Secret(body), answerLimitBytes: Self.answerLimitBytes, deadline: Self.deadline,
             publicAddressesOnly: false)
-        do throws(WebError) { return (200..<300).contains(try await web.fetch(request).status) } catch {
-            return false
+        do throws(WebError) {
+            let status = try await web.fetch(request).status
+            return (200..<300).contains(status) ? .told : .refused(status: status)
+        } catch {
+            return .failed(ErrorCode(error))
         }
     }
 
@@ -50,6 +56,10 @@ package struct WebhookSink: AlertSink {
         json.int(notice.at.seconds)
         json.key("sentence")
         json.string(notice.sentence)
+        if let cause = notice.cause {
+            json.key("cause")
+            json.string(cause)
+        }
         json.endObject()
         return json.bytes
     }

@@ -110,7 +110,7 @@ enum AdminPages {
         json.endObject()
     }
 
-    private static func write(_ alert: Alert, _ json: inout JSONWriter) {
+    private static func write(_ alert: StandingAlert, _ json: inout JSONWriter) {
         json.beginObject()
         json.key("alert")
         json.string(alert.subject.kind.rawValue)
@@ -121,7 +121,7 @@ enum AdminPages {
         json.endObject()
     }
 
-    private static func sorted(_ alerts: [Alert]) -> [Alert] {
+    private static func sorted(_ alerts: [StandingAlert]) -> [StandingAlert] {
         alerts.sorted {
             ($0.subject.kind.rawValue, $0.subject.name) < ($1.subject.kind.rawValue, $1.subject.name)
         }

@@ -94,7 +94,7 @@ package struct StatusReport: Sendable {
     package var oldestAt: UnixTime?
     /// Origins that have signed up, over all instances; `nil` when the store does not tell.
     package var origins: Int?
-    package var alerts: [Alert] = []
+    package var alerts: [StandingAlert] = []
     package var certificates: [CertificateReport] = []
     /// Listeners where a trusted proxy has named clients in a way that cannot be read, and so many requests
     /// of these there were.

@@ -28,25 +28,33 @@ package enum ListenerStrain: String, LogSafe, Hashable, CaseIterable {
 final class StrainBook: Sendable {
     private struct State {
         var last: [ListenerStrain: ContinuousClock.Instant] = [:]
-        var told: Set<ListenerStrain> = []
+        /// `nil`: nobody was told anything yet.
+        var told: Set<ListenerStrain>?
     }
 
     private let state = Mutex(State())
     private let lasts: Duration
+    private let began: ContinuousClock.Instant
 
-    init(lasts: Duration) { self.lasts = lasts }
+    init(lasts: Duration, began: ContinuousClock.Instant) {
+        self.lasts = lasts
+        self.began = began
+    }
 
     func note(_ strain: ListenerStrain, at now: ContinuousClock.Instant) {
         state.withLock { $0.last[strain] = now }
     }
 
-    /// What strains the listener now, if that is another word than the last one.
+    /// What strains the listener now, if that is another word than the last one. That nothing does is the
+    /// first word of a listener that has been without strain for so long: the process before it may have said
+    /// otherwise.
     func change(at now: ContinuousClock.Instant) -> Set<ListenerStrain>? {
         state.withLock { state in
             let lasts = lasts
             state.last = state.last.filter { now < $0.value + lasts }
             let strains = Set(state.last.keys)
-            guard strains != state.told else { return nil }
+            let isTooSoon = state.told == nil && strains.isEmpty && now < began + lasts
+            guard strains != state.told, !isTooSoon else { return nil }
             state.told = strains
             return strains
         }

@@ -73,7 +73,7 @@ final class ListenerCore: Sendable {
         clientKey = world.random()
         shares = Mutex(Shares(limits))
         failures = FailedCalls(perMinute: IngressLimits.failedPerMinute, world: world)
-        strains = StrainBook(lasts: limits.strainLasts)
+        strains = StrainBook(lasts: limits.strainLasts, began: world.instant())
     }
 
     var router: InstalledRouter { routers.withLock { $0 } }

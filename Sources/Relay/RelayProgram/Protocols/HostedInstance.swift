@@ -36,6 +36,9 @@ protocol HostedInstance: Sendable {
     func hearsNobody() async -> Bool
     /// What its peers refuse it, for an operator.
     var troubles: [Alert] { get }
+    /// Whether one of its troubles that does not stand among ``troubles`` is known to be over. What was met
+    /// before a reload, or by a process before this one, is not known as long as nobody was asked.
+    func isProven(over subject: Alert.Subject) -> Bool
     /// Where registrations of a device's address would be found: keys of ``RecordIndex/address(_:)``.
     ///
     /// - Parameter appID: as a device might have named its app; `nil`: as one that names none.
@@ -55,6 +58,7 @@ extension HostedInstance {
     func isReady() async -> Bool { true }
     func hearsNobody() async -> Bool { false }
     var troubles: [Alert] { [] }
+    func isProven(over subject: Alert.Subject) -> Bool { true }
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] { [] }
     func isDevice(_ record: RecordKey) -> Bool { true }
 }

@@ -104,6 +104,15 @@ func writeFile(_ path: String, _ bytes: some Collection<UInt8>, replacing: Bool)
     try syncFolder(of: path)
 }
 
+/// Writes over the beginning of a file that is there: where it has the blocks, a full disk takes that.
+func overwriteFile(_ path: String, _ bytes: [UInt8]) throws(FileFault) {
+    let descriptor = open(path, O_WRONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw FileFault(errno: errno) }
+    defer { close(descriptor) }
+    try writeAll(descriptor, bytes)
+    guard fsync(descriptor) == 0 else { throw FileFault(errno: errno) }
+}
+
 func writeAll(_ descriptor: Int32, _ bytes: [UInt8]) throws(FileFault) {
     var sent = 0
     while sent < bytes.count {

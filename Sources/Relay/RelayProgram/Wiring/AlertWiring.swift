@@ -32,15 +32,25 @@ struct AlertWiring {
 
     /// The delivery core's word to the alert port, and to the memory of answers.
     static func observer(
-        _ alerts: AlertPort, _ trail: AttemptTrail, _ custody: CustodyTally, _ world: World
+        _ alerts: AlertPort, _ trail: AttemptTrail, _ custody: CustodyTally, _ proofs: LaneProofs,
+        _ world: World
     ) -> DeliveryObserver {
         var observer = DeliveryObserver(
-            laneHalted: { lane, _, reason in alerts.raise(.laneHalted(lane, reason)) },
+            laneHalted: { lane, _, reason in
+                proofs.forget(lane)
+                alerts.raise(.laneHalted(lane, reason))
+            },
             laneResumed: { lane in alerts.clear(Alert.laneHalted(lane, .ok).subject) },
-            laneUnanswered: { lane, reason in alerts.raise(.laneUnanswered(lane, reason)) },
+            laneUnanswered: { lane, reason in
+                proofs.forget(lane)
+                alerts.raise(.laneUnanswered(lane, reason))
+            },
             laneAnswered: { lane in alerts.clear(Alert.laneUnanswered(lane, .ok).subject) },
             custodyEnds: { lane, count in custody.note(lane, count, at: world.instant()) },
-            attempted: { trail.note($0) })
+            attempted: { attempt in
+                trail.note(attempt)
+                proofs.note(attempt)
+            })
         observer.setAside = { count in
             let alert = Alert.pushesSetAside(count)
             if count > 0 { alerts.raise(alert) } else { alerts.clear(alert.subject) }

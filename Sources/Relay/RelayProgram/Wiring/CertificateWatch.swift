@@ -28,12 +28,13 @@ final class CertificateWatch: Service, Sendable {
         for listener in configuration.listeners {
             if let tls = listener.tls { fresh[listener.name] = CertificateSpan(file: tls.certificateFile) }
         }
-        let gone = spans.withLock { spans -> [ConfiguredName] in
-            let gone = spans.keys.filter { fresh[$0] == nil }
-            spans = fresh
-            return gone
+        spans.withLock { $0 = fresh }
+        // Those too that a process before this one has told.
+        let named = Set(fresh.keys.map(\.text))
+        for alert in alerts.raised {
+            let subject = alert.subject
+            if subject.kind == .certificateExpiring, !named.contains(subject.name) { alerts.clear(subject) }
         }
-        for name in gone { alerts.clear(Alert.certificateExpiring(name, days: 0).subject) }
         look()
     }
 

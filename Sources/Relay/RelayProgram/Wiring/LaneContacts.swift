@@ -39,6 +39,11 @@ struct LaneContacts: Sendable {
     }
 }
 
+extension LaneContacts {
+    /// Whether there is a connection.
+    func isOpen(_ lane: LaneSnapshot) -> Bool { (lane.figure(Self.open) ?? 0) > 0 }
+}
+
 extension LaneSnapshot {
     /// One of the provider's counts; `nil` when it has none of that name.
     fileprivate func figure(_ name: String) -> Int? {

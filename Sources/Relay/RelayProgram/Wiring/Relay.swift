@@ -39,9 +39,10 @@ final class Relay: Sendable {
     private let listeners: Listeners
     /// Of listeners' faces and of what instances fetch.
     private let web: CurrentWeb
-    private let alerts: AlertPort
+    let alerts: AlertPort
     private let certificates: CertificateWatch
     private let watch: RelayWatch
+    private let proofs: LaneProofs
     /// What became of the last reload.
     let reloads: ReloadMemory
     /// `nil` until the first one is in force, which is before `open` returns.
@@ -60,6 +61,8 @@ final class Relay: Sendable {
             engine: around.engine)
         do throws(CommandFailure) {
             let relay = try Relay(configuration, store, share, around)
+            // First, so that nothing is told anew that the process before has told.
+            await relay.alerts.inherit()
             relay.adopt(try relay.make(configuration, replacing: nil))
             return relay
         } catch {
@@ -75,14 +78,19 @@ final class Relay: Sendable {
         (self.around, self.store, self.share) = (around, store, share)
         reloads = ReloadMemory(around.metrics)
         web = CurrentWeb(Self.web(configuration, around))
+        let shelf =
+            around.isRehearsal
+            ? nil : AlertRecords(store.sealed, store.notes, state: configuration.state, around.world)
         alerts = AlertPort(
-            ways: AlertWays(), journal: around.journal, metrics: around.metrics, world: around.world)
+            ways: AlertWays(), journal: around.journal, metrics: around.metrics, world: around.world,
+            shelf: shelf)
         certificates = CertificateWatch(alerts, around.world)
         let (trail, custody) = (AttemptTrail(), CustodyTally())
+        proofs = LaneProofs()
         delivery = DeliveryService(
             outbox: store.sealed, registry: store.sealed, limits: Self.limits(around.limits, configuration),
             world: around.world, journal: around.journal,
-            observer: AlertWiring.observer(alerts, trail, custody, around.world))
+            observer: AlertWiring.observer(alerts, trail, custody, proofs, around.world))
         instances = HostedInstances(
             around.hosting,
             HostingGround(
@@ -90,7 +98,8 @@ final class Relay: Sendable {
                 world: around.world, journal: around.journal, metrics: around.metrics, spans: around.spans,
                 isRehearsal: around.isRehearsal))
         watch = RelayWatch(
-            RelayWatch.Subjects(delivery: delivery, store: store, instances: instances, custody: custody),
+            RelayWatch.Subjects(
+                delivery: delivery, store: store, instances: instances, custody: custody, proofs: proofs),
             alerts, configuration, limits: around.spans.watch, world: around.world)
         let admin = AdminListener(
             hosting: around.hosting, delivery: delivery, store: store, watch: watch, metrics: around.metrics,
@@ -122,6 +131,12 @@ final class Relay: Sendable {
     /// Puts it in force. Requests under way end as they began.
     private func adopt(_ wiring: Wiring) {
         web.adopt(wiring.web)
+        // Before a lane can halt that this configuration makes.
+        if inForce.withLock({ $0 != nil }) { alerts.reloaded() }
+        proofs.adopt(
+            Dictionary(
+                wiring.lanes.lanes.map { ($0.name, ObjectIdentifier($0.credential)) },
+                uniquingKeysWith: { $1 }))
         share.set(apps: wiring.configuration.apps.count)
         delivery.adopt(wiring.lanes)
         instances.adopt(wiring.instances)
@@ -132,7 +147,11 @@ final class Relay: Sendable {
         inForce.withLock { $0 = wiring }
         if !wiring.configuration.isSandbox, wiring.configuration.isKeyBesideStore {
             alerts.raise(.keyBesideDatabase)
+        } else {
+            alerts.clear(Alert.keyBesideDatabase.subject)
         }
+        // Also one that the process before has told: its configuration went with it.
+        alerts.clear(Alert.reloadRefused(ErrorCode("file")).subject)
     }
 
     /// Puts another configuration in force.
@@ -144,7 +163,6 @@ final class Relay: Sendable {
         try FileChecks.refuseOpenSecrets(new)
         adopt(try make(new, replacing: old))
         reloads.note(.done, at: around.world.now())
-        alerts.clear(Alert.reloadRefused(ErrorCode("file")).subject)
         around.journal.note(
             "configuration reloaded", [.configuration: ConfiguredText(new.file ?? "sandbox")])
     }

@@ -21,6 +21,7 @@ final class RelayWatch: Service, Sendable {
         let store: OpenStore
         let instances: HostedInstances
         let custody: CustodyTally
+        let proofs: LaneProofs
     }
 
     /// What the store said.
@@ -36,8 +37,12 @@ final class RelayWatch: Service, Sendable {
         var fault: StoreError.Code?
         /// When it was asked what it has not answered yet.
         var askedAt: ContinuousClock.Instant?
-        /// Since when an instance hears nobody.
+        /// Since when an instance hears nobody, and since when it hears somebody.
         var unheardSince: [ConfiguredName: ContinuousClock.Instant] = [:]
+        var heardSince: [ConfiguredName: ContinuousClock.Instant] = [:]
+        var listeners: Set<ConfiguredName> = []
+        /// Where the store and the state lie.
+        var disks: [String]
         var contacts = LaneContacts()
         var limits: LimitsConfiguration
         var overdueAfter: Duration?
@@ -58,12 +63,17 @@ final class RelayWatch: Service, Sendable {
         self.limits = limits
         self.world = world
         state = Mutex(
-            State(limits: configuration.limits, overdueAfter: configuration.alerts.overdueAfter))
+            State(
+                disks: DiskSpace.places(of: configuration), limits: configuration.limits,
+                overdueAfter: configuration.alerts.overdueAfter))
     }
 
     /// Follows a reload. The outbox's bound needs a restart, so it stays.
     func adopt(_ configuration: RelayConfiguration) {
-        state.withLock { $0.overdueAfter = configuration.alerts.overdueAfter }
+        state.withLock { state in
+            state.overdueAfter = configuration.alerts.overdueAfter
+            state.listeners = Set(configuration.listeners.map(\.name))
+        }
     }
 
     // MARK: What it knows
@@ -138,34 +148,48 @@ final class RelayWatch: Service, Sendable {
 
     // MARK: Judging
 
-    /// Raises what holds and clears what does not. Lanes tell of themselves at once too; here nothing is
-    /// missed, and nothing stands for good, whatever has come between.
+    /// Raises what holds and clears what is known to be over. Lanes tell of themselves at once too; here
+    /// nothing is missed, and nothing stands for good, whatever has come between.
     private func judge() async {
         // Before what it is compared with: what is raised meanwhile is left to the next look.
-        let raised = Set(alerts.raised.map(\.subject))
-        var holding = lanes() + ended() + (await instances())
-        var judged: Set<Alert.Kind> = [
-            .laneHalted, .laneUnanswered, .laneUnreachable, .custodyEnded, .instanceUnheard, .instanceRefused,
-            .watchesRefused, .messagesMissed, .answersRefused, .gatewayFailing, .storeFailing
-        ]
-        if let fault = storeFault {
-            holding.append(.storeFailing(fault))
-        } else if let unsettled = subjects.delivery.unsettled {
-            holding.append(.outcomesRefused(unsettled.code, unsettled.count))
-        }
-        if let look {
-            judged.formUnion([.outboxFilling, .pushOverdue])
-            holding += owed(look)
-        }
+        let standing = alerts.raised
+        let raised = Set(standing.map(\.subject))
+        awaitProofs(of: raised)
+        let lanes = subjects.delivery.snapshot()
+        let instances = subjects.instances.all
+        let silent = await silent(among: instances)
+        let holding =
+            troubled(lanes) + ended() + troubled(instances, silent) + storeTroubles() + diskTroubles(raised)
         for alert in holding where !(alert.isOfLane && raised.contains(alert.subject)) { alerts.raise(alert) }
-        let subjects = Set(holding.map(\.subject))
-        for subject in raised where judged.contains(subject.kind) && !subjects.contains(subject) {
-            alerts.clear(subject)
+        let held = Set(holding.map(\.subject))
+        let evidence = Evidence(lanes: lanes, instances: instances, silent: silent)
+        for alert in standing where !held.contains(alert.subject) && isOver(alert, by: evidence) {
+            alerts.clear(alert.subject)
         }
     }
 
-    private func lanes() -> [Alert] {
-        let lanes = subjects.delivery.snapshot()
+    private func awaitProofs(of raised: Set<Alert.Subject>) {
+        let lanes = raised.filter { $0.kind == .laneHalted || $0.kind == .laneUnanswered }.map(\.name)
+        let named = Set(lanes.compactMap { LaneName($0) })
+        if named.isEmpty { subjects.proofs.rest() } else { subjects.proofs.attend(named) }
+    }
+
+    private func storeTroubles() -> [Alert] {
+        let refused = subjects.delivery.unsettled.map { Alert.outcomesRefused($0.code, $0.count) }
+        let fault = storeFault.map { Alert.storeFailing($0) } ?? refused
+        return (fault.map { [$0] } ?? []) + (look.map { owed($0) } ?? [])
+    }
+
+    /// Before the disk is full; of what is full nobody need be told twice.
+    private func diskTroubles(_ raised: Set<Alert.Subject>) -> [Alert] {
+        let places = state.withLock(\.disks)
+        guard let free = places.compactMap({ DiskSpace.free(at: $0) }).min() else { return [] }
+        let alert = Alert.diskLow(mebibytes: Int(free >> 20))
+        let bound = raised.contains(alert.subject) ? DiskSpace.enough : DiskSpace.low
+        return free < bound ? [alert] : []
+    }
+
+    private func troubled(_ lanes: [LaneSnapshot]) -> [Alert] {
         let now = world.instant()
         let unreachable = state.withLock { $0.contacts.look(lanes, after: limits.unreachableAfter, at: now) }
         return unreachable.map { Alert.laneUnreachable($0) }
@@ -192,18 +216,80 @@ final class RelayWatch: Service, Sendable {
         return alerts
     }
 
-    private func instances() async -> [Alert] {
-        let all = subjects.instances.all
-        var silent: [ConfiguredName] = []
-        for instance in all where await instance.hearsNobody() { silent.append(instance.name) }
+    private func silent(among instances: [any HostedInstance]) async -> Set<ConfiguredName> {
+        var silent: Set<ConfiguredName> = []
+        for instance in instances where await instance.hearsNobody() { silent.insert(instance.name) }
+        return silent
+    }
+
+    private func troubled(_ instances: [any HostedInstance], _ silent: Set<ConfiguredName>) -> [Alert] {
         let now = world.instant()
         let unheard = state.withLock { state -> [Alert] in
-            var since: [ConfiguredName: ContinuousClock.Instant] = [:]
-            for name in silent { since[name] = state.unheardSince[name] ?? now }
-            state.unheardSince = since
-            return since.filter { now - $0.value >= limits.unheardAfter }.map { .instanceUnheard($0.key) }
+            func since(
+                _ names: some Sequence<ConfiguredName>, _ before: [ConfiguredName: ContinuousClock.Instant]
+            ) -> [ConfiguredName: ContinuousClock.Instant] {
+                Dictionary(names.map { ($0, before[$0] ?? now) }, uniquingKeysWith: { $1 })
+            }
+            state.unheardSince = since(silent, state.unheardSince)
+            let heard = instances.map(\.name).filter { !silent.contains($0) }
+            state.heardSince = since(heard, state.heardSince)
+            return state.unheardSince.filter { now - $0.value >= limits.unheardAfter }
+                .map { .instanceUnheard($0.key) }
         }
-        return unheard + all.flatMap(\.troubles)
+        return unheard + instances.flatMap(\.troubles)
+    }
+
+    // MARK: What is over
+
+    /// What there is to judge by.
+    private struct Evidence {
+        let lanes: [LaneSnapshot]
+        let instances: [any HostedInstance]
+        let silent: Set<ConfiguredName>
+
+        func lane(_ name: String) -> LaneSnapshot? { lanes.first { $0.lane.description == name } }
+        /// By the name before the first slash.
+        func instance(_ name: String) -> (any HostedInstance)? {
+            instances.first { $0.name.text[...] == name.prefix { $0 != "/" } }
+        }
+    }
+
+    /// Whether a trouble that was told and is not seen now is known to be over: not that a reload or a
+    /// restart has made somebody forget it. What the configuration no longer has is over too.
+    private func isOver(_ alert: StandingAlert, by evidence: Evidence) -> Bool {
+        let name = alert.subject.name
+        switch alert.subject.kind {
+        case .laneHalted, .laneUnanswered, .laneUnreachable:
+            guard let lane = evidence.lane(name) else { return true }
+            return isOver(alert.subject.kind, of: lane)
+        case .custodyEnded, .messagesMissed:
+            // They hold for an hour, and of that hour only who met them knows.
+            return !alert.isInherited || world.now().since(alert.toldAt) >= limits.endedFor
+        case .instanceUnheard:
+            return evidence.instance(name).map { !evidence.silent.contains($0.name) } ?? true
+        case .watchesRefused:
+            guard let instance = evidence.instance(name) else { return true }
+            let since = state.withLock { $0.heardSince[instance.name] }
+            return since.map { world.instant() - $0 >= limits.calmFor } ?? false
+        case .instanceRefused, .answersRefused, .gatewayFailing:
+            return evidence.instance(name).map { $0.isProven(over: alert.subject) } ?? true
+        case .storeFailing, .outboxFilling, .pushOverdue: return look != nil
+        case .diskLow: return true
+        case .doorStrained: return !state.withLock { $0.listeners.contains { $0.text == name } }
+        // Told by those who know: the certificate watch, the reload, the delivery core.
+        case .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted, .reloadRefused, .muted:
+            return false
+        }
+    }
+
+    private func isOver(_ kind: Alert.Kind, of lane: LaneSnapshot) -> Bool {
+        let owes = lane.inMemory + lane.inFlight + lane.parked
+        switch kind {
+        case .laneUnreachable: return state.withLock { $0.contacts.isOpen(lane) }
+        // Nobody waits for a service to which nothing is owed.
+        case .laneUnanswered: return subjects.proofs.hasAnswered(lane.lane) || look != nil && owes == 0
+        default: return subjects.proofs.hasAccepted(lane.lane, isIdle: look != nil && owes == 0)
+        }
     }
 }
 

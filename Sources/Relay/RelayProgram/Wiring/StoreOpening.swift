@@ -21,6 +21,8 @@ struct OpenStore {
     let close: @Sendable () async -> Void
     /// For an operator's questions.
     let lookup: any OwedLookup
+    /// Who shares the store; `nil` in memory, which nobody shares.
+    let notes: (any StoreNotes)?
     /// `nil` in memory, whose keys nobody has.
     let seals: SealKeyService?
 
@@ -42,7 +44,8 @@ struct OpenStore {
                 owner: owner, sharing: MemoryStore.Shared(share: share), clock: world.now)
             let keys = AtRestKeys.generate(world)
             let sealed = try await seal(watch(engine), keys, services, world, journal, upkeep: nil)
-            return OpenStore(sealed: sealed, housekeeping: [], close: {}, lookup: engine, seals: nil)
+            return OpenStore(
+                sealed: sealed, housekeeping: [], close: {}, lookup: engine, notes: nil, seals: nil)
         case .sqlite(let path):
             let keys = try keys(store.keysFile, database: path, world)
             var bounds = SQLiteLimits()
@@ -69,7 +72,7 @@ struct OpenStore {
                 close: {
                     // A file that does not close was synced with its last commit all the same.
                     try? engine.close()
-                }, lookup: engine, seals: seals(sealed, engine))
+                }, lookup: engine, notes: engine, seals: seals(sealed, engine))
         case .postgres(let url, let passwordFile):
             let keys = try standingKeys(store.keysFile)
             var bounds = PostgresLimits()
@@ -82,7 +85,7 @@ struct OpenStore {
                 let sealed = try await seal(watch(engine), keys, services, world, journal, upkeep: engine)
                 return OpenStore(
                     sealed: sealed, housekeeping: [PostgresService(engine)], close: { await engine.close() },
-                    lookup: engine, seals: seals(sealed, engine))
+                    lookup: engine, notes: engine, seals: seals(sealed, engine))
             } catch {
                 await engine.close()
                 throw error

@@ -8,6 +8,8 @@ struct WatchLimits: Sendable {
     var unreachableAfter = Duration.seconds(60)
     /// How long an instance may hear nobody: a relay that starts anew is away for less.
     var unheardAfter = Duration.seconds(60)
+    /// For how long peers must have been heard before that they refuse nothing counts as their word.
+    var calmFor = Duration.seconds(60)
     /// How long pushes whose custody has ended are told of: as long as the reminder of what lasts.
     var endedFor = Duration.seconds(3_600)
 }

@@ -54,6 +54,7 @@ extension RelaySpans {
         spans.nextcloudProof = span
         spans.watch.every = .milliseconds(50)
         spans.watch.patience = span
+        spans.watch.calmFor = .milliseconds(200)
         return spans
     }
 }

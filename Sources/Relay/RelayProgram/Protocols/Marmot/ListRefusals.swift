@@ -9,11 +9,14 @@ final class ListRefusals: Sendable {
     private static let accepted = RelayNote.listAccepted.code.text
     private static let rejected = RelayNote.listRejected(nil).code.text
 
-    /// By their hosts, as logs name them; relays that share a host share a place. At most as many as the
-    /// configuration names.
-    private let places = Mutex<Set<ConfiguredName>>([])
+    /// Whether the last list was refused. By their hosts, as logs name them; relays that share a host share a
+    /// place. At most as many as the configuration names.
+    private let places = Mutex<[ConfiguredName: Bool]>([:])
 
-    var refusing: [ConfiguredName] { places.withLock { Array($0) } }
+    var refusing: [ConfiguredName] { places.withLock { $0.filter(\.value).map(\.key) } }
+
+    /// Whether the relay's last word was that it takes the list.
+    func hasTaken(_ relay: ConfiguredName) -> Bool { places.withLock { $0[relay] == false } }
 
     /// The journal to give to listening.
     func watching(_ journal: Journal) -> Journal {
@@ -25,13 +28,11 @@ final class ListRefusals: Sendable {
         guard let word = (values[.note] as? NoteCode)?.text, word == Self.accepted || word == Self.rejected,
             let relay = values[.relay] as? ConfiguredName ?? Self.unnamed
         else { return }
-        places.withLock { places in
-            if word == Self.rejected { places.insert(relay) } else { places.remove(relay) }
-        }
+        places.withLock { $0[relay] = word == Self.rejected }
     }
 
     /// Only these are left: a relay that is no longer listened at has nothing to refuse.
-    func keep(_ known: Set<ConfiguredName>) { places.withLock { $0.formIntersection(known) } }
+    func keep(_ known: Set<ConfiguredName>) { places.withLock { $0 = $0.filter { known.contains($0.key) } } }
 
     static func place(_ relay: NostrRelay) -> ConfiguredName? { relay.name ?? unnamed }
 }

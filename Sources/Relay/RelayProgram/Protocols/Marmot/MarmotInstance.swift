@@ -97,6 +97,14 @@ final class MarmotInstance: HostedInstance {
     func isReady() async -> Bool { await ingress.presence().listening > 0 }
     func hearsNobody() async -> Bool { await ingress.presence().listening == 0 }
     var troubles: [Alert] { refusals.refusing.map { .instanceRefused(name, by: $0) } }
+
+    /// The relay has taken a list since, or is not listened at any more.
+    func isProven(over subject: Alert.Subject) -> Bool {
+        let places = Set(nostr.relays.compactMap(ListRefusals.place))
+        return !places.contains { place in
+            Alert.instanceRefused(name, by: place).subject == subject && !refusals.hasTaken(place)
+        }
+    }
 }
 
 extension NostrIngress: InstanceService {}

@@ -126,6 +126,14 @@ final class StatusInstance: HostedInstance {
             + (gateway > 0 ? [.gatewayFailing(name, gateway)] : [])
     }
 
+    func isProven(over subject: Alert.Subject) -> Bool {
+        switch subject.kind {
+        case .answersRefused: waku.published > 0
+        case .gatewayFailing: !post.hasGateway || post.gatewayHasTaken
+        default: true
+        }
+    }
+
     /// Topics of people of whom no registration is left go, a page of them each time.
     func sweep() async throws(StoreError) -> Bool { try await link.topics.sweep(by: post.reception.role) }
 

@@ -24,6 +24,8 @@ final class StatusPost: Sendable {
     private let metrics: any MetricsFactory
     private let outlet = Mutex(Outlet())
     private let gatewayFaults: Mutex<FaultRun>
+    /// The gateway has taken a call since this post was made.
+    private let gatewayTook = Atomic<Bool>(false)
     private let badTokens = Mutex(BadTokenTrust())
     /// When this process began to hear its node, in nanoseconds of Unix time as messages have it.
     private let heardSince: Int64
@@ -220,6 +222,9 @@ final class StatusPost: Sendable {
         ).increment()
     }
 
+    var hasGateway: Bool { gateway != nil }
+    var gatewayHasTaken: Bool { gatewayTook.load(ordering: .relaxed) }
+
     /// Calls in a row that the gateway did not take; 0: too few to tell of.
     var gatewayFailures: Int { gatewayFaults.withLock { $0.told(at: world.instant()) } }
 
@@ -228,7 +233,9 @@ final class StatusPost: Sendable {
         gatewayFaults.withLock { faults in
             switch outcome {
             // What it refuses are tokens, dead ones for the most part: it works.
-            case .taken, .refused: faults.succeeded()
+            case .taken, .refused:
+                faults.succeeded()
+                gatewayTook.store(true, ordering: .relaxed)
             case .failed, .unreachable: faults.failed(at: now)
             }
         }
