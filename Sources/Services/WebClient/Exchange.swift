@@ -95,8 +95,12 @@ struct Exchange {
     private func settings(keeps: Bool) throws(ExchangeFault) -> HTTPClient.Configuration {
         var tls = TLSConfiguration.makeClientConfiguration()
         do {
-            tls.additionalTrustRoots = try options.extraAuthorities.map {
-                .certificates(try NIOSSLCertificate.fromPEMFile($0))
+            let extra = try options.extraAuthorities.flatMap { try NIOSSLCertificate.fromPEMFile($0) }
+            // Beside authorities that are not there, NIOSSL makes no context at all.
+            if options.trust.isThere {
+                tls.additionalTrustRoots = [.certificates(extra)]
+            } else {
+                tls.trustRoots = .certificates(extra)
             }
         } catch {
             throw .unreachable

@@ -18,6 +18,8 @@ package struct WebOptions: Sendable {
 
     /// PEM files of further certification authorities.
     package var extraAuthorities: [String]
+    /// Where those of the machine are.
+    package var trust = SystemTrust()
     /// A proxy that understands CONNECT.
     package var proxy: Proxy?
     /// Addresses that a peer's URL may reach although they are not public: self-hosted services, the sandbox.

@@ -7,6 +7,7 @@ import PushModel
 import PushTesting
 import Simulators
 import Testing
+import WebClient
 
 @testable import RelayProgram
 
@@ -146,6 +147,32 @@ struct DoctorTests {
         #expect(check()[.keys]?.first?.severity == .good)
         chmod(configuration.store.keysFile, 0o644)
         #expect(check()[.keys]?.first?.severity == .fault)
+    }
+
+    @Test("A machine that trusts no certificate authority is told in one sentence")
+    func trust() throws {
+        let folder = try TemporaryFolder()
+        var configuration = try configuration(folder)
+        let (file, hashes) = (folder.path + "/ca-certificates.crt", folder.path + "/certs")
+        let trust = SystemTrust(files: [file], folders: [hashes])
+        func found() -> Finding? {
+            var checks = MachineChecks(configuration, World.live.now, isClockKept: { true })
+            checks.trust = trust
+            return checks.check().first { $0.area == .certificates }
+        }
+        #expect(found()?.severity == .fault && found()?.sentence == trust.complaint)
+        #expect(trust.complaint?.contains("install the package ca-certificates") == true)
+        configuration.isSandbox = true
+        #expect(found()?.severity == .warning)
+        try FileManager.default.createDirectory(atPath: hashes, withIntermediateDirectories: true)
+        try writeFile(hashes + "/README", [1], replacing: true)
+        try writeFile(file, [], replacing: true)
+        #expect(trust.complaint != nil, "an empty file, and a folder without certificates")
+        try writeFile(hashes + "/5ed36f99.0", [1], replacing: true)
+        #expect(trust.complaint == nil && found()?.severity == .good)
+        unlink(hashes + "/5ed36f99.0")
+        try writeFile(file, [1], replacing: true)
+        #expect(trust.complaint == nil)
     }
 
     @Test(

@@ -9,6 +9,7 @@ import Foundation
 import NIOPosix
 import PushModel
 import ServiceLifecycle
+import WebClient
 
 /// `sealbell demo [protocol …]`: one notification through each protocol, over real sockets, in this process.
 struct DemoCommand: SealbellCommand {
@@ -30,6 +31,7 @@ struct DemoCommand: SealbellCommand {
                 "There is no demo of that protocol; there is: "
                     + "\(shell.hosting.protocolWords.joined(separator: ", ")).")
         }
+        if let complaint = SystemTrust().complaint { shell.err(complaint) }
         let state = joinPath(NSTemporaryDirectory(), "sealbell-demo-\(getpid())")
         defer { removeFolder(state) }
         let request = ConfigurationRequest(

@@ -5,6 +5,7 @@ import Darwin
 #endif
 import AtRest
 import PushModel
+import WebClient
 
 /// The clock, the state directory and its disk, and the file of the keys that seal what lies there.
 struct MachineChecks {
@@ -12,14 +13,13 @@ struct MachineChecks {
     private static let earliest = UnixTime(seconds: 1_767_225_600)
     /// Twenty years on, nobody would miss the warning.
     private static let latest = UnixTime(seconds: 1_767_225_600 + 20 * 31_557_600)
-    /// Below it SQLite's journal may not find room.
-    private static let leastFreeBytes: Int64 = 256 << 20
-
     let configuration: RelayConfiguration
     let now: @Sendable () -> UnixTime
     let isClockKept: @Sendable () -> Bool?
     /// As of ``FileChecks``.
     var credentials: String?
+    /// Where this machine's certificate authorities are.
+    var trust = SystemTrust()
 
     /// - Parameter isClockKept: whether a time service keeps the clock; `nil`: the system does not tell.
     init(
@@ -31,7 +31,19 @@ struct MachineChecks {
         self.isClockKept = isClockKept
     }
 
-    func check() -> [Finding] { [clock()] + state() + [storageKeys()] + [oneBackup()].compactMap(\.self) }
+    func check() -> [Finding] {
+        [authorities(), clock()] + state() + [storageKeys()] + [oneBackup()].compactMap(\.self)
+    }
+
+    private func authorities() -> Finding {
+        let subject = "certificate authorities"
+        guard let complaint = trust.complaint else {
+            return .good(.certificates, subject, "This machine trusts those of the system.")
+        }
+        // The sandbox brings its own.
+        return configuration.isSandbox
+            ? .warning(.certificates, subject, complaint) : .fault(.certificates, subject, complaint)
+    }
 
     /// Apple refuses tokens that are an hour off, Google those that are ten minutes off.
     private func clock() -> Finding {
@@ -89,12 +101,9 @@ struct MachineChecks {
     }
 
     private func space(_ path: String) -> Finding? {
-        var facts = statvfs()
-        guard statvfs(path, &facts) == 0 else { return nil }
-        let free = Int64(
-            clamping: UInt64(facts.f_bavail).multipliedReportingOverflow(by: UInt64(facts.f_frsize)).0)
+        guard let free = DiskSpace.free(at: path) else { return nil }
         let mebibytes = free >> 20
-        if free < Self.leastFreeBytes {
+        if free < DiskSpace.low {
             return .fault(
                 .state, path, "\(mebibytes) MiB are free; with less than 256 MiB, pushes will be refused.")
         }

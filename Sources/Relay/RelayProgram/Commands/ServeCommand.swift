@@ -3,6 +3,7 @@ import CoreMetrics
 import NIOCore
 import NIOPosix
 import PushModel
+import WebClient
 import SQLiteStore
 import ServiceLifecycle
 
@@ -64,6 +65,9 @@ package struct ServeCommand: SealbellCommand {
         let log = LogSink(configuration.log, shell)
         LibraryLog.install(log.journal, shell.world)
         log.journal.note("starting", [.pid: Int(shell.facts.processID), .count: files], level: .debug)
+        if let complaint = SystemTrust().complaint {
+            log.tell("no certificate authorities", complaint, level: .warning)
+        }
         if let foreign = ProcessMemory.foreignHeap {
             log.tell("memory is not wiped", foreign, level: .warning)
         }
