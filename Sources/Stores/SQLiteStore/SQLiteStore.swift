@@ -41,7 +41,7 @@ package final class SQLiteStore: Sendable {
         self.owner = owner
         openedAt = world.instant()
         do {
-            lock = try FileLock(path + ".lock")
+            lock = try FileLock(Self.lockFile(of: path))
             pool = try Self.openPool(path, limits: limits)
             let writer = SQLiteWriter(owner: owner.value, limits: limits)
             try Self.prepare(pool, writer: writer, synchronous: synchronous, now: world.now())
@@ -155,6 +155,11 @@ package final class SQLiteStore: Sendable {
         do { try pool.close() } catch { throw SQLFault.translate(error) }
         lock.release()
     }
+}
+
+extension SQLiteStore {
+    /// The file that the process locks which has the store at that path open (flock(2)).
+    package static func lockFile(of path: String) -> String { path + ".lock" }
 }
 
 /// The right to open the file, held by one process at a time; the system gives it back however that ends.

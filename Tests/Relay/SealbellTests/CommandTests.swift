@@ -236,5 +236,27 @@ struct CommandTests {
         let environment = ["SEALBELL_STATE": folder.path + "/there"]
         let fallen = await sealbell("origins", "list", in: folder, environment: environment)
         #expect(fallen.err.first?.contains(folder.path + "/there;") == true)
+        // Where nothing does, what is wrong with it is what is wrong.
+        let broken = await sealbell("origins", "list", in: folder)
+        #expect(broken.status == .configuration)
+        #expect(
+            broken.err.first?.hasPrefix(file + ":") == true && broken.err.first?.contains("[notYAML]") == true
+        )
+        #expect(broken.err.last?.contains("--at") == true)
+    }
+
+    @Test("Help says what a command does, and how it ends")
+    func help() async throws {
+        let folder = try TemporaryFolder()
+        let check = await sealbell("config", "check", "--help", in: folder).out.joined(separator: " ")
+        for word in ["no store is opened", "Ends with 0", "with 1 when", "with 78 when"] {
+            #expect(
+                check.split(whereSeparator: \.isWhitespace).joined(separator: " ").contains(word), "\(check)")
+        }
+        let quota = await sealbell("origins", "quota", "--help", in: folder).out.joined(separator: " ")
+        for word in ["sent later, in order", "ten minutes ahead", "429"] {
+            #expect(
+                quota.split(whereSeparator: \.isWhitespace).joined(separator: " ").contains(word), "\(quota)")
+        }
     }
 }

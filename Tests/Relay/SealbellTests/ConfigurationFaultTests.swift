@@ -40,7 +40,16 @@ private let shapes: [BadText] = [
     BadText("open bracket", minimal(appending: "log: [a"), .notYAML, "", line: nil),
     BadText("two documents", minimal(appending: "---\nlog: {}"), .notYAML, "", line: 13),
     BadText("undefined alias", minimal(appending: "log: *x"), .notYAML, "", line: 13),
-    BadText("same key twice", minimal(appending: "log: {}\nlog: {}"), .duplicateKey, "", line: nil),
+    BadText(
+        "same key twice", minimal(appending: "log: {}\nlog: {}"), .duplicateKey, "", line: 14,
+        says: "The key log stands twice in one mapping, first in line 13"),
+    BadText(
+        "same name twice", minimal(appending: "log:\n  level: info\n  # so\n  \"level\" : debug"),
+        .duplicateKey,
+        "", line: 16, says: "The key level stands twice in one mapping, first in line 14"),
+    BadText(
+        "same key in one line", minimal(appending: "log: { level: info, level: debug }"), .duplicateKey, "",
+        line: 13, says: "The key level stands twice"),
     BadText("deep", minimal(appending: "log: [[[[[[[[[[a]]]]]]]]]]"), .wrongShape, "", line: 13),
     BadText(
         "unknown root key", minimal(appending: "listener: {}"), .unknownKey, "listener", line: 13,

@@ -170,5 +170,15 @@ struct ConfigurationReadingTests {
             minimal(appending: "listeners: { public: { bind: \"0.0.0.0:80\", serves: [zulip-main] } }"))
         #expect(Set(plain.warnings.map(\.code)) == [.plainTextOffLoopback, .noAdminListener])
         for warning in open.warnings + plain.warnings { #expect(!warning.sentence.isEmpty) }
+        func proxied(_ bind: String) throws -> [ConfigurationWarning.Code] {
+            try load(
+                minimal(
+                    appending: "listeners: { admin: {}, public: { bind: \"\(bind)\", serves: [zulip-main], "
+                        + "trusted_proxies: [10.0.0.1] } }")
+            ).warnings.map(\.code)
+        }
+        #expect(try proxied("0.0.0.0:8480") == [.plainTextOffLoopback], "anybody can go past the proxy")
+        #expect(try proxied("[::]:8480") == [.plainTextOffLoopback])
+        #expect(try proxied("10.0.0.2:8480") == [])
     }
 }

@@ -13,7 +13,13 @@ struct ConfigCheckCommand: SealbellCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
         abstract: "Checks the configuration and the files it names; changes nothing.",
-        discussion: "Ends with 0 when a relay could start with it, else with 78.")
+        discussion: """
+            Reads the configuration as serve does, looks at every file that it names, and makes a relay of \
+            it in memory: no store is opened, no address taken, nothing sent. Prints a line for each \
+            finding: good, warning or FAULT. Ends with 0 when a relay would start with it, warnings or \
+            none; with 1 when it would start and something else needs mending, such as a certificate that \
+            has expired; with 78 when it would not start, or a reload would be refused.
+            """)
 
     @Argument(help: "The configuration file; the same as --config.")
     var file: String?

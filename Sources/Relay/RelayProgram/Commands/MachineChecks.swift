@@ -103,9 +103,14 @@ struct MachineChecks {
     private func space(_ path: String) -> Finding? {
         guard let free = DiskSpace.free(at: path) else { return nil }
         let mebibytes = free >> 20
+        if free == 0 {
+            return .fault(.state, path, "The disk is full, so the relay accepts no push: make room.")
+        }
         if free < DiskSpace.low {
             return .fault(
-                .state, path, "\(mebibytes) MiB are free; with less than 256 MiB, pushes will be refused.")
+                .state, path,
+                "\(mebibytes) MiB are free. The relay accepts pushes until the disk is full, and then none: "
+                    + "make room.")
         }
         if free < configuration.limits.outboxBytes {
             return .warning(

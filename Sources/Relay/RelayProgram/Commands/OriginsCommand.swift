@@ -151,8 +151,11 @@ struct OriginsQuotaCommand: SealbellCommand {
         commandName: "quota",
         abstract: "Limits one origin's pushes a minute, from its next call on.",
         discussion: """
-            Above it the origin hears 429 with Retry-After. Without a quota of its own an origin has the \
-            configuration's limits.pushes_per_minute. The quota outlives restarts and reloads.
+            It sets a pace, and refuses nothing at first: pushes above it are accepted and sent later, in \
+            order, urgent ones first. Only an origin that is ten minutes ahead of it hears 429 with \
+            Retry-After; at a Nextcloud instance only its pushes are left out of a call. Without a quota of \
+            its own an origin has the configuration's limits.pushes_per_minute. The quota holds from the \
+            origin's next call on, in every relay on the store, and outlives restarts and reloads.
             """)
 
     @OptionGroup var origin: OriginArgument

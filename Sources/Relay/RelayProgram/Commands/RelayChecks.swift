@@ -149,13 +149,13 @@ struct RelayChecks {
                 ? "check the app's credential, topic and environment"
                 : "check the network, the proxy"
                     + (shell.hosting.detours.map { " and, \($0)" } ?? "")
-            return .fault(
-                .relay, name,
-                "It is \(state) (\(lane["reason"]?.string ?? "unknown")), and \(waiting) pushes wait: "
-                    + "\(cure)."
-            )
+            let reason = lane["reason"]?.string.map { " (\($0))" } ?? ""
+            return .fault(.relay, name, "It is \(state)\(reason), and \(waiting) pushes wait: \(cure).")
         }
         return troubled.isEmpty
+            ? [.good(.relay, "lanes", "None of \(lanes.count) is halted or without an answer.")] : troubled
+    }
+
     /// Where a trusted proxy names clients in a way that cannot be read, all of them have one share.
     private func proxies(_ status: JSONValue) -> [Finding] {
         (status["unread_clients"]?.object?.members ?? []).map { listener, requests in
@@ -165,9 +165,6 @@ struct RelayChecks {
                     + "count as the proxy's own and share its limits: have it set X-Forwarded-For to the "
                     + "client's address.")
         }
-    }
-
-            ? [.good(.relay, "lanes", "None of \(lanes.count) is halted or without an answer.")] : troubled
     }
 
     /// Alerts that hold; those of lanes are told with their lane.

@@ -85,7 +85,7 @@ struct RunningServerOptions: ParsableArguments {
     /// The run file of the server that serves from there, by default from where `serve` would serve with the
     /// configuration that it would find (docs/guides/operating.md).
     func find(_ shell: Shell) throws -> RunFile {
-        let directory = state.map { joinPath(shell.facts.workingDirectory, $0) } ?? standard(shell)
+        let directory = try state.map { joinPath(shell.facts.workingDirectory, $0) } ?? standard(shell)
         let found: RunFile.Found
         do throws(FileFault) {
             found = try RunFile.find(state: directory)
@@ -103,12 +103,22 @@ struct RunningServerOptions: ParsableArguments {
         }
     }
 
-    private func standard(_ shell: Shell) -> String {
+    /// - Throws: `CommandFailure` with what is wrong with the configuration, where nothing else names the
+    ///   directory.
+    private func standard(_ shell: Shell) throws(CommandFailure) -> String {
         let facts = shell.facts
-        // A configuration that is absent or faulty says nothing; the environment still may.
-        if let read = try? shell.load(ConfigurationRequest()) { return read.state }
         let managed = facts.environment["STATE_DIRECTORY"]?.split(separator: ":").first.map(String.init)
-        let named = facts.environment["SEALBELL_STATE"] ?? managed ?? "sealbell-state"
-        return joinPath(facts.workingDirectory, named)
+        let named = facts.environment["SEALBELL_STATE"] ?? managed
+        do throws(ConfigurationError) { return try shell.load(ConfigurationRequest()).state } catch {
+            let isAbsent = error.faults.contains { $0.code == .noFile }
+            guard isAbsent || named != nil else {
+                throw CommandFailure(
+                    .configuration,
+                    lines: error.lines + [
+                        "Mend this, or name the state directory of the running server with --at."
+                    ])
+            }
+            return joinPath(facts.workingDirectory, named ?? "sealbell-state")
+        }
     }
 }

@@ -159,10 +159,12 @@ struct StoreChecks {
         }
     }
 
+    /// Whether a relay has the store: that of this state directory, or whoever has the file's lock.
     private var isServed: Bool {
         // An unreadable run file says no more than an absent one.
         if case .running? = try? RunFile.find(state: configuration.state) { return true }
-        return false
+        guard case .sqlite(let path) = configuration.store.engine else { return false }
+        return FileLocks.isHeld(SQLiteStore.lockFile(of: path))
     }
 
     /// `90 s`, `12 min`, `3 h`, `4 days`.

@@ -79,14 +79,20 @@ extension ConfigurationReader {
                 "token_file",
                 "The admin listener needs a token unless it is on loopback: name a file that contains it.")
         }
-        if !bind.isLoopback, tls == nil, isAdmin || proxies.isEmpty {
-            context.warn(
-                .plainTextOffLoopback, cursor.path,
-                "This listener is reached off loopback without TLS; set tls, or stand behind a trusted proxy."
-            )
-        }
+        if tls == nil { warnOfPlainText(bind, isBehindProxy: !isAdmin && !proxies.isEmpty, cursor) }
         return ListenerConfiguration(
             name: name, bind: bind, purpose: purpose, trustedProxies: proxies, tls: tls)
+    }
+
+    private func warnOfPlainText(_ bind: BindAddress, isBehindProxy: Bool, _ cursor: MappingCursor) {
+        guard !bind.isLoopback, !isBehindProxy || bind.isWildcard else { return }
+        context.warn(
+            .plainTextOffLoopback, cursor.path,
+            isBehindProxy
+                ? "This listener has no TLS and listens on every address of this machine, so that anybody "
+                    + "can go past the proxy: bind the address at which the proxy reaches it, or set tls."
+                : "This listener is reached off loopback without TLS; set tls, or stand behind a trusted "
+                    + "proxy.")
     }
 
     private func bind(_ name: ConfiguredName, _ cursor: MappingCursor) -> BindAddress? {

@@ -14,7 +14,7 @@ enum YAMLReader {
         do {
             root = try Yams.compose(yaml: text)
         } catch let error as YamlError {
-            throw translate(error)
+            throw translate(error, text)
         } catch {
             throw fault(.notYAML, 0, "The file cannot be read as YAML.")
         }
@@ -68,7 +68,7 @@ enum YAMLReader {
         }
     }
 
-    private static func translate(_ error: YamlError) -> ConfigurationError {
+    private static func translate(_ error: YamlError, _ text: String) -> ConfigurationError {
         switch error {
         case .scanner(_, _, let mark, _):
             fault(.notYAML, mark.line, "This line is not YAML; look at quotation marks, colons and tabs.")
@@ -78,13 +78,51 @@ enum YAMLReader {
                 "The YAML breaks off here; look at brackets and at the indentation above.")
         case .composer(_, _, let mark, _):
             fault(.notYAML, mark.line, "The file must hold one document, without aliases.")
-        case .duplicatedKeysInMapping(_, let context):
-            fault(.duplicateKey, context.mark.line, "A key stands twice in one mapping; keep one of them.")
+        case .duplicatedKeysInMapping(let keys, let context):
+            duplicate(keys.first ?? "", at: context.mark, text)
         case .reader:
             fault(.notYAML, 0, "The file holds bytes that are no UTF-8 text.")
         case .no, .memory, .writer, .emitter, .representer, .dataCouldNotBeDecoded:
             fault(.notYAML, 0, "The file cannot be read as YAML.")
         }
+    }
+
+    /// - Parameter mark: where the key stands first; lines and columns from 1.
+    private static func duplicate(_ key: String, at mark: Mark, _ text: String) -> ConfigurationError {
+        // Keys are words of ours and names; what looks otherwise may be anything.
+        let isWord = (1...64).contains(key.utf8.count) && key.utf8.allSatisfy(isOfAName)
+        let subject = isWord ? "The key \(key)" : "A key"
+        guard isWord, let second = secondLine(of: key, behind: mark, text) else {
+            return fault(
+                .duplicateKey, mark.line, "\(subject) stands twice in one mapping; keep one of them.")
+        }
+        return fault(
+            .duplicateKey, second,
+            "\(subject) stands twice in one mapping, first in line \(mark.line); keep one of them.")
+    }
+
+    private static func isOfAName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F: true
+        default: false
+        }
+    }
+
+    /// The line of the same mapping that begins with the key once more; `nil` where the mapping stands in one
+    /// line.
+    private static func secondLine(of key: String, behind mark: Mark, _ text: String) -> Int? {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        for (index, line) in lines.enumerated().dropFirst(mark.line) {
+            let content = line.drop { $0 == " " }
+            if content.isEmpty || content.first == "#" { continue }
+            let column = line.count - content.count + 1
+            if column < mark.column { return nil }
+            let begins = [key, "\"\(key)\"", "'\(key)'"].contains { word in
+                content.hasPrefix(word) && content.dropFirst(word.count).drop { $0 == " " }.first == ":"
+            }
+            if column == mark.column, begins { return index + 1 }
+        }
+        return nil
     }
 
     private static func fault(
