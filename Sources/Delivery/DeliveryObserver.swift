@@ -39,6 +39,10 @@ package struct DeliveryObserver: Sendable {
         self.attempted = attempted
     }
 
+    /// The push service's word has ended the registration that the store has under that digest. Not told of
+    /// each repeat of that word.
+    package var registrationEnded: @Sendable (LaneName, Digest16, Reason) -> Void = { _, _, _ in }
+
     /// Pushes that do not open, and so are sent by nobody; asked every few seconds, 0 when there are none.
     package var setAside: @Sendable (Int) -> Void = { _ in }
 

@@ -296,12 +296,19 @@ final class Lane<P: Provider>: LaneHandle {
         let moment = moment
         if outcome == .accepted { meter.accepted(entry.push, at: moment.now) }
         let withdrawal = withdrawal(of: entry, answer, outcome)
+        var endsRegistration = false
         change { state in
             let (next, actions) = state.answered(
                 heard, outcome: outcome, at: moment, limits: core.limits, withdraws: withdrawal != nil
-            ) { judged in (withdrawal ?? []) + learned + core.unlearned(of: entry.push, judged) }
+            ) { judged in
+                endsRegistration = !judged.feedback.isEmpty
+                return (withdrawal ?? []) + learned + core.unlearned(of: entry.push, judged)
+            }
             core.observer.attempted?(Attempt(entry.push, answer, outcome, next, at: moment.now))
             return actions
+        }
+        if endsRegistration, let record = entry.push.record {
+            core.observer.registrationEnded(name, record, answer.reason)
         }
     }
 

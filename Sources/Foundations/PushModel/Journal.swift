@@ -23,7 +23,7 @@ package struct ErrorCode: LogSafe, Hashable {
 package enum LogKey: String, Sendable, CaseIterable {
     case lane, app, instance, listener, service, reason, outcome, code, count, rows, bytes, status, attempt
     case after, pid, port, version, note, credential, seconds, alert, relay, store, configuration, url,
-        sentence, cause, way
+        sentence, cause, way, registration
 }
 
 package enum LogLevel: String, Sendable, CaseIterable { case debug, info, warning, error }

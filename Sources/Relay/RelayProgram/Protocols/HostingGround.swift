@@ -13,6 +13,8 @@ struct HostingGround: Sendable {
     let journal: Journal
     let metrics: PrometheusMetrics
     let spans: RelaySpans
+    /// For what happens one by one.
+    let events: EventLog
     /// What is made here never runs, and must write nothing.
     let isRehearsal: Bool
 }

@@ -33,7 +33,7 @@ struct AlertWiring {
     /// The delivery core's word to the alert port, and to the memory of answers.
     static func observer(
         _ alerts: AlertPort, _ trail: AttemptTrail, _ custody: CustodyTally, _ proofs: LaneProofs,
-        _ world: World
+        _ refusals: RefusalRates, _ events: EventLog, _ world: World
     ) -> DeliveryObserver {
         var observer = DeliveryObserver(
             laneHalted: { lane, _, reason in
@@ -50,7 +50,13 @@ struct AlertWiring {
             attempted: { attempt in
                 trail.note(attempt)
                 proofs.note(attempt)
+                refusals.note(attempt)
             })
+        observer.registrationEnded = { lane, record, reason in
+            events.note(
+                "registration ended",
+                [(.lane, lane), (.registration, RegistrationID(record)), (.reason, reason)])
+        }
         observer.setAside = { count in
             let alert = Alert.pushesSetAside(count)
             if count > 0 { alerts.raise(alert) } else { alerts.clear(alert.subject) }

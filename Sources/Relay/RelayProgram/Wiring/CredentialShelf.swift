@@ -18,6 +18,8 @@ struct CredentialShelf {
 
     private static let limitBytes = 1 << 20
     private var entries: [Key: any Sendable] = [:]
+    /// Those that take the place of others of the same name, and those that are new beside others.
+    private(set) var renewed: [(service: PushService, name: String)] = []
     /// What stood before a reload: a credential that has not changed keeps its token, for services count
     /// tokens.
     private let before: [Key: any Sendable]
@@ -49,6 +51,7 @@ struct CredentialShelf {
         }
         let entry = Entry(credential: try make(), shared: Credential(), stamp: stamp)
         entries[key] = entry
+        if !before.isEmpty { renewed.append((service, name)) }
         return entry
     }
 

@@ -87,19 +87,24 @@ final class Relay: Sendable {
         certificates = CertificateWatch(alerts, around.world)
         let (trail, custody) = (AttemptTrail(), CustodyTally())
         proofs = LaneProofs()
+        let (refusals, events) = (
+            RefusalRates(around.world), EventLog(around.journal, around.world)
+        )
         delivery = DeliveryService(
             outbox: store.sealed, registry: store.sealed, limits: Self.limits(around.limits, configuration),
             world: around.world, journal: around.journal,
-            observer: AlertWiring.observer(alerts, trail, custody, proofs, around.world))
+            observer: AlertWiring.observer(
+                alerts, trail, custody, proofs, refusals, events, around.world))
         instances = HostedInstances(
             around.hosting,
             HostingGround(
                 delivery: delivery, registry: store.sealed, web: web, group: around.group,
                 world: around.world, journal: around.journal, metrics: around.metrics, spans: around.spans,
-                isRehearsal: around.isRehearsal))
+                events: events, isRehearsal: around.isRehearsal))
         watch = RelayWatch(
             RelayWatch.Subjects(
-                delivery: delivery, store: store, instances: instances, custody: custody, proofs: proofs),
+                delivery: delivery, store: store, instances: instances, custody: custody, proofs: proofs,
+                refusals: refusals, journal: around.journal),
             alerts, configuration, limits: around.spans.watch, world: around.world)
         let admin = AdminListener(
             hosting: around.hosting, delivery: delivery, store: store, watch: watch, metrics: around.metrics,
@@ -161,7 +166,12 @@ final class Relay: Sendable {
         let old = inForce.withLock { $0 }
         if let old { try ReloadRule.check(old.configuration, new) }
         try FileChecks.refuseOpenSecrets(new)
-        adopt(try make(new, replacing: old))
+        let wiring = try make(new, replacing: old)
+        adopt(wiring)
+        for (service, name) in wiring.shelf.renewed {
+            around.journal.note(
+                "credential reloaded", [.service: service, .credential: ConfiguredText(name)])
+        }
         reloads.note(.done, at: around.world.now())
         around.journal.note(
             "configuration reloaded", [.configuration: ConfiguredText(new.file ?? "sandbox")])

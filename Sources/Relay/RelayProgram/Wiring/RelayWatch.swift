@@ -22,6 +22,8 @@ final class RelayWatch: Service, Sendable {
         let instances: HostedInstances
         let custody: CustodyTally
         let proofs: LaneProofs
+        let refusals: RefusalRates
+        let journal: Journal
     }
 
     /// What the store said.
@@ -151,6 +153,7 @@ final class RelayWatch: Service, Sendable {
     /// Raises what holds and clears what is known to be over. Lanes tell of themselves at once too; here
     /// nothing is missed, and nothing stands for good, whatever has come between.
     private func judge() async {
+        subjects.refusals.tell(subjects.journal)
         // Before what it is compared with: what is raised meanwhile is left to the next look.
         let standing = alerts.raised
         let raised = Set(standing.map(\.subject))

@@ -8,8 +8,12 @@ import ZulipPush
 /// The Zulip relay behind HTTP: bytes in, answer out.
 struct ZulipFace: HTTPFace {
     private let reception: Reception<ZulipRelay>
+    private let events: EventLog
 
-    init(_ reception: Reception<ZulipRelay>) { self.reception = reception }
+    init(_ reception: Reception<ZulipRelay>, events: EventLog) {
+        self.reception = reception
+        self.events = events
+    }
 
     var name: ConfiguredName { reception.instance }
 
@@ -66,8 +70,17 @@ struct ZulipFace: HTTPFace {
                 authorization: inbound.header("authorization"), contentType: inbound.header("content-type"),
                 body: body)
         }
-        return try await reception.receive(
-            request, from: inbound.client, bytes: inbound.body.readableBytes, by: inbound.answerBy)
+        do throws(ZulipError) {
+            let reply = try await reception.receive(
+                request, from: inbound.client, bytes: inbound.body.readableBytes, by: inbound.answerBy)
+            if case .signedUp(created: true) = reply { events.note("origin signed up", [(.instance, name)]) }
+            return reply
+        } catch {
+            if case .signUp = request.call {
+                events.note("sign-up refused", [(.instance, name), (.code, ErrorCode(error))])
+            }
+            throw error
+        }
     }
 
     /// A large body is not read for a stranger: reading the largest takes a core half a second. With a small

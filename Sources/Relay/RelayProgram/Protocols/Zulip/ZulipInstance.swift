@@ -37,7 +37,7 @@ struct ZulipInstance: HostedInstance {
             Reception(
                 relay, of: name, intake: ground.delivery.intake,
                 pushesPerMinute: configuration.limits.pushesPerMinute ?? 0, tolls: tolls,
-                note: { notes.count($0) }))
+                note: { notes.count($0) }), events: ground.events)
     }
 
     private static func keys(_ path: String) throws(CommandFailure) -> BouncerKeys {

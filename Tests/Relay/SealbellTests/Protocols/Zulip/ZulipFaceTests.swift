@@ -69,7 +69,8 @@ struct ZulipFaceTests {
             face = ZulipFace(
                 Reception(
                     relay, of: name, intake: rig.delivery.intake, pushesPerMinute: pushes,
-                    tolls: Tolls(world: world), note: { notes.add($0) }))
+                    tolls: Tolls(world: world), note: { notes.add($0) }),
+                events: EventLog(.silent, world))
             seen = notes
         }
 
