@@ -47,6 +47,11 @@ struct PortChecks {
         }
     }
 
+    /// Listeners whose address another program has.
+    func taken() -> [ConfiguredName] {
+        configuration.listeners.filter { $0.bind.port != 0 && bindFault($0.bind) == EADDRINUSE }.map(\.name)
+    }
+
     /// Binds for a moment, as a server would. 0, or the system's error number.
     private func bindFault(_ address: BindAddress) -> Int32 {
         let family = address.host.contains(":") ? AF_INET6 : AF_INET

@@ -28,7 +28,7 @@ struct SandboxCommand: SealbellCommand {
             configuration, shell.hosting, group: MultiThreadedEventLoopGroup.singleton, world: shell.world)
         let file = RunFile(
             urls: Server.urls(of: sandbox), ca: sandbox.authority.certificatePEM, publicKeys: [:],
-            apps: pointed.bundles)
+            apps: pointed.bundles, purposes: sandbox.purposes)
         do throws(CommandFailure) { try Server.write(file, state: configuration.state) } catch {
             await sandbox.stop()
             throw error

@@ -6,7 +6,13 @@ import Simulators
 protocol SandboxServer: Sendable {
     /// Its name in the run file, and its address.
     var urls: [String: String] { get }
+    /// What a person does with an address that is not self-evident, by its name.
+    var purposes: [String: String] { get }
     func stop() async
+}
+
+extension SandboxServer {
+    var purposes: [String: String] { [:] }
 }
 
 /// One of a protocol.

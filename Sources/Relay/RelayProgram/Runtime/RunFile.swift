@@ -21,6 +21,8 @@ struct RunFile: Codable, Sendable, Equatable {
     var pidStart: UInt64
     /// Listener → base URL. Further listeners (simulators) stand under names of their own.
     var urls: [String: String]
+    /// What those of the sandbox's URLs are for that nobody would guess.
+    var purposes: [String: String]?
     /// PEM of the authority that signed our certificates, if it was made on the spot.
     var ca: String?
     /// Instance → public keys, in base64, as devices need them.
@@ -42,7 +44,7 @@ struct RunFile: Codable, Sendable, Equatable {
     }
 
     enum CodingKeys: String, CodingKey {
-        case pid, urls, ca, apps, reload
+        case pid, urls, purposes, ca, apps, reload
         case tokenFile = "token_file"
         case pidStart = "pid_start"
         case publicKeys = "public_keys"
@@ -51,9 +53,10 @@ struct RunFile: Codable, Sendable, Equatable {
     /// The file of this very process.
     init(
         urls: [String: String], ca: String?, publicKeys: [String: [String]], apps: [String: [String]],
-        tokenFile: String? = nil, pid: Int32 = getpid()
+        tokenFile: String? = nil, purposes: [String: String]? = nil, pid: Int32 = getpid()
     ) {
         self.tokenFile = tokenFile
+        self.purposes = purposes
         self.pid = pid
         pidStart = Self.start(of: pid) ?? 0
         self.urls = urls

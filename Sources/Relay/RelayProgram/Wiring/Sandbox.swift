@@ -16,6 +16,11 @@ struct Sandbox: Sendable {
     /// What stands beside the control endpoint.
     var servers: [any SandboxServer] { services + peers }
 
+    /// What the addresses are for that are not self-evident.
+    var purposes: [String: String] {
+        servers.reduce(into: [:]) { $0.merge($1.purposes, uniquingKeysWith: { $1 }) }
+    }
+
     /// The configuration with its apps pointed at the simulators, and at the credentials that fit them.
     func point(_ configuration: RelayConfiguration) -> RelayConfiguration {
         var pointed = configuration

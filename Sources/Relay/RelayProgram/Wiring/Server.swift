@@ -40,7 +40,10 @@ struct Server {
         MetricsSystem.bootstrap(metrics)
         var configuration = configuration
         var sandbox: Sandbox?
+        let moved = configuration.isSandbox ? PortChecks(configuration).taken() : []
         if configuration.isSandbox {
+            configuration.move(moved)
+            tell(moved)
             (sandbox, configuration) = try await Sandbox.start(
                 configuration, shell.hosting, group: group, world: shell.world)
         }
@@ -59,7 +62,8 @@ struct Server {
         let file = RunFile(
             urls: urls.merging(Self.urls(of: sandbox), uniquingKeysWith: { $1 }),
             ca: sandbox?.authority.certificatePEM, publicKeys: relay.publicKeys,
-            apps: configuration.bundles, tokenFile: configuration.adminTokenFile)
+            apps: configuration.bundles, tokenFile: configuration.adminTokenFile,
+            purposes: sandbox?.purposes)
         try Self.write(file, state: configuration.state)
         defer { file.remove(state: configuration.state) }
         for (name, url) in urls.sorted(by: { $0.key < $1.key }) {
@@ -78,7 +82,7 @@ struct Server {
                     group: group, world: shell.world))
             held = DemoService(demo: demo, urls: file.urls, state: configuration.state, shell: shell)
         }
-        let ending = await run(relay, sandbox, held, file, (hangups, stops), on: group.next())
+        let ending = await run(relay, (sandbox, moved), held, file, (hangups, stops), on: group.next())
         await relay.close()
         await sandbox?.stop()
         withExtendedLifetime(directory) {}
@@ -87,6 +91,16 @@ struct Server {
             "stopped", facts + [(.code, ending.logged), (.seconds, span.components.seconds)],
             level: ending == .done ? .info : .error)
         return ending
+    }
+
+    /// A rehearsal stands beside the relay that it rehearses for.
+    private func tell(_ moved: [ConfiguredName]) {
+        for name in moved {
+            guard let bind = configuration.listener(name)?.bind else { continue }
+            log.tell(
+                "listening elsewhere",
+                "listeners.\(name): another program listens at \(bind), so the sandbox takes a free port.")
+        }
     }
 
     private func warn() {
@@ -108,7 +122,8 @@ struct Server {
     }
 
     private func run(
-        _ relay: Relay, _ sandbox: Sandbox?, _ demo: DemoService?, _ file: RunFile,
+        _ relay: Relay, _ rehearsal: (sandbox: Sandbox?, moved: [ConfiguredName]), _ demo: DemoService?,
+        _ file: RunFile,
         _ signals: (hangups: UnixSignalsSequence, stops: UnixSignalsSequence),
         on loop: any EventLoop
     ) async -> Ending {
@@ -118,7 +133,9 @@ struct Server {
                 relay: relay, request: request, shell: shell, log: log, hangups: signals.hangups, file: file,
                 state: configuration.state
             ) { configuration in
-                sandbox?.point(configuration) ?? configuration
+                var configuration = configuration
+                configuration.move(rehearsal.moved)
+                return rehearsal.sandbox?.point(configuration) ?? configuration
             })
         if let demo { services.append(demo) }
         var members = services.map { ServiceGroupConfiguration.ServiceConfiguration(service: $0) }
@@ -174,6 +191,17 @@ struct Server {
         guard let sandbox else { return [:] }
         let control = sandbox.control.port.map { ["sandbox-control": "http://127.0.0.1:\($0)"] } ?? [:]
         return sandbox.servers.reduce(control) { $0.merging($1.urls, uniquingKeysWith: { $1 }) }
+    }
+}
+
+extension RelayConfiguration {
+    /// Gives these listeners any free port.
+    mutating func move(_ names: [ConfiguredName]) {
+        for index in listeners.indices where names.contains(listeners[index].name) {
+            let host = listeners[index].bind.host
+            let place = host.contains(":") ? "[\(host)]:0" : "\(host):0"
+            listeners[index].bind = BindAddress(place) ?? listeners[index].bind
+        }
     }
 }
 

@@ -78,6 +78,14 @@ final class NextcloudSandboxPeer: SandboxPeer {
 
     var urls: [String: String] { ["sandbox-nextcloud": "https://\(authority)"] }
 
+    var purposes: [String: String] {
+        [
+            "sandbox-nextcloud":
+                "A simulated Nextcloud server, which answers the relay's identity proofs alone. It takes no "
+                + "logins and sends nothing: what stands behind the @ of a user's cloud id is \(authority)."
+        ]
+    }
+
     func point(_ instance: inout InstanceConfiguration) {
         guard var settings = instance.nextcloud, settings.privateHosts.isEmpty else { return }
         settings.privateHosts = [HTTPSBase(host: "localhost", port: port)]
