@@ -176,9 +176,10 @@ struct StoreFaultTests {
         let gate = Watch()
         try await Rig.run(Depot(), .of(provider), limits: limits) { rig in
             rig.outbox.countGate.withLock { $0 = gate }
-            let asked = rig.outbox.counts.count
-            await rig.pass(until: rig.outbox.counts, reaches: asked + 1)
+            let before = rig.outbox.counts.count
+            await rig.pass(until: rig.outbox.counts, reaches: before + 1)
             try await rig.owe((1...20).map { push($0) })
+            try await asked(for: "sixteen parked pushes") { try rig.lane().parked == 16 }
             let counted = rig.counted.count
             gate.add()
             await rig.counted.wait(for: counted + 1)
@@ -199,7 +200,8 @@ struct StoreFaultTests {
             rig.outbox.set { $0.claim = .unavailable }
             provider.grant(1)
             await rig.outbox.ended.wait(for: 4)
-            await rig.outbox.refusals.wait(for: 1)
+            // The four may have gone before the lane hears what was parked; then a tick asks for it.
+            await rig.pass(until: rig.outbox.refusals, reaches: 1)
             rig.outbox.set { $0.claim = nil }
             await rig.pass(.seconds(4))
             await rig.pass(until: rig.outbox.ended, reaches: 20)
