@@ -16,10 +16,18 @@ struct AddressWaits: Sendable {
         /// Not before then does a push leave, and a call.
         var until: ContinuousClock.Instant
         var callsUntil: ContinuousClock.Instant
-        /// When the last of those that were put off comes back.
+        /// Pushes that were put off since it was answered last: each comes back behind the one before it.
+        var turns = 0
+        /// When the last of them comes back.
         var lastReturn: ContinuousClock.Instant?
         /// Requests that may be under way.
         var window: Int
+
+        /// Whether others are on their way back. From the store they come a little late.
+        func hasQueue(at instant: ContinuousClock.Instant) -> Bool {
+            guard let lastReturn else { return false }
+            return lastReturn + (refusals > 0 ? .seconds(1) : .zero) > instant
+        }
     }
 
     /// Requests under way, of addresses that share the lowest bits: an array, because every push pays for it.
@@ -63,9 +71,12 @@ struct AddressWaits: Sendable {
 
     /// How long a push must wait for its address; `nil`: it may leave.
     ///
-    /// Those that wait come back one behind the other, as those of a destination do (``Destination``).
+    /// Those that wait come back one behind the other, in their order, and what has not waited yet goes behind
+    /// them: else a flood would always be there first when a wait is over.
+    ///
+    /// - Parameter hasWaited: it has been put off before, or comes from the store.
     mutating func wait(
-        for address: Int, _ pushClass: PushClass, at instant: ContinuousClock.Instant
+        for address: Int, _ pushClass: PushClass, hasWaited: Bool, at instant: ContinuousClock.Instant
     ) -> Duration? {
         let busy = Int(underWay[Self.place(address)])
         if busy < window, waits.isEmpty { return nil }
@@ -76,10 +87,21 @@ struct AddressWaits: Sendable {
             return tickSpan
         }
         let until = pushClass == .urgent ? wait.callsUntil : wait.until
-        guard until > instant else { return busy < wait.window ? nil : tickSpan }
+        if until <= instant, hasWaited || pushClass == .urgent || !wait.hasQueue(at: instant) {
+            return busy < wait.window ? nil : putOff(address, until: instant + tickSpan, at: instant)
+        }
         guard pushClass != .urgent else { return until - instant }
-        let due = min(max(until, (wait.lastReturn ?? instant) + returns), instant + asked)
-        waits[address]?.lastReturn = due
+        var turn = max(until, instant) + returns * wait.turns
+        if !hasWaited, let last = wait.lastReturn { turn = max(turn, last + returns) }
+        waits[address]?.turns += 1
+        return putOff(address, until: min(turn, instant + asked), at: instant)
+    }
+
+    private mutating func putOff(
+        _ address: Int, until due: ContinuousClock.Instant, at instant: ContinuousClock.Instant
+    ) -> Duration {
+        let last = waits[address]?.lastReturn ?? due
+        waits[address]?.lastReturn = max(due, last)
         return due - instant
     }
 
@@ -113,7 +135,7 @@ struct AddressWaits: Sendable {
         // What left before the wait began does not end it.
         guard wait.refusals == 0 || wait.callsUntil <= instant else { return }
         wait.refusals = 0
-        (wait.until, wait.callsUntil, wait.lastReturn) = (instant, instant, nil)
+        (wait.until, wait.callsUntil, wait.turns) = (instant, instant, 0)
         wait.window = min(wait.window + 1, Self.places)
         waits[address] = wait
     }
@@ -131,7 +153,7 @@ struct AddressWaits: Sendable {
         let floor = min(max(after ?? .zero, .zero), asked)
         // What left before the wait began says the same once more.
         let isNews = wait.refusals == 0 || wait.callsUntil <= instant
-        if isNews { wait.refusals += 1 }
+        if isNews { (wait.refusals, wait.turns) = (wait.refusals + 1, 0) }
         let delay = isNews ? delay(after: wait.refusals, random) : .zero
         wait.until = max(wait.until, instant + max(delay, floor))
         wait.callsUntil = max(wait.callsUntil, instant + max(min(delay, callWait), floor))

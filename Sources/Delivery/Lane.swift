@@ -410,8 +410,11 @@ final class Lane<P: Provider>: LaneHandle {
         }
         let (unknown, ended) = core.settler.recall(claim.pushes)
         core.settler.add(ended)
-        let entries = unknown.map {
-            LaneQueue.Entry(push: $0, isFirst: $0.attempt == 0, environmentKnown: false, term: term)
+        let entries = unknown.map { push in
+            var entry = LaneQueue.Entry(
+                push: push, isFirst: push.attempt == 0, environmentKnown: false, term: term)
+            entry.hasWaited = true
+            return entry
         }
         let (now, instant) = (core.world.now(), core.world.instant())
         change { [claim] in $0.claimed(claim, entries, now: now, instant: instant) }

@@ -52,7 +52,8 @@ struct LaneHealth: Sendable {
             let wait = destinations.change(number) { $0.wait(for: entry.push, at: instant) }
             if let wait { return wait }
         }
-        return addresses.wait(for: entry.address, entry.push.pushClass, at: instant)
+        return addresses.wait(
+            for: entry.address, entry.push.pushClass, hasWaited: entry.hasWaited, at: instant)
     }
 
     mutating func sent(_ entry: LaneQueue.Entry, at instant: ContinuousClock.Instant) {

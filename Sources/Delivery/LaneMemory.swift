@@ -85,6 +85,7 @@ struct LaneMemory: Sendable {
         _ entry: LaneQueue.Entry, for wait: Duration, now: UnixTime, _ actions: inout LaneState.Actions
     ) {
         var entry = entry
+        entry.hasWaited = true
         entry.push.notBefore = now + wait
         if wait <= keepRetryWithin, queue.count * 4 <= queue.limit { return queue.putToSleep(entry) }
         if entry.push.custody == .volatile { return shelve(entry, &actions) }

@@ -23,6 +23,8 @@ package struct LaneQueue: Sendable {
         var isKnown = false
         /// Answers in a row before which no service had looked at it.
         var unreached = 0
+        /// It was put off, or comes from the store.
+        var hasWaited = false
         /// What another lane was answered before the push went on in this one.
         var firstWord: FirstWord?
         /// A number that stands for its address, in this process alone.
@@ -304,6 +306,7 @@ extension LaneQueue.Entry {
     func again(after answer: Answer) -> LaneQueue.Entry {
         var again = self
         again.isKnown = false
+        again.hasWaited = true
         again.unreached = answer.fate == .unprocessed ? unreached + 1 : 0
         return again
     }

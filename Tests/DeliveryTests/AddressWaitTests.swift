@@ -20,7 +20,7 @@ struct AddressWaitTests {
     private var waits = AddressWaits(limits: DeliveryLimits())
 
     private mutating func wait(_ pushClass: PushClass = .normal, after span: Duration = .zero) -> Duration? {
-        waits.wait(for: 7, pushClass, at: start + span)
+        waits.wait(for: 7, pushClass, hasWaited: true, at: start + span)
     }
 
     /// Asks for the address at that moment, if it may be asked, and hears that it was too much.
@@ -40,7 +40,7 @@ struct AddressWaitTests {
         for (span, most) in zip(spans, [10, 20, 40, 80, 160, 320, 600, 600, 600]) {
             #expect((most / 2...most).contains(span), "\(spans)")
         }
-        #expect(waits.wait(for: 8, .normal, at: start + .seconds(300)) == nil)
+        #expect(waits.wait(for: 8, .normal, hasWaited: true, at: start + .seconds(300)) == nil)
         #expect(waits.refused == 1)
     }
 
@@ -49,8 +49,8 @@ struct AddressWaitTests {
         var asked = 0
         for tenth in 0..<3_000 where isRefused(.urgent, after: .milliseconds(100 * tenth)) { asked += 1 }
         #expect((300 / 5...300 / 5 + 10).contains(asked))
-        let call = waits.wait(for: 7, .urgent, at: start + .seconds(300)) ?? .zero
-        let message = waits.wait(for: 7, .normal, at: start + .seconds(300)) ?? .zero
+        let call = waits.wait(for: 7, .urgent, hasWaited: true, at: start + .seconds(300)) ?? .zero
+        let message = waits.wait(for: 7, .normal, hasWaited: true, at: start + .seconds(300)) ?? .zero
         #expect(call <= .seconds(5) && message > .seconds(20))
     }
 
@@ -60,7 +60,7 @@ struct AddressWaitTests {
         #expect(wait() ?? .zero >= .seconds(40))
         #expect(wait(.urgent) == .seconds(40))
         waits.note(.limited(.seconds(86_400)), of: 8, at: start, random: 0)
-        #expect(waits.wait(for: 8, .urgent, at: start) == .seconds(15 * 60))
+        #expect(waits.wait(for: 8, .urgent, hasWaited: true, at: start) == .seconds(15 * 60))
     }
 
     @Test("Refusals of what was under way together are one")
@@ -80,7 +80,7 @@ struct AddressWaitTests {
         var (at, allowed) = (start + .seconds(1), 1)
         for _ in 0..<6 {
             var sent = 0
-            while sent < 1_000, waits.wait(for: 7, .normal, at: at) == nil {
+            while sent < 1_000, waits.wait(for: 7, .normal, hasWaited: true, at: at) == nil {
                 waits.sent(to: 7)
                 sent += 1
             }
@@ -99,7 +99,7 @@ struct AddressWaitTests {
     mutating func window() {
         func fill(_ address: Int) -> Int {
             var sent = 0
-            while sent < 2_000, waits.wait(for: address, .normal, at: start) == nil {
+            while sent < 2_000, waits.wait(for: address, .normal, hasWaited: true, at: start) == nil {
                 waits.sent(to: address)
                 sent += 1
             }
@@ -123,6 +123,21 @@ struct AddressWaitTests {
         }
     }
 
+    @Test("What has not waited goes behind what has, however often it comes just when a wait is over")
+    mutating func order() {
+        waits.note(.limited(), of: 7, at: start, random: .max)
+        let first = wait(after: .milliseconds(10)) ?? .zero
+        #expect(first > .seconds(0.9))
+        func fresh(_ span: Duration) -> Duration? {
+            waits.wait(for: 7, .normal, hasWaited: false, at: start + span)
+        }
+        // The first is on its way back from the store, and these have come meanwhile.
+        #expect(fresh(.milliseconds(1_000)) != nil && fresh(.milliseconds(1_400)) != nil)
+        #expect(wait(after: .milliseconds(1_500)) == nil, "its turn")
+        // Where nobody is on the way back any more, nobody waits.
+        #expect(fresh(.seconds(10)) == nil)
+    }
+
     @Test("A full table remembers no further address, and has room again when waits are over")
     func bounded() {
         var limits = DeliveryLimits()
@@ -131,10 +146,11 @@ struct AddressWaitTests {
         for address in 1...4 { waits.note(.limited(), of: address, at: start, random: .max) }
         #expect(waits.refused == 3)
         #expect(
-            waits.wait(for: 3, .normal, at: start) != nil && waits.wait(for: 4, .normal, at: start) == nil)
+            waits.wait(for: 3, .normal, hasWaited: true, at: start) != nil
+                && waits.wait(for: 4, .normal, hasWaited: true, at: start) == nil)
         // Busy ones that cannot be counted are not held up either.
         for _ in 0..<100 { waits.sent(to: 5) }
-        #expect(waits.wait(for: 5, .normal, at: start) == nil)
+        #expect(waits.wait(for: 5, .normal, hasWaited: true, at: start) == nil)
         for tick in 1...700 { waits.tick(at: start + .milliseconds(100 * tick)) }
         #expect(waits.refused == 0)
         waits.note(.limited(), of: 4, at: start + .seconds(70), random: .max)
