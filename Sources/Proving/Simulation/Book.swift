@@ -380,14 +380,22 @@ extension Book {
     }
 
     /// A push service answered this lane.
-    func heard(in lane: LaneName, by life: Life) {
-        state.withLock { $0.paces.unheard[Paces.Way(lane: lane, life: life)] = [] }
+    func heard(_ outcome: Outcome, _ reason: Reason, of device: Int, in lane: LaneName, by life: Life) {
+        let at = scheduler.elapsed
+        state.withLock { state in
+            let way = Paces.Way(lane: lane, life: life)
+            state.paces.unheard[way] = []
+            if outcome == .misconfigured(.credential) { state.paces.refusals[way, default: 0] += 1 }
+            if reason == .tooManyRequests, state.paces.isAskedTooOften(device, in: way, at: at) {
+                state.violations.append(Violation(law: .phoneAskedTooOften, number: device))
+            }
+        }
     }
 
     /// An urgent push stands in the store and is due.
     func waits(_ push: OwedPush) {
         // A lane that is halted and let go in turns has an order of its own.
-        guard push.pushClass == .urgent, traits.poisoned == nil else { return }
+        guard push.pushClass == .urgent, traits.poisoned == nil, traits.phoneQuota == nil else { return }
         let at = scheduler.elapsed
         state.withLock { state in
             let number = state.numbers[push.id] ?? 0
@@ -417,7 +425,9 @@ extension Book {
             // A refusal that another environment may yet take back is nobody's word.
             guard let page, !page.isRefusedByUs, attempt.next != .elsewhere else { return }
             switch attempt.reason {
-            case .notReached, .connectionLost, .deadlineExceeded, .leaseRanOut, .credentialUnavailable: return
+            case .notReached, .connectionLost, .deadlineExceeded, .leaseRanOut, .credentialUnavailable,
+                .foreignAnswer:
+                return
             case .badDeviceToken, .senderIdMismatch: state.paces.blamed[way, default: []].insert(page.origin)
             default: break
             }
@@ -425,6 +435,14 @@ extension Book {
             guard page.triedAt > state.paces.renewed[life.process] ?? .zero else { return }
             state.paces.known[way, default: []].insert(page.origin)
             if attempt.outcome == .accepted { state.paces.blamed[way] = [] }
+        }
+    }
+
+    /// A lane stops for the sake of its credential: its own service has said so, and several times.
+    func refused(_ lane: LaneName, by life: Life) {
+        state.withLock { state in
+            guard !state.paces.isRefused(Paces.Way(lane: lane, life: life)) else { return }
+            state.violations.append(Violation(law: .haltedByStray, number: 0))
         }
     }
 

@@ -62,6 +62,8 @@ extension Stage {
             await scheduler.pause(.seconds(20) ... .seconds(60))
         case 3:
             mood.refusing = scheduler.random(in: 10...100)
+            // Some are a proxy's.
+            if scheduler.chance(40) { (mood.foreign, mood.refusing) = (mood.refusing, 5) }
         default:
             mood.silent = scheduler.random(in: 10...100)
             mood.latency = .milliseconds(10) ... .seconds(scheduler.random(in: 1...4))

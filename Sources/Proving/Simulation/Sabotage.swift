@@ -120,7 +120,8 @@ extension SeedRun.Sabotage {
         "counts-local-refusals": .countsLocalRefusals, "probes-with-one": .probesWithOne,
         "waits-for-room": .waitsForRoom, "forgets-attempts": .forgetsAttempts,
         "tick-awaits-store": .tickAwaitsStore, "blames-idle": .blamesIdle,
-        "keeps-withdrawn": .keepsWithdrawn, "undoes-nothing": .undoesNothing
+        "keeps-withdrawn": .keepsWithdrawn, "undoes-nothing": .undoesNothing, "halts-at-once": .haltsAtOnce,
+        "forgets-phones": .forgetsPhones
     ]
 
     /// What finds it: another law that is broken beside is no proof that this one would be seen.
@@ -140,8 +141,18 @@ extension SeedRun.Sabotage {
         case .blamesIdle: [.urgentLate]
         case .keepsWithdrawn: [.failedAndSent]
         case .undoesNothing: [.failedAndSilent]
+        case .haltsAtOnce: [.haltedByStray]
+        case .forgetsPhones: [.phoneAskedTooOften]
         default: Set(Violation.Law.allCases)
         }
+    }
+
+    /// What is a matter of bounds.
+    func changed(_ limits: DeliveryLimits) -> DeliveryLimits {
+        var limits = limits
+        if contains(.haltsAtOnce) { limits.breakerFaults = 1 }
+        if contains(.forgetsPhones) { limits.waitingAddresses = 0 }
+        return limits
     }
 
     var ofEngine: EngineLink.Sabotage {

@@ -42,6 +42,10 @@ package struct SeedRun: Sendable {
         package static let keepsWithdrawn = Sabotage(rawValue: 1 << 16)
         /// What goes with a withdrawal is not made.
         package static let undoesNothing = Sabotage(rawValue: 1 << 17)
+        /// One fault of the credential halts a lane.
+        package static let haltsAtOnce = Sabotage(rawValue: 1 << 18)
+        /// No phone that is told to wait is remembered.
+        package static let forgetsPhones = Sabotage(rawValue: 1 << 19)
     }
 
     package enum EngineKind: String, Sendable, CaseIterable { case memory, sqlite }

@@ -229,7 +229,8 @@ final class SimulatedProcess: Sendable {
         _ store: SealedStore, _ link: EngineLink, _ owner: OwnerID, _ life: Book.Life,
         _ machine: SimulatedExecutor, _ database: SimulatedDatabase?
     ) async {
-        let saboteur = Saboteur(around.sabotage, around.scheduler, around.traits.limits) {
+        let limits = around.sabotage.changed(around.traits.limits)
+        let saboteur = Saboteur(around.sabotage, around.scheduler, limits) {
             self.service?.snapshot() ?? []
         }
         let world = saboteur.world(world(), link)
@@ -239,7 +240,7 @@ final class SimulatedProcess: Sendable {
             credential: Credential(), sabotage: saboteur.ofProvider(store))
         let plan = { @Sendable in self.plan(make) }
         let service = DeliveryService(
-            outbox: watched, registry: watched, setup: plan(), limits: around.traits.limits, world: world,
+            outbox: watched, registry: watched, setup: plan(), limits: limits, world: world,
             journal: .silent, observer: observer(of: life))
         let group = ServiceGroup(
             services: [service], gracefulShutdownSignals: [], logger: silentLogger)
@@ -314,7 +315,10 @@ final class SimulatedProcess: Sendable {
         return DeliveryObserver(
             laneHalted: { lane, cause, _ in
                 book.happened("\(life) halts \(lane), \(cause)")
-                if cause == .targets { book.halted(lane, by: life) }
+                switch cause {
+                case .targets: book.halted(lane, by: life)
+                case .credential: book.refused(lane, by: life)
+                }
             },
             laneResumed: { book.happened("\(life) resumes \($0)") },
             attempted: { book.judged($0, by: life) })

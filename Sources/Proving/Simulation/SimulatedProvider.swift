@@ -170,7 +170,7 @@ final class SimulatedProvider: DirectProvider {
         book.returned(number, push.id, to: life)
         switch fate {
         case .answered(let outcome, let reason):
-            book.heard(in: lane, by: life)
+            book.heard(outcome, reason, of: device, in: lane, by: life)
             state.withLock { $0.failures = 0 }
             switch outcome {
             case .retry, .misconfigured(.credential): break
@@ -182,6 +182,8 @@ final class SimulatedProvider: DirectProvider {
             return Answer(outcome, reason, sentAt: sentAt)
         case .unprocessed:
             return Answer(.retry(after: nil), .notReached, sentAt: sentAt, fate: .unprocessed)
+        case .foreign:
+            return Answer(.retry(after: nil), .foreignAnswer, sentAt: sentAt, fate: .unprocessed)
         case .unknown:
             if push.pushClass == .urgent { book.givenUp(number) }
             return Answer(.retry(after: nil), .connectionLost, sentAt: sentAt, fate: .unknown)

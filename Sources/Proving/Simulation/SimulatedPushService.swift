@@ -20,6 +20,8 @@ final class SimulatedPushService: Sendable {
         var asking = 0
         /// Percent whose credential is refused.
         var refusing = 0
+        /// Percent that a proxy answers in the service's place.
+        var foreign = 0
 
         static let good = Mood()
     }
@@ -33,6 +35,10 @@ final class SimulatedPushService: Sendable {
     private let gone = Mutex<[Int: UnixTime]>([:])
     private let poisoned: Mutex<Int?>
     private let learns: Bool
+    private let isKeyBound: Bool
+    private let phoneQuota: Int?
+    /// What each phone has taken in which minute.
+    private let taken = Mutex<[Int: (minute: Int, count: Int)]>([:])
     /// How often connections without a request were closed.
     private let closings = Mutex(0)
 
@@ -44,6 +50,8 @@ final class SimulatedPushService: Sendable {
         mood = Mutex(traits.mood)
         poisoned = Mutex(traits.poisoned)
         learns = traits.learns
+        isKeyBound = traits.isKeyBound
+        phoneQuota = traits.phoneQuota
     }
 
     /// - Parameter new: `nil`: as on good days.
@@ -54,7 +62,23 @@ final class SimulatedPushService: Sendable {
     func heal() { poisoned.withLock { $0 = nil } }
 
     /// Which of Apple's environments a device is in.
-    func environment(of device: Int) -> Environment { learns && device % 4 == 3 ? .sandbox : .production }
+    func environment(of device: Int) -> Environment {
+        learns && !isKeyBound && device % 4 == 3 ? .sandbox : .production
+    }
+
+    /// Whether a phone takes one more in this minute.
+    private func takes(_ device: Int) -> Bool {
+        guard let phoneQuota else { return true }
+        let minute = Int(scheduler.elapsed.components.seconds / 60)
+        return taken.withLock { taken in
+            var phone = taken[device] ?? (minute, 0)
+            if phone.minute != minute { phone = (minute, 0) }
+            guard phone.count < phoneQuota else { return false }
+            phone.count += 1
+            taken[device] = phone
+            return true
+        }
+    }
 
     /// Closes connections on which nothing is under way, without a word.
     func closeIdle() { closings.withLock { $0 += 1 } }
@@ -66,6 +90,8 @@ final class SimulatedPushService: Sendable {
     enum Fate: Sendable {
         case answered(Outcome, Reason)
         case unprocessed
+        /// Not by the service.
+        case foreign
         /// The connection ended, or nothing came, and the request may have been processed.
         case unknown
         case silence
@@ -78,6 +104,7 @@ final class SimulatedPushService: Sendable {
         let mood = mood.withLock(\.self)
         await scheduler.pause(push.custody == .volatile ? Self.slow : mood.latency)
         if scheduler.chance(mood.unprocessed) { return .unprocessed }
+        if scheduler.chance(mood.foreign) { return .foreign }
         let isSilent = scheduler.chance(mood.silent)
         if isSilent, scheduler.chance(50) { return .silence }
         let isCut = scheduler.chance(mood.cut)
@@ -98,6 +125,9 @@ final class SimulatedPushService: Sendable {
         if scheduler.chance(mood.refusing) || poisoned.withLock({ $0 == device }) {
             return .answered(.misconfigured(.credential), .invalidProviderToken)
         }
+        if isKeyBound, push.lane.environment == .sandbox {
+            return .answered(.misconfigured(.credential), .badEnvironmentKeyIdInToken)
+        }
         let isAPNs = push.lane.service == .apns
         if device >= Traits.MadeUp.byService {
             book.refused(number)
@@ -116,6 +146,7 @@ final class SimulatedPushService: Sendable {
             }
             return .answered(.unregistered(since: since), .unregisteredAPNs)
         }
+        guard takes(device) else { return .answered(.retry(after: nil), .tooManyRequests) }
         if push.custody == .durable { book.accepted(number, push.id, at: scheduler.now) }
         return .answered(.accepted, .ok)
     }

@@ -27,6 +27,11 @@ struct Traits: Sendable {
     /// Some senders ask again for what they hear has failed, byte for byte, and such pushes are withdrawn.
     /// Told by the seed itself and not by a draw, so that seeds that were kept run as they did.
     let withdraws: Bool
+    /// The app's key is for production alone, and the sandbox refuses it.
+    var isKeyBound: Bool { learns && isKeyBoundBySeed }
+    private let isKeyBoundBySeed: Bool
+    /// Pushes that one phone takes in a minute; `nil`: all. Told by the seed as well.
+    private(set) var phoneQuota: Int?
     /// Whether some calms are followed by single calls on connections that have been idle.
     var isQuietAfterwards = false
 
@@ -46,6 +51,7 @@ struct Traits: Sendable {
 
     init(_ scheduler: Scheduler, devices: Int, seed: UInt64) {
         withdraws = [2, 4].contains(seed % 7)
+        isKeyBoundBySeed = seed % 3 == 1
         learns = scheduler.chance(30)
         if scheduler.chance(12) { volatileStreams = scheduler.random(in: 2...3) }
         if scheduler.chance(20) { madeUp = scheduler.chance(50) ? MadeUp.byService : MadeUp.byUs }
@@ -57,6 +63,8 @@ struct Traits: Sendable {
         }
         // A push that halts its lane lets a few others go in a minute, so there are only a few.
         if poisoned == nil { drawBacklog(scheduler) }
+        // Hundreds for a few phones, or a stream that never ends, would take the rest of the day.
+        if seed % 8 == 3, burst == nil, volatileStreams == 0, !isQuietAfterwards { phoneQuota = 6 }
     }
 
     /// Backlogs are long beside the limits; seldom the limits are those of a real relay.
@@ -89,6 +97,8 @@ struct Traits: Sendable {
     var patience: Duration {
         // A poisoned push halts the lanes at each probe that meets it.
         if poisoned != nil { return .seconds(1_200) }
+        // A phone that takes a few in a minute takes its time.
+        if phoneQuota != nil { return .seconds(1_800) }
         // A service that puts off every third push takes its time for hundreds.
         return .seconds(mood.busy > 0 ? 900 : 240)
     }
@@ -101,6 +111,8 @@ struct Traits: Sendable {
         if let madeUp { words.append(madeUp == MadeUp.byUs ? "malformed" : "made-up") }
         if poisoned != nil { words.append("poisoned") }
         if withdraws { words.append("withdraws") }
+        if isKeyBound { words.append("bound key") }
+        if phoneQuota != nil { words.append("phone quota") }
         if let burst { words.append("burst of \(burst.lowerBound)") }
         if isQuietAfterwards { words.append("quiet") }
         return words.isEmpty ? "plain" : words.joined(separator: ", ")

@@ -34,6 +34,10 @@ package struct Violation: Sendable, Hashable, CustomStringConvertible {
         case custodyEndedEarly = "custody ended by a wrong clock"
         /// A lane stopped for everybody by the word of one origin.
         case haltedByOne = "one origin halted a lane"
+        /// A lane stopped for its credential, which its own service had not refused several times.
+        case haltedByStray = "a lane halted without several refusals of its own"
+        /// A phone whose quota was full.
+        case phoneAskedTooOften = "a phone that was told to wait was asked too often"
         case stuck = "the relay stood still"
     }
 
