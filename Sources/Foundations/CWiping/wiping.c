@@ -86,7 +86,7 @@ static int are_together(void *one, void *other) {
 }
 
 // The dynamic linker is asked what stands behind this program, for the names alone say nothing: an allocator may
-// bring the C library's inner ones too, and a program's own reference to a function may be a stub of its own.
+// bring the C library's inner ones too, and a program's own reference to a function may lead to a jump of its own.
 static __attribute__((noinline, cold)) int look(void) {
     __atomic_store_n(&heap, LOOKING, __ATOMIC_RELAXED);
     int found = OURS;

@@ -151,6 +151,7 @@ extension StandingAlert {
     }
 
     private static func owner(_ json: JSONValue) -> OwnerID? {
+        // As above.
         guard let text = json["owner"]?.string, let bytes = try? Hex.decode(Array(text.utf8)) else {
             return nil
         }

@@ -38,6 +38,7 @@ final class AlertReceiver: Sendable {
         try writeFile(key, Array(issued.privateKeyPEM.utf8), replacing: true)
         let (told, status) = (told, status)
         let face = Face { inbound in
+            // What is no JSON is noted as nothing, and missed by the test.
             let json = inbound.withBody { try? JSONValue.parse($0) }
             if let kind = json?["alert"]?.string, let subject = json?["subject"]?.string,
                 let phase = json?["phase"]?.string, status.value == 200
