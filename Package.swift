@@ -176,8 +176,8 @@ let application: [Target] = [
         "Relay/RelayProgram",
         [
             "PushModel", "Primitives", "Secp256k1Keys", "WireFormats", "AtRest", "ZulipPush", "Delivery",
-            "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore", "PostgresStore",
-            "HTTPIngress",
+            "Dialling", "HTTP2Client", "WebClient", "APNs", "FCM", "MemoryStore", "SQLiteStore",
+            "PostgresStore", "HTTPIngress",
             "AdminIngress", "Simulators", "EventLoops", "CWiping", "MarmotPush", "NostrIngress", "WebSocket",
             "NextcloudPush", "RSAKeys", "SessionPush", "SwarmIngress", "StatusPush", "WakuIngress",
             lifecycle, signals, arguments, logging, metrics, yams, nioCore, nioPosix, nioTLS, nioSSL
@@ -273,7 +273,8 @@ let suites: [Target] = [
         "Relay/SealbellTests",
         [
             "RelayProgram", "sealbell", "sealbell-bench", "PushModel", "Primitives", "Secp256k1Keys",
-            "PushTesting", "DeliveryTesting", "EventLoops", "Simulators", "WireFormats", "ZulipPush",
+            "Dialling", "DialTesting", "PushTesting", "DeliveryTesting", "EventLoops", "Simulators",
+            "WireFormats", "ZulipPush",
             "SQLiteStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
             "MarmotPush", "HTTPIngress", "HTTP2Client", "NextcloudPush", "RSAKeys",
             "NostrIngress", "WebSocket", "SessionPush", "SwarmIngress", "EdwardsKeys", "StatusPush",

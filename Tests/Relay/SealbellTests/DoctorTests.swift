@@ -1,4 +1,6 @@
 import AtRest
+import DialTesting
+import Dialling
 import Foundation
 import NIOCore
 import NIOPosix
@@ -51,22 +53,71 @@ struct DoctorTests {
         let stranger = try CertificateAuthority()
         try writeFile(folder.path + "/ca.pem", Array(authority.certificatePEM.utf8), replacing: true)
         try writeFile(folder.path + "/other.pem", Array(stranger.certificatePEM.utf8), replacing: true)
-        let server = try await silentServer(authority)
-        let port = try #require(server.localAddress?.port)
-        func check(_ ca: String, _ port: Int) async throws -> Finding {
+        let key = APNsKey()
+        let service = try APNsSimulator(
+            .init(environment: .production, keys: [key.registration()]), authority: authority,
+            eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+        let port = try await service.start()
+        let silent = try await silentServer(authority)
+        func check(
+            _ ca: String, _ port: Int, within deadline: Duration = .seconds(600)
+        ) async throws -> Finding {
             var configuration = try configuration(folder)
             configuration.apps[0].apns?.url = HTTPSBase(host: "localhost", port: port)
             configuration.apps[0].apns?.caFile = folder.path + "/" + ca
-            let findings = await ReachChecks(configuration).check()
+            let findings = await ReachChecks(
+                configuration, dialling: .swift([.here]), deadline: deadline
+            ).check()
             #expect(findings.count == 1)
             return findings[0]
         }
         #expect(try await check("ca.pem", port).severity == .good)
         let distrusted = try await check("other.pem", port)
         #expect(distrusted.severity == .fault && distrusted.sentence.contains("TLS fails"))
-        try await server.close()
+        await service.stop()
         let gone = try await check("ca.pem", port)
         #expect(gone.severity == .fault && gone.sentence.contains("port \(port)"))
+        // Shaking hands is not enough: the relay would never send a push.
+        let mute = try await check(
+            "ca.pem", try #require(silent.localAddress?.port), within: .milliseconds(500))
+        #expect(mute.severity == .fault && mute.sentence.contains("says nothing"))
+        try await silent.close()
+    }
+
+    @Test("A family that does not answer is worth a word, once for all hosts, and no fault")
+    func families() async throws {
+        let folder = try TemporaryFolder()
+        let authority = try CertificateAuthority()
+        try writeFile(folder.path + "/ca.pem", Array(authority.certificatePEM.utf8), replacing: true)
+        let service = try APNsSimulator(
+            .init(environment: .production, keys: [APNsKey().registration()]), authority: authority,
+            eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+        let port = try await service.start()
+        var configuration = try configuration(folder)
+        configuration.apps[0].apns?.url = HTTPSBase(host: "localhost", port: port)
+        configuration.apps[0].apns?.caFile = folder.path + "/ca.pem"
+        let six = try DeadAddress(.sixth, port: port).address
+        func check(_ addresses: [IPAddress]) async -> [Finding] {
+            await ReachChecks(configuration, dialling: .swift(addresses), deadline: .seconds(600)).check()
+        }
+        for addresses in [[six, .here], [.here, six]] {
+            let one = await check(addresses)
+            #expect(one.map(\.severity) == [.good, .warning] && Findings(one).ok)
+            #expect(one.last?.subject == "localhost:\(port)")
+            #expect(one.last?.sentence.contains("IPv6 addresses do not answer") == true)
+        }
+        #expect(await check([six]).map(\.severity) == [.fault])
+        #expect(await check([]).map(\.sentence) == ["Its name has no address: look at the name and at DNS."])
+        // Two hosts: the machine has no IPv6.
+        configuration.apps.append(configuration.apps[0])
+        let other = try APNsSimulator(
+            .init(environment: .production, keys: [APNsKey().registration()]), authority: authority,
+            eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+        configuration.apps[1].apns?.url = HTTPSBase(host: "localhost", port: try await other.start())
+        let two = await check([six, .here])
+        #expect(two.count { $0.severity == .warning } == 1 && two.last?.subject == "IPv6", "\(two)")
+        await other.stop()
+        await service.stop()
     }
 
     @Test("The push services that are asked are those the apps use, each once")

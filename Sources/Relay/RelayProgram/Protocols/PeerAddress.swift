@@ -8,6 +8,8 @@ struct PeerAddress: Hashable {
     var caFile: String?
     /// Without TLS: a proxy, or a relay on this machine.
     var isPlain = false
+    /// It must speak HTTP/2, and is reached through the proxy where there is one.
+    var isPushService = false
     /// Path of a local socket, instead of host and port.
     var socket: String?
 }
@@ -15,7 +17,8 @@ struct PeerAddress: Hashable {
 extension PeerAddress {
     /// A push service's: the one that the configuration names, else its own.
     init(_ base: HTTPSBase?, or own: String, caFile: String?) {
-        self.init(host: base?.host ?? own, port: base?.port ?? 443, caFile: caFile)
+        self.init(
+            host: base?.host ?? own, port: base?.port ?? 443, caFile: caFile, isPushService: true)
     }
 
     init(socket: String) { self.init(host: "", port: 0, isPlain: true, socket: socket) }

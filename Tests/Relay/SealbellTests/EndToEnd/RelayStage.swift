@@ -50,6 +50,8 @@ final class RelayStage: Sendable {
     private let hosting: Hosting
     /// Nostr relays beside the sandbox's own.
     private let others = Mutex<[(relay: NostrRelaySimulator, path: String)]>([])
+    /// By which push services are called instead of their address; certificates have `localhost`.
+    private let serviceName = Mutex<String?>(nil)
 
     var state: String { folder.path + "/state" }
     var apns: APNsSimulator { sandbox.production }
@@ -127,8 +129,19 @@ final class RelayStage: Sendable {
             marmot.relays += urls
             pointed.instances[index].settings = marmot
         }
+        if let name = serviceName.withLock(\.self) {
+            func named(_ base: HTTPSBase?) -> HTTPSBase? { base.map { HTTPSBase(host: name, port: $0.port) } }
+            for index in pointed.apps.indices {
+                pointed.apps[index].apns?.url = named(pointed.apps[index].apns?.url)
+                pointed.apps[index].apns?.sandboxURL = named(pointed.apps[index].apns?.sandboxURL)
+                pointed.apps[index].fcm?.url = named(pointed.apps[index].fcm?.url)
+            }
+        }
         return pointed
     }
+
+    /// From now on relays know push services by that name.
+    func callServices(_ name: String) { serviceName.withLock { $0 = name } }
 
     /// What the admin listener asks for, where the stage's own configuration has a token for it.
     func adminHeaders() throws -> [(name: String, value: Secret)] {
