@@ -9,24 +9,27 @@
 // Asks for a domain's mail exchangers with a resolver state of its own, so that threads do not meet. Every
 // name server is asked once, for `seconds`.
 //
-// `port`: 0 for the system's name servers; else the one at that port of 127.0.0.1.
+// `port`: 0 for the system's name servers; else the one at that port of 127.0.0.1, behind one at `before` unless
+// that is 0.
 //
 // Returns the answer's length in bytes, which may be more than fits; 0 when the domain or its exchangers are
 // known not to exist; -1 when that cannot be told.
 static inline int sealbell_query_mx(
-    const char *domain, unsigned char *answer, int capacity, int seconds, unsigned short port)
+    const char *domain, unsigned char *answer, int capacity, int seconds, unsigned short port,
+    unsigned short before)
 {
     struct __res_state state;
     memset(&state, 0, sizeof state);
     if (res_ninit(&state) != 0) return -1;
     state.retrans = seconds;
     state.retry = 1;
-    if (port != 0) {
-        state.nscount = 1;
-        memset(&state.nsaddr_list[0], 0, sizeof state.nsaddr_list[0]);
-        state.nsaddr_list[0].sin_family = AF_INET;
-        state.nsaddr_list[0].sin_port = htons(port);
-        state.nsaddr_list[0].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    unsigned short ports[2] = {before != 0 ? before : port, port};
+    if (port != 0) state.nscount = before != 0 ? 2 : 1;
+    for (int index = 0; port != 0 && index < state.nscount; index++) {
+        memset(&state.nsaddr_list[index], 0, sizeof state.nsaddr_list[index]);
+        state.nsaddr_list[index].sin_family = AF_INET;
+        state.nsaddr_list[index].sin_port = htons(ports[index]);
+        state.nsaddr_list[index].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     }
     int length = res_nquery(&state, domain, ns_c_in, ns_t_mx, answer, capacity);
     int why = state.res_h_errno;

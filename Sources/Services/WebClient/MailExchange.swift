@@ -37,15 +37,20 @@ package final class MailExchangeResolver: Sendable {
 
     /// 0: the system's name servers.
     private let port: UInt16
+    /// Of one that is asked first; 0: none is.
+    private let before: UInt16
     private let secondsForEach: Int
     private let deadline: Duration
 
-    /// - Parameter port: of a name server on 127.0.0.1 instead of the system's, for tests.
+    /// - Parameters:
+    ///   - port: of a name server on 127.0.0.1 instead of the system's, for tests.
+    ///   - before: of another that is asked first.
     package init(
-        port: UInt16 = 0, secondsForEach: Int = MailExchangeResolver.secondsForEach,
+        port: UInt16 = 0, before: UInt16 = 0, secondsForEach: Int = MailExchangeResolver.secondsForEach,
         deadline: Duration = MailExchangeResolver.deadline
     ) {
         self.port = port
+        self.before = before
         self.secondsForEach = secondsForEach
         self.deadline = deadline
     }
@@ -92,7 +97,7 @@ package final class MailExchangeResolver: Sendable {
         // More than a name server sends without being asked to; what does not fit is not read.
         var bytes = [UInt8](repeating: 0, count: 4_096)
         let length = bytes.withUnsafeMutableBufferPointer {
-            sealbell_query_mx(domain, $0.baseAddress, Int32($0.count), Int32(secondsForEach), port)
+            sealbell_query_mx(domain, $0.baseAddress, Int32($0.count), Int32(secondsForEach), port, before)
         }
         guard length >= 0 else { return .unknown }
         return Self.hasExchange(bytes[..<min(Int(length), bytes.count)]) ? .present : .absent

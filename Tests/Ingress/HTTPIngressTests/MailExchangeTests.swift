@@ -107,6 +107,27 @@ struct MailExchangeTests {
         }
     }
 
+    @Test("One of two name servers that is silent, or refuses, hides no answer of the other")
+    func twoServers() async throws {
+        let good: @Sendable ([UInt8]) -> [UInt8]? = { Self.answer($0, [(15, Self.exchanger)]) }
+        try await with(good) { port in
+            for silent in [{ @Sendable (_: [UInt8]) in nil }, { Self.answer($0, code: 5) }]
+                as [@Sendable ([UInt8]) -> [UInt8]?]
+            {
+                try await with(silent) { dead in
+                    for (first, second) in [(dead, port), (port, dead)] {
+                        let resolver = MailExchangeResolver(
+                            port: second, before: first, secondsForEach: 1, deadline: .seconds(600))
+                        // A good one that is not scheduled for a second has another try.
+                        try await asked(for: "the good one's answer") {
+                            await resolver.exchange(of: "mail.example") == .present
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     @Test("An answer that is cut at any length, or is none, is read to its end and names nobody")
     func cut() {
         let question: [UInt8] = [7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0x61, 0, 0, 15, 0, 1]
