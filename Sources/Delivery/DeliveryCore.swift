@@ -32,6 +32,8 @@ final class DeliveryCore: Sendable {
     let membership: Membership
     let settler: Settler
     let volatile: VolatileLedger
+    /// What has ended with its registration, and may still be on its way into a lane.
+    let revoked = RevokedPushes()
     let reclaim = Reclaim()
     let hold: Hold
     let pacer: Pacer
@@ -62,6 +64,17 @@ final class DeliveryCore: Sendable {
         tolls = TollShelf(membership, world)
         table = Mutex(Table(apps: AppDirectory([]), lanes: [:], overrides: [:]))
         settler = Settler(store: outbox, limits: limits, world: world, journal: journal)
+        outbox.ended.hear { [weak self] in self?.revoke($0) }
+    }
+
+    /// Pushes have ended with their registrations: what lanes hold of them is not sent any more, and whoever
+    /// waits for their first outcome hears that nothing comes of them.
+    private func revoke(_ ids: [PushID]) {
+        revoked.note(ids, at: world.instant())
+        let all = Set(ids)
+        for lane in ticking { lane.revoke(all) }
+        for id in ids { firstAttempts.resolve(id, .known(.rejected)) }
+        journal.note("pushes ended with their registrations", [.count: ids.count])
     }
 
     /// Lanes that this process has.

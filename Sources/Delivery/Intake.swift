@@ -276,6 +276,7 @@ package struct Intake: Sendable {
         let wait = place.notBefore == nil ? place.lane?.expectedWait() : nil
         switch admission {
         case nil: group.note(.dropped, at: index)
+        case .gone?: group.note(.known(.rejected), at: index)
         case .repeated(_, let first?)?: group.note(.known(first), at: index)
         case .repeated(let id, nil)?:
             if let known = core.firstAttempts.known(id) {

@@ -117,6 +117,13 @@ final class Lane<P: Provider>: LaneHandle {
 
     func handBack(_ handsBack: Bool) { change { $0.handBack(handsBack) } }
 
+    func revoke(_ pushes: Set<PushID>) { state.withLock { $0.revoke(pushes) } }
+
+    func comeBack(_ entry: LaneQueue.Entry, isOurs: Bool) {
+        let (now, instant) = (core.world.now(), core.world.instant())
+        change { $0.comeBack(entry, isOurs: isOurs, now: now, instant: instant) }
+    }
+
     var isSending: Bool { state.withLock(\.isSendingDurable) }
 
     /// Sends until stopped; then what is volatile, for a bounded while; then waits for what is under way
@@ -190,7 +197,8 @@ final class Lane<P: Provider>: LaneHandle {
         let grant = core.lease.grant()
         let moment = moment
         let (entry, ranOut) = change { state in
-            let (entry, actions) = state.next(at: moment, term: grant?.term)
+            let (entry, actions) = state.next(
+                at: moment, term: grant?.term, isRevoked: core.revoked.contains)
             return ((entry, actions.ranOut), actions)
         }
         if ranOut > 0 { core.journal.note("lease ran out", [.lane: name, .count: ranOut], level: .warning) }
@@ -276,17 +284,18 @@ final class Lane<P: Provider>: LaneHandle {
         }
     }
 
-    /// Asked once for a push, with its first answer; `nil`: it is not withdrawn.
+    /// Asked once for a push, with what its first answer is judged to mean: a dead token that blames nobody,
+    /// for one, is a fault of configuration. `nil`: it is not withdrawn.
     ///
     /// What may have arrived without our hearing of it goes on under its name: withdrawn, it would come again
     /// under another.
     private func withdrawal(
-        of entry: LaneQueue.Entry, _ answer: Answer, _ outcome: Outcome
+        of entry: LaneQueue.Entry, _ answer: Answer, _ judged: Judgement
     ) -> [Change]? {
         guard entry.isFirst, entry.push.custody == .durable, answer.fate != .unknown else { return nil }
-        switch OutcomeKind(outcome) {
-        case .accepted, .unregistered: return nil
-        case .retry, .rejected, .misconfigured: return core.firstAttempts.withdrawal(of: entry.push.id)
+        switch judged.first {
+        case nil, .accepted?, .unregistered?: return nil
+        case .retry?, .rejected?, .misconfigured?: return core.firstAttempts.withdrawal(of: entry.push.id)
         }
     }
 
@@ -295,14 +304,14 @@ final class Lane<P: Provider>: LaneHandle {
         let outcome = core.override(answer, of: entry.push.instance)
         let moment = moment
         if outcome == .accepted { meter.accepted(entry.push, at: moment.now) }
-        let withdrawal = withdrawal(of: entry, answer, outcome)
         var endsRegistration = false
         change { state in
             let (next, actions) = state.answered(
-                heard, outcome: outcome, at: moment, limits: core.limits, withdraws: withdrawal != nil
+                heard, outcome: outcome, at: moment, limits: core.limits,
+                withdrawal: { withdrawal(of: entry, answer, $0) }
             ) { judged in
                 endsRegistration = !judged.feedback.isEmpty
-                return (withdrawal ?? []) + learned + core.unlearned(of: entry.push, judged)
+                return learned + core.unlearned(of: entry.push, judged)
             }
             core.observer.attempted?(Attempt(entry.push, answer, outcome, next, at: moment.now))
             return actions
@@ -321,7 +330,10 @@ final class Lane<P: Provider>: LaneHandle {
     /// who do not hold it.
     private func change<Value>(_ body: (inout LaneState) -> (Value, LaneState.Actions)) -> Value {
         let (value, actions, isReplaced) = state.withLock { state in
-            let (value, actions) = body(&state)
+            var (value, actions) = body(&state)
+            for index in actions.settle.indices where actions.settle[index].again != nil {
+                actions.settle[index].lane = self
+            }
             core.settler.add(actions.settle)
             return (value, actions, state.isReplaced)
         }

@@ -99,6 +99,9 @@ extension LaneState {
         actions.returned.append(entry)
     }
 
+    /// Pushes that have ended with their registrations are not sent any more.
+    mutating func revoke(_ pushes: Set<PushID>) { memory.revoke(pushes) }
+
     /// Such a push has ended there.
     mutating func ended(moved entry: LaneQueue.Entry) { traffic.answered(entry.push.custody) }
 
@@ -116,11 +119,13 @@ extension LaneState {
     ///
     /// - Parameters:
     ///   - outcome: the answer's after the protocol's override.
-    ///   - withdraws: a push that was not accepted is withdrawn, because its peer will send it again.
+    ///   - withdrawal: whether a push of which that becomes is withdrawn, because its peer will send it again,
+    ///     and what is changed with it.
     ///   - further: changes of records that follow from the judgement.
     mutating func answered(
         _ heard: Heard, outcome: Outcome, at moment: LaneMoment, limits: DeliveryLimits,
-        withdraws: Bool = false, further: (Judgement) -> [Change] = { _ in [] }
+        withdrawal: (Judgement) -> [Change]? = { _ in nil },
+        further: (Judgement) -> [Change] = { _ in [] }
     ) -> (next: Attempt.Next, actions: Actions) {
         let answer = heard.answer
         traffic.answered(heard.entry.push.custody)
@@ -138,10 +143,11 @@ extension LaneState {
             halt: isHalted ? (entry.isProbe ? .probe : .halted) : .none, now: now,
             doubt: now.since(memory.custodyTime(of: entry.push, now)), limits: limits, random: heard.random,
             unreached: entry.unreached)
-        if withdraws { judged.step = .withdraw }
+        let withdrawn = withdrawal(judged)
+        if withdrawn != nil { judged.step = .withdraw }
         let next = Attempt.Next(judged.step)
-        let waitsForCommit = withdraws || !judged.feedback.isEmpty
-        judged.feedback += further(judged)
+        let waitsForCommit = withdrawn != nil || !judged.feedback.isEmpty
+        judged.feedback += (withdrawn ?? []) + further(judged)
         apply(judged, waitsForCommit: waitsForCommit, to: entry.again(after: answer), at: moment, &actions)
         actions.wakesSender = true
         return (next, actions)
@@ -170,12 +176,14 @@ extension LaneState {
         }
         let settlement = Settlement(entry.push, step, first: first ?? entry.unwritten)
         // Feedback reaches the registry before the reply leaves.
-        let item = Settler.Item(
+        var item = Settler.Item(
             settlement: settlement, feedback: judged.feedback, first: waitsForCommit ? first : nil)
         if case .retry(let notBefore, let attempt, _, parked: false) = step {
             again.push.notBefore = notBefore
             again.push.attempt = attempt
-            actions.join(admit([again], now: moment.now, instant: moment.instant))
+            // Back in memory once the store says that it is still owed, and ours.
+            item.again = again
+            returning += 1
         }
         actions.settle.insert(item, at: 0)
     }

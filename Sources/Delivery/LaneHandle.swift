@@ -1,7 +1,7 @@
 package import PushModel
 
 /// A lane as the rest of the core sees it, whatever its provider.
-typealias LaneHandle = LaneAdmission & LaneCounting & LaneRunning
+typealias LaneHandle = LaneAdmission & LaneCounting & LaneRunning & LaneReturn
 
 /// Where pushes come into a lane. Asked by the intake, and by the pair's other lane.
 protocol LaneAdmission: AnyObject, Sendable {
@@ -18,6 +18,11 @@ protocol LaneAdmission: AnyObject, Sendable {
     func end(_ entry: LaneQueue.Entry, by word: Answer)
 }
 
+/// Where a push comes back to that is tried again. Told by the settler.
+protocol LaneReturn: AnyObject, Sendable {
+    func comeBack(_ entry: LaneQueue.Entry, isOurs: Bool)
+}
+
 /// What a lane hears of the store and of time, and what it gives back. Told by the service's loops, by the
 /// settler and by ``Reclaim``.
 protocol LaneCounting: AnyObject, Sendable {
@@ -31,6 +36,8 @@ protocol LaneCounting: AnyObject, Sendable {
     func correct(parked: Int, hasGained: Bool, notedBefore: Int)
     /// How many the lane has ever been told of.
     var noted: Int { get }
+    /// These have ended with their registrations, if they are held here.
+    func revoke(_ pushes: Set<PushID>)
     /// Gives all that is durable back to the store, and takes none from it until told otherwise.
     func handBack(_ handsBack: Bool)
     /// Whether a durable push is under way whose settlement the settler has not got yet.

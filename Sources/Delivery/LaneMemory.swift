@@ -33,6 +33,7 @@ struct LaneMemory: Sendable {
     var readyCount: Int { queue.readyCount }
     /// Something urgent stands in turn.
     var hasUrgent: Bool { queue.hasUrgent }
+    var free: Int { max(0, queue.limit - queue.count) }
     var isFull: Bool { queue.count >= queue.limit }
     var room: ParkedRows.Room {
         ParkedRows.Room(
@@ -135,6 +136,9 @@ struct LaneMemory: Sendable {
         }
         return actions
     }
+
+    /// Lets go of what has ended elsewhere.
+    mutating func revoke(_ pushes: Set<PushID>) { _ = queue.remove { pushes.contains($0.push.id) } }
 
     /// Ends what nobody is owed any more.
     mutating func endCustody(now: UnixTime, _ actions: inout LaneState.Actions) {

@@ -6,6 +6,8 @@ struct LaneState: Sendable {
     var rows: ParkedRows
     var health: LaneHealth
     var traffic = LaneTraffic()
+    /// Pushes that come back to be tried again, once the store has heard of the attempt.
+    var returning = 0
     /// The lease's term that the queue was filled in.
     private var term = 0
     /// Nothing is sent any more but what is volatile.
@@ -37,7 +39,8 @@ struct LaneState: Sendable {
 
     /// Whether a durable push has left the queue whose settlement the settler has not got yet.
     var isSendingDurable: Bool { traffic.hasDurable }
-    var inMemory: Int { memory.count }
+    /// Of those that come back as many as there are places for: the others go to the store then.
+    var inMemory: Int { memory.count + min(returning, memory.free) }
     var parked: Int { rows.count }
 
     func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool {
@@ -69,7 +72,7 @@ struct LaneState: Sendable {
     func snapshot(of lane: LaneName, _ figures: [ProviderFigure]) -> LaneSnapshot {
         LaneSnapshot(
             lane: lane, isHalted: health.isHalted, haltedFor: health.haltedFor, reason: health.lastFault,
-            inMemory: memory.count, parked: rows.count, inFlight: traffic.underWay,
+            inMemory: inMemory, parked: rows.count, inFlight: traffic.underWay,
             isUnanswered: health.isUnanswered, figures: figures, heldDestinations: health.heldDestinations,
             waitingAddresses: health.waitingAddresses)
     }
@@ -92,6 +95,16 @@ struct LaneState: Sendable {
         memory.admit(entries, now: now, &actions)
         actions.wakesSender = true
         return actions
+    }
+
+    /// The store has heard of an attempt.
+    ///
+    /// - Parameter isOurs: false: the push has ended, or is another process's.
+    mutating func comeBack(
+        _ entry: LaneQueue.Entry, isOurs: Bool, now: UnixTime, instant: ContinuousClock.Instant
+    ) -> Actions {
+        returning -= 1
+        return isOurs ? admit([entry], now: now, instant: instant) : Actions()
     }
 
     /// Looks at both clocks: the wall clock may have been set.
@@ -135,14 +148,18 @@ struct LaneState: Sendable {
 
     /// The next push to send, if the lane may send; custody that has ended is settled on the way.
     ///
-    /// - Parameter term: of the lease. `nil`: it has run out, and what is durable goes back to the store; the
-    ///   rest may leave.
-    mutating func next(at moment: LaneMoment, term: Int?) -> (entry: LaneQueue.Entry?, actions: Actions) {
+    /// - Parameters:
+    ///   - term: of the lease. `nil`: it has run out, and what is durable goes back to the store; the rest may
+    ///     leave.
+    ///   - isRevoked: it has ended with its registration on its way here.
+    mutating func next(
+        at moment: LaneMoment, term: Int?, isRevoked: (PushID) -> Bool = { _ in false }
+    ) -> (entry: LaneQueue.Entry?, actions: Actions) {
         memory.believe(moment.clock)
         guard let term else {
             var actions = memory.giveBack()
             actions.ranOut = actions.settle.count
-            let (entry, taken) = take(at: moment, isLeased: false)
+            let (entry, taken) = take(at: moment, isLeased: false, isRevoked)
             actions.join(taken)
             return (entry, actions)
         }
@@ -151,12 +168,12 @@ struct LaneState: Sendable {
             self.term = term
             return (nil, memory.giveBack(keeping: term))
         }
-        return take(at: moment, isLeased: true)
+        return take(at: moment, isLeased: true, isRevoked)
     }
 
     /// - Parameter isLeased: false asks the store for nothing more.
     private mutating func take(
-        at moment: LaneMoment, isLeased: Bool
+        at moment: LaneMoment, isLeased: Bool, _ isRevoked: (PushID) -> Bool
     ) -> (entry: LaneQueue.Entry?, actions: Actions) {
         var actions = Actions()
         let (now, instant) = (moment.now, moment.instant)
@@ -165,6 +182,7 @@ struct LaneState: Sendable {
         memory.wake(now: now)
         let (isHalted, isTurn) = (health.isHalted, health.goesOneByOne)
         while var entry = isHalted ? memory.takeProbe(health.lately(instant)) : memory.take(isTurn: isTurn) {
+            if isRevoked(entry.push.id) { continue }
             guard entry.term == term || entry.push.custody == .volatile else {
                 // Asked for, or sent, in an earlier term, and here only now.
                 memory.park(entry, &actions)
@@ -231,7 +249,7 @@ struct LaneState: Sendable {
 
     /// What the tick can tell of the lane's work.
     private func work(isHeldUp: Bool) -> Reach.Work {
-        if memory.isEmpty && rows.count == 0 && traffic.underWay == 0 { return .none }
+        if memory.isEmpty && rows.count == 0 && traffic.underWay + returning == 0 { return .none }
         if isHeldUp || health.isHalted || isStopping || handsBack { return .heldUp }
         return memory.readyCount > 0 || traffic.underWay > 0 ? .present : .waits
     }

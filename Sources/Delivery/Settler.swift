@@ -18,6 +18,10 @@ final class Settler: Sendable {
         /// The push's first outcome, if a peer may hear of it only when the commit stands (or the store said
         /// that the push was no longer ours).
         var first: OutcomeKind?
+        /// The push as it is tried again, for the lane from which it comes, once the store has said that it is
+        /// still owed and ours.
+        var again: LaneQueue.Entry?
+        var lane: (any LaneReturn)?
     }
 
     /// What hears of commits.
@@ -261,6 +265,7 @@ final class Settler: Sendable {
             if let first = item.first {
                 hearers.known(item.settlement.push.id, goesOn ? .pending : .known(first))
             }
+            if let again = item.again { item.lane?.comeBack(again, isOurs: isOurs) }
             if isOurs, let (lane, due) = item.settlement.parks {
                 hearers.landed(lane, item.settlement.push.pushClass, due)
             }

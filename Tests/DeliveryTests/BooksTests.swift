@@ -90,8 +90,9 @@ struct BooksTests {
                 actions.join(
                     lane.answered(
                         heard, outcome: exit.answer.outcome, at: moment, limits: limits,
-                        withdraws: exit == .withdrawn
+                        withdrawal: { _ in exit == .withdrawn ? [] : nil }
                     ).actions)
+                lane.land(&actions, at: moment)
             }
             return actions
         }
@@ -105,8 +106,10 @@ struct BooksTests {
             let sent = try stage.send()
             let (heard, _) = stage.lane.heard(
                 sent, .silence, mayGoOn: false, at: stage.moment, random: .max)
-            _ = stage.lane.answered(
-                heard, outcome: Answer.silence.outcome, at: stage.moment, limits: stage.limits)
+            var actions = stage.lane.answered(
+                heard, outcome: Answer.silence.outcome, at: stage.moment, limits: stage.limits
+            ).actions
+            stage.lane.land(&actions, at: stage.moment)
         }
         var told: [Reach.News] = []
         for _ in 0..<70 where told.isEmpty {

@@ -7,6 +7,7 @@ import Testing
 @Suite("A word about a push is about the registration that it was made from", .timeLimit(.minutes(30)))
 struct FeedbackTests {
     static let key = RecordKey(Space(core: "device"), Secret("device".utf8))
+    static let owner = RecordKey(Space(core: "realm"), Secret("realm".utf8))
 
     /// Registers the phone, and returns what stands then.
     @discardableResult
@@ -14,7 +15,7 @@ struct FeedbackTests {
         -> Record?
     {
         let record = Record(
-            key: key, address: RecordKey(Space(core: "address"), Secret(address.utf8)),
+            key: key, owner: owner, address: RecordKey(Space(core: "address"), Secret(address.utf8)),
             touchedAt: touched ?? rig.clock.now, body: Secret(address.utf8))
         _ = try await rig.store.apply([.put(record, if: .any)])
         return try await rig.store.find([key])[0]

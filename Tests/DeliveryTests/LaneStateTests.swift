@@ -45,7 +45,17 @@ private struct Stage {
     ) -> LaneState.Actions {
         var (heard, actions) = lane.heard(entry, answer, mayGoOn: false, at: moment, random: random)
         actions.join(lane.answered(heard, outcome: answer.outcome, at: moment, limits: limits).actions)
+        lane.land(&actions, at: moment)
         return actions
+    }
+}
+
+extension LaneState {
+    /// The store has heard all that it is told, and says that it is ours.
+    mutating func land(_ actions: inout Actions, at moment: LaneMoment) {
+        for again in actions.settle.compactMap(\.again) {
+            actions.join(comeBack(again, isOurs: true, now: moment.now, instant: moment.instant))
+        }
     }
 }
 

@@ -88,6 +88,27 @@ struct WithdrawalTests {
         }
     }
 
+    @Test(
+        "A push that a lane spares its registration for has failed: nothing of it is left, and it may come again",
+        arguments: EngineKind.allCases)
+    func spared(_ kind: EngineKind) async throws {
+        let isBack = Watch()
+        let provider = ScriptedProvider(Names.fcm) { _ in isBack.count > 0 ? .accepted : .badDeviceToken }
+        try await Rig.run(Depot(kind), .of(provider)) { rig in
+            // The lane halts, and from now on no registration is blamed.
+            for number in 1...19 { try await rig.owe([push(number)]) }
+            await rig.outbox.ended.wait(for: 19)
+            let outcomes = try await call([push(20)], rig)
+            #expect(outcomes == [.known(.misconfigured)])
+            #expect(rig.events.text == ["acme/fcm/production halted targets"])
+            try await rig.expectRows(0)
+            isBack.add()
+            async let again = call([push(20)], rig)
+            await rig.pass(untilSent: 21, by: provider)
+            #expect(try await again == [.pending])
+        }
+    }
+
     @Test("Nothing is undone where all was accepted, or is pending")
     func notUndone() async throws {
         let answers = Watch()

@@ -29,6 +29,7 @@ extension SealedStore: CustodyTaking {
                                 acceptance.instance, acceptance.items[index].push.message)))
                 case .repeated(let id, let first):
                     answers.append(.repeated(of: id, first: first))
+                case .gone: answers.append(.gone)
                 }
             }
             return .committed(answers)
@@ -59,7 +60,8 @@ extension SealedStore: CustodyTaking {
                 pushClass: push.pushClass, origin: from, record: push.record.map(digests.digest),
                 touchedAt: push.touchedAt, address: push.registeredAddress,
                 notBefore: max(now, item.notBefore ?? now), custodyEnds: push.custodyEnds, attempt: 0,
-                epoch: 0, parked: item.parked, mark: mark(push, from, &occurrences, acceptance.items.count), sealed: [])
+                epoch: 0, parked: item.parked, mark: mark(push, from, &occurrences, acceptance.items.count),
+                sealed: [])
             row.sealed = Self.withPlace(row) { place in
                 sealer.seal(
                     atMost: StoredCodec.size(push, instance: acceptance.instance), with: place
@@ -114,10 +116,15 @@ extension SealedStore: LaneClaims {
         var pushes: [OwedPush] = []
         pushes.reserveCapacity(rows.count)
         var (broken, closed) = (0, 0)
+        let ended = await ended(among: rows)
         for row in rows {
             func step(_ step: Settlement.Step) -> StoredSettlement {
                 StoredSettlement(
                     row: row.row, id: row.id, epoch: row.epoch, mark: row.mark, step: step, first: nil)
+            }
+            guard !ended.contains(row.id) else {
+                self.broken.withLock { $0.add(closed: step(.withdraw)) }
+                continue
             }
             do throws(Sealer.Fault) {
                 let (instance, message) = try open(row)
@@ -139,8 +146,26 @@ extension SealedStore: LaneClaims {
         }
         note("owed pushes do not open and are set aside", broken, lane, .corrupt)
         note("owed pushes are sealed with a key that is not held", closed, lane, .wrongKey)
-        if broken + closed > 0 { await tellOfBroken() }
+        if broken + closed + ended.count > 0 { await tellOfBroken() }
         return pushes
+    }
+
+    package var ended: EndedPushes { outbox.ended }
+
+    /// Those whose registration does not stand any more. It took along what it owed: what is found here was
+    /// written while it ended, or by a version that left such pushes owed.
+    private func ended(among rows: [StoredPush]) async -> Set<PushID> {
+        let keys = Array(Set(rows.compactMap(\.record)))
+        guard !keys.isEmpty else { return [] }
+        // One whose time has passed has not been ended by anybody.
+        let always = UnixTime(milliseconds: .min)
+        // What the store gave out goes on where it cannot be asked: nobody else would ask for it again.
+        guard let found = try? await records.find(keys, now: always) else { return [] }
+        let standing = Dictionary(zip(keys, found), uniquingKeysWith: { first, _ in first })
+        return Set(
+            rows.filter { row in
+                row.record.map { !row.stands(by: standing[$0] ?? nil) } ?? false
+            }.map(\.id))
     }
 
     private func note(_ event: StaticString, _ count: Int, _ lane: LaneName, _ code: StoreError.Code) {
@@ -185,7 +210,8 @@ extension SealedStore {
         OwedPush(
             id: row.id, row: handle, lane: lane, pushClass: row.pushClass, origin: row.origin,
             record: row.record, touchedAt: row.touchedAt, registeredAddress: row.address,
-            notBefore: row.notBefore, custodyEnds: row.custodyEnds, attempt: row.attempt, epoch: epoch, mark: row.mark,
+            notBefore: row.notBefore, custodyEnds: row.custodyEnds, attempt: row.attempt, epoch: epoch,
+            mark: row.mark,
             instance: instance, message: message)
     }
 

@@ -147,7 +147,8 @@ extension SealedStore: Registry {
         return Record(
             key: space.keepsNames ? RecordKey(space, content.name) : key ?? RecordKey(space, content.name),
             owner: content.owner,
-            address: content.address, addressDigest: row.address, version: row.version, state: row.state, touchedAt: row.touchedAt,
+            address: content.address, addressDigest: row.address, version: row.version, state: row.state,
+            touchedAt: row.touchedAt,
             expiresAt: row.expiresAt, revision: row.revision, body: content.body)
     }
 

@@ -86,9 +86,23 @@ package struct StoredPush: Sendable, Hashable {
     }
 }
 
+extension StoredPush {
+    /// Whether what stands under its record's key is still the registration that it was made from.
+    package func stands(by record: StoredRecord?) -> Bool {
+        stands(record?.state == .live, record?.address)
+    }
+
+    /// - Parameter named: which address the record names.
+    package func stands(_ isLive: Bool, _ named: Digest16?) -> Bool {
+        isLive && (address == nil || address == named)
+    }
+}
+
 package enum StoredAdmission: Sendable, Hashable {
     case owed(row: Int64, epoch: Int64)
     case repeated(of: PushID, first: OutcomeKind?)
+    /// Not written: the registration that it was made from has ended since, or has another address.
+    case gone
 }
 
 package enum StoredAccepted: Sendable, Hashable {
@@ -146,7 +160,14 @@ package protocol StoredRecords: Sendable {
 ///
 /// Claiming raises a push's epoch: a settlement that was written before, and is tried again because its
 /// answer was lost, then changes nothing.
+///
+/// What is ended is over: a record that is deleted, expires, or is replaced by a tombstone or by one of another
+/// address takes along what is owed to it, in the same commit, whoever owes it; marks are released. A push of
+/// a registration that does not stand any more is not written either.
 package protocol StoredOutbox: Sendable {
+    /// Told of pushes of this owner that went so, and stood as in memory; of what another owner's commit ended
+    /// at the latest with the next renewal.
+    var ended: EndedPushes { get }
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> StoredAccepted

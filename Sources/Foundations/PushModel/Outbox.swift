@@ -48,6 +48,8 @@ package enum Admission: Sendable {
     /// The same address and ciphertext came from the same origin within ten minutes; the push of that time,
     /// and its first outcome if there was one already.
     case repeated(of: PushID, first: OutcomeKind?)
+    /// The registration that it was made from has ended since, or has another address: nobody owes it.
+    case gone
 }
 
 /// One owed push's next state. Names row, id and epoch, and changes nothing when they do not fit.
@@ -116,6 +118,8 @@ package protocol LaneClaims: Sendable {
     ) async throws(StoreError) -> [OwedPush]
     /// The earliest `notBefore` of a lane's parked pushes that are ours or a dead process's.
     func nextDue(_ lane: LaneName) async throws(StoreError) -> UnixTime?
+    /// Told of pushes that may stand in lanes' memory, and have ended with their registrations.
+    var ended: EndedPushes { get }
 }
 
 extension LaneClaims {

@@ -55,7 +55,8 @@ package struct Record: Sendable {
 
     package init(
         key: RecordKey, owner: RecordKey? = nil, address: RecordKey? = nil, addressDigest: Digest16? = nil,
-        version: UInt64 = 0, state: State = .live, touchedAt: UnixTime, expiresAt: UnixTime = .distantFuture, revision: UInt64 = 0,
+        version: UInt64 = 0, state: State = .live, touchedAt: UnixTime, expiresAt: UnixTime = .distantFuture,
+        revision: UInt64 = 0,
         body: Secret
     ) {
         self.key = key

@@ -63,6 +63,8 @@ extension ForwardingOutbox {
         try await outbox.nextDue(lane)
     }
 
+    package var ended: EndedPushes { outbox.ended }
+
     package func renew(for span: Duration) async throws(StoreError) { try await outbox.renew(for: span) }
 
     package func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {
@@ -145,6 +147,8 @@ extension ForwardingEngine {
     package func endCustody(before: UnixTime, limit: Int) async throws(StoreError) -> [String: Int] {
         try await base.endCustody(before: before, limit: limit)
     }
+
+    package var ended: EndedPushes { base.ended }
 
     package func renew(for span: Duration) async throws(StoreError) { try await base.renew(for: span) }
 

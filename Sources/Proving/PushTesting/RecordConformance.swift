@@ -4,7 +4,9 @@ import PushModel
 package enum EngineConformance {
     /// The bound of owed pushes that a rig's engine is opened with.
     package static let rowBound = 50
-    package static var all: [ConformanceCase] { records + outbox + marks + shared + witnesses + feedback }
+    package static var all: [ConformanceCase] {
+        records + outbox + marks + shared + witnesses + feedback + endings
+    }
 
     static var records: [ConformanceCase] {
         [

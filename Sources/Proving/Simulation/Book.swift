@@ -207,6 +207,9 @@ final class Book: Sendable {
         state.withLock { $0.registrations[number] = max($0.registrations[number] ?? 0, version) }
     }
 
+    /// Whether a device heard that it is registered.
+    func isRegistered(_ number: Int) -> Bool { state.withLock { $0.registrations[number] != nil } }
+
     /// A push service said that the device is gone: its registration may go.
     func unregistered(_ number: Int) { state.withLock { _ = $0.dead.insert(number) } }
 

@@ -189,6 +189,8 @@ extension EngineLink: StoredRecords {
 }
 
 extension EngineLink: StoredOutbox {
+    var ended: EndedPushes { engine.ended }
+
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> StoredAccepted {

@@ -230,7 +230,9 @@ final class Peers: Sendable {
         Push(
             message: Self.message(target.number, device: target.device),
             pushClass: target.isUrgent ? .urgent : .normal, origin: Secret(target.origin.utf8),
-            record: Self.key(target.device), touchedAt: .distantPast, custodyEnds: ends,
+            // A device that nobody registered has no registration that could be gone.
+            record: book.isRegistered(target.device) ? Self.key(target.device) : nil,
+            touchedAt: .distantPast, custodyEnds: ends,
             repeatIdentity: Secret("notification-\(target.number)".utf8))
     }
 

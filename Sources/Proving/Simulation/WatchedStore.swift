@@ -57,6 +57,7 @@ extension WatchedStore: ForwardingOutbox {
                 book.wrote(number, push.id)
                 book.waits(push)
             case .repeated(let id, _): book.wrote(number, id)
+            case .gone: break
             }
         }
         return .committed(

@@ -5,7 +5,7 @@ extension MemoryStore: StoredOutbox {
     package func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> StoredAccepted {
-        let result = shared.state.withLock { $0.accept(pushes, changes, owner, now, clock: clock()) }
+        let result = changing { $0.accept(pushes, changes, owner, now, clock: clock()) }
         guard let result else { throw StoreError(.full) }
         return result
     }
@@ -13,7 +13,7 @@ extension MemoryStore: StoredOutbox {
     package func settle(
         _ steps: [StoredSettlement], feedback: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> [Bool] {
-        shared.state.withLock { state in
+        changing { state in
             let results = steps.map { state.settle($0, owner, now: clock()) }
             for change in feedback { _ = state.apply([change], now) }
             return results
@@ -59,8 +59,10 @@ extension MemoryState {
         for (push, held) in zip(pushes, repeats) {
             if let held {
                 admissions.append(.repeated(of: held.id, first: held.first))
-            } else {
+            } else if push.record.map({ push.stands(by: records[$0]) }) ?? true {
                 admissions.append(.owed(row: insert(push, owner), epoch: 1))
+            } else {
+                admissions.append(.gone)
             }
         }
         return .committed(admissions)

@@ -4,7 +4,7 @@ import Synchronization
 extension MemoryStore: StoredOwners {
     package func renew(for span: Duration) async throws(StoreError) {
         let until = spans() + span
-        shared.state.withLock { $0.aliveUntil[owner] = until }
+        changing { $0.aliveUntil[owner] = until }
     }
 
     package func enrol(in groups: [GroupName], for span: Duration) async throws(StoreError) -> [Member] {

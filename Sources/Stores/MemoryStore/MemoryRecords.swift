@@ -13,7 +13,17 @@ extension MemoryStore: StoredRecords {
     }
 
     package func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied {
-        shared.state.withLock { $0.apply(changes, now) }
+        changing { $0.apply(changes, now) }
+    }
+
+    /// Makes changes, and tells of what ended with them before anybody hears that they stand.
+    func changing<Value>(_ body: (inout MemoryState) -> Value) -> Value {
+        let (value, gone) = shared.state.withLock { state in
+            let value = body(&state)
+            return (value, state.notices.removeValue(forKey: owner) ?? [])
+        }
+        ended.tell(gone)
+        return value
     }
 
     package func purge(before: UnixTime, limit: Int) async throws(StoreError) -> Int {
@@ -25,7 +35,7 @@ extension MemoryStore: StoredRecords {
     }
 
     package func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
-        shared.state.withLock { $0.forget(owner, limit) }
+        changing { $0.forget(owner, limit) }
     }
 }
 
@@ -51,7 +61,12 @@ extension MemoryState {
         remove(limit) { $0.expiresAt < before } + remove(limit) { $0.space == Space.retired.text }
     }
 
-    mutating func forget(_ owner: Digest16, _ limit: Int) -> Int { remove(limit) { $0.owner == owner } }
+    mutating func forget(_ owner: Digest16, _ limit: Int) -> Int {
+        let keys = records.values.filter { $0.owner == owner }.prefix(limit).map(\.key)
+        for key in keys { records[key] = nil }
+        endOwed(Set(keys))
+        return keys.count
+    }
 
     func tally(_ owners: [Digest16]) -> [RecordTally] {
         var tallies: [Digest16: RecordTally] = [:]
@@ -72,15 +87,33 @@ extension MemoryState {
 
     mutating func apply(_ changes: [StoredChange], _ now: UnixTime) -> Applied {
         let saved = changes.count > 1 ? (records, revision) : nil
-        for (index, change) in changes.enumerated() where !make(change, now) {
+        var changed: Set<Digest16> = []
+        for (index, change) in changes.enumerated() where !make(change, now, &changed) {
             if let saved { (records, revision) = saved }
             return .refused(index: index)
         }
+        endOwed(changed)
         return .committed
     }
 
+    /// Ends what is owed to registrations that do not stand any more.
+    private mutating func endOwed(_ keys: Set<Digest16>) {
+        guard !keys.isEmpty, !rows.isEmpty else { return }
+        for row in rows.values {
+            guard let record = row.push.record, keys.contains(record), !row.push.stands(by: records[record])
+            else { continue }
+            remove(row)
+            if let mark = row.push.mark, marks[mark]?.row == row.push.row { marks[mark] = nil }
+            if !row.push.parked { notices[row.owner, default: []].append(row.push.id) }
+        }
+    }
+
     /// False when the condition is not met; then nothing was changed.
-    private mutating func make(_ change: StoredChange, _ now: UnixTime) -> Bool {
+    ///
+    /// - Parameter changed: gains the registrations of which something may have ended.
+    private mutating func make(
+        _ change: StoredChange, _ now: UnixTime, _ changed: inout Set<Digest16>
+    ) -> Bool {
         switch change {
         case .put(var new, let condition):
             guard isMet(condition, new.key, now) else { return false }
@@ -90,12 +123,15 @@ extension MemoryState {
             revision += 1
             new.revision = revision
             records[new.key] = new
+            changed.insert(new.key)
         case .expire(let key, let at, let condition):
             guard isMet(condition, key, now) else { return false }
             expire(key, at, now)
+            changed.insert(key)
         case .delete(let key, let condition):
             guard isMet(condition, key, now) else { return false }
             records[key] = nil
+            changed.insert(key)
         case .deleteBeside(let keys):
             let beside = Set(keys)
             let gone = records.values.filter { $0.address.map(beside.contains) ?? false }

@@ -51,6 +51,8 @@ struct MemoryState {
     var aliveUntil: [OwnerID: UnixTime] = [:]
     var members = MemberTable()
     var settings: [String: [UInt8]] = [:]
+    /// Pushes that ended with their registrations, of each owner that has not been told yet.
+    var notices: [OwnerID: [PushID]] = [:]
 
     init(rowLimit: Int, byteLimit: Int, share: AppShare) {
         self.share = share

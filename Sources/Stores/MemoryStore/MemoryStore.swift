@@ -8,6 +8,7 @@ import Synchronization
 package final class MemoryStore: Sendable {
     let shared: Shared
     package let owner: OwnerID
+    package let ended = EndedPushes()
     let clock: @Sendable () -> UnixTime
     /// What leases end by.
     let spans: @Sendable () -> UnixTime

@@ -36,14 +36,14 @@ struct PostgresAccepting {
     func finish(
         _ pushes: [StoredPush], _ rows: Rows, _ session: PostgresSession
     ) throws(PostgresFault) -> [StoredAdmission] {
-        var written = try ids(rows)
+        var (written, gone) = try ids(rows)
         note(pushes, written)
         guard written.count < pushes.count else { return pushes.map(Self.owed) }
         var holders: [Digest16: (id: PushID, first: OutcomeKind?)] = [:]
         do {
             for _ in 0..<Self.rounds {
                 let left = pushes.filter { push in
-                    guard let mark = push.mark else { return false }
+                    guard let mark = push.mark, !gone.contains(push.id.value) else { return false }
                     return !written.contains(push.id.value) && holders[mark] == nil
                 }
                 if left.isEmpty { break }
@@ -52,8 +52,9 @@ struct PostgresAccepting {
                 let free = left.filter { push in push.mark.map { holders[$0] == nil } ?? true }
                 if free.isEmpty { break }
                 let more = try ids(try session.run([acceptance(free)], commits: true)[0])
-                note(free, more)
-                written.formUnion(more)
+                note(free, more.written)
+                written.formUnion(more.written)
+                gone.formUnion(more.gone)
             }
         } catch {
             // Some of the pushes stand, and their caller will not hear which.
@@ -61,6 +62,7 @@ struct PostgresAccepting {
         }
         return try pushes.map { push throws(PostgresFault) in
             if written.contains(push.id.value) { return Self.owed(push) }
+            if gone.contains(push.id.value) { return .gone }
             guard let holder = push.mark.flatMap({ holders[$0] }) else { throw .lost(mayStand: true) }
             return .repeated(of: holder.id, first: holder.first)
         }
@@ -73,11 +75,17 @@ struct PostgresAccepting {
         }
     }
 
-    private func ids(_ rows: Rows) throws(PostgresFault) -> Set<Digest16> {
-        var ids: Set<Digest16> = []
-        ids.reserveCapacity(rows.count)
-        for row in 0..<rows.count { ids.insert(try rows.digest(row, 0)) }
-        return ids
+    /// Pushes that were written, and those whose registration does not stand any more.
+    private func ids(
+        _ rows: Rows
+    ) throws(PostgresFault) -> (written: Set<Digest16>, gone: Set<Digest16>) {
+        var (written, gone): (Set<Digest16>, Set<Digest16>) = ([], [])
+        written.reserveCapacity(rows.count)
+        for row in 0..<rows.count {
+            let id = try rows.digest(row, 0)
+            if rows.bool(row, 1) { written.insert(id) } else { gone.insert(id) }
+        }
+        return (written, gone)
     }
 
     private func holding(

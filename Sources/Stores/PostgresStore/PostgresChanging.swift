@@ -68,6 +68,7 @@ struct PostgresChanging {
     let accepting: PostgresAccepting
     let settling: PostgresSettling
     let counts: OwedCounts
+    let endings: PostgresEndings
 
     func change(_ jobs: [Job], _ session: PostgresSession) throws(PostgresFault) -> [@Sendable () -> Void] {
         var calls: [ChangeCall] = []
@@ -92,6 +93,7 @@ struct PostgresChanging {
             rounds.append(PostgresSettling.rounds(call.steps))
             queries += settling.settlement(call.steps, rounds[rounds.count - 1], now: call.now)
             queries += call.runs.map { query($0, call) }
+            if let ending = endings.ending(call.runs) { queries.append(ending) }
             if let removal = call.removal { queries.append(query(removal)) }
             ends.append(queries.count)
         }
@@ -101,6 +103,10 @@ struct PostgresChanging {
         var answers: [@Sendable () -> Void] = []
         var at = 2
         for (index, call) in calls.enumerated() {
+            let own = results[at..<ends[index]]
+            if call.removal == nil, endings.ending(call.runs) != nil, let rows = own.last {
+                try endings.note(rows, call.runs)
+            }
             let answer = try read(call, rounds[index], results[at..<ends[index]])
             answers.append { call.answer(answer) }
             at = ends[index]
@@ -134,6 +140,7 @@ struct PostgresChanging {
     ) throws(PostgresFault) -> ChangeCall.Answer {
         let outcome = try session.transaction { session throws(PostgresFault) -> (Int?, Rows?) in
             var opening = [Query(PostgresSQL.begin), Query(RecordSQL.lockRecords)]
+            let ending = endings.ending(call.runs)
             for run in call.runs {
                 guard let rows = try session.run(opening + [query(run, call)], commits: false).last else {
                     break
@@ -144,9 +151,14 @@ struct PostgresChanging {
                     return (place, nil)
                 }
             }
-            let closing =
-                (call.pushes.isEmpty ? [] : [accepting.acceptance(call.pushes)]) + [Query(PostgresSQL.commit)]
-            return (nil, try session.run(opening + closing, commits: true).dropLast().last)
+            var closing = opening
+            if let ending { closing.append(ending) }
+            let endedAt = ending == nil ? nil : closing.count - 1
+            if !call.pushes.isEmpty { closing.append(accepting.acceptance(call.pushes)) }
+            let acceptedAt = closing.count - 1
+            let results = try session.run(closing + [Query(PostgresSQL.commit)], commits: true)
+            if let endedAt { try endings.note(results[endedAt], call.runs) }
+            return (nil, call.pushes.isEmpty ? nil : results[acceptedAt])
         }
         if let place = outcome.0 { return .refused(index: place) }
         counts.noteDeletedRecords()

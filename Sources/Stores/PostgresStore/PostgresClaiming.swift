@@ -95,7 +95,8 @@ final class PostgresClaiming: Sendable {
                 origin: try rows.digest(row, 3), record: try rows.digestIfAny(row, 4),
                 touchedAt: try rows.time(row, 5), address: try rows.digestIfAny(row, 14),
                 notBefore: try rows.time(row, 6), custodyEnds: try rows.time(row, 7),
-                attempt: Int(try rows.int(row, 8)), epoch: try rows.int(row, 9), parked: false, mark: try rows.digestIfAny(row, 10),
+                attempt: Int(try rows.int(row, 8)), epoch: try rows.int(row, 9), parked: false,
+                mark: try rows.digestIfAny(row, 10),
                 sealed: rows.bytes(row, 11))
             turns.append((try rows.int(row, 12), try rows.int(row, 13), push))
         }

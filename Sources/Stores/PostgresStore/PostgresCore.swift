@@ -16,6 +16,7 @@ final class PostgresCore: Sendable {
     let floors: RowFloors
     let deaths: DeathClock
 
+    let endings: PostgresEndings
     let accepting: PostgresAccepting
     let settling: PostgresSettling
     let changing: PostgresChanging
@@ -44,10 +45,13 @@ final class PostgresCore: Sendable {
         deaths = DeathClock(limits: limits, world: world, journal: journal)
         accepting = PostgresAccepting(owner: owner, limits: limits, counts: counts)
         settling = PostgresSettling(owner: owner, limits: limits, counts: counts)
-        changing = PostgresChanging(accepting: accepting, settling: settling, counts: counts)
+        endings = PostgresEndings(owner: owner, limits: limits, counts: counts)
+        changing = PostgresChanging(
+            accepting: accepting, settling: settling, counts: counts, endings: endings)
         claiming = PostgresClaiming(owner: owner, limits: limits, counts: counts, deaths: deaths)
         owners = PostgresOwners(
-            owner: owner, limits: limits, counts: counts, deaths: deaths, lost: lost, world: world)
+            owner: owner, limits: limits, counts: counts, deaths: deaths, lost: lost, world: world,
+            endings: endings)
         sweeping = PostgresSweeping(owner: owner, limits: limits, floors: floors, deaths: deaths)
     }
 

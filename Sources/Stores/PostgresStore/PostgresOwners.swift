@@ -8,6 +8,7 @@ struct PostgresOwners {
     let deaths: DeathClock
     let lost: LostBackends
     let world: World
+    let endings: PostgresEndings
 
     func renew(for span: Duration, _ session: PostgresSession) throws(PostgresFault) {
         let began = world.instant()
@@ -21,7 +22,9 @@ struct PostgresOwners {
             query.add(Int64(own.rows))
             query.add(Int64(own.bytes))
         }
-        let rows = try session.run([query], commits: true)[0]
+        let results = try session.run([query] + endings.hearing(), commits: true)
+        try endings.hear(results[1])
+        let rows = results[0]
         counts.others(rows: Int(try rows.int(0, 0)), bytes: Int(try rows.int(0, 1)))
         counts.others(living: Int(try rows.int(0, 2)))
         counts.renewed(
@@ -42,6 +45,7 @@ struct PostgresOwners {
     func takeOver(
         _ wanted: [String], limit: Int, _ session: PostgresSession
     ) throws(PostgresFault) -> Int {
+        try endings.lookAgain(session)
         let ahead = try deaths.ahead(session)
         var moved: [Digest16: (rows: Int64, bytes: Int64)] = [:]
         var lanes: [String: (rows: Int, bytes: Int)] = [:]

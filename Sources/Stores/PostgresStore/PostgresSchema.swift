@@ -19,7 +19,8 @@ enum PostgresSchema {
         Step(number: 1, name: "records, outbox, marks", breaks: true, statements: first),
         Step(number: 2, name: "members", breaks: false, statements: second),
         Step(number: 3, name: "no samples of sealed columns", breaks: false, statements: third),
-        Step(number: 4, name: "addresses of pushes", breaks: false, statements: fourth)
+        Step(number: 4, name: "addresses of pushes", breaks: false, statements: fourth),
+        Step(number: 5, name: "pushes by registration", breaks: false, statements: fifth)
     ]
 
     /// Clear columns are those of docs/architecture.md; everything else is sealed above the engine. Times are
@@ -121,6 +122,20 @@ enum PostgresSchema {
 
     /// Which address its registration named when a push was made. It has no default, so no row is written.
     private static let fourth = ["ALTER TABLE outbox ADD COLUMN address uuid"]
+
+    /// What is owed to a registration is found by it, whoever owes it; and `ended` tells an owner of pushes that
+    /// another one's commit has ended, and that it may hold in memory. It has a row for each of these for a
+    /// minute.
+    private static let fifth = [
+        "DROP INDEX in_memory_by_owner",
+        "CREATE INDEX in_memory_by_owner ON outbox (owner, record) WHERE NOT parked",
+        "CREATE INDEX parked_by_record ON outbox (record) WHERE parked AND record IS NOT NULL",
+        """
+        CREATE TABLE ended (
+            owner uuid NOT NULL, id uuid NOT NULL, at int8 NOT NULL, PRIMARY KEY (owner, id)
+        ) WITH (fillfactor = 50)
+        """
+    ]
 
     private static let table = """
         CREATE TABLE IF NOT EXISTS migrations (

@@ -1,6 +1,8 @@
 package import PushModel
 
 extension PostgresStore: StoredOutbox {
+    package var ended: EndedPushes { core.endings.told }
+
     package func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
     ) async throws(StoreError) -> StoredAccepted {
@@ -54,7 +56,7 @@ extension PostgresStore: StoredOutbox {
         case .committed(let admissions):
             core.counts.release(
                 zip(pushes, admissions).compactMap { push, admission in
-                    guard case .repeated = admission else { return nil }
+                    if case .owed = admission { return nil }
                     return push
                 })
         }

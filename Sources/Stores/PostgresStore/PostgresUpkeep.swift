@@ -80,7 +80,8 @@ extension PostgresStore: StoredRows {
             row: PostgresAccepting.row(of: id), id: id, lane: rows.text(row, 1), pushClass: level,
             origin: try rows.digest(row, 3), record: try rows.digestIfAny(row, 4),
             touchedAt: try rows.time(row, 5), address: try rows.digestIfAny(row, 14),
-            notBefore: try rows.time(row, 6), custodyEnds: try rows.time(row, 7), attempt: Int(try rows.int(row, 8)),
+            notBefore: try rows.time(row, 6), custodyEnds: try rows.time(row, 7),
+            attempt: Int(try rows.int(row, 8)),
             epoch: try rows.int(row, 9), parked: rows.bool(row, 10), mark: try rows.digestIfAny(row, 11),
             sealed: rows.bytes(row, 13))
         let first = rows.isNull(row, 12) ? 0 : try rows.int(row, 12)

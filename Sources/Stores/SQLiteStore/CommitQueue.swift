@@ -48,11 +48,13 @@ final class CommitQueue: Sendable {
 
     private let pool: DatabasePool
     private let limits: SQLiteLimits
+    private let ended: EndedPushes
     private let state = Mutex(State())
     // Safety: `writer` is touched on GRDB's serial writer queue alone.
     nonisolated(unsafe) private let writer: SQLiteWriter
 
-    init(pool: DatabasePool, writer: SQLiteWriter, limits: SQLiteLimits) {
+    init(pool: DatabasePool, writer: SQLiteWriter, limits: SQLiteLimits, ended: EndedPushes) {
+        self.ended = ended
         self.pool = pool
         self.writer = writer
         self.limits = limits
@@ -223,7 +225,8 @@ final class CommitQueue: Sendable {
                 for job in jobs { answers.append(try run(job)) }
                 return .commit
             }
-            writer.committed()
+            // Before anybody hears that it stands.
+            ended.tell(writer.committed())
             return answers
         } catch {
             writer.undone()

@@ -43,6 +43,7 @@ extension SQLiteWriter {
             sql.bind(claimed[index].row)
             try sql.run()
             claimed[index].epoch += 1
+            unparked.set(claimed[index].row, claimed[index].record)
         }
         memory.parked[lane, default: 0] -= claimed.count
         return claimed

@@ -58,11 +58,19 @@ extension SQLiteWriter {
         for (push, held) in zip(pushes, repeats) {
             if let held {
                 admissions.append(.repeated(of: held.id, first: held.first))
+            } else if try isGone(push, now: now, db) {
+                admissions.append(.gone)
             } else {
                 admissions.append(.owed(row: try insert(push, now: now, db), epoch: push.epoch))
             }
         }
         return .committed(admissions)
+    }
+
+    /// Whether its registration has ended since the push was made.
+    private func isGone(_ push: StoredPush, now: UnixTime, _ db: Database) throws -> Bool {
+        guard let record = push.record, recentEndings.mayHaveEnded(record, at: now) else { return false }
+        return try !stands(record, push.address, db)
     }
 
     /// Makes the changes in order, each under its condition as the ones before it left things; the index of
@@ -72,6 +80,7 @@ extension SQLiteWriter {
         let before = memory
         var refused: Int?
         var isMade = false
+        var changed: [Digest16] = []
         defer { if !isMade { memory = before } }
         try db.inSavepoint {
             for (index, change) in changes.enumerated() {
@@ -79,11 +88,12 @@ extension SQLiteWriter {
                     refused = index
                     return .rollback
                 }
-                try make(change, db)
+                if let key = try make(change, db) { changed.append(key) }
             }
             return .commit
         }
         isMade = refused == nil
+        if isMade { try endOwed(changed, now: now, db) }
         return refused
     }
 
@@ -123,7 +133,11 @@ extension SQLiteWriter {
         memory.rows += 1
         memory.bytes += push.sealed.count
         memory.owedByApp.add(push.lane, rows: 1, bytes: push.sealed.count)
-        if push.parked { memory.parked[push.lane, default: 0] += 1 }
+        if push.parked {
+            memory.parked[push.lane, default: 0] += 1
+        } else {
+            unparked.set(row, push.record)
+        }
         if let mark = push.mark { insertMark(mark, row: row, now: now) }
         return row
     }
@@ -163,7 +177,11 @@ extension SQLiteWriter {
             try sql.run()
             memory.nextBlob += 1
         }
-        for change in feedback where try mayChange(change, now: now, db) { try make(change, db) }
+        var changed: [Digest16] = []
+        for change in feedback where try mayChange(change, now: now, db) {
+            if let key = try make(change, db) { changed.append(key) }
+        }
+        try endOwed(changed, now: now, db)
         try purgeMarks(now: now, db)
         return results
     }
@@ -173,7 +191,7 @@ extension SQLiteWriter {
     ) throws -> Bool {
         var row = try SQL(
             db,
-            "SELECT length(sealed), parked, lane, first FROM outbox "
+            "SELECT length(sealed), parked, lane, first, record FROM outbox "
                 + "WHERE seq=? AND id=? AND epoch=? AND owner=?"
         )
         row.bind(step.row)
@@ -187,7 +205,13 @@ extension SQLiteWriter {
         let (size, wasParked) = (Int(row.int(0)), row.int(1) == 1)
         let lane = row.text(2)
         let first = OutcomeKind(rawValue: UInt8(truncatingIfNeeded: row.int(3))) ?? step.first
+        let record = row.withBytes(4) { Digest16($0) }
         row.finish()
+        if case .retry(_, _, _, parked: false) = step.step {
+            unparked.set(step.row, record)
+        } else {
+            unparked.set(step.row, nil)
+        }
         if wasParked { memory.parked[lane, default: 0] -= 1 }
         switch step.step {
         case .settle:
@@ -243,11 +267,12 @@ extension SQLiteWriter {
         sql.bind(push.row)
         try sql.run()
         if wasParked { memory.parked[lane, default: 0] -= 1 }
+        unparked.set(push.row, nil)
         memory.parked[Aside.text(lane), default: 0] += 1
         return true
     }
 
-    private func remove(_ row: Int64, _ lane: String, _ size: Int, _ db: Database) throws {
+    func remove(_ row: Int64, _ lane: String, _ size: Int, _ db: Database) throws {
         var sql = try SQL(db, "DELETE FROM outbox WHERE seq = ?")
         sql.bind(row)
         try sql.run()

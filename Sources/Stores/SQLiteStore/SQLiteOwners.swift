@@ -77,6 +77,7 @@ extension SQLiteWriter {
             var sql = try SQL(db, "UPDATE outbox SET epoch = epoch + 1, parked = 1 WHERE seq = ?")
             sql.bind(row)
             try sql.run()
+            unparked.set(row, nil)
             memory.parked[lane, default: 0] += 1
         }
         return rows.count

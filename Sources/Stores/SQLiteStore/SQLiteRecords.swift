@@ -40,7 +40,8 @@ extension SQLiteStore: StoredRecords {
     }
 
     package func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
-        try await queue.submit(.bulk) { try $0.forget(owner: owner, limit: limit, $1) }
+        let now = world.now()
+        return try await queue.submit(.bulk) { try $0.forget(owner: owner, limit: limit, now: now, $1) }
     }
 }
 
@@ -205,9 +206,15 @@ extension SQLiteWriter {
     }
 
     /// Makes a change whose condition is met.
-    func make(_ change: StoredChange, _ db: Database) throws {
+    ///
+    /// - Returns: the registration of which something may have ended with it.
+    func make(_ change: StoredChange, _ db: Database) throws -> Digest16? {
         switch change {
-        case .put(let record, _): try put(record, db)
+        case .put(let record, _):
+            try put(record, db)
+            // What was learned of an address is no registration, nor is what has none.
+            let isRegistration = record.address != nil && record.space != Space.learned.text
+            return isRegistration || record.state != .live ? record.key : nil
         case .expire(let key, let at, _):
             // What has expired is only known to be so: its content is forgotten.
             var sql = try SQL(
@@ -222,16 +229,19 @@ extension SQLiteWriter {
             sql.bind(try nextRevision(db))
             sql.bind(slotOf: key)
             try sql.run()
+            return key
         case .delete(let key, _):
             var sql = try SQL(db, "DELETE FROM records WHERE \(SQLiteRecords.isKey)")
             sql.bind(slotOf: key)
             try sql.run()
+            return key
         case .deleteBeside(let keys):
             for key in keys {
                 var sql = try SQL(db, "DELETE FROM records WHERE address = ?")
                 sql.bind(key)
                 try sql.run()
             }
+            return nil
         }
     }
 
@@ -259,22 +269,24 @@ extension SQLiteWriter {
         var retired = try SQL(db, "SELECT key FROM records WHERE space = ? LIMIT ?")
         retired.bind(Space.retired.text)
         retired.bind(limit)
-        return try remove(find, db) + remove(retired, db)
+        return try remove(find, db).count + remove(retired, db).count
     }
 
-    func forget(owner: Digest16, limit: Int, _ db: Database) throws -> Int {
+    func forget(owner: Digest16, limit: Int, now: UnixTime, _ db: Database) throws -> Int {
         var find = try SQL(db, "SELECT key FROM records WHERE owner = ? LIMIT ?")
         find.bind(owner)
         find.bind(limit)
-        return try remove(find, db)
+        let gone = try remove(find, db)
+        try endOwed(gone, now: now, db)
+        return gone.count
     }
 
     /// Removes the records whose keys are found.
-    private func remove(_ find: SQL, _ db: Database) throws -> Int {
+    private func remove(_ find: SQL, _ db: Database) throws -> [Digest16] {
         var keys: [Digest16] = []
         while try find.step() { if let key = try find.digest(0) { keys.append(key) } }
         find.finish()
-        for key in keys { try make(.delete(key, if: .any), db) }
-        return keys.count
+        for key in keys { _ = try make(.delete(key, if: .any), db) }
+        return keys
     }
 }

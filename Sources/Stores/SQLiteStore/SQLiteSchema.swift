@@ -15,6 +15,12 @@ enum SQLiteSchema {
         migrator.registerMigration(addresses) { db in
             try db.execute(sql: "ALTER TABLE outbox ADD COLUMN address BLOB")
         }
+        migrator.registerMigration("4 parked pushes by registration") { db in
+            try db.execute(
+                sql: """
+                    CREATE INDEX parked_by_record ON outbox (record) WHERE parked = 1 AND record IS NOT NULL
+                    """)
+        }
         return migrator
     }
 

@@ -24,6 +24,7 @@ package final class SQLiteStore: Sendable {
     let openedAt: ContinuousClock.Instant
     private let lock: FileLock
     package let owner: OwnerID
+    package let ended = EndedPushes()
 
     /// Opens or makes the file (mode 0600).
     ///
@@ -48,7 +49,7 @@ package final class SQLiteStore: Sendable {
             try pool.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA cache_size = -\(limits.writerCacheKiB)")
             }
-            queue = CommitQueue(pool: pool, writer: writer, limits: limits)
+            queue = CommitQueue(pool: pool, writer: writer, limits: limits, ended: ended)
             finds = FindQueue(commits: queue, pool: pool, limits: limits)
         } catch {
             throw SQLFault.translate(error)

@@ -133,7 +133,8 @@ enum SQLiteRows {
             let push = StoredPush(
                 row: sql.int(0), id: PushID(id), lane: sql.text(2), pushClass: level, origin: origin,
                 record: try sql.digest(5), touchedAt: sql.time(6), address: try sql.digest(15),
-                notBefore: sql.time(7), custodyEnds: sql.time(8), attempt: Int(sql.int(9)), epoch: sql.int(10),
+                notBefore: sql.time(7), custodyEnds: sql.time(8), attempt: Int(sql.int(9)),
+                epoch: sql.int(10),
                 parked: sql.int(11) == 1, mark: try sql.digest(12), sealed: sql.bytes(13))
             let first = OutcomeKind(rawValue: UInt8(truncatingIfNeeded: sql.int(14)))
             pushes.append(StoredOwed(push: push, first: first))

@@ -27,6 +27,10 @@ final class SQLiteWriter {
     let limits: SQLiteLimits
     var memory = Memory()
     var marks: MarkIndex
+    var unparked = UnparkedRows()
+    var recentEndings = RecentEndings()
+    /// Pushes that went with their registrations in this transaction, and stood as in memory.
+    var ended: [PushID] = []
     /// Undoes of the mark index, newest last.
     private var markUndo: [(Digest16, MarkIndex.Place?)] = []
     private var saved = Memory()
@@ -43,23 +47,36 @@ final class SQLiteWriter {
     func begin() {
         saved = memory
         markUndo.removeAll(keepingCapacity: true)
+        unparked.keep()
+        ended.removeAll()
     }
 
-    func committed() { markUndo.removeAll(keepingCapacity: true) }
+    /// - Returns: pushes that went with their registrations, and stood as in memory.
+    func committed() -> [PushID] {
+        markUndo.removeAll(keepingCapacity: true)
+        unparked.keep()
+        return ended
+    }
 
-    func undone() { undo(to: Moment(memory: saved, marks: 0)) }
+    func undone() { undo(to: Moment(memory: saved, marks: 0, unparked: 0, ended: 0)) }
 
     /// How the memory stands between two operations of one transaction.
     struct Moment {
         fileprivate let memory: Memory
         fileprivate let marks: Int
+        fileprivate let unparked: Int
+        fileprivate let ended: Int
     }
 
-    var moment: Moment { Moment(memory: memory, marks: markUndo.count) }
+    var moment: Moment {
+        Moment(memory: memory, marks: markUndo.count, unparked: unparked.changes, ended: ended.count)
+    }
 
     /// Takes back what was done since, as a savepoint does in the file.
     func undo(to moment: Moment) {
         memory = moment.memory
+        unparked.undo(to: moment.unparked)
+        ended.removeLast(ended.count - moment.ended)
         while markUndo.count > moment.marks, let (mark, place) = markUndo.popLast() {
             marks.move(mark, to: place)
         }

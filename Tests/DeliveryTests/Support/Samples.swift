@@ -11,7 +11,8 @@ func samplePush(
     OwedPush(
         id: PushID(Digest16(high: 0, low: UInt64(number))), row: Int64(number), lane: sampleLane,
         pushClass: pushClass, origin: Digest16(high: 0, low: origin), record: record, touchedAt: touchedAt,
-        registeredAddress: sampleAddress, notBefore: notBefore, custodyEnds: custodyEnds, attempt: attempt, epoch: 1, mark: nil,
+        registeredAddress: sampleAddress, notBefore: notBefore, custodyEnds: custodyEnds, attempt: attempt,
+        epoch: 1, mark: nil,
         instance: ConfiguredName("zulip-main")!,
         message: .fcm(
             FCMMessage(address: Secret("token-\(number)".utf8), priority: .high, data: Secret("{}".utf8))))

@@ -80,7 +80,8 @@ struct GatewayTests {
         }
     }
 
-    @Test("A dead token that a gateway names ends the registration that it was given, and none that came since")
+    @Test(
+        "A dead token that a gateway names ends the registration that it was given, and none that came since")
     func late() async throws {
         guard let vectors = try Self.vectors() else { return }
         let rows = vectors.json["requests"]?.array ?? []

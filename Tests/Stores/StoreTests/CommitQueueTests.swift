@@ -160,7 +160,7 @@ private struct QueueRig {
         try SQLiteSchema.migrator.migrate(pool)
         let limits = SQLiteLimits()
         let writer = SQLiteWriter(owner: Digest16(high: 1, low: 1), limits: limits)
-        queue = CommitQueue(pool: pool, writer: writer, limits: limits)
+        queue = CommitQueue(pool: pool, writer: writer, limits: limits, ended: EndedPushes())
         finds = FindQueue(commits: queue, pool: pool, limits: limits)
         pool.add(transactionObserver: counter, extent: .databaseLifetime)
     }

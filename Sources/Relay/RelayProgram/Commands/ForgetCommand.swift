@@ -7,8 +7,8 @@ struct ForgetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "forget", abstract: "Deletes an origin, a realm, a device or all records of an address.",
         discussion: """
-            Records go in one commit, and within half a minute their bytes are in no file of the store any \
-            more. What was accepted before stays owed until it is sent or too old, a day at most. Devices \
+            Records go in one commit, with the pushes that their devices are still owed, and within half a \
+            minute their bytes are in no file of the store any more. Devices \
             and servers can register anew: to keep a server out, suspend it instead.
             """,
         subcommands: subcommands(.standard))

@@ -7,8 +7,8 @@ import WireFormats
 /// The operator's calls that forget: `POST /forget/origin` and `/forget/address`; protocols have calls of
 /// their own beside them.
 ///
-/// They answer with counts of records by kind. What a forgotten device is still owed was accepted before and
-/// stays owed until its custody ends.
+/// They answer with counts of records by kind. What a forgotten device is still owed goes with it
+/// (decision 0081).
 struct ForgetDesk: Sendable {
     static let originPath = "/forget/origin"
     static let addressPath = "/forget/address"

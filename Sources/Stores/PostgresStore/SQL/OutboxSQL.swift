@@ -1,6 +1,7 @@
 /// Owed pushes and their marks, from the acceptance to the end.
 enum OutboxSQL {
-    /// Writes pushes with their marks; those whose mark is held are left out. The ids that were written.
+    /// Writes pushes with their marks; those whose mark is held are left out, and those whose registration does
+    /// not stand any more. Rows: the ids that were written, and with false those of the latter.
     ///
     /// Two processes that accept the same mark at once meet in the index of `marks`: the second waits for the
     /// first one's commit, and then finds it held.
@@ -9,11 +10,17 @@ enum OutboxSQL {
     static let accept = Statement(
         10,
         """
-        WITH item AS MATERIALIZED (
+        WITH offered AS MATERIALIZED (
             SELECT * FROM unnest($4::uuid[], $5::text[], $6::int2[], $7::uuid[], $8::uuid[], $9::int8[],
             $10::int8[], $11::int8[], $12::int4[], $13::bool[], $14::uuid[], $15::bytea[], $16::uuid[])
             AS i(id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt, parked, mark,
             sealed, address)
+        ), gone AS MATERIALIZED (
+            SELECT i.id FROM offered i WHERE i.record IS NOT NULL AND (
+                SELECT r.state = 0 AND (i.address IS NULL OR i.address IS NOT DISTINCT FROM r.address)
+                FROM records r WHERE \(PostgresSQL.each("r.key", "i.record"))) IS NOT TRUE
+        ), item AS MATERIALIZED (
+            SELECT * FROM offered i WHERE i.id NOT IN (SELECT g.id FROM gone g)
         ), present AS (
             INSERT INTO owners (owner, alive_until) VALUES ($1, \(PostgresSQL.clock("$2")))
             ON CONFLICT (owner) DO NOTHING
@@ -34,7 +41,7 @@ enum OutboxSQL {
             FROM item i WHERE i.mark IS NULL OR i.id IN (SELECT h.id FROM held h)
             RETURNING id
         )
-        SELECT id FROM written
+        SELECT id, true FROM written UNION ALL SELECT id, false FROM gone
         """)
 
     /// Who holds marks, and the first outcome: a push that has gone and left none in its mark was accepted,
@@ -74,6 +81,50 @@ enum OutboxSQL {
         )
         SELECT id, parked, lane, size FROM gone
         """)
+
+    /// Ends what is owed to registrations that do not stand any more, whoever owes it, and tells the owners that
+    /// may hold it in memory. (Its own too: this answer may be lost.) A row of zeros tells of parked ones, so
+    /// that their owner counts anew.
+    ///
+    /// $1 owner, $2 clock ahead, $3 keys of records. Rows: id, lane, whether it was ours, whether it was parked,
+    /// size.
+    static let endOwed = Statement(
+        45,
+        """
+        WITH named AS MATERIALIZED (
+            SELECT n.key, r.state, r.address FROM unnest($3::uuid[]) AS n(key)
+            LEFT JOIN records r ON \(PostgresSQL.each("r.key", "n.key"))
+        ), over AS MATERIALIZED (
+            SELECT p.id FROM named n CROSS JOIN LATERAL (
+                SELECT o.id FROM outbox o WHERE \(PostgresSQL.each("o.record", "n.key")) AND o.parked
+                AND (n.state IS DISTINCT FROM 0 OR (o.address IS NOT NULL AND o.address IS DISTINCT FROM n.address))) p
+            UNION ALL
+            SELECT p.id FROM named n CROSS JOIN owners w CROSS JOIN LATERAL (
+                SELECT o.id FROM outbox o WHERE o.owner = w.owner AND o.record = n.key AND NOT o.parked
+                AND (n.state IS DISTINCT FROM 0
+                OR (o.address IS NOT NULL AND o.address IS DISTINCT FROM n.address))) p
+        ), gone AS (
+            DELETE FROM outbox o USING (SELECT DISTINCT id FROM over) e
+            WHERE \(PostgresSQL.each("o.id", "e.id"))
+            RETURNING o.id, o.mark, o.lane, o.owner, o.parked, octet_length(o.sealed) AS size
+        ), released AS (
+            DELETE FROM marks m USING gone g WHERE \(PostgresSQL.each("m.mark", "g.mark")) AND m.id = g.id
+        ), told AS (
+            INSERT INTO ended (owner, id, at)
+            SELECT DISTINCT g.owner, CASE WHEN g.parked THEN '00000000-0000-0000-0000-000000000000'::uuid
+                ELSE g.id END, \(PostgresSQL.clock("$2"))
+            FROM gone g WHERE NOT g.parked OR g.owner <> $1
+            ON CONFLICT (owner, id) DO UPDATE SET at = excluded.at
+        )
+        SELECT id, lane, owner = $1, parked, size FROM gone
+        """)
+
+    /// Pushes of an owner that were ended lately. $1 owner.
+    static let endedLately = Statement(46, "SELECT id, at FROM ended WHERE owner = $1")
+
+    /// By then whoever was told of them has heard it, or its lease has run out. $1 clock ahead, $2 span.
+    static let dropEnded = Statement(
+        47, "DELETE FROM ended WHERE at < \(PostgresSQL.clock("$1")) - $2::int8")
 
     /// Puts pushes off, or parks them: what they were before, and what they are.
     ///

@@ -1,0 +1,21 @@
+import Synchronization
+
+/// Pushes that went with their registrations, on their way from an engine to whoever holds them in memory.
+///
+/// An engine tells of them once the commit stands, and before whoever asked for it hears of that.
+package final class EndedPushes: Sendable {
+    private let hearer = Mutex<(@Sendable ([PushID]) -> Void)?>(nil)
+
+    package init() {}
+
+    /// From now on that is told, in the place of who was before.
+    package func hear(_ hearer: @escaping @Sendable ([PushID]) -> Void) {
+        self.hearer.withLock { $0 = hearer }
+    }
+
+    /// - Parameter pushes: of this process, that stood as in memory.
+    package func tell(_ pushes: [PushID]) {
+        guard !pushes.isEmpty, let hearer = hearer.withLock(\.self) else { return }
+        hearer(pushes)
+    }
+}

@@ -1,0 +1,80 @@
+import PushModel
+
+/// Which rows of this process stand as in memory, and of which registrations: what ends with one of those is
+/// found by it.
+///
+/// An index in the file would be written twice for each push, though few registrations end while something is
+/// owed to them. In memory it is an entry for each push that lanes hold, which are a few thousand of each.
+struct UnparkedRows {
+    private var records: [Int64: Digest16] = [:]
+    /// What stood before, newest last, so that a transaction can be undone.
+    private var before: [(row: Int64, record: Digest16?)] = []
+
+    var count: Int { records.count }
+
+    mutating func set(_ row: Int64, _ record: Digest16?) {
+        guard record != nil || records[row] != nil else { return }
+        before.append((row, records.updateOrRemove(row, record)))
+    }
+
+    /// Looks through all of them.
+    func rows(of keys: Set<Digest16>) -> [Int64] {
+        records.filter { keys.contains($0.value) }.map(\.key)
+    }
+
+    // MARK: undoing
+
+    var changes: Int { before.count }
+
+    mutating func keep() { before.removeAll(keepingCapacity: true) }
+
+    mutating func undo(to changes: Int) {
+        while before.count > changes, let (row, record) = before.popLast() {
+            _ = records.updateOrRemove(row, record)
+        }
+    }
+}
+
+extension Dictionary {
+    /// - Returns: what stood there.
+    fileprivate mutating func updateOrRemove(_ key: Key, _ value: Value?) -> Value? {
+        if let value { updateValue(value, forKey: key) } else { removeValue(forKey: key) }
+    }
+}
+
+/// Registrations that ended lately. A push that was made of one before is looked at anew when it comes in; all
+/// others are spared the look.
+struct RecentEndings {
+    /// As many as are remembered by name, for a while; when there are more, every push is looked at.
+    private static let most = 50_000
+    /// Longer than any call is held, or under way.
+    private static let span = Duration.seconds(120)
+
+    private var lately: Set<Digest16> = []
+    private var earlier: Set<Digest16> = []
+    private var began: UnixTime?
+    private var isFull = false
+    private var wasFull = false
+
+    mutating func note(_ keys: some Collection<Digest16>, at now: UnixTime) {
+        turn(now)
+        if lately.count + keys.count > Self.most { isFull = true } else { lately.formUnion(keys) }
+    }
+
+    /// Whether that registration may have ended since somebody read it.
+    mutating func mayHaveEnded(_ key: Digest16, at now: UnixTime) -> Bool {
+        guard began != nil else { return false }
+        turn(now)
+        return isFull || wasFull || lately.contains(key) || earlier.contains(key)
+    }
+
+    /// Forgets what is old. A clock that was set back makes it remember for longer.
+    private mutating func turn(_ now: UnixTime) {
+        guard let began else { return self.began = now }
+        guard now.since(began) >= Self.span else { return }
+        let isOld = now.since(began) >= Self.span * 2
+        (earlier, wasFull) = isOld ? ([], false) : (lately, isFull)
+        (lately, isFull) = ([], false)
+        self.began = now
+    }
+}
