@@ -23,9 +23,10 @@ package final class StubServices: Sendable {
         await state.until(for: "request \(count)", file: file, line: line) { $0.sent.count >= count }
     }
 
-    /// What a push to this address is answered; `nil`: accepted, as at first.
+    /// What a push to this address, in either spelling, is answered; `nil`: accepted, as at first.
     package func answer(_ address: String, by answer: (@Sendable (OwedPush) -> Answer)?) {
-        state.change { $0.answers[address] = answer }
+        let name = Self.name(of: APNsMessage.canonical(Secret(address.utf8)))
+        state.change { $0.answers[name] = answer }
     }
 
     /// From now on requests arrive and are not answered before ``release()``.
@@ -37,11 +38,14 @@ package final class StubServices: Sendable {
         ScriptedProvider(lane, slots: .max) { await self.take($0) }
     }
 
+    private static func name(of address: Secret) -> String {
+        APNsMessage.canonical(address).reveal { String(decoding: $0, as: UTF8.self) }
+    }
+
     private func take(_ push: OwedPush) async -> Answer {
         state.change { $0.sent.append(push) }
         await state.until(for: "a release of what is held") { !$0.isHeld }
-        let address = push.message.address.reveal { String(decoding: $0, as: UTF8.self) }
-        let answer = state.value.answers[address]
+        let answer = state.value.answers[Self.name(of: push.message.address)]
         return answer?(push) ?? Answer(.accepted, .ok, sentAt: now())
     }
 }

@@ -80,8 +80,8 @@ struct NotifyingTests {
                 await rig.notify([device.entry(2, type: "voip"), device.entry(3)]).failed == 0)
             await rig.services.sent(atLeast: 3)
             let later = rig.services.sent.suffix(2).compactMap(\.message.apns)
-            #expect(
-                later.allSatisfy { $0.token == Secret(PeerDevice.alertToken.utf8) && $0.pushType == .alert })
+            let alert = APNsMessage.canonical(Secret(PeerDevice.alertToken.utf8))
+            #expect(later.allSatisfy { $0.token == alert && $0.pushType == .alert })
         }
     }
 

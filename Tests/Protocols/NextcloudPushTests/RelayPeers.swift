@@ -158,6 +158,6 @@ extension RelayRig {
 }
 
 extension NextcloudTarget {
-    /// Whether it is for that token.
-    func isFor(_ token: String) -> Bool { self.token == Secret(token.utf8) }
+    /// Whether it is for that token, which is kept in the one spelling.
+    func isFor(_ token: String) -> Bool { self.token == APNsMessage.canonical(Secret(token.utf8)) }
 }

@@ -40,7 +40,8 @@ extension RelayVectors {
         let sent = try await sent(
             push, to: token, service: try #require(SessionService(rawValue: service)), key: key)
         let opened = try OpenedPush(sent.message, key: key)
-        return sent.message.address == token && opened.data == push.data?.reveal { Array($0) }
+        return sent.message.address == APNsMessage.canonical(token)
+            && opened.data == push.data?.reveal { Array($0) }
             && opened.metadata["#"]?.string == push.hash.reveal { String(decoding: $0, as: UTF8.self) }
             && opened.metadata["t"]?.int64 == push.timestamp.milliseconds
             && opened.metadata["z"]?.int64 == push.expiry.milliseconds

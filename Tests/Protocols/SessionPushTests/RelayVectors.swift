@@ -111,7 +111,7 @@ struct RelayVectors: Sendable {
         await rig.services.sent(atLeast: 1)
         let message = rig.services.sent[0].message
         let opened = try OpenedPush(message, key: PeerAccount.hex(known.encryptionKey))
-        return message.address == known.token
+        return message.address == APNsMessage.canonical(known.token)
             && opened.metadata["@"]?.string == PeerAccount.hex(known.account.bytes)
             && opened.metadata["n"]?.int64 == Int64(known.namespaces[0])
             && opened.data == (known.wantsData ? Array("text".utf8) : nil)

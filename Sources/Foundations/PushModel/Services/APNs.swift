@@ -97,6 +97,28 @@ package struct APNsMessage: Sendable {
     }
 }
 
+extension APNsMessage {
+    /// A device token in small letters. Apple takes no difference between the two spellings of its hexadecimal
+    /// digits, and phones send either: compared as they came, one phone would be two. What is no hexadecimal
+    /// number stays as it is.
+    package static func canonical(_ token: Secret) -> Secret {
+        let isFolded = token.reveal { bytes in
+            bytes.contains { (0x41...0x46).contains($0) }
+                && bytes.allSatisfy {
+                    (0x30...0x39).contains($0) || (0x41...0x46).contains($0) || (0x61...0x66).contains($0)
+                }
+        }
+        guard isFolded else { return token }
+        return Secret(count: token.count) { out in
+            token.reveal { bytes in
+                for at in 0..<out.count {
+                    out[at] = (0x41...0x46).contains(bytes[at]) ? bytes[at] | 0x20 : bytes[at]
+                }
+            }
+        }
+    }
+}
+
 extension APNsMessage: ServiceMessage {
     package static let service = PushService.apns
     package static let reasons: [Reason] = [
@@ -109,7 +131,8 @@ extension APNsMessage: ServiceMessage {
         .internalServerError, .serviceUnavailable, .shutdown
     ]
 
-    package var address: Secret { token }
+    /// In the one spelling that it has wherever addresses are compared.
+    package var address: Secret { Self.canonical(token) }
     package var bytes: Int { payload.count + token.count }
 
     /// Tags of the stored form. The first two tell the form of the topic, and are of messages that name no

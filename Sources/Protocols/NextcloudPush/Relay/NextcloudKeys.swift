@@ -20,6 +20,7 @@ package struct NextcloudKeys: Sendable {
 
     /// One address of one app: bundle id ‖ 0 ‖ token, with no bundle id for FCM. Never shown to an origin.
     package static func address(of token: Secret, bundle: String?) -> RecordKey {
+        let token = bundle == nil ? token : APNsMessage.canonical(token)
         let name = token.reveal { Secret(Array((bundle ?? "").utf8) + [0] + $0) }
         return RecordKey(Space(core: "address"), name)
     }

@@ -3,7 +3,7 @@ import WireFormats
 
 /// What `pushToken` turned out to be, by its shape (§5.6 c).
 package enum PushTokens: Sendable {
-    /// Hexadecimal digits: of alerts, and behind a blank of calls.
+    /// Hexadecimal digits, in small letters: of alerts, and behind a blank of calls.
     case apns(alert: Secret, voip: Secret?)
     case fcm(Secret)
 
@@ -48,7 +48,9 @@ package enum PushTokens: Sendable {
             throw NextcloudError(.invalidPushToken)
         }
         if let voip, !isAPNsToken(voip) { throw NextcloudError(.invalidPushToken) }
-        return .apns(alert: parts[0], voip: parts.count == 2 ? parts[1] : voip)
+        return .apns(
+            alert: APNsMessage.canonical(parts[0]),
+            voip: (parts.count == 2 ? parts[1] : voip).map { APNsMessage.canonical($0) })
     }
 
     private static func isAPNsToken(_ token: Secret) -> Bool {

@@ -15,7 +15,7 @@ extension SessionRelay {
                 claim.account, at: claim.signedAt, wantsData: form.wantsData, form.namespaces),
             takesSubkeys: policy.takesSubkeys)
         try charge(claim.account)
-        let known = try await find(keys.subscription(claim.account, claim.service, claim.token))
+        let (known, former) = try await find(claim)
         let version = SessionVersion.live(claim.signedAt)
         if let known, known.version > version {
             // An older signature: what is newer stays, whether it is a subscription or the end of one.
@@ -30,8 +30,24 @@ extension SessionRelay {
             .record(keys, bundle: app.bundle, now: now)
         return Verdict(
             // A newer signature, or the end of the subscription, may have come in between.
-            changes: [.put(record, if: .versionBelow(version + 1))],
+            changes: [.put(record, if: .versionBelow(version + 1))] + former,
             reply: .now(isNew ? .added : .updated), refusal: { _ in SessionError(.overloaded) }, notes: notes)
+    }
+
+    /// What stands of a subscription, and what goes when it is written. Earlier versions named it by its token
+    /// as it was spelled: then it is among the account's rows, goes, and is written under the one spelling.
+    private func find(_ claim: SessionClaim) async throws(SessionError) -> (Record?, former: [Change]) {
+        if let known = try await find(keys.subscription(claim.account, claim.service, claim.token)) {
+            return (known, [])
+        }
+        guard claim.service.isApple else { return (nil, []) }
+        let former = try await rows(claim.account).first { row in
+            SessionSubscription(row).map {
+                $0.service == claim.service && APNsMessage.canonical($0.token) == claim.token
+            } ?? false
+        }
+        guard let former else { return (nil, []) }
+        return (former, [.delete(former.key, if: .revision(former.revision))])
     }
 
     private func leaveRoom(_ account: AccountID) async throws(SessionError) {
@@ -54,7 +70,7 @@ extension SessionRelay {
             takesSubkeys: policy.takesSubkeys)
         try charge(claim.account)
         let key = keys.subscription(claim.account, claim.service, claim.token)
-        let known = try await find(key)
+        let (known, former) = try await find(claim)
         let wasThere = known?.state == .live
         if known == nil { try await leaveRoom(claim.account) }
         // Above what it ends, even where that was signed later: who asks for the end is asked nothing more.
@@ -68,7 +84,11 @@ extension SessionRelay {
             expiresAt: UnixTime(seconds: SessionVersion.signedAt(version)) + SessionLimits.signatureLife,
             body: Secret([]))
         return Verdict(
-            changes: [.put(tombstone, if: known.map { .revision($0.revision) } ?? .absent)],
+            changes: [
+                .put(
+                    tombstone,
+                    if: former.isEmpty ? known.map { .revision($0.revision) } ?? .absent : .absent)
+            ] + former,
             reply: .now(.removed(wasThere)), refusal: { _ in SessionError(.overloaded) },
             notes: wasThere ? [NoteCode("session.unsubscribed")] : [])
     }

@@ -141,7 +141,7 @@ struct SessionFields {
         }
         guard let token else { throw SessionError(.missingField, field: "token") }
         guard service.takes(token) else { throw SessionError(.invalidToken) }
-        return token
+        return service.isApple ? APNsMessage.canonical(token) : token
     }
 
     private static func string(_ value: Value) -> JSONStringSlice? {

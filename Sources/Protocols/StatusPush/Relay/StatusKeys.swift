@@ -45,6 +45,7 @@ package struct StatusKeys: Sendable {
 
     /// One address of one app: topic ‖ 0 ‖ token, with no topic for FCM.
     package static func address(of token: Secret, bundle: String?) -> RecordKey {
+        let token = bundle == nil ? token : APNsMessage.canonical(token)
         let name = token.reveal { Secret(Array((bundle ?? "").utf8) + [0] + $0) }
         return RecordKey(Space(core: "address"), name)
     }

@@ -20,7 +20,8 @@ struct StatusPayload {
             guard let bundle = Self.bundle(registration, policy) else { return nil }
             return .apns(
                 APNsMessage(
-                    token: registration.deviceToken, bundle: bundle, topicForm: .asNamed, pushType: .alert,
+                    token: APNsMessage.canonical(registration.deviceToken), bundle: bundle,
+                    topicForm: .asNamed, pushType: .alert,
                     priority: 10, payload: fitting { object(inAps: true, withMessage: $0) }))
         case .firebase:
             return .fcm(

@@ -77,7 +77,10 @@ package struct ZulipKeys: Sendable {
 
     /// One address of one app, over all realms: app id ‖ 0 ‖ token. Never shown to an origin.
     package func address(_ registration: ZulipRegistration) -> RecordKey {
-        let name = registration.token.reveal { token in
+        // A token id is made of the token as it was spelled (§2), and an address of the one spelling.
+        let token =
+            registration.kind == .apns ? APNsMessage.canonical(registration.token) : registration.token
+        let name = token.reveal { token in
             Secret(Array((registration.appID ?? "").utf8) + [0] + token)
         }
         return RecordKey(Space(core: "address"), name)
