@@ -16,24 +16,38 @@ package final class DeliveryService: Service {
 
         /// Lanes of one credential share the one `Credential` value.
         ///
-        /// - Parameter stamp: any number that is the same while configuration and credentials are; a lane
-        ///   whose stamp changes at a reload is replaced.
-        package init(_ provider: some Provider, credential: Credential, stamp: Int = 0) {
+        /// - Parameters:
+        ///   - stamp: any number that is the same while configuration and credentials are; a lane whose stamp
+        ///     changes at a reload is replaced.
+        ///   - identity: a digest of credential, project and environment, the same in every process; when it
+        ///     is another than that under which something was last accepted, no registration is blamed until
+        ///     something is. `nil`: nobody says.
+        package init(
+            _ provider: some Provider, credential: Credential, stamp: Int = 0, identity: Secret? = nil
+        ) {
             name = provider.lane
             self.credential = credential
             self.stamp = stamp
             make = {
-                LaneHandles(Lane(provider: provider, credential: credential, core: $0, handsBack: $1))
+                LaneHandles(
+                    Lane(
+                        provider: provider, credential: credential, identity: identity, core: $0,
+                        handsBack: $1))
             }
         }
 
         /// The same for a provider that is direct: its lane takes volatile pushes too.
-        package init(_ provider: some DirectProvider, credential: Credential, stamp: Int = 0) {
+        package init(
+            _ provider: some DirectProvider, credential: Credential, stamp: Int = 0, identity: Secret? = nil
+        ) {
             name = provider.lane
             self.credential = credential
             self.stamp = stamp
             make = {
-                LaneHandles(Lane(direct: provider, credential: credential, core: $0, handsBack: $1))
+                LaneHandles(
+                    Lane(
+                        direct: provider, credential: credential, identity: identity, core: $0,
+                        handsBack: $1))
             }
         }
     }

@@ -15,31 +15,41 @@ final class Lane<P: Provider>: LaneHandle {
     private let stopped = Bell()
     private let drained = Bell()
     private let meter: LaneMeter
+    /// What it is at its service; `nil`: nobody says.
+    private let identity: Secret?
+    /// The store knows that something was accepted under it.
+    private let isProven: Atomic<Bool>
     /// Leave to lease volatile pushes; `nil` for a provider that is not direct.
     private let leave: DirectLeave?
 
     /// - Parameter handsBack: it is made while ``Reclaim`` is under way.
-    convenience init(provider: P, credential: Credential, core: DeliveryCore, handsBack: Bool) {
-        self.init(provider, nil, credential, core, handsBack)
+    /// - Parameter identity: a digest of what it is at its service: credential, project, environment.
+    convenience init(
+        provider: P, credential: Credential, identity: Secret?, core: DeliveryCore, handsBack: Bool
+    ) {
+        self.init(provider, nil, credential, identity, core, handsBack)
     }
 
     convenience init(
-        direct provider: P, credential: Credential, core: DeliveryCore, handsBack: Bool
+        direct provider: P, credential: Credential, identity: Secret?, core: DeliveryCore, handsBack: Bool
     ) where P: DirectProvider {
-        self.init(provider, DirectLeave(of: provider), credential, core, handsBack)
+        self.init(provider, DirectLeave(of: provider), credential, identity, core, handsBack)
     }
 
     private init(
-        _ provider: P, _ leave: DirectLeave?, _ credential: Credential, _ core: DeliveryCore,
-        _ handsBack: Bool
+        _ provider: P, _ leave: DirectLeave?, _ credential: Credential, _ identity: Secret?,
+        _ core: DeliveryCore, _ handsBack: Bool
     ) {
+        self.identity = identity
+        isProven = Atomic(identity == nil)
         name = provider.lane
         self.provider = provider
         self.leave = leave
         self.core = core
         self.credential = credential
         meter = LaneMeter(provider.lane)
-        state = Mutex(LaneState(limits: core.limits, handsBack: handsBack))
+        state = Mutex(
+            LaneState(limits: core.limits, handsBack: handsBack, isProven: identity == nil))
     }
 
     func wouldHold(_ pushClass: PushClass, origin: Digest16) -> Bool {
@@ -133,7 +143,8 @@ final class Lane<P: Provider>: LaneHandle {
     }
 
     private func runHere() async {
-        state.withLock { $0.begin(term: core.lease.term) }
+        let proof = await lastProof()
+        state.withLock { $0.begin(term: core.lease.term, isProven: proof) }
         await withTaskGroup(of: Void.self) { support in
             support.addTask { await self.runProvider() }
             support.addTask { await self.refillLoop() }
@@ -147,6 +158,26 @@ final class Lane<P: Provider>: LaneHandle {
             support.cancelAll()
         }
         change { $0.finish() }
+    }
+
+    /// Whether the store knows of an acceptance under the same configuration. One that cannot be asked does not:
+    /// then nobody is blamed until the next acceptance.
+    private func lastProof() async -> Bool {
+        guard let identity else { return true }
+        guard let found = try? await core.registry.find([LaneProof.key(name)]),
+            let proof = found.first ?? nil,
+            proof.body == identity
+        else { return false }
+        isProven.store(true, ordering: .relaxed)
+        return true
+    }
+
+    /// What the store is to remember of a first acceptance.
+    private func proof(of answer: Answer, at now: UnixTime) -> [Change] {
+        guard answer.outcome == .accepted, let identity,
+            !isProven.exchange(true, ordering: .relaxed)
+        else { return [] }
+        return [.put(LaneProof.record(name, identity, now: now), if: .any)]
     }
 
     private var isDrained: Bool {
@@ -305,13 +336,14 @@ final class Lane<P: Provider>: LaneHandle {
         let moment = moment
         if outcome == .accepted { meter.accepted(entry.push, at: moment.now) }
         var endsRegistration = false
+        let proven = entry.push.custody == .durable ? proof(of: answer, at: moment.now) : []
         change { state in
             let (next, actions) = state.answered(
                 heard, outcome: outcome, at: moment, limits: core.limits,
                 withdrawal: { withdrawal(of: entry, answer, $0) }
             ) { judged in
                 endsRegistration = !judged.feedback.isEmpty
-                return learned + core.unlearned(of: entry.push, judged)
+                return learned + core.unlearned(of: entry.push, judged) + proven
             }
             core.observer.attempted?(Attempt(entry.push, answer, outcome, next, at: moment.now))
             return actions
@@ -370,6 +402,15 @@ final class Lane<P: Provider>: LaneHandle {
             meter.unanswered(false)
         // Nobody sends here any more, which says nothing of the service.
         case .left: meter.unanswered(false)
+        }
+        if let doubt = actions.spared {
+            core.journal.note(
+                "registrations spared",
+                [
+                    .lane: name, .reason: actions.reason,
+                    .code: doubt == .share ? ErrorCode("share") : ErrorCode("unproven")
+                ],
+                level: .warning)
         }
         if actions.spentCalls > 0 { core.observer.callsSpent(name, actions.spentCalls) }
         for (id, outcome) in actions.first { core.firstAttempts.resolve(id, outcome) }

@@ -34,6 +34,8 @@ extension LaneState {
         var volatileDropped = 0
         /// Pushes that went back to the store because the lease had run out.
         var ranOut = 0
+        /// A registration was spared, and nobody has been told why yet.
+        var spared: Suspicion.Doubt?
         /// Pushes that end by the word of the lane that they came from. They count as under way here until
         /// they have.
         var returned: [LaneQueue.Entry] = []
@@ -57,6 +59,7 @@ extension LaneState.Actions {
         volatileEnded += next.volatileEnded
         volatileDropped += next.volatileDropped
         ranOut += next.ranOut
+        spared = next.spared ?? spared
         returned += next.returned
     }
 

@@ -143,6 +143,9 @@ extension LaneState {
             halt: isHalted ? (entry.isProbe ? .probe : .halted) : .none, now: now,
             doubt: now.since(memory.custodyTime(of: entry.push, now)), limits: limits, random: heard.random,
             unreached: entry.unreached)
+        if case .unregistered = outcome, judged.first == .misconfigured {
+            actions.spared = health.newsOfSparing()
+        }
         let withdrawn = withdrawal(judged)
         if withdrawn != nil { judged.step = .withdraw }
         let next = Attempt.Next(judged.step)

@@ -11,10 +11,13 @@ struct LaneHealth: Sendable {
     private var reach: Reach
     private var destinations: Destinations
     private var addresses: AddressWaits
+    private var suspicion: Suspicion
     /// The literal reason of the last answer that was no acceptance, until the next one.
     private(set) var lastFault: Reason?
 
-    init(limits: DeliveryLimits) {
+    /// - Parameter isProven: nobody has to ask whether its configuration is the one of before.
+    init(limits: DeliveryLimits, isProven: Bool) {
+        suspicion = Suspicion(isProven: isProven)
         halt = LaneHalt(limits: limits)
         reach = Reach(limits: limits)
         destinations = Destinations(limits: limits)
@@ -125,6 +128,7 @@ struct LaneHealth: Sendable {
                     answer, of: entry.push, address: entry.address, others: others, at: moment.instant)
             }
         }
+        if entry.push.custody == .durable { suspicion.note(answer, address: entry.address) }
         let change = halt.note(
             answer, of: entry, others: others, proofs: moment.proofs, at: moment.instant)
         if change != .none { actions.breaker = change }
@@ -139,9 +143,17 @@ struct LaneHealth: Sendable {
 
     /// Whether its destination, or the lane, meets so many target faults that no registration may be blamed.
     mutating func sparesRegistrations(of entry: LaneQueue.Entry) -> Bool {
-        guard let number = entry.destination else { return halt.sparesRegistrations }
+        guard let number = entry.destination else {
+            return halt.sparesRegistrations || suspicion.doubt != nil
+        }
         return destinations.change(number) { $0.breaker.sparesRegistrations }
     }
+
+    /// Something was accepted under the same configuration before this process began.
+    mutating func prove() { suspicion.prove() }
+
+    /// Why a registration was spared, if nobody has been told since the last acceptance.
+    mutating func newsOfSparing() -> Suspicion.Doubt? { suspicion.news() }
 
     // MARK: other events
 

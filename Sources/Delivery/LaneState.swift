@@ -24,7 +24,8 @@ struct LaneState: Sendable {
     private let longHold: Duration
     let witnesses: Int
 
-    init(limits: DeliveryLimits, handsBack: Bool = false) {
+    /// - Parameter isProven: no registration has to be spared until something is accepted.
+    init(limits: DeliveryLimits, handsBack: Bool = false, isProven: Bool = true) {
         self.handsBack = handsBack
         longestWait = max(limits.retryAfterCap, limits.backoffCap)
         tickSpan = limits.tick
@@ -32,7 +33,7 @@ struct LaneState: Sendable {
         witnesses = limits.breakerWitnesses
         memory = LaneMemory(limits: limits, longestWait: longestWait)
         rows = ParkedRows(limits: limits, longestWait: longestWait)
-        health = LaneHealth(limits: limits)
+        health = LaneHealth(limits: limits, isProven: isProven)
     }
 
     // MARK: what others ask
@@ -144,7 +145,12 @@ struct LaneState: Sendable {
     // MARK: what leaves
 
     /// The lane begins in that term of the lease.
-    mutating func begin(term: Int) { self.term = term }
+    ///
+    /// - Parameter isProven: its service has accepted something under the same configuration.
+    mutating func begin(term: Int, isProven: Bool) {
+        self.term = term
+        if isProven { health.prove() }
+    }
 
     /// The next push to send, if the lane may send; custody that has ended is settled on the way.
     ///

@@ -1,5 +1,6 @@
 import HTTP2Client
 import NIOCore
+import Primitives
 import PushModel
 
 /// What the lanes of push services stand on, and how the number is made that tells whether one must be
@@ -20,6 +21,15 @@ struct LaneGround: Sendable {
     func authority(_ file: String?) throws(CommandFailure) -> [UInt8]? {
         guard let file else { return nil }
         return try CredentialShelf.read(file).reveal { Array($0) }
+    }
+
+    /// What a lane is at its service: a digest of credential, address of the service, and lane, by which a change
+    /// is known after a restart too.
+    func identity(_ credential: Secret, _ target: String?, _ lane: LaneName) -> Secret {
+        let place = Array("\(lane) \(target ?? "")".utf8)
+        return credential.reveal { credential in
+            place.withUnsafeBytes { Secret(SHA256.hash(joining: [credential, $0])) }
+        }
     }
 
     /// - Parameters:

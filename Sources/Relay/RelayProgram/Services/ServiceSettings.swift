@@ -57,7 +57,8 @@ extension ServiceSettings {
                 laneSpecs.append(
                     DeliveryService.LaneSpec(
                         try provider(lane), credential: entry.shared,
-                        stamp: ground.stamp(entry.stamp, target(lane), certificates)))
+                        stamp: ground.stamp(entry.stamp, target(lane), certificates),
+                        identity: ground.identity(entry.identity, target(lane), lane)))
             } catch {
                 throw CommandFailure(
                     .configuration, "apps.\(app.text).\(Self.service): \(error.sentence)")

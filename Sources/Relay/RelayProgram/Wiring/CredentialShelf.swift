@@ -1,4 +1,5 @@
 import Delivery
+import Primitives
 import PushModel
 
 /// Credentials read from their files: one for each, whatever number of lanes it stands behind
@@ -9,6 +10,8 @@ struct CredentialShelf {
         let shared: Credential
         /// Changes with all that the credential is made of.
         let stamp: Int
+        /// A digest of the credential itself, the same in every process.
+        let identity: Secret
     }
 
     private struct Key: Hashable {
@@ -42,17 +45,25 @@ struct CredentialShelf {
 
     /// The credential of a service that has that name and that stamp: the one that stands, else a new one.
     mutating func entry<Value: Sendable>(
-        _ service: PushService, _ name: String, stamp: Int, make: () throws(CommandFailure) -> Value
+        _ service: PushService, _ name: String, stamp: Int, identity: Secret,
+        make: () throws(CommandFailure) -> Value
     ) throws(CommandFailure) -> Entry<Value> {
         let key = Key(service: service, name: name)
         if let kept = (entries[key] ?? before[key]) as? Entry<Value>, kept.stamp == stamp {
             entries[key] = kept
             return kept
         }
-        let entry = Entry(credential: try make(), shared: Credential(), stamp: stamp)
+        let entry = Entry(credential: try make(), shared: Credential(), stamp: stamp, identity: identity)
         entries[key] = entry
         if !before.isEmpty { renewed.append((service, name)) }
         return entry
+    }
+
+    /// - Parameter name: what the credential is beside its file: ids, and where its tokens are asked for.
+    static func identity(_ file: Secret, _ name: String) -> Secret {
+        file.reveal { file in
+            Array(name.utf8).withUnsafeBytes { Secret(SHA256.hash(joining: [$0, file])) }
+        }
     }
 
     static func read(_ path: String) throws(CommandFailure) -> Secret {

@@ -142,7 +142,9 @@ extension CredentialShelf {
     mutating func entry(_ app: APNsSettings) throws(CommandFailure) -> Entry<APNsCredential> {
         let file = try Self.read(app.keyFile)
         let (name, world) = ("\(app.team)/\(app.keyID)", world)
-        return try entry(.apns, name, stamp: Self.stamp(file, name)) { () throws(CommandFailure) in
+        return try entry(
+            .apns, name, stamp: Self.stamp(file, name), identity: Self.identity(file, name)
+        ) { () throws(CommandFailure) in
             do throws(APNsError) {
                 return try APNsCredential(team: app.team, keyID: app.keyID, key: file, world: world)
             } catch {

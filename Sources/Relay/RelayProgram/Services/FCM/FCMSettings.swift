@@ -119,8 +119,10 @@ extension CredentialShelf {
         // Where tokens are asked for, and by which way, is as much part of it as the key.
         let authority = try app.caFile.map { (file) throws(CommandFailure) in try Self.read(file) }
         let (world, journal, web) = (world, journal, web)
-        return try entry(.fcm, name, stamp: Self.stamp(file, name, authority, proxy)) {
-            () throws(CommandFailure) in
+        return try entry(
+            .fcm, name, stamp: Self.stamp(file, name, authority, proxy),
+            identity: Self.identity(file, app.tokenURL?.text ?? "")
+        ) { () throws(CommandFailure) in
             do throws(FCMError) {
                 let account = try ServiceAccount(file: file, tokenURL: app.tokenURL?.text)
                 return FCMCredential(

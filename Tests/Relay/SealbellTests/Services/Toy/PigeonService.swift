@@ -70,7 +70,10 @@ struct PigeonSettings: ServiceSettings {
             throw CommandFailure(.configuration, "apps.\(app.text).pigeon: Nobody knows that coast.")
         }
         let file = try CredentialShelf.read(ringFile)
-        let entry = try shelf.entry(.pigeon, ringFile, stamp: CredentialShelf.stamp(file, ringFile)) {
+        let entry = try shelf.entry(
+            .pigeon, ringFile, stamp: CredentialShelf.stamp(file, ringFile),
+            identity: CredentialShelf.identity(file, "")
+        ) {
             file.trimmed.reveal { String(decoding: $0, as: UTF8.self) }
         }
         return lanes(of: app).map { lane in

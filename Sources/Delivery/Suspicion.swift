@@ -1,0 +1,83 @@
+package import PushModel
+
+/// Whether a fault of the target is believed to be the registration's, or taken for one of our configuration
+/// (decision 0082). A value.
+///
+/// Nobody is blamed before the service has accepted something under this credential, project and environment;
+/// nor while more addresses in a row meet such faults than a part of those that were accepted.
+package struct Suspicion: Sendable {
+    /// Why nobody is blamed.
+    package enum Doubt: String, Sendable, Hashable {
+        /// Nothing was accepted since the credential, project or environment changed.
+        case unproven
+        /// Too many addresses in a row, measured by those that were accepted.
+        case share
+    }
+
+    /// As many in a row may be dead at once: one in so many of the addresses that were accepted.
+    private static let part = 4
+    /// Addresses that are remembered as accepted. A quarter of them is about what halts a lane.
+    private static let most = 80
+
+    private var isProven: Bool
+    /// Addresses with target faults since the last acceptance; no more than matter.
+    private var suspects: Set<Int> = []
+    private var accepted: Set<Int> = []
+    private var order: [Int] = []
+    private var oldest = 0
+    private var isTold = false
+
+    /// - Parameter isProven: something was accepted under the same configuration before this process began.
+    package init(isProven: Bool) { self.isProven = isProven }
+
+    /// Something was accepted under the same configuration before this process began.
+    package mutating func prove() { isProven = true }
+
+    /// - Parameter address: any number that is the same for the same address and differs for others.
+    package mutating func note(_ answer: Answer, address: Int) {
+        // What was refused here, or never answered, is no word of the service.
+        guard answer.fate == .answered else { return }
+        if answer.outcome == .accepted {
+            isProven = true
+            isTold = false
+            suspects.removeAll(keepingCapacity: true)
+            remember(address)
+        } else if Breaker.isTargetFault(answer), suspects.count <= Self.most {
+            suspects.insert(address)
+        }
+    }
+
+    /// `nil`: a fault of the target is the registration's.
+    package var doubt: Doubt? {
+        if !isProven { return .unproven }
+        return suspects.count > max(1, accepted.count / Self.part) ? .share : nil
+    }
+
+    /// Why nobody is blamed, once for each time between two acceptances.
+    package mutating func news() -> Doubt? {
+        guard !isTold, let doubt else { return nil }
+        isTold = true
+        return doubt
+    }
+
+    private mutating func remember(_ address: Int) {
+        guard accepted.insert(address).inserted else { return }
+        if order.count < Self.most { return order.append(address) }
+        accepted.remove(order[oldest])
+        order[oldest] = address
+        oldest = (oldest + 1) % Self.most
+    }
+}
+
+/// What a lane last was when its service accepted something: after a restart it tells whether the credential,
+/// the project or the environment has changed meanwhile.
+enum LaneProof {
+    private static let space = Space(core: "proven")
+
+    static func key(_ lane: LaneName) -> RecordKey { RecordKey(space, Secret(lane.description.utf8)) }
+
+    /// - Parameter identity: a digest of what the lane is at its service. Like every body it is sealed.
+    static func record(_ lane: LaneName, _ identity: Secret, now: UnixTime) -> Record {
+        Record(key: key(lane), touchedAt: now, body: identity)
+    }
+}
