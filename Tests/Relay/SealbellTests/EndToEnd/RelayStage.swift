@@ -132,9 +132,12 @@ final class RelayStage: Sendable {
         if let name = serviceName.withLock(\.self) {
             func named(_ base: HTTPSBase?) -> HTTPSBase? { base.map { HTTPSBase(host: name, port: $0.port) } }
             for index in pointed.apps.indices {
-                pointed.apps[index].apns?.url = named(pointed.apps[index].apns?.url)
-                pointed.apps[index].apns?.sandboxURL = named(pointed.apps[index].apns?.sandboxURL)
-                pointed.apps[index].fcm?.url = named(pointed.apps[index].fcm?.url)
+                var app = pointed.apps[index]
+                let (apple, sandbox, google) = (app.apns?.url, app.apns?.sandboxURL, app.fcm?.url)
+                app.apns?.url = named(apple)
+                app.apns?.sandboxURL = named(sandbox)
+                app.fcm?.url = named(google)
+                pointed.apps[index] = app
             }
         }
         return pointed

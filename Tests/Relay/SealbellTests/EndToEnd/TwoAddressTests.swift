@@ -1,5 +1,6 @@
 import DialTesting
 import Dialling
+import HTTP2Client
 import PushModel
 import PushTesting
 import Simulators
