@@ -89,7 +89,7 @@ struct RehearsalPortTests {
         var words: [String] = []
         for word in line.split(separator: " ").dropFirst() {
             if ["|", "<", ">", "#", "&&"].contains(word) || word.hasPrefix("#") { break }
-            words.append(word.replacing("\"", with: "").replacing("'", with: ""))
+            words.append(String(word).replacing("\"", with: "").replacing("'", with: ""))
         }
         return words
     }
