@@ -71,8 +71,8 @@ struct AddressWaits: Sendable {
 
     /// How long a push must wait for its address; `nil`: it may leave.
     ///
-    /// Those that wait come back one behind the other, in their order, and what has not waited yet goes behind
-    /// them: else a flood would always be there first when a wait is over.
+    /// Those that wait come back one behind the other, in their order, and what has not waited yet goes
+    /// behind them: else a flood would always be there first when a wait is over.
     ///
     /// - Parameter hasWaited: it has been put off before, or comes from the store.
     mutating func wait(

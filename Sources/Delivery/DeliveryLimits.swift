@@ -53,8 +53,8 @@ package struct DeliveryLimits: Sendable {
     /// Settlements waiting for the store. Lanes stop sending beyond it, so that a store that fails cannot let
     /// answers pile up.
     package var settleBacklog = 16_384
-    /// The same while the store refuses some: one commit's worth, for each of them would be sent again after a
-    /// restart.
+    /// The same while the store refuses some: one commit's worth, for each of them would be sent again after
+    /// a restart.
     package var refusedBacklog = 1_024
     /// Replies that wait for first attempts. Beyond it a reply goes out at once, with its pushes as pending.
     package var waitingReplies = 50_000

@@ -160,8 +160,8 @@ final class Lane<P: Provider>: LaneHandle {
         change { $0.finish() }
     }
 
-    /// Whether the store knows of an acceptance under the same configuration. One that cannot be asked does not:
-    /// then nobody is blamed until the next acceptance.
+    /// Whether the store knows of an acceptance under the same configuration. One that cannot be asked does
+    /// not: then nobody is blamed until the next acceptance.
     private func lastProof() async -> Bool {
         guard let identity else { return true }
         guard let found = try? await core.registry.find([LaneProof.key(name)]),

@@ -119,8 +119,8 @@ extension LaneState {
     ///
     /// - Parameters:
     ///   - outcome: the answer's after the protocol's override.
-    ///   - withdrawal: whether a push of which that becomes is withdrawn, because its peer will send it again,
-    ///     and what is changed with it.
+    ///   - withdrawal: whether a push of which that becomes is withdrawn, because its peer will send it
+    ///     again, and what is changed with it.
     ///   - further: changes of records that follow from the judgement.
     mutating func answered(
         _ heard: Heard, outcome: Outcome, at moment: LaneMoment, limits: DeliveryLimits,

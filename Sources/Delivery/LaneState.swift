@@ -155,8 +155,8 @@ struct LaneState: Sendable {
     /// The next push to send, if the lane may send; custody that has ended is settled on the way.
     ///
     /// - Parameters:
-    ///   - term: of the lease. `nil`: it has run out, and what is durable goes back to the store; the rest may
-    ///     leave.
+    ///   - term: of the lease. `nil`: it has run out, and what is durable goes back to the store; the rest
+    ///     may leave.
     ///   - isRevoked: it has ended with its registration on its way here.
     mutating func next(
         at moment: LaneMoment, term: Int?, isRevoked: (PushID) -> Bool = { _ in false }

@@ -71,8 +71,8 @@ extension DeliveryCore {
     }
 
     /// Waits until no durable push is in memory, under way, or about to be; each request has its deadline,
-    /// and a store that is out ends the lease. An outcome that the store refuses is not waited for: the settler
-    /// knows it when its push comes again. False when cancelled.
+    /// and a store that is out ends the lease. An outcome that the store refuses is not waited for: the
+    /// settler knows it when its push comes again. False when cancelled.
     private func isEmptied() async -> Bool {
         // By then every request has met its deadline: what waits longer, waits for the store.
         var sayAt: ContinuousClock.Instant? = world.instant() + limits.requestDeadline * 2

@@ -18,8 +18,8 @@ final class Settler: Sendable {
         /// The push's first outcome, if a peer may hear of it only when the commit stands (or the store said
         /// that the push was no longer ours).
         var first: OutcomeKind?
-        /// The push as it is tried again, for the lane from which it comes, once the store has said that it is
-        /// still owed and ours.
+        /// The push as it is tried again, for the lane from which it comes, once the store has said that it
+        /// is still owed and ours.
         var again: LaneQueue.Entry?
         var lane: (any LaneReturn)?
     }
@@ -227,6 +227,7 @@ final class Settler: Sendable {
     /// Settles what the store refuses while it takes others, beside these.
     private func settleStuck(_ hearers: Hearers) async {
         var isUncertain = false
+        var isLastTry = false
         while true {
             let failures = state.withLock { $0.stuck.items.isEmpty ? nil : $0.stuck.failures }
             guard let failures else {
@@ -235,8 +236,12 @@ final class Settler: Sendable {
                 continue
             }
             if failures > 0 {
-                // Ended early by a cancellation: then it is the last try.
-                do { try await world.sleep(world.instant() + backoff(failures)) } catch {}
+                do {
+                    try await world.sleep(world.instant() + backoff(failures))
+                } catch {
+                    // Ended early by a cancellation.
+                    isLastTry = true
+                }
             }
             let batch = state.withLock(\.stuck.batch)
             do throws(StoreError) {
@@ -249,7 +254,7 @@ final class Settler: Sendable {
                     state.code = error.code
                     if !state.stuck.failed(batch.count, error.code), batch.count == 1 { state.stuck.rotate() }
                 }
-                if Task.isCancelled { return }
+                if isLastTry || Task.isCancelled { return }
             }
         }
     }

@@ -161,12 +161,12 @@ package protocol StoredRecords: Sendable {
 /// Claiming raises a push's epoch: a settlement that was written before, and is tried again because its
 /// answer was lost, then changes nothing.
 ///
-/// What is ended is over: a record that is deleted, expires, or is replaced by a tombstone or by one of another
-/// address takes along what is owed to it, in the same commit, whoever owes it; marks are released. A push of
-/// a registration that does not stand any more is not written either.
+/// What is ended is over: a record that is deleted, expires, or is replaced by a tombstone or by one of
+/// another address takes along what is owed to it, in the same commit, whoever owes it; marks are released. A
+/// push of a registration that does not stand any more is not written either.
 package protocol StoredOutbox: Sendable {
-    /// Told of pushes of this owner that went so, and stood as in memory; of what another owner's commit ended
-    /// at the latest with the next renewal.
+    /// Told of pushes of this owner that went so, and stood as in memory; of what another owner's commit
+    /// ended at the latest with the next renewal.
     var ended: EndedPushes { get }
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime

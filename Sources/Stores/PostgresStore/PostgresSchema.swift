@@ -123,9 +123,9 @@ enum PostgresSchema {
     /// Which address its registration named when a push was made. It has no default, so no row is written.
     private static let fourth = ["ALTER TABLE outbox ADD COLUMN address uuid"]
 
-    /// What is owed to a registration is found by it, whoever owes it; and `ended` tells an owner of pushes that
-    /// another one's commit has ended, and that it may hold in memory. It has a row for each of these for a
-    /// minute.
+    /// What is owed to a registration is found by it, whoever owes it; and `ended` tells an owner of pushes
+    /// that another one's commit has ended, and that it may hold in memory. It has a row for each of these
+    /// for a minute.
     private static let fifth = [
         "DROP INDEX in_memory_by_owner",
         "CREATE INDEX in_memory_by_owner ON outbox (owner, record) WHERE NOT parked",

@@ -9,8 +9,8 @@ extension SQLiteWriter {
 
     /// Ends what is owed to registrations that do not stand any more as it was made from them.
     ///
-    /// Rows that a dead process left as in its memory, and that nobody has taken over yet, are not among them:
-    /// whoever claims them looks for their registrations.
+    /// Rows that a dead process left as in its memory, and that nobody has taken over yet, are not among
+    /// them: whoever claims them looks for their registrations.
     func endOwed(_ keys: [Digest16], now: UnixTime, _ db: Database) throws {
         guard !keys.isEmpty else { return }
         recentEndings.note(keys, at: now)

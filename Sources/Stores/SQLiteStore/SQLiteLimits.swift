@@ -18,8 +18,8 @@ package struct SQLiteLimits: Sendable {
     package var lazyWait = 0.004
     /// Finds joined into one read.
     package var findsPerRead = 512
-    /// Keys of a find that the writer reads between its commits: a millisecond or so, where a call may bring a
-    /// thousand. Nearly every call brings fewer; a larger one is read beside the writer.
+    /// Keys of a find that the writer reads between its commits: a millisecond or so, where a call may bring
+    /// a thousand. Nearly every call brings fewer; a larger one is read beside the writer.
     package var keysPerTurn = 128
     /// Keys of all finds in one read: some milliseconds, and commits wait for it.
     package var keysPerRead = 1_024

@@ -42,8 +42,8 @@ extension Dictionary {
     }
 }
 
-/// Registrations that ended lately. A push that was made of one before is looked at anew when it comes in; all
-/// others are spared the look.
+/// Registrations that ended lately. A push that was made of one before is looked at anew when it comes in;
+/// all others are spared the look.
 struct RecentEndings {
     /// As many as are remembered by name, for a while; when there are more, every push is looked at.
     private static let most = 50_000

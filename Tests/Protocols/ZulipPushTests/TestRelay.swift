@@ -156,8 +156,8 @@ extension StubServices {
     }
 
     private static func describe(_ message: ProviderMessage) -> JSONValue {
-        let token = message.address.reveal { String(decoding: $0, as: UTF8.self) }
         if let message = message.apns {
+            let token = message.token.reveal { String(decoding: $0, as: UTF8.self) }
             return .object([
                 "service": .string("apns"), "path": .string("/3/device/" + token),
                 "headers": .object([

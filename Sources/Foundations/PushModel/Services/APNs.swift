@@ -98,9 +98,9 @@ package struct APNsMessage: Sendable {
 }
 
 extension APNsMessage {
-    /// A device token in small letters. Apple takes no difference between the two spellings of its hexadecimal
-    /// digits, and phones send either: compared as they came, one phone would be two. What is no hexadecimal
-    /// number stays as it is.
+    /// A device token in small letters. Apple takes no difference between the two spellings of its
+    /// hexadecimal digits, and phones send either: compared as they came, one phone would be two. What is no
+    /// hexadecimal number stays as it is.
     package static func canonical(_ token: Secret) -> Secret {
         let isFolded = token.reveal { bytes in
             bytes.contains { (0x41...0x46).contains($0) }

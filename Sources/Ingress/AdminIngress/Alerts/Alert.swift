@@ -199,8 +199,8 @@ package enum Alert: Sendable, Hashable {
         case .storeFailing(let code):
             "The store refuses writes (\(code.rawValue)): check its disk and its server."
         case .outcomesRefused(let code, let count):
-            "The store refuses the outcomes of \(count) pushes (\(code.rawValue)), which a restart would send "
-                + "again, and little is sent meanwhile: look for a lock, a trigger or a damaged page."
+            "The store refuses the outcomes of \(count) pushes (\(code.rawValue)), which a restart would "
+                + "send again, and little is sent meanwhile: look for a lock, a trigger or a damaged page."
         case .certificateExpiring(let listener, let days):
             "The certificate of the listener \(listener) "
                 + (days == 0 ? "has expired: clients refuse it. " : "expires within \(days) days. ")

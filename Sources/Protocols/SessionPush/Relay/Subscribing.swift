@@ -34,8 +34,9 @@ extension SessionRelay {
             reply: .now(isNew ? .added : .updated), refusal: { _ in SessionError(.overloaded) }, notes: notes)
     }
 
-    /// What stands of a subscription, and what goes when it is written. Earlier versions named it by its token
-    /// as it was spelled: then it is among the account's rows, goes, and is written under the one spelling.
+    /// What stands of a subscription, and what goes when it is written. Earlier versions named it by its
+    /// token as it was spelled: then it is among the account's rows, goes, and is written under the one
+    /// spelling.
     private func find(_ claim: SessionClaim) async throws(SessionError) -> (Record?, former: [Change]) {
         if let known = try await find(keys.subscription(claim.account, claim.service, claim.token)) {
             return (known, [])

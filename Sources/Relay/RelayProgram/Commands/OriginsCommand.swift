@@ -153,7 +153,7 @@ struct OriginsQuotaCommand: SealbellCommand {
         discussion: """
             It sets a pace, and refuses nothing at first: pushes above it are accepted and sent later, in \
             order, urgent ones first. Only an origin that is ten minutes ahead of it hears 429 with \
-            Retry-After; at a Nextcloud instance only its pushes are left out of a call. Without a quota of \
+            Retry-After, or where a call holds pushes of several, its own are left out. Without a quota of \
             its own an origin has the configuration's limits.pushes_per_minute. The quota holds from the \
             origin's next call on, in every relay on the store, and outlives restarts and reloads.
             """)

@@ -23,8 +23,8 @@ struct LaneGround: Sendable {
         return try CredentialShelf.read(file).reveal { Array($0) }
     }
 
-    /// What a lane is at its service: a digest of credential, address of the service, and lane, by which a change
-    /// is known after a restart too.
+    /// What a lane is at its service: a digest of credential, address of the service, and lane, by which a
+    /// change is known after a restart too.
     func identity(_ credential: Secret, _ target: String?, _ lane: LaneName) -> Secret {
         let place = Array("\(lane) \(target ?? "")".utf8)
         return credential.reveal { credential in

@@ -77,21 +77,23 @@ struct ForgetDesk: Sendable {
             for settings in app.services { appIDs += settings.registeredAppIDs }
         }
         if let appID { appIDs.append(appID) }
-        var devices: [RecordKey] = []
+        // Most spellings give the same keys; rows of earlier versions may stand under others.
+        var indexes: [RecordKey] = []
+        var learned: [RecordKey] = []
         for spelled in Self.spellings(address) {
             for appID in appIDs {
                 for index in instances.indexes(ofAddress: spelled, appID: appID) {
-                    let page = try await registry.page(
-                        .address(index), after: 0, limit: Self.registrations)
-                    devices += page.map(\.key)
+                    Self.add(index, to: &indexes)
                 }
             }
-        }
-        var learned: [RecordKey] = []
-        for spelled in Self.spellings(address) {
             for app in configuration.apps {
-                learned.append(Environments.key(app: app.name, address: spelled))
+                Self.add(Environments.key(app: app.name, address: spelled), to: &learned)
             }
+        }
+        var devices: [RecordKey] = []
+        for index in indexes {
+            let page = try await registry.page(.address(index), after: 0, limit: Self.registrations)
+            devices += page.map(\.key)
         }
         let found = try await registry.find(learned)
         learned = zip(learned, found).compactMap { $1 == nil ? nil : $0 }
@@ -99,6 +101,11 @@ struct ForgetDesk: Sendable {
         return Self.counts([
             ("devices", instances.devices(among: devices)), ("environments", learned.count)
         ])
+    }
+
+    private static func add(_ key: RecordKey, to keys: inout [RecordKey]) {
+        let isKnown = keys.contains { $0.space == key.space && $0.name == key.name }
+        if !isKnown { keys.append(key) }
     }
 
     /// As given, and where it is hexadecimal in both cases: devices register it as their app spells it.

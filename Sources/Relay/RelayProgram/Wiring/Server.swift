@@ -86,11 +86,14 @@ struct Server {
         await relay.close()
         await sandbox?.stop()
         withExtendedLifetime(directory) {}
-        let span = began.duration(to: shell.world.instant())
+        noteStop(ending, after: began.duration(to: shell.world.instant()))
+        return ending
+    }
+
+    private func noteStop(_ ending: Ending, after span: Duration) {
         log.journal.note(
             "stopped", facts + [(.code, ending.logged), (.seconds, span.components.seconds)],
             level: ending == .done ? .info : .error)
-        return ending
     }
 
     /// A rehearsal stands beside the relay that it rehearses for.

@@ -1,7 +1,7 @@
 /// Owed pushes and their marks, from the acceptance to the end.
 enum OutboxSQL {
-    /// Writes pushes with their marks; those whose mark is held are left out, and those whose registration does
-    /// not stand any more. Rows: the ids that were written, and with false those of the latter.
+    /// Writes pushes with their marks; those whose mark is held are left out, and those whose registration
+    /// does not stand any more. Rows: the ids that were written, and with false those of the latter.
     ///
     /// Two processes that accept the same mark at once meet in the index of `marks`: the second waits for the
     /// first one's commit, and then finds it held.
@@ -82,12 +82,12 @@ enum OutboxSQL {
         SELECT id, parked, lane, size FROM gone
         """)
 
-    /// Ends what is owed to registrations that do not stand any more, whoever owes it, and tells the owners that
-    /// may hold it in memory. (Its own too: this answer may be lost.) A row of zeros tells of parked ones, so
-    /// that their owner counts anew.
+    /// Ends what is owed to registrations that do not stand any more, whoever owes it, and tells the owners
+    /// that may hold it in memory. (Its own too: this answer may be lost.) A row of zeros tells of parked
+    /// ones, so that their owner counts anew.
     ///
-    /// $1 owner, $2 clock ahead, $3 keys of records. Rows: id, lane, whether it was ours, whether it was parked,
-    /// size.
+    /// $1 owner, $2 clock ahead, $3 keys of records. Rows: id, lane, whether it was ours, whether it was
+    /// parked, size.
     static let endOwed = Statement(
         45,
         """
@@ -97,7 +97,8 @@ enum OutboxSQL {
         ), over AS MATERIALIZED (
             SELECT p.id FROM named n CROSS JOIN LATERAL (
                 SELECT o.id FROM outbox o WHERE \(PostgresSQL.each("o.record", "n.key")) AND o.parked
-                AND (n.state IS DISTINCT FROM 0 OR (o.address IS NOT NULL AND o.address IS DISTINCT FROM n.address))) p
+                AND (n.state IS DISTINCT FROM 0
+                    OR (o.address IS NOT NULL AND o.address IS DISTINCT FROM n.address))) p
             UNION ALL
             SELECT p.id FROM named n CROSS JOIN owners w CROSS JOIN LATERAL (
                 SELECT o.id FROM outbox o WHERE o.owner = w.owner AND o.record = n.key AND NOT o.parked

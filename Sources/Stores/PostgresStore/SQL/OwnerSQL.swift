@@ -9,9 +9,9 @@ enum OwnerSQL {
         (SELECT value FROM settings WHERE name = $2)
         """)
 
-    /// Declares this process alive, and says what it owes; what the others owe, how many live, and whether this
-    /// one lived until now, NULL when nobody knew of it. $1 owner, $2 clock ahead, $3 span in milliseconds,
-    /// $4 rows, $5 bytes.
+    /// Declares this process alive, and says what it owes; what the others owe, how many live, and whether
+    /// this one lived until now, NULL when nobody knew of it. $1 owner, $2 clock ahead, $3 span in
+    /// milliseconds, $4 rows, $5 bytes.
     static let renew = Statement(
         17,
         """

@@ -152,6 +152,11 @@ struct NextcloudCanaryTests {
                 let claim = second.form(cast.both, cloudID: "ada@\(cloud.authority)")
                 #expect(try await cast.post(relay, "/cloud/devices", claim).status == 403)
                 try await cast.wrong(relay)
+                // One of those has unregistered the phone, and what was owed to it went along.
+                let form = cast.apple.form(cast.both)
+                #expect(try await cast.post(relay, "/cloud/devices", form).status == 200)
+                let again = try await cast.post(relay, "/cloud/notifications", HandmadeDevice.batch(entries))
+                #expect(again.failed == 0)
                 // The call is owed for a minute, and a machine may take longer to get here.
                 #expect(try await (2...3).contains(relay.owed()))
                 let run = RunFile(
