@@ -41,7 +41,8 @@ struct ToyTests {
         #expect(faults(Self.text(more: ", titel: x")).map(\.code) == [.unknownKey])
         #expect(faults(Self.text(more: ", bell: nowhere")).map(\.path) == ["instances.toy-main.bell"])
         let unknown = try #require(faults(Self.text(), .standard).first { $0.path.hasSuffix("protocol") })
-        #expect(unknown.sentence.hasSuffix("this release speaks zulip, marmot, nextcloud, session and status."))
+        let spoken = "this release speaks zulip, marmot, nextcloud, session and status."
+        #expect(unknown.sentence.hasSuffix(spoken))
         let twice = Self.text() + "  toy-two: { protocol: toy, apps: [acme], key_file: toy.key }\n"
         let clash = faults(twice.replacing("toy-main],", with: "toy-main, toy-two],"))
         #expect(clash.map(\.path) == ["listeners.public.serves"])
