@@ -151,9 +151,8 @@ struct StrayFaultTests {
                     return all.count { $0.token == other.token } == 20
                 }
                 let counters = kind == .apns ? stage.apns.counters : stage.fcm.counters
-                // Each of the 170 that are too many would have been asked, and more than once. On a slow machine
-                // some are, because their waits end while others are still on their way.
-                #expect(counters.received - counters.accepted < 120)
+                // Each of the 170 that are too many would have been asked.
+                #expect(counters.received - counters.accepted < 60)
                 #expect(try await relay.owed() > 100)
             }
             #expect(Self.halts(stage).isEmpty)
