@@ -20,7 +20,8 @@ struct TestAnswer {
 /// A relay over a real store, with delivery and push services that answer as the test says.
 ///
 /// The wall clock moves when a test moves it. The monotonic clock stands still, so that no deadline can come
-/// and every reply waits for real first outcomes, however busy the machine is; only sleeps take their time.
+/// and every reply waits for real first outcomes, however busy the machine is; only sleeps take their time. Where
+/// a test has it follow the sleeps (``followSleeps()``), they move it.
 final class TestRelay: Sendable {
     static let instance = configured("zulip-main")
     static let app = DeliveryRig.app
@@ -29,6 +30,7 @@ final class TestRelay: Sendable {
     let world: World
     let keys = ZulipKeys(instance)
     private let clock: ManualClock
+    private let follows = Noted(false)
     private let rig: DeliveryRig
 
     var store: StoreSpy { rig.store }
@@ -46,7 +48,11 @@ final class TestRelay: Sendable {
         var world = clock.world(seed: seed)
         let instant = clock.instant
         // Bound: the span that the code under test asks for.
-        world.sleep = { try await Task.sleep(for: instant.duration(to: $0), clock: .continuous) }
+        world.sleep = { [clock, follows] in
+            let span = instant.duration(to: $0)
+            try await Task.sleep(for: span, clock: .continuous)
+            if follows.value { clock.advance(by: min(span, .milliseconds(100))) }
+        }
         self.world = world
         rig = try await DeliveryRig(
             Self.instance, outlets: [APNsOutlet(bundles: .any), FCMOutlet(isDefault: true)],
@@ -57,6 +63,10 @@ final class TestRelay: Sendable {
             charge: { $0.allowance.name == "fetches" ? mayFetch() : nil },
             world: world)
     }
+
+    /// From now on both clocks move by a tick with each sleep: of many pushes to one phone a few are sent at
+    /// once, and more at each tick.
+    func followSleeps() { follows.change { $0 = true } }
 
     /// Moves the wall clock alone.
     func advance(by span: Duration) { clock.skewWall(by: span) }

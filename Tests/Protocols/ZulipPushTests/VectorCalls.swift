@@ -1,3 +1,4 @@
+import Delivery
 import PushModel
 import PushTesting
 import Testing
@@ -47,6 +48,7 @@ extension VectorRunner {
                         word: answer["reason"]?.string ?? answer["errorCode"]?.string ?? "",
                         timestamp: answer["timestamp"]?.int64))
             }
+            if row["sends"]?.array?.count ?? 0 > DeliveryLimits().addressWindow { relay.followSleeps() }
             let answer = await relay.ask(
                 "POST", ZulipPath.notify.rawValue, authorization: world.authorization, body: body)
             guard holds(answer, row) else { return false }

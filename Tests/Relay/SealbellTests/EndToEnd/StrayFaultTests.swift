@@ -130,9 +130,10 @@ struct StrayFaultTests {
     )
     func quota(_ kind: TokenKind) async throws {
         try await RelayStage.with { stage in
-            stage.apns.turn { $0.deviceLimit = 30 }
+            // By the hour: a quota that has room again while the test runs is asked, and filled, once more.
+            stage.apns.turn { ($0.deviceLimit, $0.deviceSpan) = (30, .seconds(3_600)) }
             stage.fcm.turn {
-                $0.deviceMinuteLimit = 30
+                ($0.deviceMinuteLimit, $0.deviceHourLimit) = (nil, 30)
                 $0.retryAfter = .off
             }
             try await stage.run(spans: { $0.spans.zulipReply = .milliseconds(200) }) { relay in
