@@ -1,3 +1,4 @@
+import Delivery
 import Foundation
 import MarmotPush
 import PushModel
@@ -43,6 +44,30 @@ struct AlertWatchTests {
                     fault.set(nil)
                     try await told("cleared", "store_failing", "", stage)
                 }
+            }
+        }
+    }
+
+    @Test("A store that takes everything but outcomes is told with its cause, and unready; both end")
+    func outcomes() async throws {
+        let fault = FailingEngine.Fault()
+        try await RelayStage.with { stage in
+            try await stage.run(
+                engine: { FailingEngine($0, fault) }, spans: { $0.limits.renewEvery = .milliseconds(200) }
+            ) { relay in
+                let server = try await relay.server()
+                let phone = try await relay.phone(.apns, of: server)
+                fault.set(settling: .unavailable)
+                #expect(try await server.notify(.test(time: 1), [phone], relay).status == 200)
+                try await told("raised", "store_failing", "", stage)
+                let status = String(decoding: try await relay.admin("/status").body, as: UTF8.self)
+                #expect(status.contains("outcomes of 1 pushes (unavailable)"))
+                #expect(try await relay.admin("/health/ready").status == 503)
+                fault.set(settling: nil)
+                try await told("cleared", "store_failing", "", stage)
+                #expect(try await relay.admin("/health/ready").status == 200)
+                try await relay.drained()
+                #expect(stage.apns.counters.doubles == 0)
             }
         }
     }
