@@ -26,3 +26,20 @@ struct BrokenPushes: Sendable {
     /// comes a dozen times in a day, and not once a minute for as long as it is owed.
     static func wait(of age: Duration) -> Duration { min(max(.seconds(60), age), .seconds(6 * 3_600)) }
 }
+
+/// Records that were read and do not open, until the store has set them aside. Bounded like the pushes above;
+/// what comes beyond is met again.
+struct BrokenRecords: Sendable {
+    private static let limit = 10_000
+    private(set) var seen: Set<SeenRecord> = []
+
+    /// False when it was met before.
+    mutating func add(_ record: StoredRecord) -> Bool {
+        guard seen.count < Self.limit else { return false }
+        return seen.insert(
+            SeenRecord(key: record.key, revision: Int64(clamping: record.revision))
+        ).inserted
+    }
+
+    mutating func remove(_ told: Set<SeenRecord>) { seen.subtract(told) }
+}

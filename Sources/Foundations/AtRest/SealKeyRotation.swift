@@ -192,22 +192,27 @@ package final class SealKeyRotation: Sendable {
     /// Goes through all rows once; how many an older key had sealed.
     private func round(_ number: UInt32) async throws(StoreError) -> Int {
         var found = 0
-        var key: Digest16?
+        var place: StoredPlace? = []
         // Ends: each page begins behind the last.
-        while true {
-            let page = try await upkeep.records(after: key, limit: limits.page)
-            note { $0.records += page.count }
-            found += try await replace(page.compactMap { renewed($0, number) })
-            guard page.count == limits.page, let last = page.last else { break }
-            key = last.key
+        while let after = place {
+            let page = try await upkeep.records(after: after, limit: limits.page)
+            note { progress in
+                progress.records += page.rows.count
+                progress.unopened += page.unreadable.count
+            }
+            found += try await replace(page.rows.compactMap { renewed($0, number) })
+            place = page.next
             guard await rest() else { return found + 1 }
         }
-        var place: StoredPlace? = []
+        place = []
         // Ends: as above; rows that come meanwhile are sealed with the new key.
         while let after = place {
             let page = try await upkeep.pushes(after: after, limit: limits.page)
-            note { $0.pushes += page.pushes.count }
-            found += try await replace(page.pushes.compactMap { renewed($0.push, number) })
+            note { progress in
+                progress.pushes += page.rows.count
+                progress.unopened += page.unreadable.count
+            }
+            found += try await replace(page.rows.compactMap { renewed($0.push, number) })
             place = page.next
             guard await rest() else { return found + 1 }
         }

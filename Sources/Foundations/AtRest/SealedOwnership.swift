@@ -1,10 +1,29 @@
 package import PushModel
+import Synchronization
 
 extension SealedStore: LeaseRenewal {
-    /// With each renewal the store is told again of broken pushes that it has not heard of yet.
+    /// With each renewal the store is told of broken rows that it has not heard of yet.
     package func renew(for span: Duration) async throws(StoreError) {
         try await owners.renew(for: span)
         await tellOfBroken()
+        await tellOfBrokenRecords()
+    }
+}
+
+extension SealedStore {
+    /// Records that cannot be read, or do not open, and are none until they are written anew: how many of
+    /// them the store has met.
+    package func recordsAside() async throws(StoreError) -> Int { try await records.setRecordsAside([]) }
+
+    private func tellOfBrokenRecords() async {
+        let told = brokenRecords.withLock(\.seen)
+        guard !told.isEmpty else { return }
+        do throws(StoreError) {
+            _ = try await records.setRecordsAside(Array(told))
+            brokenRecords.withLock { $0.remove(told) }
+        } catch {
+            journal.note("broken records not set aside", [.code: ErrorCode(error)], level: .warning)
+        }
     }
 }
 

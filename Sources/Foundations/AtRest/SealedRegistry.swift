@@ -1,4 +1,5 @@
 package import PushModel
+import Synchronization
 
 extension SealedStore: Registry {
     package func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
@@ -61,7 +62,10 @@ extension SealedStore: Registry {
         let keys = rows.map(\.key)
         _ = try await records.apply(
             keys.map { .delete($0, if: .any) } + [.deleteBeside(keys)], now: doubted.now.judged)
-        return keys.count
+        let left = limit - keys.count
+        guard left > 0 else { return keys.count }
+        // What stands aside fills no page.
+        return try await records.forget(owner: owner, limit: left) + keys.count
     }
 
     package func tally(_ owners: [RecordKey]) async throws(StoreError) -> [RecordTally] {
@@ -114,7 +118,7 @@ extension SealedStore: Registry {
 
     /// `nil` for a row whose bytes were changed, or which names a seal key that the file does not have (at a
     /// start it has all that were used): the next registration writes it anew, and no other row suffers for
-    /// it.
+    /// it. One with changed bytes is set aside with the next renewal.
     ///
     /// - Parameter key: by which it was asked for.
     private func open(_ row: StoredRecord, asked key: RecordKey?) -> Record? {
@@ -129,18 +133,20 @@ extension SealedStore: Registry {
         do throws(Sealer.Fault) {
             (body, isEarlier) = try Self.open(row, with: sealer)
         } catch {
-            var code = StoreError.Code.corrupt
-            if case .unknownKey = error { code = .wrongKey }
-            journal.note("record does not open", [.code: ErrorCode(StoreError(code))], level: .error)
+            if case .unknownKey = error {
+                note("record does not open", .wrongKey)
+            } else if brokenRecords.withLock({ $0.add(row) }) {
+                note("record does not open", .corrupt)
+            }
             return nil
         }
         guard let content = body.reveal({ StoredCodec.readRecord($0) }) else {
-            journal.note("record does not read", [.code: ErrorCode(StoreError(.corrupt))], level: .error)
+            if brokenRecords.withLock({ $0.add(row) }) { note("record does not read", .corrupt) }
             return nil
         }
         let space = Space(text: row.space)
         if isEarlier, !isBound(row, content, space) {
-            journal.note("record is not in its row", [.code: ErrorCode(StoreError(.corrupt))], level: .error)
+            if brokenRecords.withLock({ $0.add(row) }) { note("record is not in its row", .corrupt) }
             return nil
         }
         guard space.keepsNames || key != nil else { return nil }
@@ -150,6 +156,10 @@ extension SealedStore: Registry {
             address: content.address, addressDigest: row.address, version: row.version, state: row.state,
             touchedAt: row.touchedAt,
             expiresAt: row.expiresAt, revision: row.revision, body: content.body)
+    }
+
+    private func note(_ event: StaticString, _ code: StoreError.Code) {
+        journal.note(event, [.code: ErrorCode(StoreError(code))], level: .error)
     }
 
     /// Where the seal of an earlier version says nothing of owner and address, what is inside does. The

@@ -17,6 +17,8 @@ package final class SealedStore: Sendable {
     let journal: Journal
     /// What has become of pushes that do not open, until the store has heard it.
     let broken = Mutex(BrokenPushes())
+    /// The same of records.
+    let brokenRecords = Mutex(BrokenRecords())
     let doubted: DoubtedClock
     let services: PushServices
 

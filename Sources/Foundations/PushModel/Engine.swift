@@ -149,6 +149,12 @@ package protocol StoredRecords: Sendable {
     func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int
     /// One answer for each owner, in order.
     func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally]
+    /// Sets records aside that do not open, each if it still stands as it was read. What stands aside is none
+    /// to every question and every condition; a put takes its place, and it goes by whatever deletes records.
+    /// A record that the engine itself cannot read is none at once, and is set aside by the engine.
+    ///
+    /// - Returns: how many stand aside now.
+    func setRecordsAside(_ records: [SeenRecord]) async throws(StoreError) -> Int
 }
 
 /// Owed pushes as rows, from their acceptance to their end. Asked by the sealed outbox.
@@ -260,9 +266,10 @@ package enum LastTime: Sendable, Hashable {
     package static let earliest = UnixTime(seconds: 1_577_836_800)
 }
 
-/// Where pushes stand that do not open: no lane's name begins so.
+/// Where pushes and records stand that cannot be read: no lane's name begins so, and no space's.
 package enum Aside {
     package static let prefix = "aside:"
+    package static func holds(_ text: String) -> Bool { text.hasPrefix(prefix) }
     package static func text(_ lane: String) -> String { prefix + lane }
     /// The lane that it is aside of; `nil` for a lane.
     package static func lane(_ text: String) -> String? {

@@ -40,21 +40,34 @@ package struct OwedSum: Sendable, Hashable {
 /// Where a walk through a table stands: whatever its engine understands. Empty: at the beginning.
 package typealias StoredPlace = [UInt8]
 
+/// Some rows of a table.
+package struct RowPage<Row: Sendable>: Sendable {
+    package var rows: [Row]
+    /// Where the next page begins; `nil` behind the last row.
+    package var next: StoredPlace?
+    /// Rows between these that cannot be read or stand aside, as an operator finds them in the table. A page
+    /// may hold nothing else.
+    package var unreadable: [String]
+
+    package init(rows: [Row] = [], next: StoredPlace? = nil, unreadable: [String] = []) {
+        self.rows = rows
+        self.next = next
+        self.unreadable = unreadable
+    }
+}
+
 /// Every row of a store, whatever its state, in an order that stands: for anyone who moves a store, looks
-/// through it or seals it anew (`StoreCopier`, `StoreLook`, `SealKeyRotation`). Rows stay sealed.
+/// through it or seals it anew (`StoreCopier`, `StoreLook`, `SealKeyRotation`). Rows stay sealed. One that
+/// cannot be read is named, and passed over.
 package protocol StoredRows: Sendable {
-    /// Records in order of key, expired ones and tombstones too.
-    func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord]
-    /// Owed pushes of every owner, in the order in which they were accepted, nearly; where the next page
-    /// begins, `nil` behind the last.
-    func pushes(
-        after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (pushes: [StoredOwed], next: StoredPlace?)
+    /// Records in order of key, expired ones and tombstones too. The first eight bytes of a key, or all
+    /// sixteen, are a place.
+    func records(after place: StoredPlace, limit: Int) async throws(StoreError) -> RowPage<StoredRecord>
+    /// Owed pushes of every owner, in the order in which they were accepted, nearly.
+    func pushes(after place: StoredPlace, limit: Int) async throws(StoreError) -> RowPage<StoredOwed>
     /// Marks of ended pushes; of two equal ones the later holds. An engine may know their time by the minute
     /// only, and an outcome of none as acceptance.
-    func marks(
-        after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (marks: [StoredMark], next: StoredPlace?)
+    func marks(after place: StoredPlace, limit: Int) async throws(StoreError) -> RowPage<StoredMark>
     /// Named values whose names begin so, without those that are the engine's own.
     func settings(_ prefix: String) async throws(StoreError) -> [String: [UInt8]]
     /// No revision above this one has ever been given.

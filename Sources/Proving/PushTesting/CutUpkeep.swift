@@ -48,19 +48,21 @@ package final class CutUpkeep: StoreUpkeep {
         return try await base.reseal(rows)
     }
 
-    package func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
-        try await base.records(after: key, limit: limit)
+    package func records(
+        after place: StoredPlace, limit: Int
+    ) async throws(StoreError) -> RowPage<StoredRecord> {
+        try await base.records(after: place, limit: limit)
     }
 
     package func pushes(
         after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (pushes: [StoredOwed], next: StoredPlace?) {
+    ) async throws(StoreError) -> RowPage<StoredOwed> {
         try await base.pushes(after: place, limit: limit)
     }
 
     package func marks(
         after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (marks: [StoredMark], next: StoredPlace?) {
+    ) async throws(StoreError) -> RowPage<StoredMark> {
         try await base.marks(after: place, limit: limit)
     }
 

@@ -170,6 +170,10 @@ extension ForwardingEngine {
         try await base.load()
     }
 
+    package func setRecordsAside(_ records: [SeenRecord]) async throws(StoreError) -> Int {
+        try await base.setRecordsAside(records)
+    }
+
     package func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {
         try await base.setAside(pushes)
     }

@@ -19,7 +19,8 @@ package enum EngineConformance {
             ConformanceCase("an owner's records are forgotten, expired ones too", forgottenOwner),
             ConformanceCase("an owner's records are counted with what they take, expired ones too", tallies),
             ConformanceCase("a setting is written once", settings),
-            ConformanceCase("what one find asks for is as one commit left it", oneMoment)
+            ConformanceCase("what one find asks for is as one commit left it", oneMoment),
+            ConformanceCase("a record that is set aside is none until it is written anew", recordAside)
         ]
     }
 
@@ -63,6 +64,50 @@ package enum EngineConformance {
         let answer = try await engine.accept([push], changes: changes, now: now)
         try expect(answer == .refused(index: 1), "an acceptance is refused by its changes")
         try expect(try await engine.load().rows == 0, "and writes no push")
+    }
+
+    private static func recordAside(_ rig: EngineRig) async throws {
+        var engine = try await rig.first(Samples.ours)
+        let now = rig.clock.now
+        let keys = [1, 2, 3].map(Samples.digest)
+        let puts = (1...3 as ClosedRange<UInt64>).map {
+            StoredChange.put(Samples.record($0, owner: 9, address: 8), if: .any)
+        }
+        _ = try await engine.apply(puts, now: now)
+        guard let second = try await engine.find(keys, now: now)[1] else {
+            throw ConformanceFault(description: "the record is not there")
+        }
+        let seen = SeenRecord(key: second.key, revision: Int64(clamping: second.revision))
+        let stale = SeenRecord(key: second.key, revision: seen.revision + 1)
+        try expect(try await engine.setRecordsAside([stale]) == 0, "it was written anew since")
+        try expect(try await engine.setRecordsAside([seen, seen]) == 1, "set aside once")
+        engine = try await rig.next(engine, Samples.ours)
+        try expect(try await engine.setRecordsAside([]) == 1, "and stands so for every process")
+        let found = try await engine.find(keys, now: now).map { $0 == nil }
+        try expect(found == [false, true, false], "it is none")
+        for index in [
+            StoredIndex.space("main/device"), .owner(Samples.digest(9)), .address(Samples.digest(8))
+        ] {
+            let page = try await engine.page(index, after: 0, limit: 2, now: now)
+            try expect(page.map(\.key) == [keys[0], keys[2]], "nor does it fill a page")
+        }
+        var beside = Samples.record(5)
+        beside.address = second.key
+        let refused = try await engine.apply(
+            [.put(beside, if: .besideLive(touchedNotAfter: now))], now: now)
+        try expect(refused != .committed, "nothing stands beside it")
+        try expect(
+            try await engine.apply([.put(Samples.record(2), if: .absent)], now: now) == .committed,
+            "to a condition it is none")
+        try expect(try await engine.find([second.key], now: now)[0] != nil, "what is written anew stands")
+        try expect(try await engine.setRecordsAside([]) == 0, "nothing is aside any more")
+        guard let first = try await engine.find(keys, now: now)[0] else {
+            throw ConformanceFault(description: "another was set aside")
+        }
+        _ = try await engine.setRecordsAside(
+            [SeenRecord(key: first.key, revision: Int64(clamping: first.revision))])
+        _ = try await engine.forget(owner: Samples.digest(9), limit: 10)
+        try expect(try await engine.setRecordsAside([]) == 0, "it goes with its owner")
     }
 
     /// More keys than an engine may want to read at once, and few enough to be read with others'.
@@ -136,13 +181,13 @@ package enum EngineConformance {
 
     /// Reads all records page by page: each once.
     private static func sweep(_ rows: any StoredRows, _ wanted: [Digest16: UInt64]) async throws {
-        var after: Digest16?
+        var place: StoredPlace? = []
         var seen: [Digest16: UInt64] = [:]
         for _ in 0...wanted.count {
+            guard let after = place else { break }
             let page = try await rows.records(after: after, limit: 7)
-            for record in page { seen[record.key] = (seen[record.key] ?? 0) + record.version }
-            guard let last = page.last else { break }
-            after = last.key
+            for record in page.rows { seen[record.key] = (seen[record.key] ?? 0) + record.version }
+            place = page.next
         }
         try expect(seen == wanted, "a sweep sees each record once")
     }

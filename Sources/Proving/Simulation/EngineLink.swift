@@ -177,6 +177,10 @@ extension EngineLink: StoredRecords {
         return count
     }
 
+    func setRecordsAside(_ records: [SeenRecord]) async throws(StoreError) -> Int {
+        try await call(.records) { (engine) throws(StoreError) in try await engine.setRecordsAside(records) }
+    }
+
     func tally(_ owners: [Digest16]) async throws(StoreError) -> [RecordTally] {
         try await call(.records) { (engine) throws(StoreError) in try await engine.tally(owners) }
     }

@@ -34,6 +34,15 @@ extension MemoryStore: StoredRecords {
         shared.state.withLock { $0.tally(owners) }
     }
 
+    package func setRecordsAside(_ records: [SeenRecord]) async throws(StoreError) -> Int {
+        shared.state.withLock { state in
+            for seen in records where state.records[seen.key]?.revision == UInt64(clamping: seen.revision) {
+                state.aside.insert(seen.key)
+            }
+            return state.aside.count
+        }
+    }
+
     package func forget(owner: Digest16, limit: Int) async throws(StoreError) -> Int {
         changing { $0.forget(owner, limit) }
     }
@@ -41,13 +50,15 @@ extension MemoryStore: StoredRecords {
 
 extension MemoryState {
     func record(_ key: Digest16, _ now: UnixTime) -> StoredRecord? {
-        records[key].flatMap { $0.expiresAt > now ? $0 : nil }
+        aside.contains(key) ? nil : records[key].flatMap { $0.expiresAt > now ? $0 : nil }
     }
 
     /// Looks through all records: this engine is small.
     func page(_ index: StoredIndex, _ after: UInt64, _ limit: Int, _ now: UnixTime) -> [StoredRecord] {
         let found = records.values.filter { record in
-            guard record.revision > after, record.expiresAt > now else { return false }
+            guard record.revision > after, record.expiresAt > now, !aside.contains(record.key) else {
+                return false
+            }
             return switch index {
             case .space(let space): record.space == space
             case .owner(let owner): record.owner == owner
@@ -63,7 +74,7 @@ extension MemoryState {
 
     mutating func forget(_ owner: Digest16, _ limit: Int) -> Int {
         let keys = records.values.filter { $0.owner == owner }.prefix(limit).map(\.key)
-        for key in keys { records[key] = nil }
+        for key in keys { delete(key) }
         endOwed(Set(keys))
         return keys.count
     }
@@ -81,15 +92,15 @@ extension MemoryState {
     private mutating func remove(_ limit: Int, _ isGone: (StoredRecord) -> Bool) -> Int {
         var keys: [Digest16] = []
         for record in records.values where isGone(record) && keys.count < limit { keys.append(record.key) }
-        for key in keys { records[key] = nil }
+        for key in keys { delete(key) }
         return keys.count
     }
 
     mutating func apply(_ changes: [StoredChange], _ now: UnixTime) -> Applied {
-        let saved = changes.count > 1 ? (records, revision) : nil
+        let saved = changes.count > 1 ? (records, aside, revision) : nil
         var changed: Set<Digest16> = []
         for (index, change) in changes.enumerated() where !make(change, now, &changed) {
-            if let saved { (records, revision) = saved }
+            if let saved { (records, aside, revision) = saved }
             return .refused(index: index)
         }
         endOwed(changed)
@@ -124,20 +135,26 @@ extension MemoryState {
             new.revision = revision
             records[new.key] = new
             changed.insert(new.key)
+            aside.remove(new.key)
         case .expire(let key, let at, let condition):
             guard isMet(condition, key, now) else { return false }
             expire(key, at, now)
             changed.insert(key)
         case .delete(let key, let condition):
             guard isMet(condition, key, now) else { return false }
-            records[key] = nil
+            delete(key)
             changed.insert(key)
         case .deleteBeside(let keys):
             let beside = Set(keys)
             let gone = records.values.filter { $0.address.map(beside.contains) ?? false }
-            for record in gone { records[record.key] = nil }
+            for record in gone { delete(record.key) }
         }
         return true
+    }
+
+    private mutating func delete(_ key: Digest16) {
+        records[key] = nil
+        aside.remove(key)
     }
 
     private func isMet(_ condition: Condition, _ key: Digest16, _ now: UnixTime) -> Bool {

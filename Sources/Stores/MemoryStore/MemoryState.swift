@@ -36,6 +36,8 @@ struct MemoryState {
     let share: AppShare
     var owedByApp = OwedByApp()
     var records: [Digest16: StoredRecord] = [:]
+    /// Keys of records that stand aside.
+    var aside: Set<Digest16> = []
     var revision: UInt64 = 0
     var rows: [Int64: Row] = [:]
     var nextRow: Int64 = 1

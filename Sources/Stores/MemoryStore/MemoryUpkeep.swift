@@ -3,10 +3,24 @@ import Synchronization
 
 // What keepers of a store may do, as the other engines have it: for tests with several relays.
 extension MemoryStore: StoredRows {
-    package func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
-        shared.state.withLock { state in
-            let found = state.records.values.filter { record in key.map { record.key > $0 } ?? true }
-            return Array(found.sorted { $0.key < $1.key }.prefix(limit))
+    package func records(
+        after place: StoredPlace, limit: Int
+    ) async throws(StoreError) -> RowPage<StoredRecord> {
+        let after = Digest16(place.prefix(16) + Array(repeating: 0, count: max(0, 16 - place.count)))
+        return shared.state.withLock { state in
+            let found = state.records.values.filter { record in
+                place.isEmpty || after.map { record.key > $0 } ?? true
+            }
+            var page = RowPage<StoredRecord>()
+            for record in found.sorted(by: { $0.key < $1.key }).prefix(limit) {
+                page.next = record.key.bytes
+                if state.aside.contains(record.key) {
+                    page.unreadable.append("set aside")
+                } else {
+                    page.rows.append(record)
+                }
+            }
+            return page
         }
     }
 
@@ -19,18 +33,18 @@ extension MemoryStore: StoredRows {
 
     package func pushes(
         after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (pushes: [StoredOwed], next: StoredPlace?) {
+    ) async throws(StoreError) -> RowPage<StoredOwed> {
         let row = Self.number(place)
         return shared.state.withLock { state in
             let found = state.rows.values.filter { $0.push.row > row }.sorted { $0.push.row < $1.push.row }
             let pushes = found.prefix(limit).map { StoredOwed(push: $0.push, first: $0.first) }
-            return (pushes, pushes.last.map { Self.place($0.push.row) })
+            return RowPage(rows: pushes, next: pushes.last.map { Self.place($0.push.row) })
         }
     }
 
     package func marks(
         after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (marks: [StoredMark], next: StoredPlace?) {
+    ) async throws(StoreError) -> RowPage<StoredMark> {
         let seen = Self.number(place)
         return shared.state.withLock { state in
             let found = state.ended.dropFirst(state.endedHead + Int(seen)).prefix(limit)
@@ -38,7 +52,7 @@ extension MemoryStore: StoredRows {
                 guard let held = state.marks[mark], held.endedAt == at else { return nil }
                 return StoredMark(mark: mark, id: held.id, first: held.first, endedAt: at)
             }
-            return (marks, found.isEmpty ? nil : Self.place(seen + Int64(found.count)))
+            return RowPage(rows: marks, next: found.isEmpty ? nil : Self.place(seen + Int64(found.count)))
         }
     }
 

@@ -95,12 +95,8 @@ struct PostgresAccepting {
             [Query(OutboxSQL.holders) { $0.add(digests: marks) }], commits: false)[0]
         var found: [(Digest16, (id: PushID, first: OutcomeKind?))] = []
         for row in 0..<rows.count {
-            let first = rows.isNull(row, 2) ? nil : UInt8(truncatingIfNeeded: try rows.int(row, 2))
             found.append(
-                (
-                    try rows.digest(row, 0),
-                    (PushID(try rows.digest(row, 1)), first.flatMap { OutcomeKind(rawValue: $0) })
-                ))
+                (try rows.digest(row, 0), (PushID(try rows.digest(row, 1)), rows.outcome(row, 2))))
         }
         return found
     }

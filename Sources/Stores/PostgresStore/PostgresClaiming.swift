@@ -7,6 +7,8 @@ final class PostgresClaiming: Sendable {
     private let limits: PostgresLimits
     private let counts: OwedCounts
     private let deaths: DeathClock
+    private let settling: PostgresSettling
+    private let journal: Journal
 
     private struct Cursor: Hashable {
         var lane: String
@@ -16,7 +18,12 @@ final class PostgresClaiming: Sendable {
     /// The origin behind which the next claim of a class begins.
     private let cursors = Mutex<[Cursor: Digest16]>([:])
 
-    init(owner: Digest16, limits: PostgresLimits, counts: OwedCounts, deaths: DeathClock) {
+    init(
+        owner: Digest16, limits: PostgresLimits, counts: OwedCounts, deaths: DeathClock,
+        settling: PostgresSettling, journal: Journal
+    ) {
+        self.settling = settling
+        self.journal = journal
         self.owner = owner
         self.limits = limits
         self.counts = counts
@@ -27,24 +34,41 @@ final class PostgresClaiming: Sendable {
     func claim(
         _ lane: String, due: UnixTime, limit: Int, classes: ClosedRange<PushClass>, _ session: PostgresSession
     ) throws(PostgresFault) -> [StoredPush] {
-        let taken = try session.transaction { session throws(PostgresFault) -> [StoredPush] in
+        typealias Claimed = (taken: [StoredPush], aside: Int)
+        let claimed = try session.transaction { session throws(PostgresFault) -> Claimed in
             var taken: [StoredPush] = []
+            var unreadable: [StoredSettlement] = []
             var opening = [Query(PostgresSQL.begin)]
             for pushClass in PushClass.allCases where classes.contains(pushClass) && taken.count < limit {
                 taken += try claim(
                     Cursor(lane: lane, pushClass: pushClass), due: due, limit: limit - taken.count, session,
-                    &opening)
+                    &opening, &unreadable)
             }
             // Nothing was begun where nothing was asked for.
-            if opening.isEmpty { try session.run([Query(PostgresSQL.commit)], commits: !taken.isEmpty) }
-            return taken
+            if opening.isEmpty {
+                // A row that cannot be read goes aside, and takes no other with it.
+                let aside = unreadable.isEmpty ? [] : [settling.asideQuery(unreadable)]
+                try session.run(
+                    aside + [Query(PostgresSQL.commit)], commits: !taken.isEmpty || !unreadable.isEmpty)
+            }
+            return (taken, unreadable.count)
         }
-        counts.park(lane, by: -taken.count)
-        return taken
+        counts.park(lane, by: -claimed.taken.count - claimed.aside)
+        note(aside: claimed.aside, of: lane)
+        return claimed.taken
+    }
+
+    private func note(aside count: Int, of lane: String) {
+        guard count > 0 else { return }
+        counts.park(Aside.text(lane), by: count)
+        journal.note(
+            "owed pushes cannot be read and are set aside",
+            [.count: count, .code: ErrorCode(StoreError(.corrupt))], level: .error)
     }
 
     private func claim(
-        _ place: Cursor, due: UnixTime, limit: Int, _ session: PostgresSession, _ opening: inout [Query]
+        _ place: Cursor, due: UnixTime, limit: Int, _ session: PostgresSession, _ opening: inout [Query],
+        _ unreadable: inout [StoredSettlement]
     ) throws(PostgresFault) -> [StoredPush] {
         var after = cursors.withLock { $0[place] } ?? Digest16(high: 0, low: 0)
         var taken: [StoredPush] = []
@@ -62,13 +86,14 @@ final class PostgresClaiming: Sendable {
             opening = []
             let pass = try read(rows, place)
             taken += pass.pushes
+            unreadable += pass.unreadable
             let sawAll = pass.origins < limits.originsPerClaim
             if taken.count >= limit {
                 // Whose turn it is next.
                 after = pass.pushes.last?.origin ?? after
             } else if !sawAll {
                 after = pass.last ?? after
-            } else if pass.pushes.isEmpty {
+            } else if pass.pushes.isEmpty && pass.unreadable.isEmpty {
                 break
             }
         }
@@ -80,6 +105,7 @@ final class PostgresClaiming: Sendable {
         var origins = 0
         var last: Digest16?
         var pushes: [StoredPush] = []
+        var unreadable: [StoredSettlement] = []
     }
 
     private func read(_ rows: Rows, _ place: Cursor) throws(PostgresFault) -> Pass {
@@ -90,27 +116,52 @@ final class PostgresClaiming: Sendable {
             pass.last = try rows.digestIfAny(row, 1)
             guard !rows.isNull(row, 2) else { continue }
             let id = PushID(try rows.digest(row, 2))
+            guard let origin = rows.identity(row, 3), let record = rows.identityIfAny(row, 4),
+                let touchedAt = rows.moment(row, 5), let notBefore = rows.moment(row, 6),
+                let custodyEnds = rows.moment(row, 7),
+                let attempt = rows.integer(row, 8, in: RowBounds.attempts),
+                let epoch = rows.integer(row, 9, in: RowBounds.counts),
+                let mark = rows.identityIfAny(row, 10), let sealed = rows.blob(row, 11),
+                let address = rows.identityIfAny(row, 14)
+            else {
+                pass.unreadable.append(
+                    StoredSettlement(
+                        row: PostgresAccepting.row(of: id), id: id, epoch: try rows.int(row, 9), mark: nil,
+                        step: .park, first: nil))
+                continue
+            }
             let push = StoredPush(
                 row: PostgresAccepting.row(of: id), id: id, lane: place.lane, pushClass: place.pushClass,
-                origin: try rows.digest(row, 3), record: try rows.digestIfAny(row, 4),
-                touchedAt: try rows.time(row, 5), address: try rows.digestIfAny(row, 14),
-                notBefore: try rows.time(row, 6), custodyEnds: try rows.time(row, 7),
-                attempt: Int(try rows.int(row, 8)), epoch: try rows.int(row, 9), parked: false,
-                mark: try rows.digestIfAny(row, 10),
-                sealed: rows.bytes(row, 11))
+                origin: origin, record: record, touchedAt: touchedAt, address: address, notBefore: notBefore,
+                custodyEnds: custodyEnds, attempt: Int(attempt), epoch: epoch, parked: false, mark: mark,
+                sealed: sealed)
             turns.append((try rows.int(row, 12), try rows.int(row, 13), push))
         }
         pass.pushes = turns.sorted { ($0.turn, $0.place) < ($1.turn, $1.place) }.map(\.push)
         return pass
     }
 
+    /// What cannot be read and would be due is set aside: no claim brings it.
     func nextDue(_ lane: String, _ session: PostgresSession) throws(PostgresFault) -> UnixTime? {
         let query = Query(OutboxSQL.nextDue) { query in
             query.add(owner)
             query.add(lane)
         }
-        let rows = try session.run([query], commits: false)[0]
-        return rows.count == 0 ? nil : try rows.time(0, 0)
+        // Ends: each round sets a row aside, or is the last.
+        for _ in 0..<limits.unreadableAtOnce {
+            let rows = try session.run([query], commits: false)[0]
+            guard rows.count > 0 else { return nil }
+            let (id, epoch) = (PushID(try rows.digest(0, 1)), try rows.int(0, 3))
+            if let due = rows.moment(0, 0), rows.level(0, 2) != nil { return due }
+            let unreadable = StoredSettlement(
+                row: PostgresAccepting.row(of: id), id: id, epoch: epoch, mark: nil, step: .park, first: nil)
+            let moved = try session.run([settling.asideQuery([unreadable])], commits: true)[0]
+            // Somebody else has it by now.
+            guard moved.count > 0 else { continue }
+            counts.park(lane, by: -1)
+            note(aside: 1, of: lane)
+        }
+        return nil
     }
 
     func endCustody(

@@ -24,6 +24,9 @@ final class PostgresCore: Sendable {
     let owners: PostgresOwners
     let sweeping: PostgresSweeping
 
+    /// Records that cannot be read, until they have been set aside.
+    private let unreadable = Mutex<Set<SeenRecord>>([])
+
     private struct State {
         var threads = 0
         var ended: [CheckedContinuation<Void, Never>] = []
@@ -48,7 +51,9 @@ final class PostgresCore: Sendable {
         endings = PostgresEndings(owner: owner, limits: limits, counts: counts)
         changing = PostgresChanging(
             accepting: accepting, settling: settling, counts: counts, endings: endings)
-        claiming = PostgresClaiming(owner: owner, limits: limits, counts: counts, deaths: deaths)
+        claiming = PostgresClaiming(
+            owner: owner, limits: limits, counts: counts, deaths: deaths, settling: settling,
+            journal: journal)
         owners = PostgresOwners(
             owner: owner, limits: limits, counts: counts, deaths: deaths, lost: lost, world: world,
             endings: endings)
@@ -66,6 +71,31 @@ final class PostgresCore: Sendable {
             thread.stackSize = 1 << 20
             thread.start()
         }
+    }
+
+    /// Sets records aside that cannot be read; nobody waits for it.
+    func setAside(_ records: [SeenRecord]) {
+        guard !records.isEmpty else { return }
+        let isFirst = unreadable.withLock { unreadable in
+            defer { unreadable.formUnion(records.prefix(limits.unreadableAtOnce)) }
+            return unreadable.isEmpty
+        }
+        guard isFirst else { return }
+        let work = Job.Work.single { [self] session throws(PostgresFault) in
+            let records = unreadable.withLock { unreadable in
+                defer { unreadable = [] }
+                return Array(unreadable)
+            }
+            let moved = try PostgresRecords.setAside(records, session).moved
+            return { [journal] in
+                guard moved > 0 else { return }
+                journal.note(
+                    "records cannot be read and are set aside",
+                    [.count: moved, .code: ErrorCode(StoreError(.corrupt))], level: .error)
+            }
+        }
+        // They are met again.
+        add(work, .bulk) { [self] _ in unreadable.withLock { $0 = [] } }
     }
 
     private func ended() {

@@ -43,6 +43,8 @@ package struct PostgresLimits: Sendable {
     package var lazyRows = 256
     /// How often a batch is run again after the server broke a deadlock in its favour of another.
     package var retries = 5
+    /// Records that cannot be read and are set aside together; more are met again.
+    package var unreadableAtOnce = 1_024
     /// Minutes that a mark is held at least (decision 0003).
     package var markMinutes = 10
     /// Marks that one sweep removes with one statement: some tenths of a second on one connection. A minute's

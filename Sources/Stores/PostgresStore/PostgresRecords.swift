@@ -15,29 +15,44 @@ enum PostgresRecords {
         }
     }
 
-    /// - Throws: `.corrupt` when a column holds what we never write.
-    static func record(_ rows: Rows, _ row: Int) throws(PostgresFault) -> StoredRecord {
+    /// `nil` unless each column holds what is written there, as ``RecordSQL/isSound(_:)`` has it; and for one
+    /// that stands aside.
+    static func record(_ rows: Rows, _ row: Int) -> StoredRecord? {
+        guard let key = rows.identity(row, 0), let space = rows.name(row, 1), !Aside.holds(space),
+            let owner = rows.identityIfAny(row, 2), let address = rows.identityIfAny(row, 3),
+            let version = rows.integer(row, 4, in: .min ... .max), let stateAt = rows.moment(row, 6),
+            let touchedAt = rows.moment(row, 7), let expiresAt = rows.moment(row, 8),
+            let revision = rows.integer(row, 9, in: RowBounds.counts), let body = rows.blob(row, 10)
+        else { return nil }
         let state: PushModel.Record.State
-        switch try rows.int(row, 5) {
+        switch rows.integer(row, 5, in: 0...2) {
         case 0: state = .live
-        case 1: state = .expired(at: try rows.time(row, 6))
+        case 1: state = .expired(at: stateAt)
         case 2: state = .tombstone
-        default: throw .store(StoreError(.corrupt))
+        default: return nil
         }
         return StoredRecord(
-            key: try rows.digest(row, 0), space: rows.text(row, 1), owner: try rows.digestIfAny(row, 2),
-            address: try rows.digestIfAny(row, 3), version: unsigned(try rows.int(row, 4)), state: state,
-            touchedAt: try rows.time(row, 7), expiresAt: try rows.time(row, 8),
-            revision: UInt64(bitPattern: try rows.int(row, 9)), body: rows.bytes(row, 10))
+            key: key, space: space, owner: owner, address: address, version: unsigned(version), state: state,
+            touchedAt: touchedAt, expiresAt: expiresAt, revision: UInt64(revision), body: body)
+    }
+
+    /// How the record stands in the table, whatever its columns hold; `nil` when it is aside already.
+    private static func sight(_ rows: Rows, _ row: Int) -> SeenRecord? {
+        guard let key = rows.identity(row, 0), let revision = rows.integer(row, 9, in: .min ... .max),
+            rows.name(row, 1).map(Aside.holds) != true
+        else { return nil }
+        return SeenRecord(key: key, revision: revision)
     }
 }
 
 // Reading them.
 extension PostgresRecords {
     /// One statement for the keys of all calls that wait.
-    static func find(_ jobs: [Job], _ session: PostgresSession) throws(PostgresFault)
-        -> [@Sendable () -> Void]
-    {
+    ///
+    /// - Parameter unreadable: records that cannot be read are added to it.
+    static func find(
+        _ jobs: [Job], _ session: PostgresSession, _ unreadable: inout [SeenRecord]
+    ) throws(PostgresFault) -> [@Sendable () -> Void] {
         var wanted: Set<Digest16> = []
         for job in jobs {
             if case .find(let keys, _, _) = job.work { wanted.formUnion(keys) }
@@ -46,8 +61,11 @@ extension PostgresRecords {
             [Query(RecordSQL.find) { $0.add(digests: wanted) }], commits: false)[0]
         var found: [Digest16: StoredRecord] = [:]
         for row in 0..<rows.count {
-            let record = try record(rows, row)
-            found[record.key] = record
+            if let record = record(rows, row) {
+                found[record.key] = record
+            } else if let seen = sight(rows, row) {
+                unreadable.append(seen)
+            }
         }
         return jobs.compactMap { job in
             guard case .find(let keys, let now, let answer) = job.work else { return nil }
@@ -56,28 +74,63 @@ extension PostgresRecords {
         }
     }
 
+    /// Rows that cannot be read are passed over, and do not count for the limit: a short page is the last.
     static func page(
         _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime, _ session: PostgresSession
-    ) throws(PostgresFault) -> [StoredRecord] {
+    ) throws(PostgresFault) -> (page: [StoredRecord], unreadable: [SeenRecord]) {
         let statement =
             switch index {
             case .space: RecordSQL.pageSpace
             case .owner: RecordSQL.pageOwner
             case .address: RecordSQL.pageAddress
             }
-        let query = Query(statement) { query in
-            switch index {
-            case .space(let space): query.add(space)
-            case .owner(let digest), .address(let digest): query.add(digest)
+        var page: [StoredRecord] = []
+        var unreadable: [SeenRecord] = []
+        var last = Int64(clamping: after)
+        // Ends: each round reads on behind the last row, or is the last.
+        while page.count < limit {
+            let wanted = limit - page.count
+            let query = Query(statement) { query in
+                switch index {
+                case .space(let space): query.add(space)
+                case .owner(let digest), .address(let digest): query.add(digest)
+                }
+                query.add(last)
+                query.add(now)
+                query.add(Int64(wanted))
             }
-            query.add(Int64(clamping: after))
-            query.add(now)
-            query.add(Int64(limit))
+            let rows = try session.run([query], commits: false)[0]
+            for row in 0..<rows.count {
+                if let record = record(rows, row) {
+                    page.append(record)
+                } else if let seen = sight(rows, row) {
+                    unreadable.append(seen)
+                }
+                last = try rows.int(row, 9)
+            }
+            if rows.count < wanted { break }
         }
-        let rows = try session.run([query], commits: false)[0]
-        var records: [StoredRecord] = []
-        for row in 0..<rows.count { records.append(try record(rows, row)) }
-        return records
+        return (page, unreadable)
+    }
+
+    /// Sets records aside that still stand as they were read; how many there were, and how many stand aside.
+    static func setAside(
+        _ records: [SeenRecord], _ session: PostgresSession
+    ) throws(PostgresFault) -> (moved: Int, standing: Int) {
+        guard !records.isEmpty else {
+            let rows = try session.run([Query(RecordSQL.countAside)], commits: false)[0]
+            return (0, Int(try rows.int(0, 0)))
+        }
+        let move = Query(RecordSQL.setAside) { query in
+            query.add(digests: records.map(\.key))
+            query.add(int64s: records.map(\.revision))
+            query.add(Aside.prefix)
+        }
+        // As each caller that changes records does, so that two never wait for each other. What stands
+        // between two ends of a pipeline is one transaction.
+        let rows = try session.run(
+            [Query(RecordSQL.lockRecords), move, Query(RecordSQL.countAside)], commits: true)
+        return (rows[1].changed, Int(try rows[2].int(0, 0)))
     }
 
     static func tally(

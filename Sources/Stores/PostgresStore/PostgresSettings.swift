@@ -4,7 +4,7 @@ import PushModel
 enum PostgresSettings {
     static func value(of name: String, _ session: PostgresSession) throws(PostgresFault) -> [UInt8]? {
         let rows = try session.run([Query(SettingSQL.setting) { $0.add(name) }], commits: false)[0]
-        return rows.count == 0 ? nil : rows.bytes(0, 0)
+        return rows.count == 0 ? nil : rows.blob(0, 0)
     }
 
     /// Writes a value if there is none yet; the one that stands afterwards.
@@ -16,8 +16,8 @@ enum PostgresSettings {
             query.add(value)
         }
         let rows = try session.run([put, Query(SettingSQL.setting) { $0.add(name) }], commits: true)[1]
-        guard rows.count == 1 else { throw .store(StoreError(.corrupt)) }
-        return rows.bytes(0, 0)
+        guard rows.count == 1, let standing = rows.blob(0, 0) else { throw .store(StoreError(.corrupt)) }
+        return standing
     }
 
     /// Those whose names begin so.

@@ -150,13 +150,7 @@ struct PostgresSettling {
     func setAside(
         _ pushes: [StoredSettlement], _ session: PostgresSession
     ) throws(PostgresFault) -> [Bool] {
-        let query = Query(OutboxSQL.setAside) { query in
-            query.add(owner)
-            query.add(digests: pushes.map(\.id.value))
-            query.add(int64s: pushes.map(\.epoch))
-            query.add(Aside.prefix)
-        }
-        let rows = try session.run([query], commits: true)[0]
+        let rows = try session.run([asideQuery(pushes)], commits: true)[0]
         var moved: Set<Digest16> = []
         for row in 0..<rows.count {
             moved.insert(try rows.digest(row, 0))
@@ -165,5 +159,14 @@ struct PostgresSettling {
             counts.park(Aside.text(lane), by: 1)
         }
         return pushes.map { moved.contains($0.id.value) }
+    }
+
+    func asideQuery(_ pushes: [StoredSettlement]) -> Query {
+        Query(OutboxSQL.setAside) { query in
+            query.add(owner)
+            query.add(digests: pushes.map(\.id.value))
+            query.add(int64s: pushes.map(\.epoch))
+            query.add(Aside.prefix)
+        }
     }
 }

@@ -5,15 +5,16 @@ extension PostgresStore: OwedLookup {
     package func owed(_ id: PushID) async throws(StoreError) -> StoredPush? {
         try await core.single(.read) { session throws(PostgresFault) in
             let rows = try session.run([Query(InspectionSQL.owed) { $0.add(id.value) }], commits: false)[0]
-            guard rows.count == 1 else { return nil }
-            guard let level = PushClass(rawValue: UInt8(truncatingIfNeeded: try rows.int(0, 1))) else {
-                throw .store(StoreError(.corrupt))
-            }
+            guard rows.count == 1, let lane = rows.name(0, 0), let level = rows.level(0, 1),
+                let touchedAt = rows.moment(0, 2), let notBefore = rows.moment(0, 3),
+                let custodyEnds = rows.moment(0, 4),
+                let attempt = rows.integer(0, 5, in: RowBounds.attempts),
+                let epoch = rows.integer(0, 6, in: RowBounds.counts)
+            else { return nil }
             return StoredPush(
-                row: PostgresAccepting.row(of: id), id: id, lane: rows.text(0, 0), pushClass: level,
-                origin: Digest16(high: 0, low: 0), record: nil, touchedAt: try rows.time(0, 2),
-                notBefore: try rows.time(0, 3), custodyEnds: try rows.time(0, 4),
-                attempt: Int(try rows.int(0, 5)), epoch: try rows.int(0, 6), parked: rows.bool(0, 7),
+                row: PostgresAccepting.row(of: id), id: id, lane: lane, pushClass: level,
+                origin: Digest16(high: 0, low: 0), record: nil, touchedAt: touchedAt, notBefore: notBefore,
+                custodyEnds: custodyEnds, attempt: Int(attempt), epoch: epoch, parked: rows.bool(0, 7),
                 mark: nil, sealed: [])
         }
     }

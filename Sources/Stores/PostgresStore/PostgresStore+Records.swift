@@ -15,8 +15,16 @@ extension PostgresStore: StoredRecords {
     package func page(
         _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
     ) async throws(StoreError) -> [StoredRecord] {
-        try await core.single(.read) { session throws(PostgresFault) in
+        let (page, unreadable) = try await core.single(.read) { session throws(PostgresFault) in
             try PostgresRecords.page(index, after: after, limit: limit, now: now, session)
+        }
+        core.setAside(unreadable)
+        return page
+    }
+
+    package func setRecordsAside(_ records: [SeenRecord]) async throws(StoreError) -> Int {
+        try await core.single(records.isEmpty ? .read : .bulk) { session throws(PostgresFault) in
+            try PostgresRecords.setAside(records, session).standing
         }
     }
 

@@ -2,54 +2,55 @@ package import PushModel
 
 // Reading all rows, and filling, for those who move a store or change its keys.
 extension PostgresStore: StoredRows {
-    package func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
-        try await core.single(.bulk) { session throws(PostgresFault) in
-            let query = Query(UpkeepSQL.records) { query in
-                // No digest is all zeros.
-                query.add(key ?? Digest16(high: 0, low: 0))
-                query.add(Int64(limit))
-            }
-            let rows = try session.run([query], commits: false)[0]
-            var records: [StoredRecord] = []
-            for row in 0..<rows.count { records.append(try PostgresRecords.record(rows, row)) }
-            return records
+    package func records(
+        after place: StoredPlace, limit: Int
+    ) async throws(StoreError) -> RowPage<StoredRecord> {
+        try await page(UpkeepSQL.records, after: place, limit, 0) { rows, row in
+            PostgresRecords.record(rows, row)
         }
     }
 
     package func pushes(
         after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (pushes: [StoredOwed], next: StoredPlace?) {
-        try await core.single(.bulk) { session throws(PostgresFault) in
-            let query = Query(UpkeepSQL.pushes) { query in
-                query.add(Self.key(place))
-                query.add(Int64(limit))
-            }
-            let rows = try session.run([query], commits: false)[0]
-            var pushes: [StoredOwed] = []
-            for row in 0..<rows.count { pushes.append(try Self.owed(rows, row)) }
-            return (pushes, pushes.last?.push.id.value.bytes)
-        }
+    ) async throws(StoreError) -> RowPage<StoredOwed> {
+        try await page(UpkeepSQL.pushes, after: place, limit, 0, Self.owed)
     }
 
     package func marks(
         after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (marks: [StoredMark], next: StoredPlace?) {
+    ) async throws(StoreError) -> RowPage<StoredMark> {
+        try await page(UpkeepSQL.marks, after: place, limit, 0) { rows, row in
+            guard let mark = rows.identity(row, 0), let id = rows.identity(row, 1),
+                let minute = rows.integer(row, 2, in: 0...Int64(Int32.max))
+            else { return nil }
+            return StoredMark(
+                mark: mark, id: PushID(id), first: rows.outcome(row, 3),
+                endedAt: UnixTime(milliseconds: minute * 60_000))
+        }
+    }
+
+    /// A page of a table whose first column is its key.
+    private func page<Row: Sendable>(
+        _ statement: Statement, after place: StoredPlace, _ limit: Int, _ key: Int32,
+        _ read: @escaping @Sendable (Rows, Int) -> Row?
+    ) async throws(StoreError) -> RowPage<Row> {
         try await core.single(.bulk) { session throws(PostgresFault) in
-            let query = Query(UpkeepSQL.marks) { query in
+            let query = Query(statement) { query in
                 query.add(Self.key(place))
                 query.add(Int64(limit))
             }
             let rows = try session.run([query], commits: false)[0]
-            var marks: [StoredMark] = []
+            var page = RowPage<Row>()
             for row in 0..<rows.count {
-                let minute = try rows.int(row, 2)
-                marks.append(
-                    StoredMark(
-                        mark: try rows.digest(row, 0), id: PushID(try rows.digest(row, 1)),
-                        first: OutcomeKind(rawValue: UInt8(truncatingIfNeeded: try rows.int(row, 3))),
-                        endedAt: UnixTime(milliseconds: minute * 60_000)))
+                let key = try rows.digest(row, key)
+                page.next = key.bytes
+                if let found = read(rows, row) {
+                    page.rows.append(found)
+                } else {
+                    page.unreadable.append("key \(UUIDDigits.text(high: key.high, low: key.low))")
+                }
             }
-            return (marks, marks.last?.mark.bytes)
+            return page
         }
     }
 
@@ -67,25 +68,28 @@ extension PostgresStore: StoredRows {
         }
     }
 
+    /// No key is all zeros.
     private static func key(_ place: StoredPlace) -> Digest16 {
-        Digest16(place) ?? Digest16(high: 0, low: 0)
+        Digest16(place.prefix(16) + Array(repeating: 0, count: max(0, 16 - place.count)))
+            ?? Digest16(high: 0, low: 0)
     }
 
-    private static func owed(_ rows: Rows, _ row: Int) throws(PostgresFault) -> StoredOwed {
-        let id = PushID(try rows.digest(row, 0))
-        guard let level = PushClass(rawValue: UInt8(truncatingIfNeeded: try rows.int(row, 2))) else {
-            throw .store(StoreError(.corrupt))
-        }
+    private static func owed(_ rows: Rows, _ row: Int) -> StoredOwed? {
+        guard let id = rows.identity(row, 0).map({ PushID($0) }), let lane = rows.name(row, 1),
+            let level = rows.level(row, 2), let origin = rows.identity(row, 3),
+            let record = rows.identityIfAny(row, 4), let touchedAt = rows.moment(row, 5),
+            let notBefore = rows.moment(row, 6), let custodyEnds = rows.moment(row, 7),
+            let attempt = rows.integer(row, 8, in: RowBounds.attempts),
+            let epoch = rows.integer(row, 9, in: RowBounds.counts),
+            let mark = rows.identityIfAny(row, 11), let sealed = rows.blob(row, 13),
+            let address = rows.identityIfAny(row, 14)
+        else { return nil }
         let push = StoredPush(
-            row: PostgresAccepting.row(of: id), id: id, lane: rows.text(row, 1), pushClass: level,
-            origin: try rows.digest(row, 3), record: try rows.digestIfAny(row, 4),
-            touchedAt: try rows.time(row, 5), address: try rows.digestIfAny(row, 14),
-            notBefore: try rows.time(row, 6), custodyEnds: try rows.time(row, 7),
-            attempt: Int(try rows.int(row, 8)),
-            epoch: try rows.int(row, 9), parked: rows.bool(row, 10), mark: try rows.digestIfAny(row, 11),
-            sealed: rows.bytes(row, 13))
-        let first = rows.isNull(row, 12) ? 0 : try rows.int(row, 12)
-        return StoredOwed(push: push, first: OutcomeKind(rawValue: UInt8(truncatingIfNeeded: first)))
+            row: PostgresAccepting.row(of: id), id: id, lane: lane, pushClass: level, origin: origin,
+            record: record, touchedAt: touchedAt, address: address, notBefore: notBefore,
+            custodyEnds: custodyEnds, attempt: Int(attempt), epoch: epoch, parked: rows.bool(row, 10),
+            mark: mark, sealed: sealed)
+        return StoredOwed(push: push, first: rows.outcome(row, 12))
     }
 }
 

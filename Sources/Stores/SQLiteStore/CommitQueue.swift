@@ -44,17 +44,24 @@ final class CommitQueue: Sendable {
         var isLazyTimed = false
         var isLazyDue = false
         var finds: FindQueue?
+        /// Slots of records that cannot be read, until they have been set aside.
+        var unreadable: Set<Int64> = []
     }
 
     private let pool: DatabasePool
     private let limits: SQLiteLimits
     private let ended: EndedPushes
+    private let journal: Journal
     private let state = Mutex(State())
     // Safety: `writer` is touched on GRDB's serial writer queue alone.
     nonisolated(unsafe) private let writer: SQLiteWriter
 
-    init(pool: DatabasePool, writer: SQLiteWriter, limits: SQLiteLimits, ended: EndedPushes) {
+    init(
+        pool: DatabasePool, writer: SQLiteWriter, limits: SQLiteLimits, ended: EndedPushes,
+        journal: Journal = .silent
+    ) {
         self.ended = ended
+        self.journal = journal
         self.pool = pool
         self.writer = writer
         self.limits = limits
@@ -92,6 +99,28 @@ final class CommitQueue: Sendable {
                     }, fail: { continuation.resume(returning: .failure($0)) }, isLazy: isLazy, size: size))
         }
         return try outcome.get()
+    }
+
+    /// Records that cannot be read are set aside with a later commit; nobody waits for it.
+    func setAside(_ slots: [Int64]) {
+        guard !slots.isEmpty else { return }
+        let isFirst = state.withLock { state in
+            defer { state.unreadable.formUnion(slots.prefix(limits.unreadableAtOnce)) }
+            return state.unreadable.isEmpty
+        }
+        guard isFirst else { return }
+        let job = Job(
+            run: { [self] writer, db in
+                let slots = state.withLock(\.unreadable)
+                let count = try writer.setAside(slots: slots, db)
+                return { [self] in
+                    state.withLock { $0.unreadable.subtract(slots) }
+                    if count > 0 { journal.setAside(count) }
+                }
+            },
+            // They are met again.
+            fail: { [self] _ in state.withLock { $0.unreadable = [] } }, isLazy: true, size: .bulk)
+        add(job)
     }
 
     private func add(_ job: Job) {
@@ -227,10 +256,24 @@ final class CommitQueue: Sendable {
             }
             // Before anybody hears that it stands.
             ended.tell(writer.committed())
+            if writer.memory.unreadable > 0 {
+                journal.note(
+                    "owed pushes cannot be read and are set aside",
+                    [.count: writer.memory.unreadable, .code: ErrorCode(StoreError(.corrupt))], level: .error)
+                writer.memory.unreadable = 0
+            }
             return answers
         } catch {
             writer.undone()
             throw error
         }
+    }
+}
+
+extension Journal {
+    func setAside(_ count: Int) {
+        note(
+            "records cannot be read and are set aside",
+            [.count: count, .code: ErrorCode(StoreError(.corrupt))], level: .error)
     }
 }

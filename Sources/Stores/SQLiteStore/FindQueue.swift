@@ -56,7 +56,13 @@ final class FindQueue: Sendable {
     /// Reads many keys beside the writer, in one transaction.
     private func findApart(_ keys: [Digest16], _ now: UnixTime) async throws(StoreError) -> [StoredRecord?] {
         do {
-            return try await pool.read { db in try keys.map { try SQLiteRecords.find($0, now: now, db) } }
+            let (found, unreadable) = try await pool.read { db in
+                var unreadable: [Int64] = []
+                let found = try keys.map { try SQLiteRecords.find($0, now: now, db, &unreadable) }
+                return (found, unreadable)
+            }
+            commits.setAside(unreadable)
+            return found
         } catch {
             throw SQLFault.translate(error)
         }
@@ -76,8 +82,10 @@ final class FindQueue: Sendable {
         }
         if batch.isEmpty { return }
         do {
-            let found = try read(batch, db)
-            for (ask, found) in zip(batch, found) { ask.answer.resume(returning: .success(found)) }
+            var unreadable: [Int64] = []
+            let found = try read(batch, db, &unreadable)
+            commits.setAside(unreadable)
+            for (ask, found) in zip(batch, found) { ask.answer.resume(returning: found) }
         } catch {
             let fault = SQLFault.translate(error)
             for ask in batch { ask.answer.resume(returning: .failure(fault)) }
@@ -93,14 +101,24 @@ final class FindQueue: Sendable {
         for ask in batch { ask.answer.resume(returning: .failure(StoreError(.unavailable))) }
     }
 
-    private func read(_ batch: [Ask], _ db: Database) throws -> [[StoredRecord?]] {
-        var found: [[StoredRecord?]] = []
+    /// A page that is damaged is the fault of those alone who ask for what stood there.
+    private func read(
+        _ batch: [Ask], _ db: Database, _ unreadable: inout [Int64]
+    ) throws -> [Result<[StoredRecord?], StoreError>] {
+        var results: [Result<[StoredRecord?], StoreError>] = []
         try db.inTransaction(.deferred) {
             for ask in batch {
-                found.append(try ask.keys.map { try SQLiteRecords.find($0, now: ask.now, db) })
+                do {
+                    let found = try ask.keys.map {
+                        try SQLiteRecords.find($0, now: ask.now, db, &unreadable)
+                    }
+                    results.append(.success(found))
+                } catch {
+                    results.append(.failure(SQLFault.translate(error)))
+                }
             }
             return .commit
         }
-        return found
+        return results
     }
 }

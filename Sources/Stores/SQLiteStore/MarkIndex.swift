@@ -55,6 +55,9 @@ struct MarkIndex: Sendable {
         }
     }
 
+    /// The highest number of a blob that ``write(_:)`` can hold.
+    static let lastBlob: Int64 = 1 << 48 - 1
+
     /// A place that says "released": the fingerprint stays until its generation goes.
     private static let released = UInt64.max
 

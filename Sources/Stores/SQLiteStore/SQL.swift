@@ -8,7 +8,7 @@ import PushModel
 /// to SQLite directly, because a row here is a dozen integers and digests and the typed layer costs as much
 /// again as the row (this is the part that a measurement forced).
 struct SQL {
-    private let statement: OpaquePointer
+    fileprivate let statement: OpaquePointer
     private let connection: OpaquePointer?
     private var position: Int32 = 0
 
@@ -106,12 +106,50 @@ struct SQL {
         let count = Int(sqlite3_column_bytes(statement, column))
         return read(UnsafeRawBufferPointer(start: base, count: base == nil ? 0 : count))
     }
+}
 
-    /// `nil` for NULL.
-    /// - Throws: `corrupt` for a value of another length.
-    func digest(_ column: Int32) throws -> Digest16? {
-        if isNull(column) { return nil }
-        return try withBytes(column) { Digest16($0) } ?? { throw SQLFault(code: SQLITE_CORRUPT) }()
+/// The columns of a stored row. SQLite keeps a value of any type in any column, so each is looked at: what
+/// was not written by us is `nil`, and its row cannot be read.
+extension SQL {
+    func integer(_ column: Int32, in range: ClosedRange<Int64>) -> Int64? {
+        guard sqlite3_column_type(statement, column) == SQLITE_INTEGER else { return nil }
+        let value = int(column)
+        return range.contains(value) ? value : nil
+    }
+
+    func moment(_ column: Int32) -> UnixTime? {
+        integer(column, in: RowBounds.times).map { UnixTime(milliseconds: $0) }
+    }
+
+    func name(_ column: Int32) -> String? {
+        guard sqlite3_column_type(statement, column) == SQLITE_TEXT,
+            let base = sqlite3_column_text(statement, column)
+        else { return nil }
+        let count = Int(sqlite3_column_bytes(statement, column))
+        guard count <= RowBounds.textBytes else { return nil }
+        return String(validating: UnsafeBufferPointer(start: base, count: count), as: UTF8.self)
+    }
+
+    func blob(_ column: Int32) -> [UInt8]? {
+        guard sqlite3_column_type(statement, column) == SQLITE_BLOB,
+            sqlite3_column_bytes(statement, column) <= RowBounds.sealedBytes
+        else { return nil }
+        return bytes(column)
+    }
+
+    func digest(_ column: Int32) -> Digest16? {
+        guard sqlite3_column_type(statement, column) == SQLITE_BLOB else { return nil }
+        return withBytes(column) { Digest16($0) }
+    }
+
+    /// `.some(nil)` for NULL.
+    func digestIfAny(_ column: Int32) -> Digest16?? {
+        isNull(column) ? .some(nil) : digest(column).map { .some($0) }
+    }
+
+    /// `nil` for none, too: nothing hangs on it but what a repeat is told.
+    func outcome(_ column: Int32) -> OutcomeKind? {
+        integer(column, in: 0...255).flatMap { OutcomeKind(rawValue: UInt8($0)) }
     }
 }
 

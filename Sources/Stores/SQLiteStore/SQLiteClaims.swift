@@ -7,22 +7,18 @@ extension SQLiteWriter {
     // hundred thousand rows parked as with six; a test reads SQLite's plan for them.
 
     static let nextOrigin = """
-        SELECT origin, not_before FROM outbox WHERE parked = 1 AND lane = ? AND class = ? AND origin > ?
+        SELECT origin, not_before, seq FROM outbox WHERE parked = 1 AND lane = ? AND class = ? AND origin > ?
         ORDER BY origin, not_before LIMIT 1
         """
     static let dueOfOrigin = """
-        SELECT seq, id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt, epoch,
-        parked, mark, sealed, address FROM outbox WHERE parked = 1 AND lane = ? AND class = ? AND origin = ?
-        AND (not_before, seq) > (?, ?) AND not_before <= ? ORDER BY not_before, seq LIMIT ?
+        SELECT \(SQLiteRows.pushColumns) FROM outbox
+        WHERE parked = 1 AND lane = ? AND class = ? AND origin = ? AND (not_before, seq) > (?, ?) AND not_before <= ? ORDER BY not_before, seq LIMIT ?
         """
     static let give = "UPDATE outbox SET parked = 0, epoch = epoch + 1, owner = ? WHERE seq = ?"
-    /// Walks over a whole lane, behind a fault that nothing but a broken disk makes.
-    static let setUnreadableAside = """
-        UPDATE outbox SET lane = ? || lane, mark = NULL WHERE parked = 1 AND lane = ? AND class = ?
-        AND (length(id) <> 16 OR length(origin) <> 16 OR length(record) <> 16 OR length(mark) <> 16
-        OR length(address) <> 16)
+    /// With all of the row, so that one that cannot be given out is not announced again and again.
+    static let earliestOfLane = """
+        SELECT \(SQLiteRows.pushColumns) FROM outbox WHERE parked = 1 AND lane = ? ORDER BY not_before LIMIT 1
         """
-    static let earliestOfLane = "SELECT min(not_before) FROM outbox WHERE parked = 1 AND lane = ?"
     static let endedCustody = """
         SELECT seq, lane, length(sealed), mark FROM outbox WHERE parked = 1 AND custody_ends <= ? LIMIT ?
         """
@@ -33,7 +29,7 @@ extension SQLiteWriter {
     ) throws -> [StoredPush] {
         var claimed: [StoredPush] = []
         for level in PushClass.allCases where classes.contains(level) && claimed.count < limit {
-            claimed += try claimSound(lane, level, due: due, limit: limit - claimed.count, db)
+            claimed += try claim(lane, level, due: due, limit: limit - claimed.count, db)
         }
         for index in claimed.indices {
             // Ours from here on, whosever it was: a dead owner's row that is given out before it was taken
@@ -47,26 +43,6 @@ extension SQLiteWriter {
         }
         memory.parked[lane, default: 0] -= claimed.count
         return claimed
-    }
-
-    /// A row whose columns are not what was written goes aside, and takes no other with it.
-    private func claimSound(
-        _ lane: String, _ level: PushClass, due: UnixTime, limit: Int, _ db: Database
-    ) throws -> [StoredPush] {
-        do { return try claim(lane, level, due: due, limit: limit, db) } catch {
-            guard SQLFault.translate(error).code == .corrupt else { throw error }
-            var sql = try SQL(db, Self.setUnreadableAside)
-            sql.bind(Aside.prefix)
-            sql.bind(lane)
-            sql.bind(Int(level.rawValue))
-            try sql.run()
-            let count = sql.changed
-            // Else it is the file that is broken.
-            guard count > 0 else { throw error }
-            memory.parked[lane, default: 0] -= count
-            memory.parked[Aside.text(lane), default: 0] += count
-            return try claim(lane, level, due: due, limit: limit, db)
-        }
     }
 
     private func claim(
@@ -126,13 +102,21 @@ extension SQLiteWriter {
     private func origin(
         _ lane: String, _ level: PushClass, after: Digest16?, _ db: Database
     ) throws -> (origin: Digest16, earliest: UnixTime)? {
-        var sql = try SQL(db, Self.nextOrigin)
-        sql.bind(lane)
-        sql.bind(Int(level.rawValue))
-        if let after { sql.bind(after) } else { sql.bind([]) }
-        defer { sql.finish() }
-        guard try sql.step(), let origin = try sql.digest(0) else { return nil }
-        return (origin, sql.time(1))
+        // Ends: each round sets a row aside, or is the last.
+        while true {
+            var sql = try SQL(db, Self.nextOrigin)
+            sql.bind(lane)
+            sql.bind(Int(level.rawValue))
+            if let after { sql.bind(after) } else { sql.bind([]) }
+            guard try sql.step() else {
+                sql.finish()
+                return nil
+            }
+            let (origin, earliest, row) = (sql.digest(0), sql.moment(1), sql.int(2))
+            sql.finish()
+            if let origin, let earliest { return (origin, earliest) }
+            try putAside(row, db)
+        }
     }
 
     private func due(
@@ -148,9 +132,18 @@ extension SQLiteWriter {
         sql.bind(after?.row ?? 0)
         sql.bind(due)
         sql.bind(limit)
-        defer { sql.finish() }
         var pushes: [StoredPush] = []
-        while try sql.step() { pushes.append(try Self.push(sql)) }
+        var unreadable: [Int64] = []
+        while try sql.step() {
+            if var push = SQLiteRows.push(sql) {
+                push.parked = false
+                pushes.append(push)
+            } else {
+                unreadable.append(sql.int(0))
+            }
+        }
+        sql.finish()
+        for row in unreadable { try putAside(row, db) }
         return pushes
     }
 
@@ -166,25 +159,50 @@ extension SQLiteWriter {
         return result
     }
 
-    private static func push(_ sql: SQL) throws -> StoredPush {
-        guard let id = try sql.digest(1),
-            let level = PushClass(rawValue: UInt8(truncatingIfNeeded: sql.int(3))),
-            let origin = try sql.digest(4)
-        else { throw StoreError(.corrupt) }
-        return StoredPush(
-            row: sql.int(0), id: PushID(id), lane: sql.text(2), pushClass: level, origin: origin,
-            record: try sql.digest(5), touchedAt: sql.time(6), address: try sql.digest(14),
-            notBefore: sql.time(7), custodyEnds: sql.time(8),
-            attempt: Int(sql.int(9)), epoch: sql.int(10), parked: false, mark: try sql.digest(12),
-            sealed: sql.bytes(13))
+    /// The earliest time at which a parked push of the lane is due. What cannot be read and would be due is
+    /// set aside: no claim brings it.
+    func nextDue(_ lane: String, _ db: Database) throws -> UnixTime? {
+        // Ends: as above.
+        while true {
+            var sql = try SQL(db, Self.earliestOfLane)
+            sql.bind(lane)
+            guard try sql.step() else {
+                sql.finish()
+                return nil
+            }
+            let (push, row) = (SQLiteRows.push(sql), sql.int(0))
+            sql.finish()
+            if let push { return push.notBefore }
+            try putAside(row, db)
+        }
     }
 
-    /// The earliest time at which a parked push of the lane is due.
-    func nextDue(_ lane: String, _ db: Database) throws -> UnixTime? {
-        var sql = try SQL(db, Self.earliestOfLane)
-        sql.bind(lane)
-        defer { sql.finish() }
-        return try sql.step() && !sql.isNull(0) ? sql.time(0) : nil
+    /// Puts a row aside that cannot be read, and takes no other with it.
+    func putAside(_ row: Int64, _ db: Database) throws {
+        var find = try SQL(db, "SELECT lane, parked, mark FROM outbox WHERE seq = ?")
+        find.bind(row)
+        guard try find.step() else { return find.finish() }
+        let (lane, wasParked, mark) = (find.text(0), find.int(1) == 1, find.digest(2))
+        find.finish()
+        if let mark, case .owed(row)? = marks.place(of: mark, now: marksPurgedAt) {
+            moveMark(mark, to: nil, now: marksPurgedAt)
+        }
+        var sql = try SQL(db, SQLiteSoundness.putAside + " WHERE seq = ?")
+        bindAside(&sql)
+        sql.bind(row)
+        try sql.run()
+        if wasParked { memory.parked[lane, default: 0] -= 1 }
+        memory.parked[Aside.text(lane), default: 0] += 1
+        unparked.set(row, nil)
+        memory.unreadable += 1
+    }
+
+    /// What ``SQLiteSoundness/putAside`` needs.
+    func bindAside(_ sql: inout SQL) {
+        let latest = max(openedAt, marksPurgedAt) + limits.longestAside
+        sql.bind(owner)
+        sql.bind(latest)
+        sql.bind(latest)
     }
 
     func endCustody(before: UnixTime, limit: Int, _ db: Database) throws -> [String: Int] {
@@ -194,7 +212,7 @@ extension SQLiteWriter {
         var found: [(row: Int64, lane: String, size: Int, mark: Digest16?)] = []
         while try find.step() {
             found.append(
-                (find.int(0), find.text(1), Int(find.int(2)), find.withBytes(3) { Digest16($0) }))
+                (find.int(0), find.text(1), Int(find.int(2)), find.digest(3)))
         }
         find.finish()
         var ended: [String: Int] = [:]

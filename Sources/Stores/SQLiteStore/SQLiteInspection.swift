@@ -25,6 +25,8 @@ package struct SQLiteInspection: Sendable {
     /// `nil`: counting took longer than the span that was given.
     package var owed: OwedSum?
     package var soundness: Soundness
+    /// Records that could not be read and were set aside.
+    package var recordsAside = 0
     /// The store's own last time, where it has one.
     package var lastTime: UnixTime?
     /// Why no relay starts on it: it was copied elsewhere (`.moved`), or is half of a copy (`.unfinished`).
@@ -77,6 +79,8 @@ package struct SQLiteInspection: Sendable {
             ] {
                 try file.rows("SELECT 1 FROM settings WHERE name = '\(name)'") { _ in bar = code }
             }
+            var recordsAside = 0
+            try file.rows(SQLiteRecords.aside) { recordsAside = Int($0.int(0)) }
             file.giveUp(after: span)
             let owed = try unlessLate { try count(file) }
             file.giveUp(after: span)
@@ -87,8 +91,8 @@ package struct SQLiteInspection: Sendable {
             }
             return SQLiteInspection(
                 checks: checks, owed: owed,
-                soundness: words.map { $0 == "ok" ? .sound : .damaged } ?? .unfinished, lastTime: lastTime,
-                bar: bar)
+                soundness: words.map { $0 == "ok" ? .sound : .damaged } ?? .unfinished,
+                recordsAside: recordsAside, lastTime: lastTime, bar: bar)
         } catch {
             throw SQLFault.translate(error)
         }

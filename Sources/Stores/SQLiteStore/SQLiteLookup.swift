@@ -24,8 +24,8 @@ extension SQLiteStore: OwedLookup {
                 sql.bind(Self.scanRows)
                 defer { sql.finish() }
                 while try sql.step() {
-                    guard let found = try sql.digest(0).map({ PushID($0) }) else { continue }
-                    if found == id { return try Self.push(id, sql) }
+                    guard let found = sql.digest(0).map({ PushID($0) }) else { continue }
+                    if found == id { return Self.push(id, sql) }
                     if found.acceptedAt > id.acceptedAt + Self.drift { return nil }
                 }
                 return nil
@@ -35,40 +35,52 @@ extension SQLiteStore: OwedLookup {
         }
     }
 
-    /// The push that has been owed longest: rows are numbered in the order of their commits.
+    /// The push that has been owed longest: rows are numbered in the order of their commits. One that cannot
+    /// be read is passed over.
     package func oldest() async throws(StoreError) -> PushID? {
         do {
             return try await pool.read { db in
-                let sql = try SQL(db, "SELECT id FROM outbox ORDER BY seq LIMIT 1")
+                let sql = try SQL(db, "SELECT id FROM outbox ORDER BY seq")
                 defer { sql.finish() }
-                return try sql.step() ? try sql.digest(0).map { PushID($0) } : nil
+                while try sql.step() { if let id = sql.digest(0) { return PushID(id) } }
+                return nil
             }
         } catch {
             throw SQLFault.translate(error)
         }
     }
 
-    private static func push(_ id: PushID, _ sql: SQL) throws -> StoredPush {
-        guard let level = PushClass(rawValue: UInt8(truncatingIfNeeded: sql.int(3))) else {
-            throw StoreError(.corrupt)
-        }
+    /// `nil` for a row that cannot be read.
+    private static func push(_ id: PushID, _ sql: SQL) -> StoredPush? {
+        guard let row = sql.integer(1, in: RowBounds.counts), let lane = sql.name(2),
+            let level = sql.integer(3, in: 0...255).flatMap({ PushClass(rawValue: UInt8($0)) }),
+            let touchedAt = sql.moment(4), let notBefore = sql.moment(5), let custodyEnds = sql.moment(6),
+            let attempt = sql.integer(7, in: RowBounds.attempts),
+            let epoch = sql.integer(8, in: RowBounds.counts), let parked = sql.integer(9, in: 0...1)
+        else { return nil }
         return StoredPush(
-            row: sql.int(1), id: id, lane: sql.text(2), pushClass: level, origin: Digest16(high: 0, low: 0),
-            record: nil, touchedAt: sql.time(4), notBefore: sql.time(5), custodyEnds: sql.time(6),
-            attempt: Int(sql.int(7)), epoch: sql.int(8), parked: sql.int(9) == 1, mark: nil, sealed: [])
+            row: row, id: id, lane: lane, pushClass: level, origin: Digest16(high: 0, low: 0),
+            record: nil, touchedAt: touchedAt, notBefore: notBefore, custodyEnds: custodyEnds,
+            attempt: Int(attempt), epoch: epoch, parked: parked == 1, mark: nil, sealed: [])
     }
 
     /// The first row whose id is not older, by halving: stamps rise with row numbers, nearly.
     private static func firstRow(notBefore time: UnixTime, _ db: Database) throws -> Int64 {
-        var low = try bound("SELECT coalesce(min(seq), 0) FROM outbox", db)
-        var high = try bound("SELECT coalesce(max(seq), 0) FROM outbox", db)
+        // Whatever a row's number is: halving a span must not overflow.
+        var low = max(0, try bound("SELECT coalesce(min(seq), 0) FROM outbox", db))
+        var high = min(
+            try bound("SELECT coalesce(max(seq), 0) FROM outbox", db), RowBounds.counts.upperBound)
         // Ends: each round halves the span.
         while low < high {
             let middle = low + (high - low) / 2
             var sql = try SQL(db, "SELECT seq, id FROM outbox WHERE seq >= ? ORDER BY seq LIMIT 1")
             sql.bind(middle)
             defer { sql.finish() }
-            guard try sql.step(), let id = try sql.digest(1).map({ PushID($0) }) else { return low }
+            // A row that cannot be read is left to those that walk on from here.
+            guard try sql.step(), sql.int(0) < high, let id = sql.digest(1).map({ PushID($0) }) else {
+                high = middle
+                continue
+            }
             if id.acceptedAt < time { low = sql.int(0) + 1 } else { high = middle }
         }
         return low

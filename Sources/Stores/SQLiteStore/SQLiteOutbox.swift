@@ -152,8 +152,8 @@ extension SQLiteWriter {
             var sql = try SQL(db, "SELECT id, first, mark FROM outbox WHERE seq = ?")
             sql.bind(row)
             defer { sql.finish() }
-            guard try sql.step(), try sql.digest(2) == mark, let id = try sql.digest(0) else { return nil }
-            return (PushID(id), OutcomeKind(rawValue: UInt8(truncatingIfNeeded: sql.int(1))))
+            guard try sql.step(), sql.digest(2) == mark, let id = sql.digest(0) else { return nil }
+            return (PushID(id), sql.outcome(1))
         case .settled(let blob, let entry):
             var sql = try SQL(db, "SELECT entries FROM marks WHERE seq = ?")
             sql.bind(blob)
@@ -204,8 +204,8 @@ extension SQLiteWriter {
         }
         let (size, wasParked) = (Int(row.int(0)), row.int(1) == 1)
         let lane = row.text(2)
-        let first = OutcomeKind(rawValue: UInt8(truncatingIfNeeded: row.int(3))) ?? step.first
-        let record = row.withBytes(4) { Digest16($0) }
+        let first = row.outcome(3) ?? step.first
+        let record = row.digest(4)
         row.finish()
         if case .retry(_, _, _, parked: false) = step.step {
             unparked.set(step.row, record)
@@ -257,7 +257,7 @@ extension SQLiteWriter {
         }
         let (wasParked, lane) = (row.int(0) == 1, row.text(1))
         // Of a broken row nothing need be as it was written.
-        let mark = row.withBytes(2) { Digest16($0) }
+        let mark = row.digest(2)
         row.finish()
         if let mark, case .owed(push.row)? = marks.place(of: mark, now: marksPurgedAt) {
             moveMark(mark, to: nil, now: marksPurgedAt)

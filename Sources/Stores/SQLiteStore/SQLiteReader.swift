@@ -13,7 +13,8 @@ import Darwin
 package final class SQLiteReader: StoredRows {
     // Safety: one page at a time, under the lock.
     private let file: Mutex<ReadOnlyFile>
-    private let recordRows: String
+    /// Whether records stand by slot.
+    private let hasSlots: Bool
     private let pushRows: String
 
     /// - Throws: `.unavailable` when this user may not read it, `.corrupt`, `.newerSchema`.
@@ -24,10 +25,9 @@ package final class SQLiteReader: StoredRows {
         let file = try ReadOnlyFile(path, isFixed: !isLogged, instant)
         do {
             let steps = try SQLiteInspection.checkSchema(file)
-            let hasSlots = steps.contains(SQLiteSchema.slots)
-            recordRows = hasSlots ? SQLiteRows.records : SQLiteRows.recordsByKey
-            let hasAddresses = steps.contains(SQLiteSchema.addresses)
-            pushRows = hasAddresses ? SQLiteRows.pushes : SQLiteRows.pushesBeforeAddresses
+            hasSlots = steps.contains(SQLiteSchema.slots)
+            pushRows =
+                steps.contains(SQLiteSchema.addresses) ? SQLiteRows.pushes : SQLiteRows.pushesBeforeAddresses
         } catch {
             file.close()
             throw SQLFault.translate(error)
@@ -37,15 +37,27 @@ package final class SQLiteReader: StoredRows {
 
     deinit { file.withLock { $0.close() } }
 
-    package func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
+    package func records(
+        after place: StoredPlace, limit: Int
+    ) async throws(StoreError) -> RowPage<StoredRecord> {
         try read { file in
-            try file.statement(recordRows) { try SQLiteRows.records($0, after: key, limit: limit) }
+            guard !hasSlots else {
+                return try file.statement(SQLiteRows.records) {
+                    try SQLiteRows.records($0, after: place, limit: limit)
+                }
+            }
+            return try file.statement(SQLiteRows.recordsByKey) { sql in
+                var sql = sql
+                sql.bind(place)
+                sql.bind(limit)
+                return try SQLiteRows.records(sql) { $0.bytes(0) }
+            }
         }
     }
 
     package func pushes(
         after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (pushes: [StoredOwed], next: StoredPlace?) {
+    ) async throws(StoreError) -> RowPage<StoredOwed> {
         try read { file in
             try file.statement(pushRows) { try SQLiteRows.pushes($0, after: place, limit: limit) }
         }
@@ -53,7 +65,7 @@ package final class SQLiteReader: StoredRows {
 
     package func marks(
         after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (marks: [StoredMark], next: StoredPlace?) {
+    ) async throws(StoreError) -> RowPage<StoredMark> {
         try read { file in
             try file.statement(SQLiteRows.marks) { try SQLiteRows.marks($0, after: place, limit: limit) }
         }
@@ -69,8 +81,7 @@ package final class SQLiteReader: StoredRows {
         try read { file in
             var highest: Int64 = 0
             for text in [
-                "SELECT coalesce(max(revision), 0) FROM records",
-                "SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM settings WHERE name = 'revisions'"
+                SQLiteWriter.lastRevision, SQLiteWriter.lastReserved
             ] {
                 try file.rows(text) { highest = max(highest, $0.int(0)) }
             }

@@ -10,12 +10,24 @@ extension SQLiteStore: StoredRecords {
         _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
     ) async throws(StoreError) -> [StoredRecord] {
         do {
-            return try await pool.read { db in
+            let (page, unreadable) = try await pool.read { db in
                 try SQLiteRecords.page(index, after: after, limit: limit, now: now, db)
             }
+            queue.setAside(unreadable)
+            return page
         } catch {
             throw SQLFault.translate(error)
         }
+    }
+
+    package func setRecordsAside(_ records: [SeenRecord]) async throws(StoreError) -> Int {
+        guard records.isEmpty else {
+            return try await queue.submit(.bulk) { writer, db in
+                for record in records { try writer.setAside(record, db) }
+                return try SQLiteRecords.countAside(db)
+            }
+        }
+        do { return try await pool.read(SQLiteRecords.countAside) } catch { throw SQLFault.translate(error) }
     }
 
     package func apply(_ changes: [StoredChange], now: UnixTime) async throws(StoreError) -> Applied {
@@ -50,12 +62,39 @@ enum SQLiteRecords {
     static let columns =
         "key, space, owner, address, version, state, state_at, touched_at, expires_at, revision, body"
 
-    static func find(_ key: Digest16, now: UnixTime, _ db: Database) throws -> StoredRecord? {
-        var sql = try SQL(db, "SELECT \(columns) FROM records WHERE \(isKey) AND expires_at > ?")
+    /// A record's row, looked at.
+    enum Row {
+        case record(StoredRecord)
+        /// It does not hold what was written.
+        case unreadable(slot: Int64)
+        /// It stands aside, because it did not.
+        case aside
+    }
+
+    /// ``columns`` and the slot.
+    static let rowColumns = columns + ", slot"
+
+    /// - Parameter unreadable: the slot of a row that cannot be read is added to it.
+    static func find(
+        _ key: Digest16, now: UnixTime, _ db: Database, _ unreadable: inout [Int64]
+    ) throws -> StoredRecord? {
+        var sql = try SQL(db, "SELECT \(rowColumns) FROM records WHERE \(isKey)")
         sql.bind(slotOf: key)
-        sql.bind(now)
         defer { sql.finish() }
-        return try sql.step() ? try record(sql) : nil
+        guard try sql.step() else { return nil }
+        switch row(sql) {
+        case .record(let record): return record.expiresAt > now ? record : nil
+        case .aside: return nil
+        case .unreadable(let slot):
+            unreadable.append(slot)
+            return nil
+        }
+    }
+
+    /// The same where a row that cannot be read is about to be written over, or is met again.
+    static func find(_ key: Digest16, now: UnixTime, _ db: Database) throws -> StoredRecord? {
+        var unreadable: [Int64] = []
+        return try find(key, now: now, db, &unreadable)
     }
 
     /// Chooses one record; three places to bind: ``SQL/bind(slotOf:)``.
@@ -84,6 +123,23 @@ enum SQLiteRecords {
         try sql.run()
     }
 
+    /// Inserts a row of ``columns`` that cannot be read, aside, in a slot of its own key if it has one.
+    static func insertAside(_ row: SQL, _ db: Database) throws {
+        let key = row.digest(0) ?? Digest16(high: 0, low: 0)
+        guard let (slot, isTaken) = try place(of: key, db), !isTaken else { return }
+        var sql = try SQL(
+            db,
+            """
+            INSERT INTO records (slot, \(columns))
+            VALUES (?, ?, ?, NULL, NULL, x'', 2, 0, 0, \(Int64.max), 0, ?)
+            """)
+        sql.bind(slot)
+        sql.bind(row.bytes(0))
+        sql.bind(Aside.text(row.name(1) ?? ""))
+        sql.bind(row.bytes(10))
+        try sql.run()
+    }
+
     /// Where the record of a key stands, or the first free one of its slots; `nil` when others have them all.
     private static func place(of key: Digest16, _ db: Database) throws -> (slot: Int64, isTaken: Bool)? {
         let slots = slots(of: key)
@@ -95,16 +151,17 @@ enum SQLiteRecords {
         var gap: Int64?
         while try sql.step() {
             let slot = sql.int(0)
-            if try sql.digest(1) == key { return (slot, true) }
+            if sql.digest(1) == key { return (slot, true) }
             if let next = free, slot != next { gap = gap ?? next }
             free = slot < slots.upperBound ? slot + 1 : nil
         }
         return (gap ?? free).map { ($0, false) }
     }
 
+    /// Rows that cannot be read are passed over, and do not count for the limit: a short page is the last.
     static func page(
         _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime, _ db: Database
-    ) throws -> [StoredRecord] {
+    ) throws -> (page: [StoredRecord], unreadable: [Int64]) {
         let column =
             switch index {
             case .space: "space"
@@ -114,8 +171,8 @@ enum SQLiteRecords {
         var sql = try SQL(
             db,
             """
-            SELECT \(columns) FROM records WHERE \(column) = ? AND revision > ? AND expires_at > ?
-            ORDER BY revision LIMIT ?
+            SELECT \(rowColumns) FROM records WHERE \(column) = ? AND revision > ? AND expires_at > ?
+            ORDER BY revision
             """)
         switch index {
         case .space(let space): sql.bind(space)
@@ -123,11 +180,26 @@ enum SQLiteRecords {
         }
         sql.bind(Int64(clamping: after))
         sql.bind(now)
-        sql.bind(limit)
         defer { sql.finish() }
         var records: [StoredRecord] = []
-        while try sql.step() { records.append(try record(sql)) }
-        return records
+        var unreadable: [Int64] = []
+        while records.count < limit, try sql.step() {
+            switch row(sql) {
+            case .record(let record): records.append(record)
+            case .aside: break
+            case .unreadable(let slot): unreadable.append(slot)
+            }
+        }
+        return (records, unreadable)
+    }
+
+    /// The sign behind a colon is a semicolon: one stretch of the index of spaces.
+    static let aside = "SELECT count(*) FROM records WHERE space >= 'aside:' AND space < 'aside;'"
+
+    static func countAside(_ db: Database) throws -> Int {
+        let sql = try SQL(db, aside)
+        defer { sql.finish() }
+        return try sql.step() ? Int(sql.int(0)) : 0
     }
 
     /// Of each owner in turn, by the index of owners; the length of a body is read without the body.
@@ -142,20 +214,30 @@ enum SQLiteRecords {
         }
     }
 
-    /// The columns of one row, as ``columns`` has them.
-    static func record(_ sql: SQL) throws -> StoredRecord {
-        guard let key = try sql.digest(0) else { throw StoreError(.corrupt) }
-        let state: PushModel.Record.State =
-            switch sql.int(5) {
-            case 0: .live
-            case 1: .expired(at: sql.time(6))
-            case 2: .tombstone
-            default: throw StoreError(.corrupt)
-            }
+    /// One row of ``rowColumns``.
+    static func row(_ sql: SQL) -> Row {
+        if let space = sql.name(1), Aside.holds(space) { return .aside }
+        return record(sql).map { .record($0) } ?? .unreadable(slot: sql.int(11))
+    }
+
+    /// The columns of one row, as ``columns`` has them; `nil` unless each holds what is written there.
+    static func record(_ sql: SQL) -> StoredRecord? {
+        guard let key = sql.digest(0), let space = sql.name(1), let owner = sql.digestIfAny(2),
+            let address = sql.digestIfAny(3), let version = sql.blob(4), version.count == 8,
+            let stateAt = sql.moment(6), let touchedAt = sql.moment(7), let expiresAt = sql.moment(8),
+            let revision = sql.integer(9, in: RowBounds.counts), let body = sql.blob(10)
+        else { return nil }
+        let state: PushModel.Record.State
+        switch sql.integer(5, in: 0...2) {
+        case 0: state = .live
+        case 1: state = .expired(at: stateAt)
+        case 2: state = .tombstone
+        default: return nil
+        }
         return StoredRecord(
-            key: key, space: sql.text(1), owner: try sql.digest(2), address: try sql.digest(3),
-            version: sql.withBytes(4) { $0.reduce(0) { $0 << 8 | UInt64($1) } }, state: state,
-            touchedAt: sql.time(7), expiresAt: sql.time(8), revision: UInt64(sql.int(9)), body: sql.bytes(10))
+            key: key, space: space, owner: owner, address: address,
+            version: version.reduce(0) { $0 << 8 | UInt64($1) }, state: state, touchedAt: touchedAt,
+            expiresAt: expiresAt, revision: UInt64(revision), body: body)
     }
 
     /// Binds ``columns`` in their order.
@@ -263,30 +345,80 @@ extension SQLiteWriter {
     }
 
     func purge(before: UnixTime, limit: Int, _ db: Database) throws -> Int {
-        var find = try SQL(db, "SELECT key FROM records WHERE expires_at < ? LIMIT ?")
+        var find = try SQL(db, "SELECT slot, key FROM records WHERE expires_at < ? LIMIT ?")
         find.bind(before)
         find.bind(limit)
-        var retired = try SQL(db, "SELECT key FROM records WHERE space = ? LIMIT ?")
+        var retired = try SQL(db, "SELECT slot, key FROM records WHERE space = ? LIMIT ?")
         retired.bind(Space.retired.text)
         retired.bind(limit)
         return try remove(find, db).count + remove(retired, db).count
     }
 
     func forget(owner: Digest16, limit: Int, now: UnixTime, _ db: Database) throws -> Int {
-        var find = try SQL(db, "SELECT key FROM records WHERE owner = ? LIMIT ?")
+        var find = try SQL(db, "SELECT slot, key FROM records WHERE owner = ? LIMIT ?")
         find.bind(owner)
         find.bind(limit)
         let gone = try remove(find, db)
-        try endOwed(gone, now: now, db)
+        try endOwed(gone.keys, now: now, db)
         return gone.count
     }
 
-    /// Removes the records whose keys are found.
-    private func remove(_ find: SQL, _ db: Database) throws -> [Digest16] {
+    /// Removes the records whose slots are found, whatever else stands there.
+    ///
+    /// - Returns: their number, and the keys of those that can be read.
+    private func remove(_ find: SQL, _ db: Database) throws -> (count: Int, keys: [Digest16]) {
+        var slots: [Int64] = []
         var keys: [Digest16] = []
-        while try find.step() { if let key = try find.digest(0) { keys.append(key) } }
+        while try find.step() {
+            slots.append(find.int(0))
+            if let key = find.digest(1) { keys.append(key) }
+        }
         find.finish()
-        for key in keys { _ = try make(.delete(key, if: .any), db) }
-        return keys
+        for slot in slots {
+            var sql = try SQL(db, "DELETE FROM records WHERE slot = ?")
+            sql.bind(slot)
+            try sql.run()
+        }
+        return (slots.count, keys)
+    }
+
+    // MARK: aside
+
+    /// A record that does not open, unless it was written anew since.
+    func setAside(_ record: SeenRecord, _ db: Database) throws {
+        var sql = try SQL(
+            db, "SELECT slot, space FROM records WHERE \(SQLiteRecords.isKey) AND revision = ?")
+        sql.bind(slotOf: record.key)
+        sql.bind(record.revision)
+        let slot = try sql.step() && !Aside.holds(sql.text(1)) ? sql.int(0) : nil
+        sql.finish()
+        if let slot { try setAside(slot: slot, db) }
+    }
+
+    /// Records that cannot be read, as far as they still cannot; how many.
+    func setAside(slots: Set<Int64>, _ db: Database) throws -> Int {
+        var count = 0
+        for slot in slots.sorted() {
+            var sql = try SQL(db, "SELECT \(SQLiteRecords.rowColumns) FROM records WHERE slot = ?")
+            sql.bind(slot)
+            var isUnreadable = false
+            if try sql.step(), case .unreadable = SQLiteRecords.row(sql) { isUnreadable = true }
+            sql.finish()
+            guard isUnreadable else { continue }
+            try setAside(slot: slot, db)
+            count += 1
+        }
+        return count
+    }
+
+    private func setAside(slot: Int64, _ db: Database) throws {
+        var sql = try SQL(
+            db,
+            """
+            UPDATE records SET space = '\(Aside.prefix)' || CASE WHEN typeof(space) = 'text' \
+            THEN substr(space, 1, \(RowBounds.textBytes - 64)) ELSE '' END WHERE slot = ?
+            """)
+        sql.bind(slot)
+        try sql.run()
     }
 }

@@ -39,12 +39,16 @@ enum SQLiteSchema {
         try db.execute(sql: "DROP TABLE records_by_key; \(indexes)")
     }
 
+    /// A record that cannot be read goes along, aside: it is told with the others that stand there.
     private static func copyRecords(_ db: Database) throws {
         let rows = try SQL(db, "SELECT \(SQLiteRecords.columns) FROM records_by_key ORDER BY key")
         defer { rows.finish() }
         while try rows.step() {
-            let record = try SQLiteRecords.record(rows)
-            try SQLiteRecords.insert(record, revision: Int64(clamping: record.revision), db)
+            if let record = SQLiteRecords.record(rows) {
+                try SQLiteRecords.insert(record, revision: Int64(clamping: record.revision), db)
+            } else {
+                try SQLiteRecords.insertAside(rows, db)
+            }
         }
     }
 

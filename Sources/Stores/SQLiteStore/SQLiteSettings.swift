@@ -11,7 +11,7 @@ extension SQLiteStore: StoredSettings {
             var sql = try SQL(db, "SELECT value FROM settings WHERE name = ?")
             sql.bind(name)
             defer { sql.finish() }
-            return try sql.step() ? sql.bytes(0) : nil
+            return try sql.step() ? sql.blob(0) : nil
         }
     }
 
@@ -24,8 +24,8 @@ extension SQLiteStore: StoredSettings {
             var sql = try SQL(db, "SELECT value FROM settings WHERE name = ?")
             sql.bind(name)
             defer { sql.finish() }
-            guard try sql.step() else { throw StoreError(.corrupt) }
-            return sql.bytes(0)
+            guard try sql.step(), let standing = sql.blob(0) else { throw StoreError(.corrupt) }
+            return standing
         }
     }
 }
@@ -45,8 +45,8 @@ extension SQLiteRows {
 
     /// One statement reads every record, once in the life of a file that an earlier version wrote.
     private static let newest = """
-        SELECT max((SELECT coalesce(max(touched_at), 0) FROM records),
-        (SELECT coalesce(max(made_at), 0) FROM marks))
+        SELECT max((SELECT coalesce(max(touched_at), 0) FROM records WHERE typeof(touched_at) = 'integer'),
+        (SELECT coalesce(max(made_at), 0) FROM marks WHERE typeof(made_at) = 'integer'))
         """
 
     static func lastTime(_ step: LastTime, _ db: Database) throws -> UnixTime? {
@@ -71,7 +71,7 @@ extension SQLiteRows {
         var latest = try rows.step() ? rows.time(0) : .distantPast
         rows.finish()
         let pushes = try SQL(db, "SELECT id FROM outbox ORDER BY seq DESC LIMIT 1")
-        if try pushes.step(), let id = pushes.withBytes(0, { Digest16($0) }) {
+        if try pushes.step(), let id = pushes.digest(0) {
             latest = max(latest, PushID(id).acceptedAt)
         }
         pushes.finish()

@@ -35,7 +35,7 @@ package final class SQLiteStore: Sendable {
 
     package init(
         path: String, owner: OwnerID, limits: SQLiteLimits = SQLiteLimits(), synchronous: Synchronous = .full,
-        world: World
+        world: World, journal: Journal = .silent
     ) throws(StoreError) {
         self.limits = limits
         self.world = world
@@ -49,7 +49,8 @@ package final class SQLiteStore: Sendable {
             try pool.writeWithoutTransaction { db in
                 try db.execute(sql: "PRAGMA cache_size = -\(limits.writerCacheKiB)")
             }
-            queue = CommitQueue(pool: pool, writer: writer, limits: limits, ended: ended)
+            queue = CommitQueue(
+                pool: pool, writer: writer, limits: limits, ended: ended, journal: journal)
             finds = FindQueue(commits: queue, pool: pool, limits: limits)
         } catch {
             throw SQLFault.translate(error)

@@ -3,19 +3,21 @@ package import PushModel
 
 // Reading all rows, and filling, for those who move a store or change its keys.
 extension SQLiteStore: StoredRows {
-    package func records(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
-        try await read { try SQLiteRows.records(SQL($0, SQLiteRows.records), after: key, limit: limit) }
+    package func records(
+        after place: StoredPlace, limit: Int
+    ) async throws(StoreError) -> RowPage<StoredRecord> {
+        try await read { try SQLiteRows.records(SQL($0, SQLiteRows.records), after: place, limit: limit) }
     }
 
     package func pushes(
         after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (pushes: [StoredOwed], next: StoredPlace?) {
+    ) async throws(StoreError) -> RowPage<StoredOwed> {
         try await read { try SQLiteRows.pushes(SQL($0, SQLiteRows.pushes), after: place, limit: limit) }
     }
 
     package func marks(
         after place: StoredPlace, limit: Int
-    ) async throws(StoreError) -> (marks: [StoredMark], next: StoredPlace?) {
+    ) async throws(StoreError) -> RowPage<StoredMark> {
         try await read { try SQLiteRows.marks(SQL($0, SQLiteRows.marks), after: place, limit: limit) }
     }
 
@@ -70,44 +72,48 @@ extension SQLiteStore: StoreResealing {
 
 /// All rows of each table, in the order of its key.
 enum SQLiteRows {
-    /// By slot, so by key but where eight bytes are shared; behind the slot of the last key, or from its
-    /// first one on when that record has gone.
-    static let records = """
-        SELECT \(SQLiteRecords.columns) FROM records WHERE slot >= coalesce(
-        (SELECT slot + 1 FROM records WHERE slot BETWEEN ?1 AND ?2 AND key = ?3), ?1) ORDER BY slot LIMIT ?4
-        """
+    /// By slot, so by key but where eight bytes are shared.
+    static let records =
+        "SELECT \(SQLiteRecords.rowColumns) FROM records WHERE slot > ? ORDER BY slot LIMIT ?"
     /// The same of a file that no relay of this version has opened, whose records have no slots yet.
     static let recordsByKey =
-        "SELECT \(SQLiteRecords.columns) FROM records WHERE key > ?3 ORDER BY key LIMIT ?4"
-    static let pushes = pushes(address: "address")
+        "SELECT \(SQLiteRecords.columns), 0 FROM records WHERE key > ? ORDER BY key LIMIT ?"
+    private static let pushColumnsOfOld = """
+        seq, id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt, epoch, parked,
+        mark, sealed, first
+        """
+    static let pushColumns = pushColumnsOfOld + ", address"
+    static let pushes = "SELECT \(pushColumns) FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?"
     /// The same of a file that no relay of this version has opened.
-    static let pushesBeforeAddresses = pushes(address: "NULL")
-
-    private static func pushes(address: String) -> String {
-        """
-        SELECT seq, id, lane, class, origin, record, touched_at, not_before, custody_ends, attempt, epoch,
-        parked, mark, sealed, first, \(address) FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?
-        """
-    }
-
+    static let pushesBeforeAddresses =
+        "SELECT \(pushColumnsOfOld), NULL FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?"
     static let marks = "SELECT seq, made_at, entries FROM marks WHERE seq > ? ORDER BY seq LIMIT ?"
     /// More than there are seal keys and relays.
     static let settings = "SELECT name, value FROM settings WHERE name <> 'revisions' LIMIT 10000"
 
-    static func records(_ sql: SQL, after key: Digest16?, limit: Int) throws -> [StoredRecord] {
+    static func records(
+        _ sql: SQL, after place: StoredPlace, limit: Int
+    ) throws -> RowPage<StoredRecord> {
         var sql = sql
-        if let key {
-            sql.bind(slotOf: key)
-        } else {
-            sql.bind(Int64.min)
-            sql.bind(Int64.min)
-            sql.bind([])
-        }
+        // Slots are in the order of keys, whose first eight bytes they are made of.
+        sql.bind(place.isEmpty ? .min : row(place) ^ .min)
         sql.bind(limit)
+        return try records(sql) { sql in Self.place(sql.int(11) ^ .min) }
+    }
+
+    /// - Parameter place: where the next page begins, behind a row.
+    static func records(_ sql: SQL, _ place: (SQL) -> StoredPlace) throws -> RowPage<StoredRecord> {
         defer { sql.finish() }
-        var records: [StoredRecord] = []
-        while try sql.step() { records.append(try SQLiteRecords.record(sql)) }
-        return records
+        var page = RowPage<StoredRecord>()
+        while try sql.step() {
+            page.next = place(sql)
+            switch SQLiteRecords.row(sql) {
+            case .record(let record): page.rows.append(record)
+            case .unreadable(let slot): page.unreadable.append("slot \(slot)")
+            case .aside: page.unreadable.append("slot \(sql.int(11)), set aside")
+            }
+        }
+        return page
     }
 
     /// A row's number, in eight bytes.
@@ -115,64 +121,80 @@ enum SQLiteRows {
         withUnsafeBytes(of: row.bigEndian) { Array($0) }
     }
 
-    private static func row(_ place: StoredPlace) -> Int64 { place.reduce(0) { $0 << 8 | Int64($1) } }
+    private static func row(_ place: StoredPlace) -> Int64 {
+        place.prefix(8).reduce(0) { $0 << 8 | Int64($1) }
+    }
+
+    /// One row of ``pushColumns``; `nil` unless each holds what is written there.
+    static func push(_ sql: SQL) -> StoredPush? {
+        guard let row = sql.integer(0, in: RowBounds.counts), row > 0, let id = sql.digest(1),
+            let lane = sql.name(2),
+            let level = sql.integer(3, in: 0...255).flatMap({ PushClass(rawValue: UInt8($0)) }),
+            let origin = sql.digest(4), let record = sql.digestIfAny(5), let touchedAt = sql.moment(6),
+            let notBefore = sql.moment(7), let custodyEnds = sql.moment(8),
+            let attempt = sql.integer(9, in: RowBounds.attempts),
+            let epoch = sql.integer(10, in: RowBounds.counts), let parked = sql.integer(11, in: 0...1),
+            let mark = sql.digestIfAny(12), let sealed = sql.blob(13), let address = sql.digestIfAny(15)
+        else { return nil }
+        return StoredPush(
+            row: row, id: PushID(id), lane: lane, pushClass: level, origin: origin, record: record,
+            touchedAt: touchedAt, address: address, notBefore: notBefore, custodyEnds: custodyEnds,
+            attempt: Int(attempt),
+            epoch: epoch, parked: parked == 1, mark: mark, sealed: sealed)
+    }
 
     static func pushes(
         _ sql: SQL, after place: StoredPlace, limit: Int
-    ) throws -> (pushes: [StoredOwed], next: StoredPlace?) {
+    ) throws -> RowPage<StoredOwed> {
         var sql = sql
-        sql.bind(row(place))
+        sql.bind(place.isEmpty ? .min : row(place))
         sql.bind(limit)
         defer { sql.finish() }
-        var pushes: [StoredOwed] = []
+        var page = RowPage<StoredOwed>()
         while try sql.step() {
-            guard let id = try sql.digest(1),
-                let level = PushClass(rawValue: UInt8(truncatingIfNeeded: sql.int(3))),
-                let origin = try sql.digest(4)
-            else { throw StoreError(.corrupt) }
-            let push = StoredPush(
-                row: sql.int(0), id: PushID(id), lane: sql.text(2), pushClass: level, origin: origin,
-                record: try sql.digest(5), touchedAt: sql.time(6), address: try sql.digest(15),
-                notBefore: sql.time(7), custodyEnds: sql.time(8), attempt: Int(sql.int(9)),
-                epoch: sql.int(10),
-                parked: sql.int(11) == 1, mark: try sql.digest(12), sealed: sql.bytes(13))
-            let first = OutcomeKind(rawValue: UInt8(truncatingIfNeeded: sql.int(14)))
-            pushes.append(StoredOwed(push: push, first: first))
+            page.next = Self.place(sql.int(0))
+            if let push = push(sql) {
+                page.rows.append(StoredOwed(push: push, first: sql.outcome(14)))
+            } else {
+                page.unreadable.append("row \(sql.int(0))")
+            }
         }
-        return (pushes, pushes.last.map { Self.place($0.push.row) })
+        return page
     }
 
     static func marks(
         _ sql: SQL, after place: StoredPlace, limit: Int
-    ) throws -> (marks: [StoredMark], next: StoredPlace?) {
+    ) throws -> RowPage<StoredMark> {
         var sql = sql
-        sql.bind(row(place))
+        sql.bind(place.isEmpty ? .min : row(place))
         // Each row is one batch of at most a thousand.
         sql.bind(max(1, limit / 1_000))
         defer { sql.finish() }
-        var marks: [StoredMark] = []
-        var next: Int64?
+        var page = RowPage<StoredMark>()
         while try sql.step() {
-            next = sql.int(0)
-            let madeAt = sql.time(1)
-            sql.withBytes(2) { bytes in
-                for entry in 0..<bytes.count / MarkBlob.entryBytes {
-                    let start = entry * MarkBlob.entryBytes
-                    let name = Digest16(UnsafeRawBufferPointer(rebasing: bytes[start..<start + 16]))
-                    guard let name, let (id, first) = MarkBlob.read(entry, of: bytes) else { continue }
-                    marks.append(StoredMark(mark: name, id: id, first: first, endedAt: madeAt))
+            page.next = Self.place(sql.int(0))
+            guard let madeAt = sql.moment(1), let blob = sql.blob(2) else {
+                page.unreadable.append("row \(sql.int(0))")
+                continue
+            }
+            blob.withUnsafeBytes { bytes in
+                for entry in 0..<min(bytes.count / MarkBlob.entryBytes, MarkBlob.mostEntries) {
+                    guard let name = MarkBlob.mark(entry, of: bytes),
+                        let (id, first) = MarkBlob.read(entry, of: bytes)
+                    else { continue }
+                    page.rows.append(StoredMark(mark: name, id: id, first: first, endedAt: madeAt))
                 }
             }
         }
-        return (marks, next.map(Self.place))
+        return page
     }
 
     static func settings(_ sql: SQL, _ prefix: String) throws -> [String: [UInt8]] {
         defer { sql.finish() }
         var settings: [String: [UInt8]] = [:]
         while try sql.step() {
-            let name = sql.text(0)
-            if name.hasPrefix(prefix) { settings[name] = sql.bytes(1) }
+            guard let name = sql.name(0), name.hasPrefix(prefix), let value = sql.blob(1) else { continue }
+            settings[name] = value
         }
         return settings
     }

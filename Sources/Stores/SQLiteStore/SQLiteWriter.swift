@@ -21,6 +21,8 @@ final class SQLiteWriter {
         var bytes = 0
         var parked: [String: Int] = [:]
         var owedByApp = OwedByApp()
+        /// Pushes that could not be read and were put aside since the journal was told.
+        var unreadable = 0
     }
 
     let owner: Digest16
@@ -37,6 +39,8 @@ final class SQLiteWriter {
     var marksPurgedAt = UnixTime.distantPast
     /// Blobs up to this one were looked at by the last purge; it went on from there, or begins anew.
     var marksLookedAt: Int64 = 0
+    /// When the file was opened.
+    private(set) var openedAt = UnixTime.distantPast
 
     init(owner: Digest16, limits: SQLiteLimits) {
         self.owner = owner
@@ -94,24 +98,62 @@ final class SQLiteWriter {
 
     /// Reads the counters and the marks of the last minutes from the file, once at opening.
     func load(_ db: Database, now: UnixTime) throws {
-        let counts = try SQL(
-            db, "SELECT lane, parked, count(*), sum(length(sealed)) FROM outbox GROUP BY lane, parked")
-        while try counts.step() {
-            memory.rows += Int(counts.int(2))
-            memory.bytes += Int(counts.int(3))
-            memory.owedByApp.add(counts.text(0), rows: Int(counts.int(2)), bytes: Int(counts.int(3)))
-            if counts.int(1) == 1 { memory.parked[counts.text(0), default: 0] += Int(counts.int(2)) }
+        openedAt = now
+        if try !count(db) {
+            var sql = try SQL(
+                db,
+                SQLiteSoundness.putAside
+                    + " WHERE NOT (\(SQLiteSoundness.push)) AND NOT \(SQLiteSoundness.isAside)")
+            bindAside(&sql)
+            try sql.run()
+            memory.unreadable += sql.changed
+            _ = try count(db)
         }
-        counts.finish()
-        memory.nextRow = try Self.highest(db, "SELECT coalesce(max(seq), 0) FROM outbox") + 1
-        memory.nextBlob = try Self.highest(db, "SELECT coalesce(max(seq), 0) FROM marks") + 1
-        let given = try Self.highest(
-            db, "SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM settings WHERE name = 'revisions'")
-        memory.revision = max(try Self.highest(db, "SELECT coalesce(max(revision), 0) FROM records"), given)
+        memory.nextRow = try Self.highest(db, Self.lastRow) + 1
+        memory.nextBlob = try Self.highest(db, Self.lastBlob) + 1
+        let given = try Self.highest(db, Self.lastReserved)
+        memory.revision = max(try Self.highest(db, Self.lastRevision), given)
         memory.revisionsReserved = memory.revision
         memory.takeOverCursor = 0
         memory.takeOverEnd = memory.nextRow
         try loadMarks(db, now: now)
+    }
+
+    // Numbers that cannot be ours do not count: the next one must be free, and must not run out.
+
+    private static let counts = "BETWEEN 0 AND \(RowBounds.counts.upperBound)"
+    private static let lastRow = "SELECT coalesce(max(seq), 0) FROM outbox WHERE seq \(counts)"
+    private static let lastBlob =
+        "SELECT coalesce(max(seq), 0) FROM marks WHERE seq BETWEEN 0 AND \(MarkIndex.lastBlob)"
+    static let lastRevision = """
+        SELECT coalesce(max(revision), 0) FROM records
+        WHERE typeof(revision) = 'integer' AND revision \(counts)
+        """
+    static let lastReserved = """
+        SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM settings
+        WHERE name = 'revisions' AND CAST(value AS INTEGER) \(counts)
+        """
+
+    /// Counts what is owed; false when there are rows that cannot be read.
+    private func count(_ db: Database) throws -> Bool {
+        (memory.rows, memory.bytes, memory.parked, memory.owedByApp) = (0, 0, [:], OwedByApp())
+        var isSound = true
+        let counts = try SQL(
+            db,
+            """
+            SELECT lane, parked, (\(SQLiteSoundness.push)) OR \(SQLiteSoundness.isAside), count(*),
+            sum(length(sealed)) FROM outbox GROUP BY 1, 2, 3
+            """)
+        while try counts.step() {
+            let (lane, rows, bytes) = (counts.text(0), Int(counts.int(3)), Int(counts.int(4)))
+            if counts.int(2) == 0 { isSound = false }
+            memory.rows += rows
+            memory.bytes += bytes
+            memory.owedByApp.add(lane, rows: rows, bytes: bytes)
+            if counts.int(1) == 1 { memory.parked[lane, default: 0] += rows }
+        }
+        counts.finish()
+        return isSound
     }
 
     private static func highest(_ db: Database, _ text: String) throws -> Int64 {
@@ -121,6 +163,14 @@ final class SQLiteWriter {
     }
 
     private func loadMarks(_ db: Database, now: UnixTime) throws {
+        // Nobody can say what they were, or when.
+        let unreadable = try SQL(
+            db,
+            """
+            DELETE FROM marks WHERE typeof(made_at) <> 'integer' OR typeof(entries) <> 'blob'
+            OR seq NOT BETWEEN 1 AND \(MarkIndex.lastBlob)
+            """)
+        try unreadable.run()
         let bound = limits.marksPerGeneration * (limits.markGenerations - 1)
         var blobs = try SQL(db, "SELECT seq, entries FROM marks WHERE made_at >= ? ORDER BY seq DESC")
         blobs.bind(now - limits.markSpan)
@@ -128,10 +178,8 @@ final class SQLiteWriter {
         while left > 0, try blobs.step() {
             let blob = blobs.int(0)
             blobs.withBytes(1) { bytes in
-                for entry in 0..<bytes.count / MarkBlob.entryBytes {
-                    let start = entry * MarkBlob.entryBytes
-                    guard let mark = Digest16(UnsafeRawBufferPointer(rebasing: bytes[start..<start + 16]))
-                    else { continue }
+                for entry in 0..<min(bytes.count / MarkBlob.entryBytes, MarkBlob.mostEntries) {
+                    guard let mark = MarkBlob.mark(entry, of: bytes) else { continue }
                     marks.insert(mark, .settled(blob: blob, entry: entry), now: now)
                     left -= 1
                 }
@@ -142,8 +190,8 @@ final class SQLiteWriter {
             db, "SELECT seq, mark FROM outbox WHERE mark IS NOT NULL ORDER BY seq DESC LIMIT ?")
         owed.bind(bound)
         while try owed.step() {
-            guard let mark = owed.withBytes(1, { Digest16($0) }) else { continue }
-            marks.insert(mark, .owed(row: owed.int(0)), now: now)
+            guard let mark = owed.digest(1), let row = owed.integer(0, in: RowBounds.counts) else { continue }
+            marks.insert(mark, .owed(row: row), now: now)
         }
         owed.finish()
     }
@@ -152,11 +200,20 @@ final class SQLiteWriter {
 /// One batch's settled marks: n × (mark 16 ‖ push id 16 ‖ first outcome 1).
 enum MarkBlob {
     static let entryBytes = 33
+    /// As many as the index can tell apart; a batch has a thousand.
+    static let mostEntries = 16_384
 
     static func append(_ mark: Digest16, _ id: PushID, _ first: OutcomeKind?, to blob: inout [UInt8]) {
         blob += mark.bytes
         blob += id.value.bytes
         blob.append(first?.rawValue ?? 0)
+    }
+
+    /// The mark of one entry.
+    static func mark(_ entry: Int, of bytes: UnsafeRawBufferPointer) -> Digest16? {
+        let start = entry * entryBytes
+        guard start + entryBytes <= bytes.count else { return nil }
+        return Digest16(UnsafeRawBufferPointer(rebasing: bytes[start..<start + 16]))
     }
 
     /// The push and outcome of one entry.

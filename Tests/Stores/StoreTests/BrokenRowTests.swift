@@ -63,7 +63,7 @@ struct BrokenRowTests {
     private static func spoil(
         byte: Int, of place: Int, _ upkeep: any StoreUpkeep
     ) async throws {
-        let row = try await upkeep.pushes(after: [], limit: 100).pushes[place].push
+        let row = try await upkeep.pushes(after: [], limit: 100).rows[place].push
         var sealed = row.sealed
         sealed[byte] ^= 0x40
         #expect(try await upkeep.reseal([.push(row: row.row, id: row.id, sealed: sealed)]) == 1)

@@ -50,8 +50,8 @@ struct RotationTests {
 
     /// Key numbers of everything that stands.
     private static func numbers(_ rows: any StoredRows) async throws -> [UInt8] {
-        var numbers = try await rows.records(after: nil, limit: 10_000).map { $0.body[3] }
-        numbers += try await rows.pushes(after: [], limit: 10_000).pushes.map { $0.push.sealed[3] }
+        var numbers = try await rows.records(after: [], limit: 10_000).rows.map { $0.body[3] }
+        numbers += try await rows.pushes(after: [], limit: 10_000).rows.map { $0.push.sealed[3] }
         return numbers
     }
 
@@ -250,7 +250,7 @@ struct RotationTests {
         let other = MemoryStore(owner: Self.owner, clock: world.now)
         let sealed = try await SealedStore(engine: other, keys: rotated, world: world)
         try await Self.fill(sealed, records: 0, pushes: 1, world)
-        let row = try await other.pushes(after: [], limit: 1).pushes
+        let row = try await other.pushes(after: [], limit: 1).rows
         try await engine.fill(.pushes(row), noting: "test", [])
         #expect(try await store.claim(Self.lane, due: world.now(), limit: 10).isEmpty)
         #expect(try await engine.load().rows == 1, "it is not destroyed")

@@ -37,12 +37,14 @@ struct SQLiteSlotTests {
 
     private func sweep(_ rows: any StoredRows) async throws -> [StoredRecord] {
         var found: [StoredRecord] = []
+        var place: StoredPlace? = []
         // Ends: each page begins behind the last.
-        while true {
-            let page = try await rows.records(after: found.last?.key, limit: 100)
-            if page.isEmpty { return found }
-            found += page
+        while let after = place {
+            let page = try await rows.records(after: after, limit: 100)
+            found += page.rows
+            place = page.next
         }
+        return found
     }
 
     @Test("A file of the first step keeps every record, seen before and after its relay has opened it")

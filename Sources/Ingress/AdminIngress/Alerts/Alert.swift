@@ -42,6 +42,8 @@ package enum Alert: Sendable, Hashable {
     case keyBesideDatabase
     /// Owed pushes that do not open: nobody sends them.
     case pushesSetAside(Int)
+    /// Records that cannot be read: their devices are unknown until they register anew.
+    case recordsSetAside(Int)
     /// Whole hours by which the wall clock is ahead of what the store knows of time.
     case clockDoubted(hours: Int)
     /// The listener turns calls away, no matter who makes them, for want of these; in the order of the list.
@@ -71,7 +73,7 @@ package enum Alert: Sendable, Hashable {
         case .doorStrained(_, let strains): strains.map(\.rawValue).joined(separator: " ")
         case .laneUnreachable, .custodyEnded, .pushOverdue, .instanceUnheard, .instanceRefused,
             .watchesRefused, .messagesMissed, .answersRefused, .gatewayFailing, .outboxFilling, .diskLow,
-            .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted:
+            .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .recordsSetAside, .clockDoubted:
             nil
         }
     }
@@ -94,6 +96,7 @@ package enum Alert: Sendable, Hashable {
         case certificateExpiring = "certificate_expiring"
         case keyBesideDatabase = "key_beside_database"
         case pushesSetAside = "pushes_set_aside"
+        case recordsSetAside = "records_set_aside"
         case clockDoubted = "clock_doubted"
         case doorStrained = "door_strained"
         case reloadRefused = "reload_refused"
@@ -108,7 +111,8 @@ package enum Alert: Sendable, Hashable {
                 .outboxFilling, .storeFailing, .doorStrained, .muted:
                 .seconds(3600)
             // Nothing is lost meanwhile, and who renews by hand does so by day.
-            case .instanceRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside, .clockDoubted,
+            case .instanceRefused, .certificateExpiring, .keyBesideDatabase, .pushesSetAside,
+                .recordsSetAside, .clockDoubted,
                 .diskLow, .reloadRefused:
                 .seconds(86_400)
             }
@@ -148,6 +152,7 @@ package enum Alert: Sendable, Hashable {
         case .certificateExpiring(let listener, _): Subject(kind: .certificateExpiring, name: listener.text)
         case .keyBesideDatabase: Subject(kind: .keyBesideDatabase, name: "")
         case .pushesSetAside: Subject(kind: .pushesSetAside, name: "")
+        case .recordsSetAside: Subject(kind: .recordsSetAside, name: "")
         case .clockDoubted: Subject(kind: .clockDoubted, name: "")
         case .doorStrained(let listener, _): Subject(kind: .doorStrained, name: listener.text)
         case .reloadRefused: Subject(kind: .reloadRefused, name: "")
@@ -210,6 +215,9 @@ package enum Alert: Sendable, Hashable {
         case .pushesSetAside(let count):
             "\(count) owed pushes do not open and are not sent: look at the disk, and run sealbell store "
                 + "check."
+        case .recordsSetAside(let count):
+            "\(count) records of the store cannot be read, and count as none until they are written anew: "
+                + "look at the disk, and run sealbell store check --all."
         case .clockDoubted(let hours):
             "The clock is \(hours) hours ahead of what the store knows, and nothing expires: set it, or run "
                 + "sealbell store trust-clock."

@@ -20,6 +20,7 @@ package enum MetricCatalogue {
         "sealbell_outbox_bytes": "Bytes of the pushes that the relay owes now.",
         "sealbell_outbox_oldest_seconds": "For how long the oldest push has been owed; 0 when none is.",
         "sealbell_pushes_set_aside": "Owed pushes that do not open, and that nobody sends.",
+        "sealbell_records_set_aside": "Records that cannot be read or do not open, and that are none.",
         "sealbell_settle_backlog": "Answers of push services that wait for their commit.",
         "sealbell_clock_ahead_seconds": "By how much the clock is ahead of what is believed.",
         "sealbell_intake_refused_total": "Times that the store had no room for a request, or did not answer.",

@@ -33,7 +33,8 @@ struct StoreChecks {
         } catch {
             return [.fault(.store, path, sentence(error))]
         }
-        let findings = [Self.soundness(seen, path, Self.span)] + keys(seen.checks)
+        let findings =
+            [Self.soundness(seen, path, Self.span)] + Self.aside(seen.recordsAside) + keys(seen.checks)
         // What a store owes that no relay may serve from is owed elsewhere, or not yet.
         if let bar = seen.bar { return findings + [.fault(.store, path, StoreError(bar).sentence)] }
         return findings + owed(seen.owed, isServed: isServed)
@@ -100,6 +101,16 @@ struct StoreChecks {
                         + "copy of the key file that sealed it.")
             ]
         }
+    }
+
+    static func aside(_ records: Int) -> [Finding] {
+        guard records > 0 else { return [] }
+        return [
+            .warning(
+                .store, "records",
+                "\(records) records cannot be read, so their devices or servers are unknown until they "
+                    + "register anew. Check the disk; sealbell store check --all names them.")
+        ]
     }
 
     func owed(_ owed: OwedSum?, isServed: Bool) -> [Finding] {

@@ -85,7 +85,8 @@ struct AdminListener: Sendable {
             MetricSample("sealbell_outbox_rows", value: Double(look.load.rows)),
             MetricSample("sealbell_outbox_bytes", value: Double(look.load.bytes)),
             MetricSample("sealbell_outbox_oldest_seconds", value: Double(age) / 1_000),
-            MetricSample("sealbell_pushes_set_aside", value: Double(look.load.aside))
+            MetricSample("sealbell_pushes_set_aside", value: Double(look.load.aside)),
+            MetricSample("sealbell_records_set_aside", value: Double(look.recordsAside))
         ]
     }
 

@@ -31,6 +31,8 @@ final class RelayWatch: Service, Sendable {
         let load: OutboxLoad
         /// When the push that has been owed longest was accepted.
         let oldest: UnixTime?
+        /// Records that cannot be read, and are none.
+        let recordsAside: Int
     }
 
     private struct State {
@@ -135,7 +137,8 @@ final class RelayWatch: Service, Sendable {
         do throws(StoreError) {
             let load = try await subjects.store.sealed.load()
             let oldest = try await subjects.store.lookup.oldest()
-            answer = .success(Look(load: load, oldest: oldest?.acceptedAt))
+            let aside = try await subjects.store.sealed.recordsAside()
+            answer = .success(Look(load: load, oldest: oldest?.acceptedAt, recordsAside: aside))
         } catch {
             answer = .failure(error)
         }
@@ -180,7 +183,9 @@ final class RelayWatch: Service, Sendable {
     private func storeTroubles() -> [Alert] {
         let refused = subjects.delivery.unsettled.map { Alert.outcomesRefused($0.code, $0.count) }
         let fault = storeFault.map { Alert.storeFailing($0) } ?? refused
+        let aside = look?.recordsAside ?? 0
         return (fault.map { [$0] } ?? []) + (look.map { owed($0) } ?? [])
+            + (aside > 0 ? [.recordsSetAside(aside)] : [])
     }
 
     /// Before the disk is full; of what is full nobody need be told twice.
@@ -276,7 +281,7 @@ final class RelayWatch: Service, Sendable {
             return since.map { world.instant() - $0 >= limits.calmFor } ?? false
         case .instanceRefused, .answersRefused, .gatewayFailing:
             return evidence.instance(name).map { $0.isProven(over: alert.subject) } ?? true
-        case .storeFailing, .outboxFilling, .pushOverdue: return look != nil
+        case .storeFailing, .outboxFilling, .pushOverdue, .recordsSetAside: return look != nil
         case .diskLow: return true
         case .doorStrained: return !state.withLock { $0.listeners.contains { $0.text == name } }
         // Told by those who know: the certificate watch, the reload, the delivery core.

@@ -55,7 +55,8 @@ struct OpenStore {
             let engine: SQLiteStore
             do throws(StoreError) {
                 engine = try SQLiteStore(
-                    path: path, owner: owner, limits: bounds, synchronous: synchronous, world: world)
+                    path: path, owner: owner, limits: bounds, synchronous: synchronous, world: world,
+                    journal: journal)
             } catch {
                 throw failure(error, path)
             }

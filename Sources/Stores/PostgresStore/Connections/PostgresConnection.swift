@@ -84,8 +84,8 @@ struct Batch {
                 return
             } catch .refused(let state) where state.mayPass && round < core.limits.retries {
                 Pause.milliseconds(Int32(core.world.random(below: 10 << Int64(round))))
-            } catch .refused(let state) where state.blamesValues && jobs.count > 1 {
-                // One of them; the others need not suffer for it.
+            } catch .refused(let state) where (state.blamesValues || state.isDamage) && jobs.count > 1 {
+                // One of them, or what it looked for; the others need not suffer for it.
                 for job in jobs { Batch(core: core, jobs: [job], kind: kind).run(session) }
                 return
             } catch {
@@ -110,7 +110,11 @@ struct Batch {
 
     private func perform(_ session: PostgresSession) throws(PostgresFault) -> [@Sendable () -> Void] {
         switch kind {
-        case .find: return try PostgresRecords.find(jobs, session)
+        case .find:
+            var unreadable: [SeenRecord] = []
+            let answers = try PostgresRecords.find(jobs, session, &unreadable)
+            core.setAside(unreadable)
+            return answers
         case .accept: return try core.accepting.accept(jobs, session)
         case .change: return try core.changing.change(jobs, session)
         case .settle: return try core.settling.settle(jobs, session)

@@ -14,6 +14,9 @@ struct SQLState: Sendable, Hashable {
     /// The values of the statement are at fault, and not the server's state.
     var blamesValues: Bool { (family == "22" || family == "23" || family == "54") && !isBarred }
 
+    /// A page of a table or an index is damaged.
+    var isDamage: Bool { family == "XX" }
+
     /// A row was refused by the only check that there is: the store was closed by a copy
     /// (`UpkeepSQL.bar`).
     private var isBarred: Bool { text == "23514" }

@@ -196,3 +196,46 @@ final class Rows {
         return digest
     }
 }
+
+/// The columns of a stored row: what was not written by us is `nil`, and its row cannot be read.
+extension Rows {
+    func integer(_ row: Int, _ column: Int32, in range: ClosedRange<Int64>) -> Int64? {
+        guard !isNull(row, column), let value = try? int(row, column), range.contains(value) else {
+            // A value of another type is none of ours.
+            return nil
+        }
+        return value
+    }
+
+    func moment(_ row: Int, _ column: Int32) -> UnixTime? {
+        integer(row, column, in: RowBounds.times).map { UnixTime(milliseconds: $0) }
+    }
+
+    func name(_ row: Int, _ column: Int32) -> String? {
+        guard !isNull(row, column) else { return nil }
+        return withBytes(row, column) { bytes in
+            bytes.count <= RowBounds.textBytes ? String(decoding: bytes, as: UTF8.self) : nil
+        }
+    }
+
+    func blob(_ row: Int, _ column: Int32) -> [UInt8]? {
+        guard !isNull(row, column) else { return nil }
+        return withBytes(row, column) { $0.count <= RowBounds.sealedBytes ? Array($0) : nil }
+    }
+
+    func identity(_ row: Int, _ column: Int32) -> Digest16? { withBytes(row, column) { Digest16($0) } }
+
+    /// `.some(nil)` for NULL.
+    func identityIfAny(_ row: Int, _ column: Int32) -> Digest16?? {
+        isNull(row, column) ? .some(nil) : identity(row, column).map { .some($0) }
+    }
+
+    func level(_ row: Int, _ column: Int32) -> PushClass? {
+        integer(row, column, in: 0...255).flatMap { PushClass(rawValue: UInt8($0)) }
+    }
+
+    /// `nil` for none, too: nothing hangs on it but what a repeat is told.
+    func outcome(_ row: Int, _ column: Int32) -> OutcomeKind? {
+        integer(row, column, in: 0...255).flatMap { OutcomeKind(rawValue: UInt8($0)) }
+    }
+}

@@ -30,7 +30,7 @@ enum OutboxSQL {
             CROSS JOIN (SELECT (\(PostgresSQL.clock("$2")) / 60000)::int4 AS minute) t
             WHERE i.mark IS NOT NULL ORDER BY i.mark
             ON CONFLICT (mark) DO UPDATE SET id = excluded.id, minute = excluded.minute, first = NULL
-            WHERE m.minute < excluded.minute - $3::int4
+            WHERE (m.minute < excluded.minute - $3::int4 OR m.minute > excluded.minute + 1440)
             AND (SELECT o.id FROM outbox o WHERE o.id = m.id) IS NULL
             RETURNING m.id
         ), written AS (
@@ -218,7 +218,7 @@ enum OutboxSQL {
                 ORDER BY o.not_before, o.id LIMIT ($7::int8 + seen.origins - 1) / seen.origins) d
             ORDER BY d.turn, g.place LIMIT $7
         ), taken AS (
-            UPDATE outbox o SET parked = false, epoch = o.epoch + 1 FROM due d
+            UPDATE outbox o SET parked = false, epoch = \(PostgresSQL.raised("o.epoch")) FROM due d
             WHERE \(PostgresSQL.each("o.id", "d.id")) AND o.owner = $1 AND o.parked
             RETURNING o.id, o.origin, o.record, o.touched_at, o.not_before, o.custody_ends, o.attempt,
             o.epoch, o.mark, o.sealed, d.turn, d.place, o.address
@@ -229,7 +229,10 @@ enum OutboxSQL {
     /// $1 owner, $2 lane.
     static let nextDue = Statement(
         15,
-        "SELECT not_before FROM outbox WHERE owner = $1 AND lane = $2 AND parked ORDER BY not_before LIMIT 1")
+        """
+        SELECT not_before, id, class, epoch FROM outbox WHERE owner = $1 AND lane = $2 AND parked
+        ORDER BY not_before LIMIT 1
+        """)
 
     /// Ours, and those of the dead: pushes of a lane that nobody has are taken over by nobody. What stands as
     /// in a dead one's memory is looked through; that is a few thousand of each lane at most.

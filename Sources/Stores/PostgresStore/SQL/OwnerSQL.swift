@@ -23,7 +23,8 @@ enum OwnerSQL {
             ON CONFLICT (owner) DO UPDATE
             SET alive_until = excluded.alive_until, rows = excluded.rows, bytes = excluded.bytes
         )
-        SELECT coalesce(sum(rows), 0)::int8, coalesce(sum(bytes), 0)::int8,
+        SELECT coalesce(sum(\(PostgresSQL.owed("rows"))), 0)::int8,
+        coalesce(sum(\(PostgresSQL.owed("bytes"))), 0)::int8,
         count(*) FILTER (WHERE alive_until > \(PostgresSQL.clock("$2"))), (SELECT lived FROM before)
         FROM owners WHERE owner <> $1
         """)
@@ -31,7 +32,10 @@ enum OwnerSQL {
     /// $1 owner.
     static let owedByOthers = Statement(
         18,
-        "SELECT coalesce(sum(rows), 0)::int8, coalesce(sum(bytes), 0)::int8 FROM owners WHERE owner <> $1")
+        """
+        SELECT coalesce(sum(\(PostgresSQL.owed("rows"))), 0)::int8,
+        coalesce(sum(\(PostgresSQL.owed("bytes"))), 0)::int8 FROM owners WHERE owner <> $1
+        """)
 
     /// Gives up a lease: what is still owed is free at once, whatever any clock says. $1 owner, $2 rows,
     /// $3 bytes.
@@ -87,7 +91,8 @@ enum OwnerSQL {
             UNION ALL SELECT m.owner, m.grp, m.joined, m.alive_until, m.has_left FROM members m
             WHERE m.owner <> $1 AND m.grp = ANY($3::text[])
         )
-        SELECT told.owner, told.grp, t.now - told.joined, told.alive_until - t.now, told.has_left FROM told, t
+        SELECT told.owner, told.grp, t.now - \(PostgresSQL.bounded("told.joined")),
+        \(PostgresSQL.bounded("told.alive_until")) - t.now, told.has_left FROM told, t
         """)
 
     /// Pushes of the dead become ours, parked, with a raised epoch. Rows that another process is just taking
@@ -108,7 +113,7 @@ enum OwnerSQL {
                 LIMIT $3 FOR UPDATE SKIP LOCKED) f
             LIMIT $3
         )
-        UPDATE outbox o SET owner = $1, epoch = o.epoch + 1, parked = true FROM free f
+        UPDATE outbox o SET owner = $1, epoch = \(PostgresSQL.raised("o.epoch")), parked = true FROM free f
         WHERE \(PostgresSQL.each("o.id", "f.id")) AND o.owner = f.owner \
         RETURNING o.lane, octet_length(o.sealed), f.owner
         """
@@ -118,7 +123,8 @@ enum OwnerSQL {
     static let owedLess = Statement(
         23,
         """
-        UPDATE owners o SET rows = greatest(0, o.rows - l.rows), bytes = greatest(0, o.bytes - l.bytes)
+        UPDATE owners o SET rows = greatest(0, \(PostgresSQL.owed("o.rows")) - l.rows),
+        bytes = greatest(0, \(PostgresSQL.owed("o.bytes")) - l.bytes)
         FROM unnest($1::uuid[], $2::int8[], $3::int8[]) AS l(owner, rows, bytes) WHERE o.owner = l.owner
         """)
 
@@ -129,7 +135,7 @@ enum OwnerSQL {
         WITH mine AS MATERIALIZED (
             SELECT o.id FROM outbox o WHERE o.owner = $1 AND NOT o.parked LIMIT $2 FOR UPDATE
         )
-        UPDATE outbox o SET epoch = o.epoch + 1, parked = true FROM mine m
+        UPDATE outbox o SET epoch = \(PostgresSQL.raised("o.epoch")), parked = true FROM mine m
         WHERE \(PostgresSQL.each("o.id", "m.id")) AND o.owner = $1 RETURNING o.lane
         """)
 
@@ -145,7 +151,7 @@ enum OwnerSQL {
             SELECT o.id FROM outbox o WHERE o.owner = $1 AND o.parked AND NOT o.lane = ANY($2::text[])
             LIMIT $3 FOR UPDATE
         )
-        UPDATE outbox o SET owner = $4, epoch = o.epoch + 1 FROM gone g
+        UPDATE outbox o SET owner = $4, epoch = \(PostgresSQL.raised("o.epoch")) FROM gone g
         WHERE \(PostgresSQL.each("o.id", "g.id")) AND o.owner = $1 RETURNING o.lane, octet_length(o.sealed)
         """)
 }

@@ -1,3 +1,5 @@
+import PushModel
+
 /// All SQL that the engine runs stands in this folder, one file for each kind of row, but for the steps of
 /// `PostgresSchema`. Here: transactions, sessions, and what the others are made of.
 ///
@@ -54,6 +56,21 @@ enum PostgresSQL {
     /// The engine's clock, in milliseconds: the server's. The parameter is how far a test is ahead of it.
     static func clock(_ ahead: String) -> String {
         "((extract(epoch FROM clock_timestamp()) * 1000)::int8 + \(ahead)::int8)"
+    }
+
+    /// One more than a number of ours; of one that cannot be ours, the first.
+    static func raised(_ column: String) -> String {
+        "(CASE WHEN \(column) BETWEEN 0 AND \(RowBounds.counts.upperBound - 1) THEN \(column) + 1 ELSE 1 END)"
+    }
+
+    /// What an owner has said of itself, or zero where that cannot be.
+    static func owed(_ column: String) -> String {
+        "(CASE WHEN \(column) BETWEEN 0 AND \(RowBounds.counts.upperBound) THEN \(column) ELSE 0 END)"
+    }
+
+    /// A moment or a span, as long as any can be.
+    static func bounded(_ column: String) -> String {
+        "least(greatest(\(column), 0), \(RowBounds.counts.upperBound))"
     }
 
     /// Finds the rows of a table one by one, each by its key in an index: `column = key`, in other words. For

@@ -5,6 +5,32 @@ enum RecordSQL {
     static let columns =
         "key, space, owner, address, version, state, state_at, touched_at, expires_at, revision, body"
 
+    /// Whether a record holds in each column what is written there, and does not stand aside. One that does
+    /// not is none to every condition, as it is to every question.
+    static func isSound(_ row: String) -> String {
+        """
+        \(row).state BETWEEN 0 AND 2 AND \(row).revision BETWEEN 0 AND \(RowBounds.counts.upperBound)
+        AND \(row).state_at >= 0 AND \(row).touched_at >= 0 AND \(row).expires_at >= 0
+        AND octet_length(\(row).space) <= \(RowBounds.textBytes)
+        AND NOT starts_with(\(row).space, '\(Aside.prefix)')
+        AND octet_length(\(row).body) <= \(RowBounds.sealedBytes)
+        """
+    }
+
+    /// $1 keys, $2 the revisions at which they were read, $3 how the text of that place begins.
+    static let setAside = Statement(
+        90,
+        """
+        UPDATE records r SET space = $3 || left(r.space, \(RowBounds.textBytes / 8))
+        FROM unnest($1::uuid[], $2::int8[]) AS s(key, revision)
+        WHERE \(PostgresSQL.each("r.key", "s.key")) AND r.revision = s.revision
+        AND NOT starts_with(r.space, $3)
+        """)
+
+    /// The sign behind a colon is a semicolon: one stretch of the index of spaces.
+    static let countAside = Statement(
+        91, "SELECT count(*) FROM records WHERE space >= 'aside:' AND space < 'aside;'")
+
     /// $1 keys.
     static let find = Statement(
         30, "SELECT \(columns) FROM records WHERE key = ANY($1::uuid[])")
@@ -56,18 +82,22 @@ enum RecordSQL {
                 WHEN 2 THEN coalesce(r.revision = s.bound, false)
                 WHEN 3 THEN coalesce(r.version < s.bound, true)
                 WHEN 5 THEN coalesce(r.touched_at <= s.bound, true) AND (s.address IS NULL OR (
-                    SELECT w.state = 0 AND w.expires_at > $1 FROM records w
+                    SELECT w.state = 0 AND w.expires_at > $1 AND \(isSound("w")) FROM records w
                     WHERE \(PostgresSQL.each("w.key", "s.address"))) IS TRUE)
                 WHEN 6 THEN r.key IS NULL OR (r.touched_at <= s.bound
                     AND (s.address IS NULL OR r.address IS NOT DISTINCT FROM s.address))
                 ELSE coalesce(r.touched_at <= s.bound, true) END AS met
             FROM step s LEFT JOIN records r ON \(PostgresSQL.each("r.key", "s.key")) AND r.expires_at > $1
+            AND \(isSound("r"))
         ), verdict AS MATERIALIZED (
             SELECT min(place) FILTER (WHERE NOT met) AS refused, count(*) AS steps FROM judged
         ), made AS MATERIALIZED (
             SELECT j.* FROM judged j, verdict v WHERE j.met AND ($2::bool OR v.refused IS NULL)
         ), head AS (
-            UPDATE heads SET revision = revision + (SELECT steps FROM verdict) WHERE name = 'records'
+            UPDATE heads SET revision = CASE WHEN revision BETWEEN 0 AND \(RowBounds.counts.upperBound / 2)
+            THEN revision ELSE (SELECT coalesce(max(x.revision), 0) FROM records x
+                WHERE x.revision BETWEEN 0 AND \(RowBounds.counts.upperBound / 2)) END
+            + (SELECT steps FROM verdict) WHERE name = 'records'
             RETURNING revision
         ), put AS (
             INSERT INTO records (\(columns))

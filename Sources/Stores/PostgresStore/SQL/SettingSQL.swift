@@ -27,7 +27,8 @@ enum SettingSQL {
         43,
         """
         INSERT INTO settings AS s (name, value) VALUES ($1, $2)
-        ON CONFLICT (name) DO UPDATE SET value = greatest(s.value, excluded.value) RETURNING value
+        ON CONFLICT (name) DO UPDATE SET value = CASE WHEN octet_length(s.value) = 8
+        THEN greatest(s.value, excluded.value) ELSE excluded.value END RETURNING value
         """)
 
     /// The newest times in a store that an earlier version wrote: once in its life it reads every record.

@@ -314,7 +314,7 @@ struct PostgresCopyTests {
                 row: 0, id: PushID(at: now, random: 1, 2), lane: StoreCopyTests.lane, pushClass: .normal,
                 origin: Digest16(high: 1, low: 1), record: nil, touchedAt: now, notBefore: now,
                 custodyEnds: now + .seconds(60), attempt: 0, epoch: 0, parked: false, mark: nil, sealed: [1])
-            let record = try #require(try await sleeper.records(after: nil, limit: 1).first)
+            let record = try #require(try await sleeper.records(after: [], limit: 1).rows.first)
             let closed = StoreError(.moved)
             await #expect(throws: closed) { try await sleeper.renew(for: .seconds(20)) }
             await #expect(throws: closed) { try await sleeper.accept([push], changes: [], now: now) }

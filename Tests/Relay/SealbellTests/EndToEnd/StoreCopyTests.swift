@@ -320,8 +320,8 @@ struct StoreCheckTests {
 
             let path = stage.state + "/relay.sqlite"
             let engine = try SQLiteStore(path: path, owner: OwnerID(Digest16(high: 1, low: 9)), world: .live)
-            let record = try #require(try await engine.records(after: nil, limit: 1).first)
-            let push = try #require(try await engine.pushes(after: [], limit: 1).pushes.first).push
+            let record = try #require(try await engine.records(after: [], limit: 1).rows.first)
+            let push = try #require(try await engine.pushes(after: [], limit: 1).rows.first).push
             var body = record.body
             body[body.count - 1] ^= 1
             var sealed = push.sealed

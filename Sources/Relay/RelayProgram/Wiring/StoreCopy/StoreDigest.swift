@@ -30,6 +30,8 @@ struct StoreDigest: Sendable, Hashable {
     var pushes = Sum()
     var marks = Sum()
     var settings = Sum()
+    /// Records and pushes that cannot be read: they are in none of the sums, and in no copy.
+    var unreadable = 0
 
     /// Rows of one page: some hundreds of KiB.
     static let page = 1_000
@@ -58,14 +60,14 @@ struct StoreDigest: Sendable, Hashable {
     private mutating func addRecords(
         _ store: any StoredRows, _ told: (Int) -> Void
     ) async throws(StoreError) {
-        var key: Digest16?
+        var place: StoredPlace? = []
         // Ends: each page begins behind the last.
-        while true {
-            let page = try await store.records(after: key, limit: Self.page)
-            for record in page { records.add(Self.bytes(record)) }
+        while let after = place {
+            let page = try await store.records(after: after, limit: Self.page)
+            for record in page.rows { records.add(Self.bytes(record)) }
+            unreadable += page.unreadable.count
             told(records.count)
-            guard let last = page.last else { return }
-            key = last.key
+            place = page.next
         }
     }
 
@@ -76,7 +78,8 @@ struct StoreDigest: Sendable, Hashable {
         // Ends: as above.
         while let after = place {
             let page = try await store.pushes(after: after, limit: Self.page)
-            for push in page.pushes { pushes.add(Self.bytes(push)) }
+            for push in page.rows { pushes.add(Self.bytes(push)) }
+            unreadable += page.unreadable.count
             told(records.count + pushes.count)
             place = page.next
         }
@@ -93,7 +96,7 @@ struct StoreDigest: Sendable, Hashable {
         var place: StoredPlace? = []
         while let after = place {
             let page = try await store.marks(after: after, limit: Self.page)
-            for var mark in page.marks where minute(mark.endedAt) >= minute(cutoff) {
+            for var mark in page.rows where minute(mark.endedAt) >= minute(cutoff) {
                 mark.endedAt = UnixTime(milliseconds: minute(mark.endedAt) * 60_000)
                 mark.first = mark.first ?? .accepted
                 held[mark.mark] = mark

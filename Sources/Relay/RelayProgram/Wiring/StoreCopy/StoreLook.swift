@@ -19,6 +19,8 @@ struct StoreLook {
     /// Records that a sample has met: places may lie close together, and each is counted once. At most
     /// `places` × `rowsPerPlace`.
     private var met: Set<Digest16> = []
+    /// The same of records that cannot be read.
+    private var unreadable: Set<String> = []
     private(set) var faults: [(place: String, sentence: String)] = []
     private var untold = 0
     /// Rows may be left that were not looked at.
@@ -31,15 +33,14 @@ struct StoreLook {
     }
 
     mutating func all() async throws(StoreError) {
-        var key: Digest16?
-        // Ends: each page begins behind the last.
-        while true {
-            let page = try await page(after: key, limit: StoreDigest.page)
-            for record in page { look(at: record) }
-            guard let last = page.last else { break }
-            key = last.key
-        }
         var place: StoredPlace? = []
+        // Ends: each page begins behind the last.
+        while let after = place {
+            let page = try await records(after: after, limit: StoreDigest.page)
+            for record in page.rows { look(at: record) }
+            place = page.next
+        }
+        place = []
         // Ends: as above.
         while let after = place { place = try await pushes(after: after, limit: StoreDigest.page) }
     }
@@ -47,13 +48,17 @@ struct StoreLook {
     mutating func sample(_ world: World) async throws(StoreError) {
         // From the beginning first: what fits into a sample as a whole is looked at as a whole.
         let most = Self.places * Self.rowsPerPlace
-        let first = try await page(after: nil, limit: most)
-        let isAllRecords = first.count < most
-        for record in isAllRecords ? first : Array(first.prefix(Self.rowsPerPlace)) { lookOnce(at: record) }
+        let first = try await records(after: [], limit: most)
+        let isAllRecords = first.rows.count + first.unreadable.count < most
+        for record in isAllRecords ? first.rows : Array(first.rows.prefix(Self.rowsPerPlace)) {
+            lookOnce(at: record)
+        }
         if !isAllRecords {
             for _ in 1..<Self.places {
-                let place = Digest16(high: world.random(), low: world.random())
-                for record in try await page(after: place, limit: Self.rowsPerPlace) { lookOnce(at: record) }
+                let place = Digest16(high: world.random(), low: world.random()).bytes
+                for record in try await records(after: place, limit: Self.rowsPerPlace).rows {
+                    lookOnce(at: record)
+                }
             }
         }
         let rest = try await pushes(after: [], limit: most)
@@ -64,62 +69,32 @@ struct StoreLook {
         if met.insert(record.key).inserted { look(at: record) }
     }
 
-    // MARK: reading on over what cannot be read
+    // MARK: pages
 
-    /// A page; one that holds a row which cannot be read ends before it, and the fault is noted.
-    private mutating func page(after key: Digest16?, limit: Int) async throws(StoreError) -> [StoredRecord] {
-        do throws(StoreError) { return try await rows.records(after: key, limit: limit) } catch {
-            guard error.code == .corrupt else { throw error }
+    /// Rows that cannot be read are noted, once each: places of a sample may lie close together.
+    private mutating func records(
+        after place: StoredPlace, limit: Int
+    ) async throws(StoreError) -> RowPage<StoredRecord> {
+        let page = try await rows.records(after: place, limit: limit)
+        for row in page.unreadable where unreadable.insert(row).inserted {
+            note("records, \(row)", "The row cannot be read. The next registration writes it anew.")
         }
-        var page: [StoredRecord] = []
-        do throws(StoreError) {
-            while page.count < limit {
-                guard let next = try await rows.records(after: page.last?.key ?? key, limit: 1).first else {
-                    break
-                }
-                page.append(next)
-            }
-        } catch {
-            guard error.code == .corrupt else { throw error }
-            let behind = (page.last?.key ?? key).map { "behind key \(Hex.encode($0.bytes))" } ?? "first row"
-            note("records, \(behind)", "The row cannot be read. Restore the store from a backup.")
-        }
-        // Nothing more is read behind it: an empty page ends the look at this table.
-        for record in page { look(at: record) }
-        return []
+        return page
     }
 
-    /// Looks at a page of pushes; where the next one begins, `nil` behind the last, and behind one that
-    /// cannot be read.
+    /// Looks at a page of pushes; where the next one begins, `nil` behind the last.
     private mutating func pushes(
         after place: StoredPlace, limit: Int
     ) async throws(StoreError) -> StoredPlace? {
-        do throws(StoreError) {
-            let page = try await rows.pushes(after: place, limit: limit)
-            for owed in page.pushes { look(at: owed.push) }
-            return page.next
-        } catch {
-            guard error.code == .corrupt else { throw error }
-        }
-        var last: PushID?
-        var next: StoredPlace? = place
-        do throws(StoreError) {
-            // Ends: each step goes one row further, and one of them cannot be read.
-            while let after = next {
-                let page = try await rows.pushes(after: after, limit: 1)
-                for owed in page.pushes {
-                    look(at: owed.push)
-                    last = owed.push.id
-                }
-                next = page.next
-            }
-        } catch {
-            guard error.code == .corrupt else { throw error }
+        let page = try await rows.pushes(after: place, limit: limit)
+        for owed in page.rows { look(at: owed.push) }
+        for row in page.unreadable {
             note(
-                "outbox, \(last.map { "behind push \($0.text)" } ?? "first of a page")",
-                "The row cannot be read. Restore the store from a backup.")
+                "outbox, \(row)",
+                "The row cannot be read, so it is not sent. It goes when its custody ends; restore a backup "
+                    + "if it must be sent.")
         }
-        return nil
+        return page.next
     }
 
     // MARK: one row

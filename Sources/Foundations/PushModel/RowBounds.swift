@@ -1,0 +1,25 @@
+/// What the columns of a stored row can hold. What lies outside was not written by us, and its row cannot be
+/// read (decision 0085).
+package enum RowBounds {
+    /// Unix milliseconds.
+    package static let times: ClosedRange<Int64> = 0 ... .max
+    /// Epochs, revisions and numbers of rows: what rises by one each time never comes near the end.
+    package static let counts: ClosedRange<Int64> = 0...(1 << 53)
+    /// A push is tried once a second at most, for weeks at most.
+    package static let attempts: ClosedRange<Int64> = 0...(1 << 24)
+    /// Bytes of a sealed column or of a named value: as many as the largest call brings.
+    package static let sealedBytes = 4 << 20
+    /// Bytes of a lane's text or a space's: configured names of at most 64 bytes, and a few words.
+    package static let textBytes = 512
+}
+
+/// A record as it was read, by what tells whether it still stands so.
+package struct SeenRecord: Sendable, Hashable {
+    package var key: Digest16
+    package var revision: Int64
+
+    package init(key: Digest16, revision: Int64) {
+        self.key = key
+        self.revision = revision
+    }
+}
