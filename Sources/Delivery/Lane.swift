@@ -208,6 +208,8 @@ final class Lane<P: Provider>: LaneHandle {
             guard let slot = try? await provider.reserve() else { return }  // Thrown only by cancellation.
             guard let leased = next() else {
                 slot.release()
+                // What stood here was put off or given back meanwhile. The tick rings if there is more.
+                await sender.wait()
                 continue
             }
             sends.addTask { await self.send(leased.entry, leased.lease, on: slot) }

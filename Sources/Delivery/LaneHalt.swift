@@ -4,7 +4,7 @@ import PushModel
 struct LaneHalt: Sendable {
     private var breaker: Breaker
     private var probes: ProbePace
-    /// A probe met the fault of the credential that halted the lane.
+    /// A probe of the halted lane was told that the credential is for another environment alone.
     private(set) var isRefused = false
     /// When the probes that came back stand in their places again.
     private var turnsEnd: ContinuousClock.Instant?
@@ -82,10 +82,8 @@ struct LaneHalt: Sendable {
         case .resumed: goOn(instant)
         case .none, .reopened: break
         }
-        if cause == .credential, entry.isProbe, answer.fate == .answered,
-            answer.outcome == .misconfigured(.credential)
-        {
-            isRefused = true
+        if cause == .credential, entry.isProbe, answer.fate == .answered {
+            isRefused = answer.reason.meaning.contains(.isForOtherEnvironment)
         }
         return change
     }

@@ -27,7 +27,7 @@ struct LaneHealth: Sendable {
 
     var isHalted: Bool { halt.isHalted }
     var haltedFor: Breaker.Cause? { halt.cause }
-    /// A probe met the fault of the credential that halted the lane.
+    /// A probe of the halted lane was told that the credential is for another environment alone.
     var isRefused: Bool { halt.isRefused }
     var isUnanswered: Bool { reach.isUnanswered }
     var heldDestinations: Int { destinations.held }

@@ -87,7 +87,9 @@ struct LaneMemory: Sendable {
     ) {
         var entry = entry
         entry.hasWaited = true
-        entry.push.notBefore = now + wait
+        // Wall time has whole milliseconds. What is put off for less than one would be due at once, and its
+        // lane would take it, and put it off, for as long as that lasts.
+        entry.push.notBefore = now + max(wait, .milliseconds(1))
         if wait <= keepRetryWithin, queue.count * 4 <= queue.limit { return queue.putToSleep(entry) }
         if entry.push.custody == .volatile { return shelve(entry, &actions) }
         actions.putOff(entry, until: now + max(wait, retryClaim), attempt: entry.push.attempt)

@@ -169,12 +169,13 @@ struct LaneState: Sendable {
             actions.join(taken)
             return (entry, actions)
         }
+        guard self.term != term else { return take(at: moment, isLeased: true, isRevoked) }
         // The lease ran out and was renewed since: what stands here may have been given to another.
-        guard self.term == term else {
-            self.term = term
-            return (nil, memory.giveBack(keeping: term))
-        }
-        return take(at: moment, isLeased: true, isRevoked)
+        self.term = term
+        var actions = memory.giveBack(keeping: term)
+        let (entry, taken) = take(at: moment, isLeased: true, isRevoked)
+        actions.join(taken)
+        return (entry, actions)
     }
 
     /// - Parameter isLeased: false asks the store for nothing more.

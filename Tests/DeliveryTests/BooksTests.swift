@@ -127,6 +127,18 @@ struct BooksTests {
         for _ in 0..<10 { _ = try stage.send() }
     }
 
+    @Test("What is put off for less than wall time can tell is not due at once")
+    func leastWait() throws {
+        let now = UnixTime(seconds: 1_800_000_000)
+        var memory = LaneMemory(limits: DeliveryLimits(), longestWait: .seconds(900))
+        var actions = LaneState.Actions()
+        memory.admit([entry(samplePush(1))], now: now, &actions)
+        let taken = memory.take(isTurn: false)
+        memory.holdBack(try #require(taken), for: .microseconds(400), now: now, &actions)
+        #expect(!memory.hasDue(now))
+        #expect(memory.hasDue(now + .milliseconds(1)))
+    }
+
     @Test("Whatever becomes of a push, its request is under way no more", arguments: Exit.allCases)
     func underWay(_ exit: Exit) throws {
         var stage = Stage()

@@ -213,6 +213,36 @@ struct BoundKeyTests {
         }
     }
 
+    @Test("A fault that says nothing of environments ends nothing there: a device of the sandbox waits")
+    func refused() async throws {
+        let works = Mutex(false)
+        let production = production()
+        let sandbox = ScriptedProvider(Names.sandbox) { _ in
+            works.withLock(\.self) ? .accepted : .badCredential
+        }
+        let depot = Depot()
+        try await Rig.run(depot, plan(production, sandbox)) { rig in
+            let touched = depot.clock.now - .seconds(3_600)
+            let phones = (1...5).map { Self.key("phone \($0)") }
+            _ = try await rig.store.apply(
+                phones.map { .put(Record(key: $0, touchedAt: touched, body: Secret([1])), if: .any) })
+            try await rig.owe(
+                (1...5).map {
+                    push(
+                        $0, bundle: "org.acme", address: "dead phone \($0)", record: phones[$0 - 1],
+                        touchedAt: touched)
+                })
+            await rig.pass(.seconds(30))
+            #expect(rig.events.text == ["acme/apns/sandbox halted credential"])
+            try await rig.expectRows(5)
+            works.withLock { $0 = true }
+            await rig.pass(.seconds(61), step: .milliseconds(500))
+            await rig.pass(until: rig.outbox.ended, reaches: 5)
+            let records = try await rig.store.find(phones)
+            #expect(records.allSatisfy { $0?.state == .live })
+        }
+    }
+
     @Test("A volatile push ends there as well")
     func volatile() async throws {
         let production = ScriptedProvider(Names.apns, slots: 2) { _ in .badDeviceToken }

@@ -23,6 +23,9 @@ package struct Reason: Sendable, Hashable, CustomStringConvertible {
         /// It refuses our credential for a while, and another connection or time may cure it. Several in a
         /// row halt a lane as a misconfigured credential does (decision 0079).
         package static let doubtsCredential = Meaning(rawValue: 32)
+        /// The credential is for the service's other environment alone: in this one no address can be judged
+        /// (decision 0079).
+        package static let isForOtherEnvironment = Meaning(rawValue: 64)
     }
 
     private let word: StaticString

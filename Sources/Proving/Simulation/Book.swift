@@ -186,10 +186,12 @@ final class Book: Sendable {
         }
     }
 
-    /// The peer heard that it failed, and that nothing of it is left.
-    func failed(_ number: Int) {
-        tell(number, "the peer hears that it failed")
-        failures.heard(number)
+    /// The peer heard that it failed.
+    ///
+    /// - Parameter everywhere: and that nothing of it is left.
+    func failed(_ number: Int, everywhere: Bool) {
+        tell(number, "the peer hears that it failed\(everywhere ? "" : ", where no app serves it")")
+        if everywhere { failures.heard(number) }
         state.withLock { $0.pages[number, default: Page()].isOwed = false }
     }
 

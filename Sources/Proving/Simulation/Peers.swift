@@ -167,7 +167,8 @@ final class Peers: Sendable {
 
     private func hear(_ outcome: FirstOutcome, of number: Int) {
         if outcome.isFailure {
-            book.failed(number)
+            // A process without the app speaks for itself: another that has it may owe an earlier copy.
+            book.failed(number, everywhere: outcome != .dropped)
         } else {
             book.owes(number, now: scheduler.now)
             if outcome == .known(.accepted) { book.replied(accepted: number) }

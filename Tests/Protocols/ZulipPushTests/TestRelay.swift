@@ -47,9 +47,9 @@ final class TestRelay: Sendable {
         clock = ManualClock(start: now)
         var world = clock.world(seed: seed)
         let instant = clock.instant
-        // Bound: the span that the code under test asks for.
         world.sleep = { [clock, follows] in
             let span = instant.duration(to: $0)
+            // Bound: the span that the code under test asks for.
             try await Task.sleep(for: span, clock: .continuous)
             if follows.value { clock.advance(by: min(span, .milliseconds(100))) }
         }

@@ -256,9 +256,12 @@ extension Reason {
     package static let payloadEmpty = Reason("PayloadEmpty")
     package static let topicDisallowed = Reason("TopicDisallowed", .blamesTarget)
     package static let badCertificate = Reason("BadCertificate")
-    package static let badCertificateEnvironment = Reason("BadCertificateEnvironment")
-    package static let badEnvironmentKeyInToken = Reason("BadEnvironmentKeyInToken")
-    package static let badEnvironmentKeyIdInToken = Reason("BadEnvironmentKeyIdInToken")
+    package static let badCertificateEnvironment = Reason(
+        "BadCertificateEnvironment", .isForOtherEnvironment)
+    package static let badEnvironmentKeyInToken = Reason(
+        "BadEnvironmentKeyInToken", .isForOtherEnvironment)
+    package static let badEnvironmentKeyIdInToken = Reason(
+        "BadEnvironmentKeyIdInToken", .isForOtherEnvironment)
     package static let expiredProviderToken = Reason("ExpiredProviderToken")
     package static let forbidden = Reason("Forbidden")
     package static let invalidProviderToken = Reason("InvalidProviderToken")
