@@ -84,7 +84,8 @@ enum OutboxSQL {
 
     /// Ends what is owed to registrations that do not stand any more, whoever owes it, and tells the owners
     /// that may hold it in memory. (Its own too: this answer may be lost.) A row of zeros tells of parked
-    /// ones, so that their owner counts anew.
+    /// ones, so that their owner counts anew. `OFFSET 0`: for each key alone, so that the planner does not
+    /// read all that is parked.
     ///
     /// $1 owner, $2 clock ahead, $3 keys of records. Rows: id, lane, whether it was ours, whether it was
     /// parked, size.
@@ -98,12 +99,12 @@ enum OutboxSQL {
             SELECT p.id FROM named n CROSS JOIN LATERAL (
                 SELECT o.id FROM outbox o WHERE \(PostgresSQL.each("o.record", "n.key")) AND o.parked
                 AND (n.state IS DISTINCT FROM 0
-                    OR (o.address IS NOT NULL AND o.address IS DISTINCT FROM n.address))) p
+                    OR (o.address IS NOT NULL AND o.address IS DISTINCT FROM n.address)) OFFSET 0) p
             UNION ALL
             SELECT p.id FROM named n CROSS JOIN owners w CROSS JOIN LATERAL (
                 SELECT o.id FROM outbox o WHERE o.owner = w.owner AND o.record = n.key AND NOT o.parked
                 AND (n.state IS DISTINCT FROM 0
-                OR (o.address IS NOT NULL AND o.address IS DISTINCT FROM n.address))) p
+                OR (o.address IS NOT NULL AND o.address IS DISTINCT FROM n.address)) OFFSET 0) p
         ), gone AS (
             DELETE FROM outbox o USING (SELECT DISTINCT id FROM over) e
             WHERE \(PostgresSQL.each("o.id", "e.id"))
