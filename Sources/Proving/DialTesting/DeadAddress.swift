@@ -4,6 +4,7 @@ import Glibc
 import Darwin
 #endif
 package import PushModel
+import Synchronization
 
 /// An address beside 127.0.0.1 at which, on one port, nobody can be reached.
 package final class DeadAddress: Sendable {
@@ -25,6 +26,8 @@ package final class DeadAddress: Sendable {
 
     package let address: IPAddress
     private let sockets: [CInt]
+    /// Each has a listener's address to itself, however many there are at a time.
+    private static let listeners = Atomic<UInt32>(0)
 
     /// - Parameter port: of the good server at 127.0.0.1.
     package init(_ kind: Kind, port: Int) throws {
@@ -34,13 +37,15 @@ package final class DeadAddress: Sendable {
         case .sixth: address = IPAddress(high: 0, low: 1)
         case .unroutable: address = IPAddress(high: 0x0100_0000_0000_0000, low: 0x42)
         case .swallowing:
-            address = IPAddress(v4: 0x7F00_0043)
-            sockets.append(try Self.listener(0x7F00_0043, port, backlog: 0))
+            let place = Self.freePlace()
+            address = IPAddress(v4: place)
+            sockets.append(try Self.listener(place, port, backlog: 0))
             // One connection fills the queue; what comes behind it is dropped.
-            sockets.append(try Self.connection(0x7F00_0043, port))
+            sockets.append(try Self.connection(place, port))
         case .silent:
-            address = IPAddress(v4: 0x7F00_0044)
-            sockets.append(try Self.listener(0x7F00_0044, port, backlog: 64))
+            let place = Self.freePlace()
+            address = IPAddress(v4: place)
+            sockets.append(try Self.listener(place, port, backlog: 64))
         }
         self.sockets = sockets
     }
@@ -59,6 +64,11 @@ package final class DeadAddress: Sendable {
             close(one)
             count += 1
         }
+    }
+
+    /// 127.1.0.0 to 127.1.255.255.
+    private static func freePlace() -> UInt32 {
+        0x7F01_0000 | listeners.wrappingAdd(1, ordering: .relaxed).oldValue & 0xFFFF
     }
 
     private static func place(_ word: UInt32, _ port: Int) -> sockaddr_in {
