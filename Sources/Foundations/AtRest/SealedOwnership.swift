@@ -15,8 +15,11 @@ extension SealedStore {
     /// them the store has met.
     package func recordsAside() async throws(StoreError) -> Int { try await records.setRecordsAside([]) }
 
+    /// Told in one commit; the next renewal tells more.
+    private static var recordsAtOnce: Int { 1_000 }
+
     private func tellOfBrokenRecords() async {
-        let told = brokenRecords.withLock(\.seen)
+        let told = Set(brokenRecords.withLock { $0.seen.prefix(Self.recordsAtOnce) })
         guard !told.isEmpty else { return }
         do throws(StoreError) {
             _ = try await records.setRecordsAside(Array(told))

@@ -259,7 +259,8 @@ package enum LastTime: Sendable, Hashable {
     /// `nil` for what is no time.
     package static func time(_ bytes: [UInt8]) -> UnixTime? {
         guard bytes.count == 8 else { return nil }
-        return UnixTime(milliseconds: bytes.reduce(0) { $0 << 8 | Int64($1) })
+        let time = bytes.reduce(0) { $0 << 8 | Int64($1) }
+        return time < 0 ? nil : UnixTime(milliseconds: time)
     }
 
     /// No row of ours is older: whatever says so was not written by a clock.

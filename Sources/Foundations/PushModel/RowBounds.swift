@@ -5,12 +5,19 @@ package enum RowBounds {
     package static let times: ClosedRange<Int64> = 0 ... .max
     /// Epochs, revisions and numbers of rows: what rises by one each time never comes near the end.
     package static let counts: ClosedRange<Int64> = 0...(1 << 53)
+    /// What the next number is counted from: one that stands above it would leave too few.
+    package static let counted: ClosedRange<Int64> = 0...(1 << 52)
     /// A push is tried once a second at most, for weeks at most.
     package static let attempts: ClosedRange<Int64> = 0...(1 << 24)
     /// Bytes of a sealed column or of a named value: as many as the largest call brings.
     package static let sealedBytes = 4 << 20
     /// Bytes of a lane's text or a space's: configured names of at most 64 bytes, and a few words.
     package static let textBytes = 512
+    /// How long a record stands aside at most: an operator hears of it every day, and a device registers anew
+    /// far more often.
+    package static let recordAside = Duration.seconds(30 * 86_400)
+    /// How long a push does whose custody was changed: as long as the longest (docs/push-services.md).
+    package static let pushAside = Duration.seconds(14 * 86_400)
 }
 
 /// A record as it was read, by what tells whether it still stands so.

@@ -83,6 +83,8 @@ package enum EngineConformance {
         try expect(try await engine.setRecordsAside([seen, seen]) == 1, "set aside once")
         engine = try await rig.next(engine, Samples.ours)
         try expect(try await engine.setRecordsAside([]) == 1, "and stands so for every process")
+        _ = try await engine.apply([.expire(second.key, at: now, if: .any)], now: now)
+        try expect(try await engine.setRecordsAside([seen]) == 1, "what stands aside does not expire anew")
         let found = try await engine.find(keys, now: now).map { $0 == nil }
         try expect(found == [false, true, false], "it is none")
         for index in [
@@ -108,6 +110,14 @@ package enum EngineConformance {
             [SeenRecord(key: first.key, revision: Int64(clamping: first.revision))])
         _ = try await engine.forget(owner: Samples.digest(9), limit: 10)
         try expect(try await engine.setRecordsAside([]) == 0, "it goes with its owner")
+        _ = try await engine.apply([.put(Samples.record(6), if: .any)], now: now)
+        guard let last = try await engine.find([Samples.digest(6)], now: now)[0] else {
+            throw ConformanceFault(description: "the record is not there")
+        }
+        _ = try await engine.setRecordsAside(
+            [SeenRecord(key: last.key, revision: Int64(clamping: last.revision))])
+        _ = try await engine.purge(before: .distantFuture, limit: 10)
+        try expect(try await engine.setRecordsAside([]) == 0, "and not for ever, though it never expired")
     }
 
     /// More keys than an engine may want to read at once, and few enough to be read with others'.

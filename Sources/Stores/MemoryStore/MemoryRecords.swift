@@ -35,8 +35,14 @@ extension MemoryStore: StoredRecords {
     }
 
     package func setRecordsAside(_ records: [SeenRecord]) async throws(StoreError) -> Int {
-        shared.state.withLock { state in
-            for seen in records where state.records[seen.key]?.revision == UInt64(clamping: seen.revision) {
+        let latest = clock() + RowBounds.recordAside
+        return shared.state.withLock { state in
+            for seen in records {
+                guard var record = state.records[seen.key], !state.aside.contains(seen.key),
+                    record.revision == UInt64(clamping: seen.revision)
+                else { continue }
+                record.expiresAt = min(record.expiresAt, latest)
+                state.records[seen.key] = record
                 state.aside.insert(seen.key)
             }
             return state.aside.count

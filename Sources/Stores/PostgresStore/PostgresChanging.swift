@@ -99,6 +99,7 @@ struct PostgresChanging {
         }
         queries.append(Query(PostgresSQL.commit))
         let results = try session.run(queries, commits: true)
+        try Self.checkHead(results[1])
         counts.noteDeletedRecords()
         var answers: [@Sendable () -> Void] = []
         var at = 2
@@ -112,6 +113,11 @@ struct PostgresChanging {
             at = ends[index]
         }
         return answers
+    }
+
+    /// Without its row no revision can be given, and no record is written: nobody may take that for done.
+    private static func checkHead(_ locked: Rows) throws(PostgresFault) {
+        guard locked.count == 1 else { throw .store(StoreError(.corrupt)) }
     }
 
     private func read(
@@ -142,9 +148,9 @@ struct PostgresChanging {
             var opening = [Query(PostgresSQL.begin), Query(RecordSQL.lockRecords)]
             let ending = endings.ending(call.runs)
             for run in call.runs {
-                guard let rows = try session.run(opening + [query(run, call)], commits: false).last else {
-                    break
-                }
+                let results = try session.run(opening + [query(run, call)], commits: false)
+                guard let rows = results.last else { break }
+                if !opening.isEmpty { try Self.checkHead(results[1]) }
                 opening = []
                 if let place = try refusal(run, rows) {
                     try session.run([Query(PostgresSQL.rollback)], commits: false)

@@ -147,7 +147,7 @@ final class PostgresClaiming: Sendable {
             query.add(owner)
             query.add(lane)
         }
-        // Ends: each round sets a row aside, or is the last.
+        // Each round sets a row aside, or is the last.
         for _ in 0..<limits.unreadableAtOnce {
             let rows = try session.run([query], commits: false)[0]
             guard rows.count > 0 else { return nil }
@@ -161,7 +161,8 @@ final class PostgresClaiming: Sendable {
             counts.park(lane, by: -1)
             note(aside: 1, of: lane)
         }
-        return nil
+        // There may be more: the next claim, and the question behind it, go on.
+        return .distantPast
     }
 
     func endCustody(

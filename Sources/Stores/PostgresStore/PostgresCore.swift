@@ -77,7 +77,9 @@ final class PostgresCore: Sendable {
     func setAside(_ records: [SeenRecord]) {
         guard !records.isEmpty else { return }
         let isFirst = unreadable.withLock { unreadable in
-            defer { unreadable.formUnion(records.prefix(limits.unreadableAtOnce)) }
+            defer {
+                unreadable.formUnion(records.prefix(max(0, limits.unreadableAtOnce - unreadable.count)))
+            }
             return unreadable.isEmpty
         }
         guard isFirst else { return }
@@ -86,7 +88,7 @@ final class PostgresCore: Sendable {
                 defer { unreadable = [] }
                 return Array(unreadable)
             }
-            let moved = try PostgresRecords.setAside(records, session).moved
+            let moved = try PostgresRecords.setAside(records, ahead: limits.aheadMilliseconds, session).moved
             return { [journal] in
                 guard moved > 0 else { return }
                 journal.note(

@@ -75,8 +75,11 @@ extension PostgresRecords {
     }
 
     /// Rows that cannot be read are passed over, and do not count for the limit: a short page is the last.
+    ///
+    /// - Parameter atOnce: how many of those are told.
     static func page(
-        _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime, _ session: PostgresSession
+        _ index: StoredIndex, after: UInt64, limit: Int, atOnce: Int, now: UnixTime,
+        _ session: PostgresSession
     ) throws(PostgresFault) -> (page: [StoredRecord], unreadable: [SeenRecord]) {
         let statement =
             switch index {
@@ -103,7 +106,7 @@ extension PostgresRecords {
             for row in 0..<rows.count {
                 if let record = record(rows, row) {
                     page.append(record)
-                } else if let seen = sight(rows, row) {
+                } else if unreadable.count < atOnce, let seen = sight(rows, row) {
                     unreadable.append(seen)
                 }
                 last = try rows.int(row, 9)
@@ -115,7 +118,7 @@ extension PostgresRecords {
 
     /// Sets records aside that still stand as they were read; how many there were, and how many stand aside.
     static func setAside(
-        _ records: [SeenRecord], _ session: PostgresSession
+        _ records: [SeenRecord], ahead: Int64, _ session: PostgresSession
     ) throws(PostgresFault) -> (moved: Int, standing: Int) {
         guard !records.isEmpty else {
             let rows = try session.run([Query(RecordSQL.countAside)], commits: false)[0]
@@ -125,6 +128,7 @@ extension PostgresRecords {
             query.add(digests: records.map(\.key))
             query.add(int64s: records.map(\.revision))
             query.add(Aside.prefix)
+            query.add(ahead)
         }
         // As each caller that changes records does, so that two never wait for each other. What stands
         // between two ends of a pipeline is one transaction.

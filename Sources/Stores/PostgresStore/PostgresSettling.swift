@@ -167,6 +167,7 @@ struct PostgresSettling {
             query.add(digests: pushes.map(\.id.value))
             query.add(int64s: pushes.map(\.epoch))
             query.add(Aside.prefix)
+            query.add(limits.aheadMilliseconds)
         }
     }
 }

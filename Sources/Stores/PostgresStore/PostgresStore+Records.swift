@@ -15,16 +15,17 @@ extension PostgresStore: StoredRecords {
     package func page(
         _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
     ) async throws(StoreError) -> [StoredRecord] {
-        let (page, unreadable) = try await core.single(.read) { session throws(PostgresFault) in
-            try PostgresRecords.page(index, after: after, limit: limit, now: now, session)
+        let (page, unreadable) = try await core.single(.read) { [core] session throws(PostgresFault) in
+            try PostgresRecords.page(
+                index, after: after, limit: limit, atOnce: core.limits.unreadableAtOnce, now: now, session)
         }
         core.setAside(unreadable)
         return page
     }
 
     package func setRecordsAside(_ records: [SeenRecord]) async throws(StoreError) -> Int {
-        try await core.single(records.isEmpty ? .read : .bulk) { session throws(PostgresFault) in
-            try PostgresRecords.setAside(records, session).standing
+        try await core.single(records.isEmpty ? .read : .bulk) { [core] session throws(PostgresFault) in
+            try PostgresRecords.setAside(records, ahead: core.limits.aheadMilliseconds, session).standing
         }
     }
 

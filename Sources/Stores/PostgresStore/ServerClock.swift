@@ -89,6 +89,9 @@ final class DeathClock: Sendable {
     /// is dead by such a clock.
     private static let never = Duration.seconds(50 * 365 * 86_400)
 
+    /// More than a clock that was wrong is set back by.
+    private static let longestLeap = Duration.seconds(5 * 365 * 86_400)
+
     /// The server's clock as deaths are told by it, as what to add to it in milliseconds.
     ///
     /// - Parameter lease: how long renewals hold from now on.
@@ -113,7 +116,8 @@ final class DeathClock: Sendable {
             return (clock.leap(at: look), clock.lease)
         }
         if leap > .zero { journal.note("database clock leapt", [.after: leap], level: .warning) }
-        guard let note, note.startedAt == startedAt else {
+        // What will be seen in years was not written by us.
+        guard let note, note.startedAt == startedAt, note.seenAt <= now + Self.longestLeap else {
             // Where nobody has noted any, nobody has renewed by another.
             let seen = ServerNote(startedAt: startedAt, seenAt: note == nil ? .distantPast : now)
             try session.run(

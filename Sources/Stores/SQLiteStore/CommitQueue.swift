@@ -105,7 +105,10 @@ final class CommitQueue: Sendable {
     func setAside(_ slots: [Int64]) {
         guard !slots.isEmpty else { return }
         let isFirst = state.withLock { state in
-            defer { state.unreadable.formUnion(slots.prefix(limits.unreadableAtOnce)) }
+            defer {
+                let room = limits.unreadableAtOnce - state.unreadable.count
+                state.unreadable.formUnion(slots.prefix(max(0, room)))
+            }
             return state.unreadable.isEmpty
         }
         guard isFirst else { return }
@@ -114,7 +117,8 @@ final class CommitQueue: Sendable {
                 let slots = state.withLock(\.unreadable)
                 let count = try writer.setAside(slots: slots, db)
                 return { [self] in
-                    state.withLock { $0.unreadable.subtract(slots) }
+                    // With those that came since: they are met again, and then ask for a commit of theirs.
+                    state.withLock { $0.unreadable = [] }
                     if count > 0 { journal.setAside(count) }
                 }
             },

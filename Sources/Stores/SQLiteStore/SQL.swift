@@ -130,6 +130,12 @@ extension SQL {
         return String(validating: UnsafeBufferPointer(start: base, count: count), as: UTF8.self)
     }
 
+    /// Whether a text begins so, whatever stands behind it.
+    func begins(_ column: Int32, with text: String) -> Bool {
+        guard sqlite3_column_type(statement, column) == SQLITE_TEXT else { return false }
+        return withBytes(column) { $0.starts(with: text.utf8) }
+    }
+
     func blob(_ column: Int32) -> [UInt8]? {
         guard sqlite3_column_type(statement, column) == SQLITE_BLOB,
             sqlite3_column_bytes(statement, column) <= RowBounds.sealedBytes
@@ -156,6 +162,9 @@ extension SQL {
 /// A result code of SQLite. Its message is dropped: it may quote a value.
 struct SQLFault: Error {
     let code: Int32
+
+    /// A number that was to be new stands already.
+    var isTaken: Bool { code & 0xFF == SQLITE_CONSTRAINT }
 
     var asStoreError: StoreError {
         switch code & 0xFF {

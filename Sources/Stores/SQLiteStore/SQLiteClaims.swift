@@ -12,7 +12,8 @@ extension SQLiteWriter {
         """
     static let dueOfOrigin = """
         SELECT \(SQLiteRows.pushColumns) FROM outbox
-        WHERE parked = 1 AND lane = ? AND class = ? AND origin = ? AND (not_before, seq) > (?, ?) AND not_before <= ? ORDER BY not_before, seq LIMIT ?
+        WHERE parked = 1 AND lane = ? AND class = ? AND origin = ? AND (not_before, seq) > (?, ?)
+        AND not_before <= ? ORDER BY not_before, seq LIMIT ?
         """
     static let give = "UPDATE outbox SET parked = 0, epoch = epoch + 1, owner = ? WHERE seq = ?"
     /// With all of the row, so that one that cannot be given out is not announced again and again.
@@ -102,8 +103,8 @@ extension SQLiteWriter {
     private func origin(
         _ lane: String, _ level: PushClass, after: Digest16?, _ db: Database
     ) throws -> (origin: Digest16, earliest: UnixTime)? {
-        // Ends: each round sets a row aside, or is the last.
-        while true {
+        // Each round sets a row aside, or is the last; what is left after so many is left to the next claim.
+        for _ in 0..<limits.unreadableAtOnce {
             var sql = try SQL(db, Self.nextOrigin)
             sql.bind(lane)
             sql.bind(Int(level.rawValue))
@@ -117,6 +118,7 @@ extension SQLiteWriter {
             if let origin, let earliest { return (origin, earliest) }
             try putAside(row, db)
         }
+        return nil
     }
 
     private func due(
@@ -162,8 +164,7 @@ extension SQLiteWriter {
     /// The earliest time at which a parked push of the lane is due. What cannot be read and would be due is
     /// set aside: no claim brings it.
     func nextDue(_ lane: String, _ db: Database) throws -> UnixTime? {
-        // Ends: as above.
-        while true {
+        for _ in 0..<limits.unreadableAtOnce {
             var sql = try SQL(db, Self.earliestOfLane)
             sql.bind(lane)
             guard try sql.step() else {
@@ -175,35 +176,44 @@ extension SQLiteWriter {
             if let push { return push.notBefore }
             try putAside(row, db)
         }
+        // There may be more: the next claim, and the question behind it, go on.
+        return .distantPast
     }
 
     /// Puts a row aside that cannot be read, and takes no other with it.
     func putAside(_ row: Int64, _ db: Database) throws {
-        var find = try SQL(db, "SELECT lane, parked, mark FROM outbox WHERE seq = ?")
+        var find = try SQL(db, "SELECT lane, parked, mark, length(sealed) FROM outbox WHERE seq = ?")
         find.bind(row)
         guard try find.step() else { return find.finish() }
         let (lane, wasParked, mark) = (find.text(0), find.int(1) == 1, find.digest(2))
+        let size = Int(find.int(3))
         find.finish()
         if let mark, case .owed(row)? = marks.place(of: mark, now: marksPurgedAt) {
             moveMark(mark, to: nil, now: marksPurgedAt)
         }
-        var sql = try SQL(db, SQLiteSoundness.putAside + " WHERE seq = ?")
+        var sql = try SQL(db, SQLiteSoundness.putAside + " WHERE seq = ? RETURNING lane")
         bindAside(&sql)
         sql.bind(row)
-        try sql.run()
+        // As it is written there, which need not be how it was.
+        let place = try sql.step() ? sql.text(0) : Aside.text(lane)
+        sql.finish()
         if wasParked { memory.parked[lane, default: 0] -= 1 }
-        memory.parked[Aside.text(lane), default: 0] += 1
+        memory.parked[place, default: 0] += 1
+        memory.owedByApp.add(lane, rows: -1, bytes: -size)
+        memory.owedByApp.add(place, rows: 1, bytes: size)
         unparked.set(row, nil)
         memory.unreadable += 1
     }
 
     /// What ``SQLiteSoundness/putAside`` needs.
     func bindAside(_ sql: inout SQL) {
-        let latest = max(openedAt, marksPurgedAt) + limits.longestAside
         sql.bind(owner)
-        sql.bind(latest)
-        sql.bind(latest)
+        sql.bind(latestAside)
+        sql.bind(latestAside)
     }
+
+    /// Until then a push waits aside at most.
+    var latestAside: UnixTime { max(openedAt, marksPurgedAt) + RowBounds.pushAside }
 
     func endCustody(before: UnixTime, limit: Int, _ db: Database) throws -> [String: Int] {
         var find = try SQL(db, Self.endedCustody)

@@ -23,11 +23,8 @@ package struct SQLiteLimits: Sendable {
     package var keysPerTurn = 128
     /// Keys of all finds in one read: some milliseconds, and commits wait for it.
     package var keysPerRead = 1_024
-    /// Records that cannot be read and are set aside together; more are met again.
+    /// Records, or pushes, that cannot be read and are set aside together; more are met again.
     package var unreadableAtOnce = 1_024
-    /// How long a push that cannot be read stays, where its custody cannot be read either: as long as the
-    /// longest (docs/push-services.md).
-    package var longestAside: Duration = .seconds(14 * 86_400)
     /// Revisions reserved with one write; a restart skips what is left of them.
     package var revisionsReserved: Int64 = 10_000
     /// How long a mark is held at least.

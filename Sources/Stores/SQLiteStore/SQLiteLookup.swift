@@ -7,6 +7,8 @@ extension SQLiteStore: OwedLookup {
     private static let drift = Duration.seconds(60)
     /// Rows looked through at most: above 1,000 a second for all of the drift on both sides.
     private static let scanRows = 200_000
+    /// Later ones in a row that say that the rows of the time are over: a changed id may say anything.
+    private static let strays = 16
 
     /// The row of an owed push, without its sealed column; `nil` when none is found. For an operator's
     /// question: there is no index over ids, since every push would pay for it.
@@ -23,10 +25,11 @@ extension SQLiteStore: OwedLookup {
                 sql.bind(from)
                 sql.bind(Self.scanRows)
                 defer { sql.finish() }
-                while try sql.step() {
+                var later = 0
+                while later < Self.strays, try sql.step() {
                     guard let found = sql.digest(0).map({ PushID($0) }) else { continue }
                     if found == id { return Self.push(id, sql) }
-                    if found.acceptedAt > id.acceptedAt + Self.drift { return nil }
+                    later = found.acceptedAt > id.acceptedAt + Self.drift ? later + 1 : 0
                 }
                 return nil
             }
@@ -73,17 +76,29 @@ extension SQLiteStore: OwedLookup {
         // Ends: each round halves the span.
         while low < high {
             let middle = low + (high - low) / 2
-            var sql = try SQL(db, "SELECT seq, id FROM outbox WHERE seq >= ? ORDER BY seq LIMIT 1")
-            sql.bind(middle)
-            defer { sql.finish() }
-            // A row that cannot be read is left to those that walk on from here.
-            guard try sql.step(), sql.int(0) < high, let id = sql.digest(1).map({ PushID($0) }) else {
+            guard let (row, stamp) = try sight(from: middle, db), row < high else {
                 high = middle
                 continue
             }
-            if id.acceptedAt < time { low = sql.int(0) + 1 } else { high = middle }
+            if stamp < time { low = row + 1 } else { high = middle }
         }
         return low
+    }
+
+    /// The first row from there on, and the time there: that in the middle of three, for a changed id may say
+    /// anything.
+    private static func sight(from row: Int64, _ db: Database) throws -> (row: Int64, stamp: UnixTime)? {
+        var sql = try SQL(db, "SELECT seq, id FROM outbox WHERE seq >= ? ORDER BY seq LIMIT 3")
+        sql.bind(row)
+        defer { sql.finish() }
+        var first: Int64?
+        var stamps: [UnixTime] = []
+        while try sql.step() {
+            first = first ?? sql.int(0)
+            if let id = sql.digest(1) { stamps.append(PushID(id).acceptedAt) }
+        }
+        guard let first, !stamps.isEmpty else { return nil }
+        return (first, stamps.sorted()[stamps.count / 2])
     }
 
     private static func bound(_ text: String, _ db: Database) throws -> Int64 {

@@ -128,7 +128,13 @@ extension SQLiteWriter {
         if let first { sql.bind(Int(first.rawValue)) } else { sql.skip() }
         sql.bind(push.sealed)
         sql.bind(push.address)
-        try sql.run()
+        do { try sql.run() } catch let fault as SQLFault where fault.isTaken {
+            // A row stands there whose number was changed.
+            let next = try Self.highest(db, Self.lastRow) + 1
+            guard next != row else { throw fault }
+            memory.nextRow = next
+            return try insert(push, first: first, now: now, db)
+        }
         memory.nextRow += 1
         memory.rows += 1
         memory.bytes += push.sealed.count
@@ -170,7 +176,7 @@ extension SQLiteWriter {
         var blob: [UInt8] = []
         let results = try steps.map { try settle($0, blob: &blob, now: now, db) }
         if !blob.isEmpty {
-            var sql = try SQL(db, "INSERT INTO marks (seq, made_at, entries) VALUES (?,?,?)")
+            var sql = try SQL(db, "INSERT OR REPLACE INTO marks (seq, made_at, entries) VALUES (?,?,?)")
             sql.bind(memory.nextBlob)
             sql.bind(now)
             sql.bind(blob)
@@ -262,8 +268,15 @@ extension SQLiteWriter {
         if let mark, case .owed(push.row)? = marks.place(of: mark, now: marksPurgedAt) {
             moveMark(mark, to: nil, now: marksPurgedAt)
         }
-        var sql = try SQL(db, "UPDATE outbox SET lane = ?, parked = 1, mark = NULL WHERE seq = ?")
+        var sql = try SQL(
+            db,
+            """
+            UPDATE outbox SET lane = ?, parked = 1, mark = NULL,
+            custody_ends = \(SQLiteSoundness.earlier("custody_ends")) WHERE seq = ?
+            """)
         sql.bind(Aside.text(lane))
+        sql.bind(latestAside)
+        sql.bind(latestAside)
         sql.bind(push.row)
         try sql.run()
         if wasParked { memory.parked[lane, default: 0] -= 1 }

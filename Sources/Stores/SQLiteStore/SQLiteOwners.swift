@@ -40,6 +40,10 @@ extension SQLiteWriter {
         SELECT seq, lane, parked FROM outbox WHERE seq > ? AND seq < ? AND owner <> ? ORDER BY seq LIMIT ?
         """
 
+    /// What stands aside may hold anything, and hinders nobody.
+    static let take =
+        "UPDATE outbox SET owner = ?, epoch = \(SQLiteSoundness.raisedEpoch), parked = 1 WHERE seq = ?"
+
     static let inMemory = "SELECT seq, lane FROM outbox WHERE owner = ? AND parked = 0 LIMIT ?"
 
     /// On SQLite all foreign owners are dead at start, because one process at a time opens the file
@@ -55,7 +59,7 @@ extension SQLiteWriter {
         while try find.step() { rows.append((find.int(0), find.text(1), find.int(2) == 1)) }
         find.finish()
         for (row, lane, wasParked) in rows {
-            var sql = try SQL(db, "UPDATE outbox SET owner = ?, epoch = epoch + 1, parked = 1 WHERE seq = ?")
+            var sql = try SQL(db, Self.take)
             sql.bind(owner)
             sql.bind(row)
             try sql.run()
@@ -74,7 +78,8 @@ extension SQLiteWriter {
         while try find.step() { rows.append((find.int(0), find.text(1))) }
         find.finish()
         for (row, lane) in rows {
-            var sql = try SQL(db, "UPDATE outbox SET epoch = epoch + 1, parked = 1 WHERE seq = ?")
+            var sql = try SQL(db, Self.take)
+            sql.bind(owner)
             sql.bind(row)
             try sql.run()
             unparked.set(row, nil)

@@ -10,8 +10,9 @@ extension SQLiteStore: StoredRecords {
         _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime
     ) async throws(StoreError) -> [StoredRecord] {
         do {
-            let (page, unreadable) = try await pool.read { db in
-                try SQLiteRecords.page(index, after: after, limit: limit, now: now, db)
+            let (page, unreadable) = try await pool.read { [limits] db in
+                try SQLiteRecords.page(
+                    index, after: after, limit: limit, atOnce: limits.unreadableAtOnce, now: now, db)
             }
             queue.setAside(unreadable)
             return page
@@ -131,11 +132,12 @@ enum SQLiteRecords {
             db,
             """
             INSERT INTO records (slot, \(columns))
-            VALUES (?, ?, ?, NULL, NULL, x'', 2, 0, 0, \(Int64.max), 0, ?)
+            VALUES (?, ?, ?, NULL, NULL, x'', 2, 0, 0, (strftime('%s', 'now') + ?) * 1000, 0, ?)
             """)
         sql.bind(slot)
         sql.bind(row.bytes(0))
         sql.bind(Aside.text(row.name(1) ?? ""))
+        sql.bind(RowBounds.recordAside.components.seconds)
         sql.bind(row.bytes(10))
         try sql.run()
     }
@@ -159,8 +161,10 @@ enum SQLiteRecords {
     }
 
     /// Rows that cannot be read are passed over, and do not count for the limit: a short page is the last.
+    ///
+    /// - Parameter atOnce: how many of those are told, by their slots.
     static func page(
-        _ index: StoredIndex, after: UInt64, limit: Int, now: UnixTime, _ db: Database
+        _ index: StoredIndex, after: UInt64, limit: Int, atOnce: Int, now: UnixTime, _ db: Database
     ) throws -> (page: [StoredRecord], unreadable: [Int64]) {
         let column =
             switch index {
@@ -187,7 +191,7 @@ enum SQLiteRecords {
             switch row(sql) {
             case .record(let record): records.append(record)
             case .aside: break
-            case .unreadable(let slot): unreadable.append(slot)
+            case .unreadable(let slot): if unreadable.count < atOnce { unreadable.append(slot) }
             }
         }
         return (records, unreadable)
@@ -216,7 +220,8 @@ enum SQLiteRecords {
 
     /// One row of ``rowColumns``.
     static func row(_ sql: SQL) -> Row {
-        if let space = sql.name(1), Aside.holds(space) { return .aside }
+        // By its bytes, whatever else the text holds.
+        if sql.begins(1, with: Aside.prefix) { return .aside }
         return record(sql).map { .record($0) } ?? .unreadable(slot: sql.int(11))
     }
 
@@ -263,162 +268,5 @@ enum SQLiteRecords {
         case .expired(let at): (1, at)
         case .tombstone: (2, .distantPast)
         }
-    }
-}
-
-extension SQLiteWriter {
-    /// Whether a change meets its condition.
-    func mayChange(_ change: StoredChange, now: UnixTime, _ db: Database) throws -> Bool {
-        let (key, condition): (Digest16, Condition)
-        switch change {
-        case .put(let record, let given): (key, condition) = (record.key, given)
-        case .expire(let given, _, let test): (key, condition) = (given, test)
-        case .delete(let given, let test): (key, condition) = (given, test)
-        case .deleteBeside: return true
-        }
-        guard condition != .any else { return true }
-        if case .besideLive = condition, case .put(let new, _) = change, let beside = new.address,
-            try SQLiteRecords.find(beside, now: now, db)?.state != .live
-        {
-            return false
-        }
-        let current = try SQLiteRecords.find(key, now: now, db)
-        return condition.isMet(
-            by: current.map { ClearColumns($0) })
-    }
-
-    /// Makes a change whose condition is met.
-    ///
-    /// - Returns: the registration of which something may have ended with it.
-    func make(_ change: StoredChange, _ db: Database) throws -> Digest16? {
-        switch change {
-        case .put(let record, _):
-            try put(record, db)
-            // What was learned of an address is no registration, nor is what has none.
-            let isRegistration = record.address != nil && record.space != Space.learned.text
-            return isRegistration || record.state != .live ? record.key : nil
-        case .expire(let key, let at, _):
-            // What has expired is only known to be so: its content is forgotten.
-            var sql = try SQL(
-                db,
-                """
-                UPDATE records SET state = 1, state_at = ?, expires_at = min(expires_at, ?), revision = ?,
-                body = x''
-                WHERE \(SQLiteRecords.isKey) AND state = 0
-                """)
-            sql.bind(at)
-            sql.bind(at + PushModel.Record.expiredLife)
-            sql.bind(try nextRevision(db))
-            sql.bind(slotOf: key)
-            try sql.run()
-            return key
-        case .delete(let key, _):
-            var sql = try SQL(db, "DELETE FROM records WHERE \(SQLiteRecords.isKey)")
-            sql.bind(slotOf: key)
-            try sql.run()
-            return key
-        case .deleteBeside(let keys):
-            for key in keys {
-                var sql = try SQL(db, "DELETE FROM records WHERE address = ?")
-                sql.bind(key)
-                try sql.run()
-            }
-            return nil
-        }
-    }
-
-    private func put(_ record: StoredRecord, _ db: Database) throws {
-        try SQLiteRecords.insert(record, revision: try nextRevision(db), replaces: true, db)
-    }
-
-    /// The newest record may be deleted, and its revision must never be given again: a stretch of them is
-    /// reserved in the file before the first is used.
-    private func nextRevision(_ db: Database) throws -> Int64 {
-        if memory.revision >= memory.revisionsReserved {
-            memory.revisionsReserved = memory.revision + limits.revisionsReserved
-            var sql = try SQL(db, "INSERT OR REPLACE INTO settings (name, value) VALUES ('revisions', ?)")
-            sql.bind(String(memory.revisionsReserved))
-            try sql.run()
-        }
-        memory.revision += 1
-        return memory.revision
-    }
-
-    func purge(before: UnixTime, limit: Int, _ db: Database) throws -> Int {
-        var find = try SQL(db, "SELECT slot, key FROM records WHERE expires_at < ? LIMIT ?")
-        find.bind(before)
-        find.bind(limit)
-        var retired = try SQL(db, "SELECT slot, key FROM records WHERE space = ? LIMIT ?")
-        retired.bind(Space.retired.text)
-        retired.bind(limit)
-        return try remove(find, db).count + remove(retired, db).count
-    }
-
-    func forget(owner: Digest16, limit: Int, now: UnixTime, _ db: Database) throws -> Int {
-        var find = try SQL(db, "SELECT slot, key FROM records WHERE owner = ? LIMIT ?")
-        find.bind(owner)
-        find.bind(limit)
-        let gone = try remove(find, db)
-        try endOwed(gone.keys, now: now, db)
-        return gone.count
-    }
-
-    /// Removes the records whose slots are found, whatever else stands there.
-    ///
-    /// - Returns: their number, and the keys of those that can be read.
-    private func remove(_ find: SQL, _ db: Database) throws -> (count: Int, keys: [Digest16]) {
-        var slots: [Int64] = []
-        var keys: [Digest16] = []
-        while try find.step() {
-            slots.append(find.int(0))
-            if let key = find.digest(1) { keys.append(key) }
-        }
-        find.finish()
-        for slot in slots {
-            var sql = try SQL(db, "DELETE FROM records WHERE slot = ?")
-            sql.bind(slot)
-            try sql.run()
-        }
-        return (slots.count, keys)
-    }
-
-    // MARK: aside
-
-    /// A record that does not open, unless it was written anew since.
-    func setAside(_ record: SeenRecord, _ db: Database) throws {
-        var sql = try SQL(
-            db, "SELECT slot, space FROM records WHERE \(SQLiteRecords.isKey) AND revision = ?")
-        sql.bind(slotOf: record.key)
-        sql.bind(record.revision)
-        let slot = try sql.step() && !Aside.holds(sql.text(1)) ? sql.int(0) : nil
-        sql.finish()
-        if let slot { try setAside(slot: slot, db) }
-    }
-
-    /// Records that cannot be read, as far as they still cannot; how many.
-    func setAside(slots: Set<Int64>, _ db: Database) throws -> Int {
-        var count = 0
-        for slot in slots.sorted() {
-            var sql = try SQL(db, "SELECT \(SQLiteRecords.rowColumns) FROM records WHERE slot = ?")
-            sql.bind(slot)
-            var isUnreadable = false
-            if try sql.step(), case .unreadable = SQLiteRecords.row(sql) { isUnreadable = true }
-            sql.finish()
-            guard isUnreadable else { continue }
-            try setAside(slot: slot, db)
-            count += 1
-        }
-        return count
-    }
-
-    private func setAside(slot: Int64, _ db: Database) throws {
-        var sql = try SQL(
-            db,
-            """
-            UPDATE records SET space = '\(Aside.prefix)' || CASE WHEN typeof(space) = 'text' \
-            THEN substr(space, 1, \(RowBounds.textBytes - 64)) ELSE '' END WHERE slot = ?
-            """)
-        sql.bind(slot)
-        try sql.run()
     }
 }

@@ -24,9 +24,16 @@ enum SQLiteSoundness {
     static let putAside = """
         UPDATE outbox SET lane = '\(Aside.prefix)' || CASE WHEN typeof(lane) = 'text' \
         THEN substr(lane, 1, \(RowBounds.textBytes - 64)) ELSE '' END, parked = 1, mark = NULL, owner = ?,
-        custody_ends = CASE WHEN \(integer("custody_ends", RowBounds.times)) THEN min(custody_ends, ?) \
-        ELSE ? END
+        custody_ends = \(earlier("custody_ends"))
         """
+
+    /// The time in a column, but none that is later than one that is bound twice.
+    static func earlier(_ column: String) -> String {
+        "CASE WHEN \(integer(column, RowBounds.times)) THEN min(\(column), ?) ELSE ? END"
+    }
+
+    /// One more than a number of ours; of one that cannot be ours, the first.
+    static let raisedEpoch = "CASE WHEN \(integer("epoch", RowBounds.counts)) THEN epoch + 1 ELSE 1 END"
 
     private static func integer(_ column: String, _ range: ClosedRange<Int64>) -> String {
         "typeof(\(column)) = 'integer' AND \(column) BETWEEN \(range.lowerBound) AND \(range.upperBound)"

@@ -19,7 +19,7 @@ package final class SQLiteStore: Sendable {
     let pool: DatabasePool
     let queue: CommitQueue
     let finds: FindQueue
-    private let limits: SQLiteLimits
+    let limits: SQLiteLimits
     let world: World
     let openedAt: ContinuousClock.Instant
     private let lock: FileLock

@@ -74,7 +74,7 @@ extension SQLiteStore: StoreResealing {
 enum SQLiteRows {
     /// By slot, so by key but where eight bytes are shared.
     static let records =
-        "SELECT \(SQLiteRecords.rowColumns) FROM records WHERE slot > ? ORDER BY slot LIMIT ?"
+        "SELECT \(SQLiteRecords.rowColumns) FROM records WHERE slot >= ? ORDER BY slot LIMIT ?"
     /// The same of a file that no relay of this version has opened, whose records have no slots yet.
     static let recordsByKey =
         "SELECT \(SQLiteRecords.columns), 0 FROM records WHERE key > ? ORDER BY key LIMIT ?"
@@ -98,11 +98,14 @@ enum SQLiteRows {
         // Slots are in the order of keys, whose first eight bytes they are made of.
         sql.bind(place.isEmpty ? .min : row(place) ^ .min)
         sql.bind(limit)
-        return try records(sql) { sql in Self.place(sql.int(11) ^ .min) }
+        return try records(sql) { sql in
+            let slot = sql.int(11)
+            return slot == .max ? nil : Self.place((slot + 1) ^ .min)
+        }
     }
 
-    /// - Parameter place: where the next page begins, behind a row.
-    static func records(_ sql: SQL, _ place: (SQL) -> StoredPlace) throws -> RowPage<StoredRecord> {
+    /// - Parameter place: where the next page begins, behind a row; `nil` where none can follow.
+    static func records(_ sql: SQL, _ place: (SQL) -> StoredPlace?) throws -> RowPage<StoredRecord> {
         defer { sql.finish() }
         var page = RowPage<StoredRecord>()
         while try sql.step() {
@@ -234,7 +237,10 @@ extension SQLiteWriter {
             }
         case .marks(let marks): try fill(marks, now: now, db)
         case .lastRevision(let revision):
-            memory.revision = max(memory.revision, Int64(clamping: revision))
+            let given = Int64(clamping: revision)
+            // One that cannot be ours would leave none to give.
+            guard RowBounds.counted.contains(given) else { return }
+            memory.revision = max(memory.revision, given)
             memory.revisionsReserved = max(memory.revisionsReserved, memory.revision)
             var sql = try SQL(db, "INSERT OR REPLACE INTO settings (name, value) VALUES ('revisions', ?)")
             sql.bind(String(memory.revisionsReserved))
@@ -245,7 +251,7 @@ extension SQLiteWriter {
     private func fill(_ record: StoredRecord, _ db: Database) throws {
         let revision = Int64(clamping: record.revision)
         try SQLiteRecords.insert(record, revision: revision, db)
-        memory.revision = max(memory.revision, revision)
+        if RowBounds.counted.contains(revision) { memory.revision = max(memory.revision, revision) }
     }
 
     /// Marks of one moment share a row, as those of one batch do.
@@ -260,7 +266,7 @@ extension SQLiteWriter {
                 MarkBlob.append(mark.mark, mark.id, mark.first, to: &blob)
                 moveMark(mark.mark, to: .settled(blob: memory.nextBlob, entry: entry), now: now)
             }
-            var sql = try SQL(db, "INSERT INTO marks (seq, made_at, entries) VALUES (?,?,?)")
+            var sql = try SQL(db, "INSERT OR REPLACE INTO marks (seq, made_at, entries) VALUES (?,?,?)")
             sql.bind(memory.nextBlob)
             sql.bind(madeAt)
             sql.bind(blob)

@@ -121,10 +121,10 @@ final class SQLiteWriter {
 
     // Numbers that cannot be ours do not count: the next one must be free, and must not run out.
 
-    private static let counts = "BETWEEN 0 AND \(RowBounds.counts.upperBound)"
-    private static let lastRow = "SELECT coalesce(max(seq), 0) FROM outbox WHERE seq \(counts)"
+    private static let counts = "BETWEEN 0 AND \(RowBounds.counted.upperBound)"
+    static let lastRow = "SELECT coalesce(max(seq), 0) FROM outbox WHERE seq \(counts)"
     private static let lastBlob =
-        "SELECT coalesce(max(seq), 0) FROM marks WHERE seq BETWEEN 0 AND \(MarkIndex.lastBlob)"
+        "SELECT coalesce(max(seq), 0) FROM marks WHERE seq BETWEEN 0 AND \(MarkIndex.lastBlob / 2)"
     static let lastRevision = """
         SELECT coalesce(max(revision), 0) FROM records
         WHERE typeof(revision) = 'integer' AND revision \(counts)
@@ -156,7 +156,7 @@ final class SQLiteWriter {
         return isSound
     }
 
-    private static func highest(_ db: Database, _ text: String) throws -> Int64 {
+    static func highest(_ db: Database, _ text: String) throws -> Int64 {
         let query = try SQL(db, text)
         defer { query.finish() }
         return try query.step() ? query.int(0) : 0

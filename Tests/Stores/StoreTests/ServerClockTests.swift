@@ -55,6 +55,27 @@ struct ServerClockTests {
         for store in newcomers + [living] { await store.close() }
     }
 
+    @Test("A server that was first seen in years to come was not, and the dead are dead")
+    func note() async throws {
+        let database = try await PostgresDatabase()
+        let gone = try await database.open(OwnerID(Digest16(high: 7, low: 1)))
+        try await gone.renew(for: .seconds(20))
+        let push = PostgresSamples.push(1, database.clock, parked: true)
+        _ = try await gone.accept([push], changes: [], now: database.clock.now)
+        let note = try #require(try await gone.setting(ServerNote.setting).flatMap { ServerNote($0) })
+        let changed = ServerNote(startedAt: note.startedAt, seenAt: .distantFuture)
+        try await gone.put(setting: ServerNote.setting, to: changed.bytes)
+        await gone.close()
+        let store = try await database.open(OwnerID(Digest16(high: 7, low: 2)))
+        // As where another server has taken over: for the span of a lease nobody is told dead.
+        for _ in 0..<2 {
+            _ = try await store.livingOwners()
+            database.clock.advance(by: .seconds(21))
+        }
+        #expect(try await store.takeOver([PostgresSamples.lane], limit: 10) == 1)
+        await store.close()
+    }
+
     @Test("What is given up is free at once, whatever the clock says")
     func givenUp() async throws {
         let database = try await PostgresDatabase()

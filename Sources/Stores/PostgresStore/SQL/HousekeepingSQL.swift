@@ -24,8 +24,8 @@ enum HousekeepingSQL {
         24,
         """
         WITH empty AS MATERIALIZED (
-            SELECT w.owner, w.alive_until FROM owners w
-            WHERE w.owner <> $1 AND w.alive_until <= \(PostgresSQL.clock("$2"))
+            SELECT w.owner, \(PostgresSQL.lease("w.alive_until", "$2")) AS alive_until FROM owners w
+            WHERE w.owner <> $1 AND NOT \(PostgresSQL.lives("w.alive_until", "$2"))
             AND (SELECT o.id FROM outbox o WHERE o.owner = w.owner AND o.parked LIMIT 1) IS NULL
             AND (SELECT o.id FROM outbox o WHERE o.owner = w.owner AND NOT o.parked LIMIT 1) IS NULL
             FOR UPDATE SKIP LOCKED

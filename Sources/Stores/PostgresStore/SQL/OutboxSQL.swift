@@ -1,3 +1,5 @@
+import PushModel
+
 /// Owed pushes and their marks, from the acceptance to the end.
 enum OutboxSQL {
     /// Writes pushes with their marks; those whose mark is held are left out, and those whose registration
@@ -126,7 +128,8 @@ enum OutboxSQL {
 
     /// By then whoever was told of them has heard it, or its lease has run out. $1 clock ahead, $2 span.
     static let dropEnded = Statement(
-        47, "DELETE FROM ended WHERE at < \(PostgresSQL.clock("$1")) - $2::int8")
+        47,
+        "DELETE FROM ended WHERE \(PostgresSQL.lease("at", "$1")) < \(PostgresSQL.clock("$1")) - $2::int8")
 
     /// Puts pushes off, or parks them: what they were before, and what they are.
     ///
@@ -156,7 +159,7 @@ enum OutboxSQL {
 
     /// Puts pushes that do not open where no claim looks, and frees their marks; where they were.
     ///
-    /// $1 owner, $2 ids, $3 epochs, $4 how the text of that place begins.
+    /// $1 owner, $2 ids, $3 epochs, $4 how the text of that place begins, $5 clock ahead.
     static let setAside = Statement(
         42,
         """
@@ -166,7 +169,10 @@ enum OutboxSQL {
             ON \(PostgresSQL.each("o.id", "s.id"))
             WHERE o.epoch = s.epoch AND o.owner = $1 FOR UPDATE OF o
         ), moved AS (
-            UPDATE outbox o SET lane = $4 || w.lane, parked = true, mark = NULL FROM was w
+            UPDATE outbox o SET lane = $4 || left(w.lane, \(RowBounds.textBytes - 64)), parked = true,
+            mark = NULL,
+            custody_ends = \(PostgresSQL.earlier("o.custody_ends", than: RowBounds.pushAside, "$5"))
+            FROM was w
             WHERE \(PostgresSQL.each("o.id", "w.id")) AND o.owner = $1
         ), released AS (
             DELETE FROM marks m USING was w WHERE \(PostgresSQL.each("m.mark", "w.mark")) AND m.id = w.id
@@ -244,7 +250,8 @@ enum OutboxSQL {
         """
         WITH holder AS MATERIALIZED (
             SELECT $1::uuid AS owner
-            UNION ALL SELECT owner FROM owners WHERE alive_until <= \(PostgresSQL.clock("$4")) AND owner <> $1
+            UNION ALL SELECT owner FROM owners
+            WHERE NOT \(PostgresSQL.lives("alive_until", "$4")) AND owner <> $1
         ), ended AS MATERIALIZED (
             SELECT e.id FROM holder h CROSS JOIN LATERAL (
                 SELECT p.id FROM outbox p WHERE p.owner = h.owner AND p.parked AND p.custody_ends <= $2

@@ -16,7 +16,7 @@ enum OwnerSQL {
         17,
         """
         WITH before AS MATERIALIZED (
-            SELECT b.alive_until > \(PostgresSQL.clock("$2")) AS lived FROM owners b WHERE b.owner = $1
+            SELECT \(PostgresSQL.lives("b.alive_until", "$2")) AS lived FROM owners b WHERE b.owner = $1
         ), mine AS (
             INSERT INTO owners (owner, alive_until, rows, bytes)
             VALUES ($1, \(PostgresSQL.clock("$2")) + $3::int8, $4, $5)
@@ -25,7 +25,7 @@ enum OwnerSQL {
         )
         SELECT coalesce(sum(\(PostgresSQL.owed("rows"))), 0)::int8,
         coalesce(sum(\(PostgresSQL.owed("bytes"))), 0)::int8,
-        count(*) FILTER (WHERE alive_until > \(PostgresSQL.clock("$2"))), (SELECT lived FROM before)
+        count(*) FILTER (WHERE \(PostgresSQL.lives("alive_until", "$2"))), (SELECT lived FROM before)
         FROM owners WHERE owner <> $1
         """)
 
@@ -55,7 +55,7 @@ enum OwnerSQL {
     /// $1 owner, $2 clock ahead.
     static let livingOwners = Statement(
         75,
-        "SELECT owner FROM owners WHERE owner <> $1 AND alive_until > \(PostgresSQL.clock("$2"))")
+        "SELECT owner FROM owners WHERE owner <> $1 AND \(PostgresSQL.lives("alive_until", "$2"))")
 
     /// Leaves all groups but these, and forgets members that ended long ago. $1 owner, $2 clock ahead,
     /// $3 groups, $4 life of an ended one in milliseconds.
@@ -63,7 +63,8 @@ enum OwnerSQL {
         28,
         """
         WITH old AS MATERIALIZED (
-            SELECT m.owner, m.grp FROM members m WHERE m.alive_until <= \(PostgresSQL.clock("$2")) - $4::int8
+            SELECT m.owner, m.grp FROM members m
+            WHERE \(PostgresSQL.lease("m.alive_until", "$2")) <= \(PostgresSQL.clock("$2")) - $4::int8
             FOR UPDATE SKIP LOCKED
         ), gone AS (
             DELETE FROM members m USING old o WHERE m.owner = o.owner AND m.grp = o.grp
@@ -92,7 +93,8 @@ enum OwnerSQL {
             WHERE m.owner <> $1 AND m.grp = ANY($3::text[])
         )
         SELECT told.owner, told.grp, t.now - \(PostgresSQL.bounded("told.joined")),
-        \(PostgresSQL.bounded("told.alive_until")) - t.now, told.has_left FROM told, t
+        \(PostgresSQL.bounded(PostgresSQL.lease("told.alive_until", "$2"))) - t.now, told.has_left
+        FROM told, t
         """)
 
     /// Pushes of the dead become ours, parked, with a raised epoch. Rows that another process is just taking
@@ -105,7 +107,7 @@ enum OwnerSQL {
     private static func takeOver(which: String) -> String {
         """
         WITH dead AS MATERIALIZED (
-            SELECT owner FROM owners WHERE alive_until <= \(PostgresSQL.clock("$2")) AND owner <> $1
+            SELECT owner FROM owners WHERE NOT \(PostgresSQL.lives("alive_until", "$2")) AND owner <> $1
         ), free AS MATERIALIZED (
             SELECT f.id, f.owner FROM dead d CROSS JOIN unnest($4::text[]) AS n(lane) CROSS JOIN LATERAL (
                 SELECT r.id, r.owner FROM outbox r

@@ -63,15 +63,44 @@ enum PostgresSQL {
         "(CASE WHEN \(column) BETWEEN 0 AND \(RowBounds.counts.upperBound - 1) THEN \(column) + 1 ELSE 1 END)"
     }
 
-    /// What an owner has said of itself, or zero where that cannot be.
+    /// What an owner has said of itself, or zero where that cannot be: all add it up, and would take no push
+    /// for what nobody owes.
     static func owed(_ column: String) -> String {
-        "(CASE WHEN \(column) BETWEEN 0 AND \(RowBounds.counts.upperBound) THEN \(column) ELSE 0 END)"
+        "(CASE WHEN \(column) BETWEEN 0 AND \(mostOwed) THEN \(column) ELSE 0 END)"
     }
+
+    /// Bytes, a hundred times as many as a disk holds.
+    private static let mostOwed = 1 << 48
 
     /// A moment or a span, as long as any can be.
     static func bounded(_ column: String) -> String {
         "least(greatest(\(column), 0), \(RowBounds.counts.upperBound))"
     }
+
+    /// The time in a column, but none that is further away than this.
+    static func earlier(_ column: String, than span: Duration, _ ahead: String) -> String {
+        """
+        least(CASE WHEN \(column) >= 0 THEN \(column) END, \(clock(ahead)) + \(span.wholeMilliseconds))
+        """
+    }
+
+    /// Until when somebody lives: what is years away was not written by a lease, and would keep what its owner
+    /// has for ever.
+    static func lease(_ column: String, _ ahead: String) -> String {
+        """
+        (CASE WHEN \(column) > \(clock(ahead)) + \(longestLease.wholeMilliseconds) THEN 0
+        ELSE \(column) END)
+        """
+    }
+
+    /// Whether somebody lives by that column.
+    static func lives(_ column: String, _ ahead: String) -> String {
+        "(\(lease(column, ahead)) > \(clock(ahead)))"
+    }
+
+    /// Far longer than any lease, and than what `DeathClock` takes off the server's clock where nobody may be
+    /// told dead by it.
+    private static let longestLease = Duration.seconds(100 * 365 * 86_400)
 
     /// Finds the rows of a table one by one, each by its key in an index: `column = key`, in other words. For
     /// an equality the planner also weighs to read all of the index in its order, and takes that where it

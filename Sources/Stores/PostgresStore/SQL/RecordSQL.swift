@@ -17,11 +17,13 @@ enum RecordSQL {
         """
     }
 
-    /// $1 keys, $2 the revisions at which they were read, $3 how the text of that place begins.
+    /// $1 keys, $2 the revisions at which they were read, $3 how the text of that place begins, $4 clock
+    /// ahead.
     static let setAside = Statement(
         90,
         """
-        UPDATE records r SET space = $3 || left(r.space, \(RowBounds.textBytes / 8))
+        UPDATE records r SET space = $3 || left(r.space, \(RowBounds.textBytes / 4)),
+        expires_at = \(PostgresSQL.earlier("r.expires_at", than: RowBounds.recordAside, "$4"))
         FROM unnest($1::uuid[], $2::int8[]) AS s(key, revision)
         WHERE \(PostgresSQL.each("r.key", "s.key")) AND r.revision = s.revision
         AND NOT starts_with(r.space, $3)
@@ -30,6 +32,13 @@ enum RecordSQL {
     /// The sign behind a colon is a semicolon: one stretch of the index of spaces.
     static let countAside = Statement(
         91, "SELECT count(*) FROM records WHERE space >= 'aside:' AND space < 'aside;'")
+
+    /// The head's revision, or where that cannot be ours the highest of the records'.
+    static let lastGiven = """
+        CASE WHEN revision BETWEEN 0 AND \(RowBounds.counted.upperBound) THEN revision
+        ELSE (SELECT coalesce(max(x.revision), 0) FROM records x
+            WHERE x.revision BETWEEN 0 AND \(RowBounds.counted.upperBound)) END
+        """
 
     /// $1 keys.
     static let find = Statement(
@@ -94,10 +103,7 @@ enum RecordSQL {
         ), made AS MATERIALIZED (
             SELECT j.* FROM judged j, verdict v WHERE j.met AND ($2::bool OR v.refused IS NULL)
         ), head AS (
-            UPDATE heads SET revision = CASE WHEN revision BETWEEN 0 AND \(RowBounds.counts.upperBound / 2)
-            THEN revision ELSE (SELECT coalesce(max(x.revision), 0) FROM records x
-                WHERE x.revision BETWEEN 0 AND \(RowBounds.counts.upperBound / 2)) END
-            + (SELECT steps FROM verdict) WHERE name = 'records'
+            UPDATE heads SET revision = \(lastGiven) + (SELECT steps FROM verdict) WHERE name = 'records'
             RETURNING revision
         ), put AS (
             INSERT INTO records (\(columns))
@@ -112,7 +118,7 @@ enum RecordSQL {
             UPDATE records r SET state = 1, state_at = m.state_at, body = ''::bytea,
             expires_at = least(r.expires_at, m.state_at + $3::int8), revision = h.revision - v.steps + m.turn
             FROM made m, head h, verdict v WHERE m.kind = 1 AND \(PostgresSQL.each("r.key", "m.key")) \
-            AND r.state = 0
+            AND r.state = 0 AND \(isSound("r"))
         ), deleted AS (
             DELETE FROM records r USING made m WHERE m.kind = 2 AND \(PostgresSQL.each("r.key", "m.key"))
         )

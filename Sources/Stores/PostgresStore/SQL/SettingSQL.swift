@@ -27,7 +27,7 @@ enum SettingSQL {
         43,
         """
         INSERT INTO settings AS s (name, value) VALUES ($1, $2)
-        ON CONFLICT (name) DO UPDATE SET value = CASE WHEN octet_length(s.value) = 8
+        ON CONFLICT (name) DO UPDATE SET value = CASE WHEN octet_length(s.value) = 8 AND s.value < '\\x80'
         THEN greatest(s.value, excluded.value) ELSE excluded.value END RETURNING value
         """)
 

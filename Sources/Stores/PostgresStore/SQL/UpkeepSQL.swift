@@ -37,11 +37,11 @@ enum UpkeepSQL {
         ORDER BY m.mark LIMIT $2
         """)
 
-    static let lastRevision = Statement(74, "SELECT revision FROM heads WHERE name = 'records'")
+    static let lastRevision = Statement(74, "SELECT \(RecordSQL.lastGiven) FROM heads WHERE name = 'records'")
 
     /// $1 revision.
     static let raiseRevision = Statement(
-        78, "UPDATE heads SET revision = greatest(revision, $1::int8) WHERE name = 'records'")
+        78, "UPDATE heads SET revision = greatest(\(RecordSQL.lastGiven), $1::int8) WHERE name = 'records'")
 
     /// $1… columns.
     static let fillRecords = Statement(
