@@ -177,7 +177,8 @@ struct AsideTests {
             try db.execute(
                 sql: """
                     UPDATE records SET revision = \(most) WHERE slot = (SELECT min(slot) FROM records);
-                    UPDATE outbox SET seq = \(most) WHERE seq = 1; UPDATE marks SET seq = \(blob) WHERE seq = 1;
+                    UPDATE outbox SET seq = \(most) WHERE seq = 1;
+                    UPDATE marks SET seq = \(blob) WHERE seq = 1;
                     DELETE FROM settings WHERE name = 'revisions'
                     """)
         }

@@ -14,8 +14,8 @@ enum LooseFile {
             let schema = try Row.fetchAll(db, sql: "SELECT name, sql FROM sqlite_master WHERE type = 'table'")
             try db.execute(
                 sql: """
-                    UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table'
-                    AND sql NOT LIKE '%WITHOUT ROWID%'; PRAGMA writable_schema = RESET
+                    UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '') WHERE type = 'table';
+                    PRAGMA writable_schema = RESET
                     """)
             try body(db)
             try db.execute(sql: "PRAGMA writable_schema = ON")

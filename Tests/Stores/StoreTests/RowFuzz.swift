@@ -31,7 +31,9 @@ enum RowFuzz {
         let random = digest(number + 700)
         return StoredPush(
             row: 0, id: PushID(at: now, random: random.high, random.low), lane: lane, pushClass: .normal,
-            origin: digest(number + 900), record: number < count ? digest(number) : nil, touchedAt: now,
+            origin: digest(number + 900),
+            // Those that are changed are owed to nobody, or they would go with the registrations that are.
+            record: number < count && !spoiled.contains(number) ? digest(number) : nil, touchedAt: now,
             notBefore: now,
             custodyEnds: now + .seconds(86_400), attempt: 0, epoch: 0, parked: parked,
             mark: digest(number + 1_100), sealed: [UInt8](repeating: 7, count: 100))

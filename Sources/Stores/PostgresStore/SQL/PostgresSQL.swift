@@ -84,8 +84,8 @@ enum PostgresSQL {
         """
     }
 
-    /// Until when somebody lives: what is years away was not written by a lease, and would keep what its owner
-    /// has for ever.
+    /// Until when somebody lives: what is years away was not written by a lease, and would keep for ever what
+    /// its owner has.
     static func lease(_ column: String, _ ahead: String) -> String {
         """
         (CASE WHEN \(column) > \(clock(ahead)) + \(longestLease.wholeMilliseconds) THEN 0

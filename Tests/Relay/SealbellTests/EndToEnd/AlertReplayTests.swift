@@ -141,7 +141,7 @@ struct AlertReplayTests {
             .answersRefused(configured("status-gone"), 5), .gatewayFailing(configured("status-gone"), 5),
             .outboxFilling(percent: 85), .diskLow(mebibytes: 100), .storeFailing(.noSpace),
             .certificateExpiring(configured("gone"), days: 3), .keyBesideDatabase, .pushesSetAside(2),
-            .clockDoubted(hours: 7), .doorStrained(configured("public"), [.bodies]),
+            .recordsSetAside(2), .clockDoubted(hours: 7), .doorStrained(configured("public"), [.bodies]),
             .reloadRefused(ErrorCode("file"))
         ]
     }
