@@ -65,7 +65,6 @@ struct ServerClockTests {
         let note = try #require(try await gone.setting(ServerNote.setting).flatMap { ServerNote($0) })
         let changed = ServerNote(startedAt: note.startedAt, seenAt: .distantFuture)
         try await gone.put(setting: ServerNote.setting, to: changed.bytes)
-        await gone.close()
         let store = try await database.open(OwnerID(Digest16(high: 7, low: 2)))
         // As where another server has taken over: for the span of a lease nobody is told dead.
         for _ in 0..<2 {
@@ -73,7 +72,7 @@ struct ServerClockTests {
             database.clock.advance(by: .seconds(21))
         }
         #expect(try await store.takeOver([PostgresSamples.lane], limit: 10) == 1)
-        await store.close()
+        for store in [store, gone] { await store.close() }
     }
 
     @Test("What is given up is free at once, whatever the clock says")
