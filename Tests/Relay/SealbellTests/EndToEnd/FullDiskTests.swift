@@ -106,10 +106,11 @@ struct FullDiskTests {
                 try disk.fill()
                 id += try await sendUntilRefused(server, phones, from: id + 1, relay)
                 stage.apns.turn { $0.errorShare = 0 }
-                // They are answered now, and none of the answers can be written down; what the lease does not
-                // last for goes back to the store unsent.
-                try await asked(for: "an empty memory") { try await relay.inMemory() == 0 }
-                #expect(stage.apns.counters.accepted > 0)
+                // What has been answered cannot be written down, and is not sent again before it is.
+                try await asked(for: "answers that wait for the disk, and nothing under way") {
+                    guard try await relay.inFlight() == 0 else { return false }
+                    return try await relay.settleBacklog() > 0
+                }
                 #expect(try await relay.owed() == Int(id) * phones.count)
                 try disk.empty()
                 try await relay.drained()

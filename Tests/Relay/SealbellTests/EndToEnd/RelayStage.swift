@@ -227,12 +227,17 @@ struct RunningRelay: Sendable {
         return try #require(status["outbox"]?["rows"]?.int64)
     }
 
-    /// Pushes in lanes' memory or on their way, as the admin listener tells.
-    func inMemory() async throws -> Int64 {
+    /// Pushes on their way, as the admin listener tells.
+    func inFlight() async throws -> Int64 {
         let status = try JSONValue.parse(try await admin("/status").body)
-        return try #require(status["lanes"]?.array).reduce(0) { sum, lane in
-            sum + (lane["in_memory"]?.int64 ?? 0) + (lane["in_flight"]?.int64 ?? 0)
-        }
+        return try #require(status["lanes"]?.array).reduce(0) { $0 + ($1["in_flight"]?.int64 ?? 0) }
+    }
+
+    /// Outcomes that the store has not taken yet, as the metrics tell.
+    func settleBacklog() async throws -> Double {
+        let text = String(decoding: try await admin("/metrics").body, as: UTF8.self)
+        let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("sealbell_settle_backlog ") })
+        return try #require(line.split(separator: " ").last.flatMap { Double($0) })
     }
 
     /// Returns when nothing is owed any more.

@@ -153,7 +153,7 @@ struct StrayFaultTests {
                 }
                 let counters = kind == .apns ? stage.apns.counters : stage.fcm.counters
                 // Each of the 170 that are too many would have been asked.
-                #expect(counters.received - counters.accepted < 60)
+                #expect(counters.received - counters.accepted < 60, "\(counters)")
                 #expect(try await relay.owed() > 100)
             }
             #expect(Self.halts(stage).isEmpty)
