@@ -122,6 +122,8 @@ extension APNsSimulator {
     public func goAway(_ plan: GoAwayKnob = GoAwayKnob()) { server.board.end(.goAway(plan)) }
     /// Closes every open socket, now, without a word.
     public func killConnections() { server.board.end(.kill) }
+    /// Lets the open connections lapse, now.
+    public func lapse(_ lapse: ConnectionLapse) { server.board.lapse(lapse) }
 
     public var counters: SimulatorCounters { state.counters }
 

@@ -31,6 +31,10 @@ extension ConnectionKnobs {
             var list: [RequestFault] = []
             for item in try value.known(value.items).prefix(16) { list.append(try RequestFault(item)) }
             faults = list
+        case "answers":
+            var list: [PreparedAnswer] = []
+            for item in try value.known(value.items).prefix(16) { list.append(try PreparedAnswer(item)) }
+            answers = list
         default: throw SimulatorError(.knobNotKnown)
         }
     }
@@ -72,6 +76,30 @@ extension GoAwayKnob {
                 } else {
                     lastStream = try value.known(value.text == "lastJudged" ? .lastJudged : nil)
                 }
+            default: throw SimulatorError(.knobNotKnown)
+            }
+        }
+    }
+}
+
+extension PreparedAnswer {
+    /// `{"status", "body": text, "contentType", "retryAfter", "delayMilliseconds", "times",
+    /// "isJudged": bool}`, each optional; without a status the service's own answer comes late.
+    fileprivate init(_ tree: JSONTree) throws(SimulatorError) {
+        self.init(own: .zero)
+        isJudged = tree["status"] == nil
+        for member in try tree.known(tree.members) {
+            let value = member.value
+            switch member.name {
+            case "status":
+                let number = Int(try value.setting())
+                status = try tree.known((200...999).contains(number) ? number : nil)
+            case "body": body = Array(try tree.known(value.text).utf8.prefix(Self.bodyLimitBytes))
+            case "contentType": contentType = try tree.known(value.text)
+            case "retryAfter": retryAfter = try tree.known(value.text)
+            case "delayMilliseconds": delay = try value.milliseconds()
+            case "times": times = value == .null ? nil : Int(try value.setting())
+            case "isJudged": isJudged = try tree.known(value.flag)
             default: throw SimulatorError(.knobNotKnown)
             }
         }

@@ -9,7 +9,8 @@ public import ServiceLifecycle
 /// `<name>` is a simulator's own (``SteeredSimulator/name``): `production`, `sandbox`, …
 /// - `GET /<name>/counters`
 /// - `GET /<name>/deliveries?after=N&limit=M[&ids=1]`: at most 4,096; with `ids` only number and id.
-/// - `POST /<name>/knobs`: `{"connection": {…}, "service": {…}, "goAway": {…}, "kill": true}`, each optional.
+/// - `POST /<name>/knobs`: `{"connection": {…}, "service": {…}, "goAway": {…}, "kill": true,
+///   "lapse": "mute" | "dead"}`, each optional.
 /// - `POST /<name>/devices`: an array of `{"token", "topics" | "project", "state": "live" | "removed" |
 ///   "expired" | "unknown", "sinceMilliseconds", "isOnline"}`.
 /// - `POST /<name>/keys`: an array of `{"keyID", "environments": ["production" | "sandbox"]}`, or
@@ -145,6 +146,8 @@ private final class ControlJudge: ConnectionJudge {
             case "service": try simulator.turn(SteeringOrder(tree: value))
             case "goAway": simulator.goAway(try GoAwayKnob(value))
             case "kill": simulator.killConnections()
+            case "lapse":
+                try simulator.lapse(try tree.known(value.text.flatMap { ConnectionLapse(rawValue: $0) }))
             default: throw SimulatorError(.knobNotKnown)
             }
         }

@@ -12,6 +12,8 @@ package protocol SteeredSimulator: PushSimulator {
     func turnConnections(_ change: (inout ConnectionKnobs) -> Void)
     func goAway(_ plan: GoAwayKnob)
     func killConnections()
+    /// - Throws: `.knobNotKnown` where connections are of another kind.
+    func lapse(_ lapse: ConnectionLapse) throws(SimulatorError)
     /// Turns the service's own knobs.
     ///
     /// - Throws: `.knobNotKnown`; nothing has been changed then.
@@ -29,6 +31,12 @@ package protocol SteeredSimulator: PushSimulator {
 extension SteeredSimulator {
     /// Most services have no keys.
     package func bind(_: SteeringOrder) throws(SimulatorError) { throw SimulatorError(.knobNotKnown) }
+}
+
+extension SteeredSimulator {
+    package func lapse(_ lapse: ConnectionLapse) throws(SimulatorError) {
+        throw SimulatorError(.knobNotKnown)
+    }
 }
 
 /// What is to be set, as the endpoint was given it.

@@ -106,6 +106,8 @@ extension FCMSimulator {
     public var connectionKnobs: ConnectionKnobs { server.board.knobs }
     public func goAway(_ plan: GoAwayKnob = GoAwayKnob()) { server.board.end(.goAway(plan)) }
     public func killConnections() { server.board.end(.kill) }
+    /// Lets the open HTTP/2 connections lapse, now.
+    public func lapse(_ lapse: ConnectionLapse) { server.board.lapse(lapse) }
     public var counters: SimulatorCounters { state.counters }
 
     /// Deliveries with a number above `number` that are still kept, the oldest first.
@@ -121,4 +123,5 @@ private final class FCMConnectionJudge: ConnectionJudge {
     private let state: FCMState
     init(_ state: FCMState) { self.state = state }
     func judge(_ request: SimulatedRequest) -> SimulatedAnswer { state.answer(request) }
+    func isPush(_ request: SimulatedRequest) -> Bool { !FCMState.isForToken(request) }
 }

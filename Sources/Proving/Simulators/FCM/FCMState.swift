@@ -57,8 +57,11 @@ final class FCMState: DeliveryKeeper {
     }
 
     func answer(_ request: SimulatedRequest) -> SimulatedAnswer {
-        let isToken = request[.path]?.elementsEqual("/token".utf8) ?? false
-        return isToken ? token(request) : send(request)
+        Self.isForToken(request) ? token(request) : send(request)
+    }
+
+    static func isForToken(_ request: SimulatedRequest) -> Bool {
+        request[.path]?.elementsEqual("/token".utf8) ?? false
     }
 
     // MARK: the token endpoint

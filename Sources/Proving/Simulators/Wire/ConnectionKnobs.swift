@@ -35,6 +35,8 @@ public struct ConnectionKnobs: Sendable, Equatable {
     public var goAway: GoAwayKnob?
     /// At most 16; the first that fits is done.
     public var faults: [RequestFault] = []
+    /// At most 16; the first that has not been given as often as it may is given. A fault goes before it.
+    public var answers: [PreparedAnswer] = []
     public var answerDelay = AnswerDelay.none
     /// Every frame is sent this much later, in order.
     public var roundTrip = Duration.zero

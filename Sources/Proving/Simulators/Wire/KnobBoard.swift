@@ -18,6 +18,8 @@ final class KnobBoard: Sendable {
 
     private struct State {
         var knobs: ConnectionKnobs
+        /// How often each of the prepared answers was given.
+        var given: [Int] = []
         var channels: [ObjectIdentifier: any Channel] = [:]
     }
 
@@ -28,15 +30,37 @@ final class KnobBoard: Sendable {
 
     func turn(_ change: (inout ConnectionKnobs) -> Void) {
         let channels = state.withLock { state in
+            let answers = state.knobs.answers
             change(&state.knobs)
+            if state.knobs.answers != answers { state.given = [] }
             return Array(state.channels.values)
         }
         for channel in channels { channel.pipeline.fireUserInboundEventTriggered(Turned()) }
     }
 
-    func end(_ end: End) {
+    func end(_ end: End) { tell(end) }
+    func lapse(_ lapse: ConnectionLapse) { tell(lapse) }
+
+    private func tell(_ event: some Sendable) {
         let channels = state.withLock { Array($0.channels.values) }
-        for channel in channels { channel.pipeline.fireUserInboundEventTriggered(end) }
+        for channel in channels { channel.pipeline.fireUserInboundEventTriggered(event) }
+    }
+
+    /// The answer prepared for a request that comes now, which is counted.
+    func takeAnswer() -> PreparedAnswer? {
+        state.withLock { state in
+            let answers = state.knobs.answers.prefix(16)
+            if state.given.count < answers.count {
+                state.given += Array(repeating: 0, count: answers.count - state.given.count)
+            }
+            let given = state.given
+            let index = answers.indices.first { index in
+                answers[index].times.map { given[index] < $0 } ?? true
+            }
+            guard let index else { return nil }
+            state.given[index] += 1
+            return answers[index]
+        }
     }
 
     /// False when there are too many.

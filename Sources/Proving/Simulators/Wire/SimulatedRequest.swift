@@ -148,4 +148,10 @@ package struct SimulatedAnswer: Sendable, Equatable {
 /// what connections share stands behind a lock of the service.
 protocol ConnectionJudge: AnyObject {
     func judge(_ request: SimulatedRequest) -> SimulatedAnswer
+    /// Whether it asks for a push, and for nothing beside: prepared answers are for pushes.
+    func isPush(_ request: SimulatedRequest) -> Bool
+}
+
+extension ConnectionJudge {
+    func isPush(_ request: SimulatedRequest) -> Bool { true }
 }

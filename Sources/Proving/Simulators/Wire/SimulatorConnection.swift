@@ -31,6 +31,7 @@ final class SimulatorConnection: ChannelInboundHandler {
     private var line = DelayLine()
     private var lineTimer: Scheduled<Void>?
     private var isFlushDue = false
+    private var lapse: ConnectionLapse?
     private var hasRead = false
 
     /// How far the connection is on its way to its end.
@@ -90,7 +91,7 @@ final class SimulatorConnection: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard !ending.closes else { return }
+        guard !ending.closes, lapse != .dead else { return }
         if !hasRead {
             // A connection's age counts from its first bytes: before them TLS is not done.
             hasRead = true
@@ -114,6 +115,7 @@ final class SimulatorConnection: ChannelInboundHandler {
         case is KnobBoard.Turned: turned()
         case KnobBoard.End.goAway(let plan): announceGoAway(plan)
         case KnobBoard.End.kill: kill()
+        case let lapse as ConnectionLapse: self.lapse = lapse
         default: context.fireUserInboundEventTriggered(event)
         }
     }
@@ -191,6 +193,7 @@ extension SimulatorConnection: HTTP2ServerSessionEvents {
         // What comes in one read with the request that killed the connection is not looked at.
         guard !ending.closes, !refused.contains(stream) else { return }
         requests += 1
+        if lapse == .mute { return }
         freezeIfPlanned()
         if let frozen = ending.frozenAbove, stream > frozen {
             announceGoAwayIfDue()
@@ -199,6 +202,13 @@ extension SimulatorConnection: HTTP2ServerSessionEvents {
         let fault = chosenFault()
         if let fault, !fault.isJudged {
             commit(fault, answer: nil, on: stream)
+        } else if fault == nil, !knobs.answers.isEmpty, judge.isPush(request),
+            let prepared = board.takeAnswer()
+        {
+            highestJudged = max(highestJudged, stream)
+            let own = prepared.isJudged ? judge.judge(request) : nil
+            if let own { weigh(own.weight) }
+            send(prepared.answer(insteadOf: own), on: stream)
         } else {
             highestJudged = max(highestJudged, stream)
             let answer = judge.judge(request)

@@ -1,0 +1,60 @@
+/// An answer that a simulated push service gives in the place of its own, or its own at another time.
+public struct PreparedAnswer: Sendable, Equatable {
+    /// `nil`: the service's own answer, which may come late.
+    public var status: Int?
+    /// At most 64 KiB; nothing when there is no status.
+    public var body: [UInt8]
+    public var contentType: String?
+    public var retryAfter: String?
+    /// How long the answer takes.
+    public var delay: Duration
+    /// Requests that are answered so, on whichever connections they come; `nil`: all, from now on.
+    public var times: Int?
+    /// Whether the request is judged, and what is accepted is recorded, whatever is answered then.
+    public var isJudged: Bool
+
+    static let bodyLimitBytes = 64 * 1024
+
+    /// Another answer than the service's own.
+    public init(
+        status: Int, body: [UInt8] = [], contentType: String? = nil, retryAfter: String? = nil,
+        delay: Duration = .zero, times: Int? = nil, isJudged: Bool = false
+    ) {
+        self.status = status
+        self.body = Array(body.prefix(Self.bodyLimitBytes))
+        self.contentType = contentType
+        self.retryAfter = retryAfter
+        self.delay = delay
+        self.times = times
+        self.isJudged = isJudged
+    }
+
+    /// The service's own answer, so much later.
+    public init(own delay: Duration, times: Int? = nil) {
+        status = nil
+        body = []
+        self.delay = delay
+        self.times = times
+        isJudged = true
+    }
+
+    /// - Parameter own: the service's own; `nil` when it was not asked.
+    func answer(insteadOf own: SimulatedAnswer?) -> SimulatedAnswer {
+        guard let status else {
+            var late = own ?? SimulatedAnswer(status: 200)
+            late.delay = max(late.delay, delay)
+            return late
+        }
+        return SimulatedAnswer(
+            status: status, apnsID: own?.apnsID ?? [], contentType: contentType, retryAfter: retryAfter,
+            body: body, delay: delay)
+    }
+}
+
+/// What becomes of the connections that are open, without a word to the peer. Later ones are as ever.
+public enum ConnectionLapse: String, Sendable, CaseIterable {
+    /// PING is answered, and no request that comes from now on.
+    case mute
+    /// Nothing is answered: the peer is gone, and its socket does not tell.
+    case dead
+}
