@@ -9,10 +9,15 @@ package struct DeliveryLimits: Sendable {
     /// Pushes that one claim brings: the store writes nothing else meanwhile, and a call that comes must not
     /// wait for four thousand rows.
     package var claimRows = 1_000
-    /// How long a request to a push service may take: leases count with it (docs/architecture.md).
-    package var requestDeadline: Duration = .seconds(10)
+    /// No request to a push service takes longer, whatever its provider has learned: the longest deadline of
+    /// `HTTP2Client`.
+    package var requestDeadline: Duration = .seconds(60)
     /// A process is alive for this long after a renewal began.
     package var aliveFor: Duration = .seconds(20)
+    /// In the last part of that span nothing is sent any more: bytes may stand in a socket's buffers, or the
+    /// process may stand still right before it hands them over. A lease covers the sending, and not the time
+    /// until the answer (decision 0077).
+    package var leaseMargin: Duration = .seconds(10)
     /// Between renewals: three may fail before the lease ends.
     package var renewEvery: Duration = .seconds(5)
     /// Between looks for what dead processes left, give or take a quarter, so that those who live do not all
@@ -101,6 +106,20 @@ package struct DeliveryLimits: Sendable {
     /// Pushes that a destination or an address puts off come back this far behind each other, `retryAfterCap`
     /// at most: what one that is out costs the store is twenty rows a second.
     package var destinationReturns: Duration = .milliseconds(50)
+    /// Sends of a push whose fate stays unknown, once the service speaks to others: each may have arrived,
+    /// and a device that is shown the same four times has seen it. A call has one.
+    package var unknownSends = 4
+    /// The wait behind the first of them when no answer can come any more, because its connection ended,
+    package var unknownBase: Duration = .seconds(2)
+    /// and while its answer may come yet. Either is a ceiling, of which half is certain.
+    package var lateBase: Duration = .seconds(15)
+    /// Both grow by this factor with each further one, up to ``retryAfterCap``.
+    package var unknownGrowth = 4
+    /// Attempts at a push that met answers which nobody can read: a front end that is out for a minute or two
+    /// is survived, and a request that it will never pass on does not stay for ever.
+    package var unreadableAttempts = 6
+    /// Pushes that a late answer has ended and that are not met again: some half a megabyte for a lane.
+    package var lateEnds = 8_192
     /// Attempts at a push whose 410 is older than its registration: about half a minute by their back-off.
     package var renewedAttempts = 5
     /// Rows moved by one take-over or one end of custody: short commits let urgent ones pass between.
@@ -112,11 +131,13 @@ package struct DeliveryLimits: Sendable {
     package var volatileDrain: Duration = .seconds(10)
     /// Addresses of volatile pushes whose environment is remembered, in memory only.
     package var volatileEnvironments = 10_000
-    /// How long a stop waits for requests under way: a little longer than their own deadline.
+    /// How long a stop waits for requests under way: nearly all are answered by then, and who stops a process
+    /// gives it 30 s. What is not answered is of unknown fate, and its row says so.
     package var drain: Duration = .seconds(12)
-    /// How long an operator's test push waits for a connection: with the request's own deadline it stays
-    /// below the admin listener's, for two environments behind each other too.
+    /// How long an operator's test push waits for a connection, and then for its answer: together below the
+    /// admin listener's deadline, for two environments behind each other too.
     package var trialWait: Duration = .seconds(4)
+    package var trialAnswer: Duration = .seconds(10)
 
     /// How long a call is held that finds no room, or no store, its reply's wait included: an origin gives
     /// a call up after 15 s (docs/conformance/zulip.md), and the way there and back takes some of them.

@@ -91,6 +91,12 @@ package struct DeliveryObserver: Sendable {
             .increment(by: count)
     }
 
+    /// Pushes of unknown fate that were sent as often as they may be.
+    func givenUp(_ lane: LaneName, _ count: Int) {
+        Counter(label: "sealbell_pushes_unknown_total", dimensions: [("lane", lane.description)])
+            .increment(by: count)
+    }
+
     func custodyEnded(_ lane: LaneName, _ count: Int) {
         Counter(label: "sealbell_custody_ended_total", dimensions: [("lane", lane.description)]).increment(
             by: count)

@@ -215,7 +215,7 @@ package final class DeliveryService: Service {
         } onCancelOrGracefulShutdown: {
             let lanes = self.core.table.withLock { table in
                 table.isStopping = true
-                return Array(table.lanes.values)
+                return Array(table.lanes.values) + table.leaving
             }
             for lane in lanes { lane.stop() }
             self.startLane.finish()

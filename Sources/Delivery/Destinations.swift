@@ -37,6 +37,9 @@ struct Destination: Sendable {
     /// Whether pushes are put off for more than want of a free request.
     var isHeld: Bool { breaker.state != .open || !throttle.maySend || reach.isSilent }
 
+    /// Whether it answers others while a push is not answered.
+    func speaks(among sends: Int) -> Bool { reach.speaks(among: sends) }
+
     /// How long a push must wait; `nil`: it may leave.
     ///
     /// Those that wait come back one behind the other, so that the ones of a destination that is out do not

@@ -12,6 +12,8 @@ struct Judgement: Sendable {
     var custodyEnds = false
     /// A call that may have rung already is not sent again.
     var isSpentCall = false
+    /// It was sent as often as it may be, and nobody can tell whether it has arrived.
+    var isGivenUp = false
 
     /// Whether the lane, or the push's destination, is halted for its credential.
     enum Halt: Sendable {
@@ -25,9 +27,11 @@ struct Judgement: Sendable {
     /// - Parameter doubt: how far the clock is ahead of the time by which custody of this push ends.
     /// - Parameter spares: the lane meets so many target faults that no registration may be blamed.
     /// - Parameter unreached: how often in a row no service had looked at the push before.
+    /// - Parameter speaks: the service answers others.
     static func of(
         _ push: OwedPush, answer: Answer, outcome: Outcome, spares: Bool, halt: Halt = .none, now: UnixTime,
-        doubt: Duration = .zero, limits: DeliveryLimits, random: UInt64, unreached: Int = 0
+        doubt: Duration = .zero, limits: DeliveryLimits, random: UInt64, unreached: Int = 0,
+        speaks: Bool = true
     ) -> Judgement {
         switch outcome {
         case .accepted: return Judgement(step: .settle, first: .accepted)
@@ -68,6 +72,12 @@ struct Judgement: Sendable {
             if answer.fate == .unknown, push.pushClass == .urgent {
                 return Judgement(step: .settle, first: .retry, isSpentCall: true)
             }
+            if answer.fate == .unknown {
+                return unknown(push, answer, speaks: speaks, now: now, doubt, limits, random)
+            }
+            if answer.reason.meaning.contains(.endsAfterSome) {
+                return unreadable(push, asked: after, now: now, doubt, limits, random)
+            }
             return again(push, answer, after: after, now: now, doubt, limits, random, unreached)
         }
     }
@@ -79,25 +89,70 @@ struct Judgement: Sendable {
         // A push that was never processed has not been attempted. Its wait grows all the same, because a peer
         // may refuse this one alone, but not so far that it would leave memory.
         let isAttempt = answer.fate != .unprocessed
-        let attempt = isAttempt ? push.attempt + 1 : push.attempt
+        let attempts = isAttempt ? push.attempts.andOne() : push.attempts
         let backoff = Backoff(
             base: limits.backoffBase, cap: isAttempt ? limits.backoffCap : limits.keepRetryWithin,
             floorCap: limits.retryAfterCap)
-        let step = isAttempt ? attempt : max(attempt, unreached + 1)
-        let notBefore = now + backoff.delay(afterAttempt: step, asked: after, random: random)
-        guard notBefore - doubt < push.custodyEnds else {
-            return Judgement(step: .settle, first: .retry, custodyEnds: true)
+        let step = isAttempt ? attempts.made : max(attempts.made, unreached + 1)
+        let wait = backoff.delay(afterAttempt: step, asked: after, random: random)
+        return retry(push, attempts, after: wait, now: now, doubt, limits)
+    }
+
+    /// It may have arrived. While the service says nothing to anybody it stays owed; once it speaks, a few
+    /// sends are all.
+    private static func unknown(
+        _ push: OwedPush, _ answer: Answer, speaks: Bool, now: UnixTime, _ doubt: Duration,
+        _ limits: DeliveryLimits, _ random: UInt64
+    ) -> Judgement {
+        let attempts = push.attempts.andOneUnknown()
+        if speaks, attempts.unknown >= limits.unknownSends {
+            return Judgement(step: .settle, first: .retry, isGivenUp: true)
         }
-        return retry(push, attempt: attempt, at: notBefore, now: now, first: .retry, limits: limits)
+        // A repeat that leaves before the answer to the first is a double for certain.
+        let base = answer.late == nil ? limits.unknownBase : limits.lateBase
+        let ceiling = grown(base, by: attempts.unknown, limits)
+        return retry(
+            push, attempts, after: ceiling / 2 + jitter(ceiling / 2, random), now: now, doubt, limits)
+    }
+
+    /// Nobody can tell what the answer means: it may pass, or it may be this push's for ever.
+    private static func unreadable(
+        _ push: OwedPush, asked after: Duration?, now: UnixTime, _ doubt: Duration, _ limits: DeliveryLimits,
+        _ random: UInt64
+    ) -> Judgement {
+        let attempts = push.attempts.andOneUnreadable()
+        guard attempts.unreadable < limits.unreadableAttempts else {
+            return Judgement(step: .settle, first: .rejected)
+        }
+        let asked = min(after ?? .zero, limits.retryAfterCap)
+        let wait = asked + jitter(grown(limits.backoffBase, by: attempts.unreadable, limits), random)
+        return retry(push, attempts, after: wait, now: now, doubt, limits)
+    }
+
+    /// - Parameter times: from 1.
+    private static func grown(_ base: Duration, by times: Int, _ limits: DeliveryLimits) -> Duration {
+        (1..<max(1, times)).reduce(base) { ceiling, _ in
+            min(ceiling * limits.unknownGrowth, limits.retryAfterCap)
+        }
+    }
+
+    /// Less than the span, in whole milliseconds.
+    private static func jitter(_ span: Duration, _ random: UInt64) -> Duration {
+        let milliseconds = UInt64(max(1, span.wholeMilliseconds))
+        return .milliseconds(Int64(random.multipliedFullWidth(by: milliseconds).high))
     }
 
     private static func retry(
-        _ push: OwedPush, attempt: Int, at notBefore: UnixTime, now: UnixTime, first: OutcomeKind,
-        limits: DeliveryLimits
+        _ push: OwedPush, _ attempts: Attempts, after wait: Duration, now: UnixTime, _ doubt: Duration,
+        _ limits: DeliveryLimits
     ) -> Judgement {
-        let parked = notBefore.since(now) > limits.keepRetryWithin
+        let notBefore = now + wait
+        guard notBefore - doubt < push.custodyEnds else {
+            return Judgement(step: .settle, first: .retry, custodyEnds: true)
+        }
+        let parked = wait > limits.keepRetryWithin
         return Judgement(
-            step: .retry(notBefore: notBefore, attempt: attempt, lane: push.lane, parked: parked),
-            first: first)
+            step: .retry(notBefore: notBefore, attempt: attempts.stored, lane: push.lane, parked: parked),
+            first: .retry)
     }
 }

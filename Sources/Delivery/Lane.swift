@@ -8,13 +8,13 @@ final class Lane<P: Provider>: LaneHandle {
     let name: LaneName
     let provider: P
     let core: DeliveryCore
-    private let credential: Credential
-    private let state: Mutex<LaneState>
-    private let sender = Bell()
-    private let refill = Bell()
+    let credential: Credential
+    let state: Mutex<LaneState>
+    let sender = Bell()
+    let refill = Bell()
     private let stopped = Bell()
-    private let drained = Bell()
-    private let meter: LaneMeter
+    let drained = Bell()
+    let meter: LaneMeter
     /// What it is at its service; `nil`: nobody says.
     private let identity: Secret?
     /// The store knows that something was accepted under it.
@@ -80,7 +80,7 @@ final class Lane<P: Provider>: LaneHandle {
         if after.isStopping { drained.ring() }
     }
 
-    private var moment: LaneMoment {
+    var moment: LaneMoment {
         let (now, instant) = (core.world.now(), core.world.instant())
         return LaneMoment(
             now: now, instant: instant, clock: core.clock.reading(now, instant),
@@ -107,6 +107,12 @@ final class Lane<P: Provider>: LaneHandle {
     }
 
     func stop() {
+        provider.windDown(within: core.limits.drain)
+        cease()
+    }
+
+    /// Begins nothing more.
+    private func cease() {
         // At once, so that a lane that takes this one's place need not wait for our last answers.
         let until = core.world.instant() + core.limits.volatileDrain
         let now = core.world.now()
@@ -119,7 +125,7 @@ final class Lane<P: Provider>: LaneHandle {
     /// Stops as a lane that another one replaces, or none: whether it is halted is nobody's concern any more.
     func giveWay() {
         let wasHalted = state.withLock { $0.giveWay() }
-        stop()
+        cease()
         guard wasHalted else { return }
         meter.halted(false)
         core.haltedLaneLeft(name)
@@ -172,9 +178,9 @@ final class Lane<P: Provider>: LaneHandle {
         return true
     }
 
-    /// What the store is to remember of a first acceptance.
-    private func proof(of answer: Answer, at now: UnixTime) -> [Change] {
-        guard answer.outcome == .accepted, let identity,
+    /// What the store is to remember of a first acceptance. It is given once, so whoever asks writes it.
+    func proof(of answer: Answer, to push: OwedPush, at now: UnixTime) -> [Change] {
+        guard answer.outcome == .accepted, push.custody == .durable, let identity,
             !isProven.exchange(true, ordering: .relaxed)
         else { return [] }
         return [.put(LaneProof.record(name, identity, now: now), if: .any)]
@@ -259,6 +265,9 @@ final class Lane<P: Provider>: LaneHandle {
                 other.admit([moved], parked: [])
             }
         }
+        // Ends by cancellation too: a lane that stops listens no more.
+        guard let late = heard.answer.late, let word = await late.answer() else { return }
+        await hear(late: word, of: entry)
     }
 
     /// Whatever becomes of the push, the lane keeps its books of the answer here.
@@ -268,53 +277,6 @@ final class Lane<P: Provider>: LaneHandle {
         let mayGoOn = core.mayGoOn(answer, entry)
         let (moment, random) = (moment, core.world.random())
         return change { $0.heard(entry, answer, mayGoOn: mayGoOn, at: moment, random: random) }
-    }
-
-    /// The push goes on in the pair's other lane.
-    private func goOn(_ heard: LaneState.Heard, in other: (LaneQueue.Entry) -> Void) {
-        let answer = heard.answer
-        core.observer.attempted?(
-            Attempt(heard.entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
-        var moved = heard.entry
-        moved.firstWord = LaneQueue.FirstWord(answer, in: name)
-        // There before it is gone here: at every moment one of both lanes counts it (``Reclaim``).
-        other(moved)
-        state.withLock { $0.left(heard) }
-        drained.ring()
-    }
-
-    /// The push came from the pair's other lane, and ends by what it was answered there.
-    private func goBack(_ heard: LaneState.Heard) {
-        guard let word = heard.entry.firstWord, let first = core.lane(word.lane) else {
-            return finish(heard, learned: [])
-        }
-        let answer = heard.answer
-        core.observer.attempted?(
-            Attempt(heard.entry.push, answer, answer.outcome, .elsewhere, at: core.world.now()))
-        first.end(heard.entry, by: word.answer)
-        state.withLock { $0.left(heard) }
-        drained.ring()
-    }
-
-    func end(_ entry: LaneQueue.Entry, by word: Answer) {
-        var entry = entry
-        entry.push.lane = name
-        (entry.firstWord, entry.isMoved) = (nil, false)
-        let random = core.world.random()
-        let heard = state.withLock { [entry] in $0.returned(entry, word, random: random) }
-        finish(heard, learned: [])
-    }
-
-    /// Pushes that were to be sent here end by the word of the lane that they came from.
-    private func end(moved entries: [LaneQueue.Entry]) {
-        for entry in entries {
-            guard let word = entry.firstWord, let first = core.lane(word.lane) else {
-                change { $0.keep(moved: entry) }
-                continue
-            }
-            first.end(entry, by: word.answer)
-            state.withLock { $0.ended(moved: entry) }
-        }
     }
 
     /// Asked once for a push, with what its first answer is judged to mean: a dead token that blames nobody,
@@ -332,20 +294,20 @@ final class Lane<P: Provider>: LaneHandle {
         }
     }
 
-    private func finish(_ heard: LaneState.Heard, learned: [Change]) {
+    func finish(_ heard: LaneState.Heard, learned: [Change]) {
         let (entry, answer) = (heard.entry, heard.answer)
         let outcome = core.override(answer, of: entry.push.instance)
         let moment = moment
         if outcome == .accepted { meter.accepted(entry.push, at: moment.now) }
         var endsRegistration = false
-        let proven = entry.push.custody == .durable ? proof(of: answer, at: moment.now) : []
         change { state in
             let (next, actions) = state.answered(
                 heard, outcome: outcome, at: moment, limits: core.limits,
                 withdrawal: { withdrawal(of: entry, answer, $0) }
             ) { judged in
                 endsRegistration = !judged.feedback.isEmpty
-                return learned + core.unlearned(of: entry.push, judged) + proven
+                return learned + core.unlearned(of: entry.push, judged)
+                    + proof(of: answer, to: entry.push, at: moment.now)
             }
             core.observer.attempted?(Attempt(entry.push, answer, outcome, next, at: moment.now))
             return actions
@@ -355,14 +317,14 @@ final class Lane<P: Provider>: LaneHandle {
         }
     }
 
-    private func change(_ body: (inout LaneState) -> LaneState.Actions) { change { ((), body(&$0)) } }
+    func change(_ body: (inout LaneState) -> LaneState.Actions) { change { ((), body(&$0)) } }
 
     /// Changes the state and carries out what follows.
     ///
     /// The settler has the steps before anybody else can change the state: a push that came back to memory
     /// and left it at once would else reach the store in the other order, and stand there as held by us,
     /// who do not hold it.
-    private func change<Value>(_ body: (inout LaneState) -> (Value, LaneState.Actions)) -> Value {
+    func change<Value>(_ body: (inout LaneState) -> (Value, LaneState.Actions)) -> Value {
         let (value, actions, isReplaced) = state.withLock { state in
             var (value, actions) = body(&state)
             for index in actions.settle.indices where actions.settle[index].again != nil {
@@ -373,64 +335,6 @@ final class Lane<P: Provider>: LaneHandle {
         }
         carryOut(actions, isReplaced: isReplaced)
         return value
-    }
-
-    private func report(_ actions: LaneState.Actions) {
-        switch actions.breaker {
-        case .none: break
-        case .halted(let cause):
-            core.laneHalted(name, cause, actions.reason)
-            meter.halted(true)
-        case .resumed:
-            core.laneResumed(name)
-            meter.halted(false)
-        case .reopened:
-            core.laneReopened(name)
-            meter.halted(false)
-        }
-    }
-
-    /// All but the settlements.
-    private func carryOut(_ actions: LaneState.Actions, isReplaced: Bool) {
-        if !isReplaced { report(actions) }
-        if !actions.returned.isEmpty { end(moved: actions.returned) }
-        switch actions.reach {
-        case .none: break
-        case .unanswered:
-            core.laneUnanswered(name, actions.reason)
-            meter.unanswered(true)
-        case .over:
-            core.laneAnswered(name)
-            meter.unanswered(false)
-        // Nobody sends here any more, which says nothing of the service.
-        case .left: meter.unanswered(false)
-        }
-        if let doubt = actions.spared {
-            core.journal.note(
-                "registrations spared",
-                [
-                    .lane: name, .reason: actions.reason,
-                    .code: doubt == .share ? ErrorCode("share") : ErrorCode("unproven")
-                ],
-                level: .warning)
-        }
-        if actions.spentCalls > 0 { core.observer.callsSpent(name, actions.spentCalls) }
-        for (id, outcome) in actions.first { core.firstAttempts.resolve(id, outcome) }
-        switch actions.pace {
-        case .none: break
-        case .slowed:
-            core.journal.note("lane slowed", [.lane: name, .reason: actions.reason], level: .warning)
-            meter.slowed(true)
-        case .atFullSpeed:
-            core.journal.note("lane at full speed", [.lane: name])
-            meter.slowed(false)
-        }
-        if actions.custodyEnded > 0 { core.observer.custodyEnded(name, actions.custodyEnded) }
-        if actions.volatileEnded > 0 { core.volatile.end(actions.volatileEnded) }
-        if actions.volatileEnded > 0 || actions.breaker != .none { drained.ring() }
-        if actions.volatileDropped > 0 { core.observer.volatileDropped(name, actions.volatileDropped) }
-        if actions.wakesRefill { refill.ring() }
-        if actions.wakesSender { sender.ring() }
     }
 
     private func refillLoop() async {

@@ -28,6 +28,8 @@ extension LaneState {
         var custodyEnded = 0
         /// Calls that may have rung, and are not sent again.
         var spentCalls = 0
+        /// Other pushes that may have arrived, and are not sent again.
+        var givenUp = 0
         /// Volatile pushes that nobody owes any more.
         var volatileEnded = 0
         /// Those of them that were given up, for want of room or of time.
@@ -56,6 +58,7 @@ extension LaneState.Actions {
         if next.reach != .none { reach = next.reach }
         custodyEnded += next.custodyEnded
         spentCalls += next.spentCalls
+        givenUp += next.givenUp
         volatileEnded += next.volatileEnded
         volatileDropped += next.volatileDropped
         ranOut += next.ranOut
@@ -75,16 +78,19 @@ extension LaneState.Actions {
         let push = entry.push
         let step: Settlement.Step =
             entry.isMoved || entry.unwritten != nil
-            ? .retry(notBefore: push.notBefore, attempt: push.attempt, lane: push.lane, parked: true) : .park
+            ? .retry(
+                notBefore: push.notBefore, attempt: push.attempts.stored, lane: push.lane, parked: true)
+            : .park
         settle.append(Settler.Item(settlement: Settlement(push, step, first: entry.unwritten)))
     }
 
     /// A durable push waits in the store until then.
-    mutating func putOff(_ entry: LaneQueue.Entry, until due: UnixTime, attempt: Int) {
+    mutating func putOff(_ entry: LaneQueue.Entry, until due: UnixTime, _ attempts: Attempts) {
         if entry.isFirst { first.append((entry.push.id, .pending)) }
         var push = entry.push
         push.notBefore = due
-        let step = Settlement.Step.retry(notBefore: due, attempt: attempt, lane: push.lane, parked: true)
+        let step = Settlement.Step.retry(
+            notBefore: due, attempt: attempts.stored, lane: push.lane, parked: true)
         settle.append(Settler.Item(settlement: Settlement(push, step, first: entry.unwritten)))
     }
 

@@ -44,6 +44,7 @@ extension LaneState {
         // The clock may have leapt while this push was under way.
         memory.believe(moment.clock)
         memory.heed(moment.now, moment.instant)
+        lateEnds.answered(sent.push)
         let entry = memory.moved(sent)
         var actions = Actions()
         health.note(
@@ -59,7 +60,7 @@ extension LaneState {
     }
 
     /// Origins that wait here, where they matter to what an answer means.
-    private func others(_ answer: Answer, _ entry: LaneQueue.Entry) -> [Digest16] {
+    func others(_ answer: Answer, _ entry: LaneQueue.Entry) -> [Digest16] {
         health.asksWhoWaits(answer, for: entry) ? memory.origins(atMost: witnesses) : []
     }
 
@@ -136,13 +137,11 @@ extension LaneState {
         if !heard.isJudged {
             health.judge(answer, of: entry, others: others(answer, entry), at: moment, &actions)
         }
-        let now = moment.now
-        let isHalted = health.isHaltedForCredential(entry)
-        var judged = Judgement.of(
-            entry.push, answer: answer, outcome: outcome, spares: health.sparesRegistrations(of: entry),
-            halt: isHalted ? (entry.isProbe ? .probe : .halted) : .none, now: now,
-            doubt: now.since(memory.custodyTime(of: entry.push, now)), limits: limits, random: heard.random,
-            unreached: entry.unreached)
+        if endLate(entry, &actions) {
+            actions.wakesSender = true
+            return (.ended, actions)
+        }
+        var judged = judge(entry, answer, outcome, at: moment, random: heard.random, limits)
         if case .unregistered = outcome, judged.first == .misconfigured {
             actions.spared = health.newsOfSparing()
         }
@@ -156,6 +155,20 @@ extension LaneState {
         return (next, actions)
     }
 
+    mutating func judge(
+        _ entry: LaneQueue.Entry, _ answer: Answer, _ outcome: Outcome, at moment: LaneMoment, random: UInt64,
+        _ limits: DeliveryLimits
+    ) -> Judgement {
+        let now = moment.now
+        let isHalted = health.isHaltedForCredential(entry)
+        return Judgement.of(
+            entry.push, answer: answer, outcome: outcome, spares: health.sparesRegistrations(of: entry),
+            halt: isHalted ? (entry.isProbe ? .probe : .halted) : .none, now: now,
+            doubt: now.since(memory.custodyTime(of: entry.push, now)), limits: limits, random: random,
+            unreached: entry.unreached,
+            speaks: answer.fate != .unknown || health.speaks(to: entry, among: limits.unknownSends))
+    }
+
     private mutating func apply(
         _ judged: Judgement, waitsForCommit: Bool, to entry: LaneQueue.Entry, at moment: LaneMoment,
         _ actions: inout Actions
@@ -164,6 +177,7 @@ extension LaneState {
         if let first, !waitsForCommit { actions.first.append((entry.push.id, .known(first))) }
         if judged.custodyEnds { actions.custodyEnded += 1 }
         if judged.isSpentCall { actions.spentCalls += 1 }
+        if judged.isGivenUp { actions.givenUp += 1 }
         var again = entry
         again.isFirst = false
         if entry.push.custody == .volatile {
@@ -183,7 +197,7 @@ extension LaneState {
             settlement: settlement, feedback: judged.feedback, first: waitsForCommit ? first : nil)
         if case .retry(let notBefore, let attempt, _, parked: false) = step {
             again.push.notBefore = notBefore
-            again.push.attempt = attempt
+            again.push.attempts = Attempts(stored: attempt)
             // Back in memory once the store says that it is still owed, and ours.
             item.again = again
             returning += 1
@@ -201,7 +215,7 @@ extension LaneState {
             var again = entry
             // While a stop drains, a retry that is further off would be none.
             again.push.notBefore = isStopping ? min(notBefore, now + Self.drainRetry) : notBefore
-            again.push.attempt = attempt
+            again.push.attempts = Attempts(stored: attempt)
             memory.retry(again, isLate: parked || isStopping, now: now, &actions)
         case .settle?, .withdraw?, .park?: actions.volatileEnded += 1
         }
@@ -222,7 +236,7 @@ extension LaneState {
             memory.putBack(entry)
         } else if isDurable && (memory.isFull || rows.count > 0) {
             // Counted, so that whoever reads its row knows that its first attempt is over.
-            actions.putOff(entry, until: now, attempt: entry.push.attempt + 1)
+            actions.putOff(entry, until: now, entry.push.attempts.andOne())
         } else if memory.isFull {
             memory.park(entry, &actions)
         } else {

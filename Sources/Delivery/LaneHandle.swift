@@ -48,6 +48,7 @@ protocol LaneCounting: AnyObject, Sendable {
 protocol LaneRunning: AnyObject, Sendable {
     func snapshot() -> LaneSnapshot
     func run() async
+    /// The process stops: what is under way is waited for as long as ``DeliveryLimits/drain`` says.
     func stop()
     /// Ends as a lane that a reload replaces or takes away.
     func giveWay()

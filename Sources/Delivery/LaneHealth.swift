@@ -80,16 +80,17 @@ struct LaneHealth: Sendable {
     /// - Parameters:
     ///   - others: origins that wait in the lane; `nil`: whether the answer blames the target is not known
     ///     yet (``judge(_:of:others:at:_:)``).
+    ///   - isLate: the request was given up before, and is under way no more.
     ///   - moment: with the proofs of the lane's credential.
     ///   - random: 64 random bits.
     mutating func note(
-        _ answer: Answer, of entry: LaneQueue.Entry, others: [Digest16]?, at moment: LaneMoment,
-        random: UInt64, _ actions: inout LaneState.Actions
+        _ answer: Answer, of entry: LaneQueue.Entry, others: [Digest16]?, isLate: Bool = false,
+        at moment: LaneMoment, random: UInt64, _ actions: inout LaneState.Actions
     ) {
         let instant = moment.instant
         actions.reason = answer.reason
         lastFault = answer.outcome == .accepted ? nil : answer.reason
-        addresses.ended(entry.address)
+        if !isLate { addresses.ended(entry.address) }
         addresses.note(answer, of: entry.address, at: instant, random: random)
         if let number = entry.destination {
             // A word of one is a word of the service: an operator hears when there is none at all.
@@ -97,7 +98,7 @@ struct LaneHealth: Sendable {
                 actions.reach = .over
             }
             let few = destinations.change(number) { destination in
-                destination.ended()
+                if !isLate { destination.ended() }
                 return destination.note(answer, address: entry.address, at: instant, random: random)
             }
             addresses.refuse(few, at: instant, random: random)
@@ -154,6 +155,12 @@ struct LaneHealth: Sendable {
 
     /// Why a registration was spared, if nobody has been told since the last acceptance.
     mutating func newsOfSparing() -> Suspicion.Doubt? { suspicion.news() }
+
+    /// Whether its destination, or the service, has answered something among so many sends.
+    mutating func speaks(to entry: LaneQueue.Entry, among sends: Int) -> Bool {
+        guard let number = entry.destination else { return reach.speaks(among: sends) }
+        return destinations.change(number) { $0.speaks(among: sends) }
+    }
 
     // MARK: other events
 

@@ -92,7 +92,7 @@ struct LaneMemory: Sendable {
         entry.push.notBefore = now + max(wait, .milliseconds(1))
         if wait <= keepRetryWithin, queue.count * 4 <= queue.limit { return queue.putToSleep(entry) }
         if entry.push.custody == .volatile { return shelve(entry, &actions) }
-        actions.putOff(entry, until: now + max(wait, retryClaim), attempt: entry.push.attempt)
+        actions.putOff(entry, until: now + max(wait, retryClaim), entry.push.attempts)
     }
 
     // MARK: out
@@ -137,6 +137,11 @@ struct LaneMemory: Sendable {
             park(entry, &actions)
         }
         return actions
+    }
+
+    /// Takes out a push that has ended, wherever it stands; `nil`: it is not here.
+    mutating func takeOut(_ id: PushID) -> LaneQueue.Entry? {
+        (queue.remove { $0.push.id == id } + shelf.remove { $0.push.id == id }).first
     }
 
     /// Lets go of what has ended elsewhere.

@@ -8,6 +8,7 @@ struct LaneState: Sendable {
     var traffic = LaneTraffic()
     /// Pushes that come back to be tried again, once the store has heard of the attempt.
     var returning = 0
+    var lateEnds: LateEnds
     /// The lease's term that the queue was filled in.
     private var term = 0
     /// Nothing is sent any more but what is volatile.
@@ -34,6 +35,7 @@ struct LaneState: Sendable {
         memory = LaneMemory(limits: limits, longestWait: longestWait)
         rows = ParkedRows(limits: limits, longestWait: longestWait)
         health = LaneHealth(limits: limits, isProven: isProven)
+        lateEnds = LateEnds(limit: limits.lateEnds)
     }
 
     // MARK: what others ask
@@ -86,7 +88,7 @@ struct LaneState: Sendable {
     ) -> Actions {
         var actions = Actions()
         if health.hear(of: entries, at: instant) { actions.breaker = .reopened }
-        let entries = memory.stamped(endMoved(entries, &actions))
+        let entries = memory.stamped(endMoved(endLate(entries, &actions), &actions))
         guard !keepsNothing else {
             // Nobody sends here any more, or not now; the next one that does finds them in the store.
             for entry in entries { memory.park(entry, &actions) }
@@ -206,6 +208,7 @@ struct LaneState: Sendable {
                 continue
             }
             traffic.sent(entry.push.custody)
+            lateEnds.sent(entry.push)
             health.sent(entry, at: instant)
             entry.isProbe = isHalted
             if isLeased { askStore(now: now, &actions) }

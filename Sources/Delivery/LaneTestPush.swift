@@ -8,14 +8,14 @@ extension Lane {
         let push = OwedPush(
             id: PushID(at: now, random: world.random(), world.random()), row: 0, lane: name,
             pushClass: .normal, origin: nobody, record: nil, touchedAt: now, notBefore: now,
-            custodyEnds: now + limits.requestDeadline, attempt: 0, epoch: 0, mark: nil, instance: name.app,
+            custodyEnds: now + limits.trialAnswer, attempt: 0, epoch: 0, mark: nil, instance: name.app,
             message: message)
         let end = world.instant() + limits.trialWait
         let answer = await withTaskGroup(of: Answer?.self) { group in
             group.addTask {
                 guard let slot = try? await self.provider.reserve() else { return nil }  // Cancelled.
-                let sendBefore = world.instant() + limits.requestDeadline
-                let lease = LeasedPush(granting: push, sendBefore: sendBefore)
+                let end = world.instant() + limits.trialAnswer
+                let lease = LeasedPush(granting: push, sendBefore: end, answerBy: end)
                 return await self.provider.send(lease, on: slot)
             }
             group.addTask {

@@ -42,7 +42,7 @@ final class Lease: Sendable {
     /// After `sendBefore` no bytes of a push may reach a socket; `nil` when that moment has passed.
     func grant() -> (sendBefore: ContinuousClock.Instant, term: Int)? {
         let current = state.withLock { $0 }
-        let latest = current.aliveUntil - limits.requestDeadline
+        let latest = current.aliveUntil - limits.leaseMargin
         return latest > world.instant() ? (latest, current.term) : nil
     }
 

@@ -19,6 +19,8 @@ struct Reach: Sendable {
     private var waitsSince: ContinuousClock.Instant?
     /// An operator knows.
     private(set) var isUnanswered = false
+    /// The service has answered something, since this process began.
+    private var hasSpoken = false
 
     private let threshold: Int
     private let backoff: Backoff
@@ -41,6 +43,10 @@ struct Reach: Sendable {
     /// One push at a time is tried.
     var isSilent: Bool { silences >= threshold }
 
+    /// Whether the service speaks, so that the silence of so many sends of one push is about that push: it
+    /// has answered something among them.
+    func speaks(among sends: Int) -> Bool { hasSpoken && silences < sends }
+
     func mayTry(_ instant: ContinuousClock.Instant) -> Bool { untilNextTry(instant) == nil }
 
     /// `nil`: a push may be tried now.
@@ -59,6 +65,7 @@ struct Reach: Sendable {
     /// - Returns: whether the service turns out to answer again after an operator was told that it does not.
     mutating func note(_ answer: Answer, at instant: ContinuousClock.Instant, random: UInt64) -> Bool {
         if answer.fate == .answered {
+            hasSpoken = true
             if silences == 0, waitsSince == nil { return false }
             defer { isUnanswered = false }
             (silences, tries, isTrying, tryAgainAt, waitsSince) = (0, 0, false, nil, nil)

@@ -244,15 +244,3 @@ struct BooksTests {
         }
     }
 }
-
-extension OwedPush {
-    /// The same, to another address.
-    func addressed(to address: String) -> OwedPush {
-        OwedPush(
-            id: id, row: row, lane: lane, pushClass: pushClass, origin: origin, record: record,
-            touchedAt: touchedAt, notBefore: notBefore, custodyEnds: custodyEnds, attempt: attempt,
-            epoch: epoch, mark: mark, instance: instance,
-            message: .fcm(
-                FCMMessage(address: Secret(address.utf8), priority: .high, data: Secret("{}".utf8))))
-    }
-}

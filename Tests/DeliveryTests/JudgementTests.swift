@@ -11,11 +11,24 @@ struct JudgementTests {
     private func judge(
         _ push: OwedPush, _ outcome: Outcome, _ reason: Reason, spares: Bool = false,
         halt: Judgement.Halt = .none, fate: Answer.Fate = .answered,
-        random: UInt64 = .max, unreached: Int = 0
+        random: UInt64 = .max, unreached: Int = 0, speaks: Bool = true, isListened: Bool = false
     ) -> Judgement {
-        Judgement.of(
-            push, answer: Answer(outcome, reason, sentAt: sent, fate: fate), outcome: outcome, spares: spares,
-            halt: halt, now: now, limits: limits, random: random, unreached: unreached)
+        var answer = Answer(outcome, reason, sentAt: sent, fate: fate)
+        if isListened { answer.late = LateAnswer { nil } }
+        return Judgement.of(
+            push, answer: answer, outcome: outcome, spares: spares, halt: halt,
+            now: now, limits: limits, random: random, unreached: unreached, speaks: speaks)
+    }
+
+    /// A push with its row's number as these answers left it.
+    private func push(_ attempts: PushModel.Attempts) -> OwedPush { samplePush(1, attempt: attempts.stored) }
+
+    /// The wait and the row's number of a push that is tried again.
+    private func again(_ judged: Judgement) -> (wait: Duration, attempts: PushModel.Attempts)? {
+        guard case .retry(let notBefore, let attempt, _, let isParked)? = judged.step else { return nil }
+        let wait = notBefore.since(now)
+        #expect(isParked == (wait > limits.keepRetryWithin))
+        return (wait, PushModel.Attempts(stored: attempt))
     }
 
     /// The state of the registration that ends, if one does.
@@ -106,6 +119,71 @@ struct JudgementTests {
         }
         #expect(judge(call, .retry(after: nil), .notReached, fate: .unprocessed).step != .settle)
         #expect(judge(call, .retry(after: nil), .serviceUnavailable).step != .settle)
+    }
+
+    @Test(
+        "Of unknown fate a message waits longer each time, and longer still while its answer may come",
+        arguments: [(false, [2, 8, 32]), (true, [15, 60, 240])])
+    func unknown(isListened: Bool, ceilings: [Int]) {
+        for random in [UInt64(0), .max] {
+            var attempts = PushModel.Attempts(stored: 0)
+            for (index, ceiling) in ceilings.enumerated() {
+                let judged = judge(
+                    push(attempts), .retry(after: nil), .deadlineExceeded, fate: .unknown, random: random,
+                    isListened: isListened)
+                let half = Duration.seconds(ceiling) / 2
+                #expect(again(judged)?.wait == (random == 0 ? half : half * 2 - .milliseconds(1)))
+                #expect(judged.first == .retry)
+                attempts = again(judged)?.attempts ?? attempts
+                #expect(attempts.made == index + 1 && attempts.unknown == index + 1)
+            }
+            let last = judge(push(attempts), .retry(after: nil), .connectionLost, fate: .unknown)
+            #expect(last.step == .settle && last.isGivenUp && last.first == .retry, "four sends in all")
+        }
+    }
+
+    @Test("While the service says nothing to anybody nothing is given up, and waits grow to 15 minutes")
+    func silent() {
+        var attempts = PushModel.Attempts(stored: 0)
+        for sends in 1...200 {
+            let judged = judge(
+                push(attempts), .retry(after: nil), .deadlineExceeded, fate: .unknown, speaks: false,
+                isListened: true)
+            let wait = Duration.seconds(min(15 << (2 * min(sends - 1, 10)), 900))
+            #expect(again(judged)?.wait == wait - .milliseconds(1))
+            attempts = again(judged)?.attempts ?? attempts
+        }
+        // Its first send behind the silence is the last.
+        let last = judge(push(attempts), .retry(after: nil), .deadlineExceeded, fate: .unknown)
+        #expect(last.step == .settle && last.isGivenUp)
+    }
+
+    @Test("Answers in between are no sends of unknown fate")
+    func mixed() {
+        var attempts = PushModel.Attempts(stored: 0)
+        for _ in 0..<3 {
+            let busy = judge(push(attempts), .retry(after: nil), .serviceUnavailable)
+            attempts = again(busy)?.attempts ?? attempts
+            let lost = judge(push(attempts), .retry(after: nil), .connectionLost, fate: .unknown)
+            attempts = again(lost)?.attempts ?? attempts
+        }
+        #expect(attempts.made == 6 && attempts.unknown == 3 && attempts.unreadable == 0)
+    }
+
+    @Test("An answer that nobody can read is tried again five times, and then it is final")
+    func unreadable() {
+        // Ten honest refusals before it take nothing away.
+        var attempts = (0..<10).reduce(PushModel.Attempts(stored: 0)) { attempts, _ in attempts.andOne() }
+        for ceiling in [1, 4, 16, 64, 256] {
+            let judged = judge(push(attempts), .retry(after: nil), .unreadable)
+            #expect(again(judged)?.wait == .seconds(ceiling) - .milliseconds(1))
+            attempts = again(judged)?.attempts ?? attempts
+        }
+        #expect(attempts.made == 15 && attempts.unreadable == 5)
+        let last = judge(push(attempts), .retry(after: nil), .unreadable)
+        #expect(last.step == .settle && last.first == .rejected && last.feedback.isEmpty)
+        // One that blames nobody, such as 403 from a proxy, is never final.
+        #expect(judge(push(attempts), .retry(after: nil), .unknown).step != .settle)
     }
 
     @Test("A push that nobody looks at waits longer each time, but not so long that it leaves memory")

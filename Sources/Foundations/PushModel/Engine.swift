@@ -57,6 +57,7 @@ package struct StoredPush: Sendable, Hashable {
     package var address: Digest16?
     package var notBefore: UnixTime
     package var custodyEnds: UnixTime
+    /// ``Attempts/stored``.
     package var attempt: Int
     package var epoch: Int64
     package var parked: Bool

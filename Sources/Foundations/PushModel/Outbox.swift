@@ -57,7 +57,8 @@ package struct Settlement: Sendable {
     package enum Step: Sendable, Hashable {
         /// The push has ended: the row goes; the mark stays with the first outcome.
         case settle
-        /// Another attempt not before then. `parked`: it leaves memory until claimed.
+        /// Another attempt not before then. `attempt`: as the row keeps it (``Attempts``). `parked`: it
+        /// leaves memory until claimed.
         case retry(notBefore: UnixTime, attempt: Int, lane: LaneName, parked: Bool)
         /// It leaves memory for want of room.
         case park

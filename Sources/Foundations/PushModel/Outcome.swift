@@ -26,6 +26,8 @@ package struct Reason: Sendable, Hashable, CustomStringConvertible {
         /// The credential is for the service's other environment alone: in this one no address can be judged
         /// (decision 0079).
         package static let isForOtherEnvironment = Meaning(rawValue: 64)
+        /// It cannot be read, and may be final or not: a few such answers to one push end it (decision 0078).
+        package static let endsAfterSome = Meaning(rawValue: 128)
     }
 
     private let word: StaticString
@@ -54,6 +56,8 @@ package struct Reason: Sendable, Hashable, CustomStringConvertible {
 
     package static let ok = Reason("Ok")
     package static let unknown = Reason("Unknown", .asksForTime)
+    /// A refusal whose body is not in the service's own form.
+    package static let unreadable = Reason("Unreadable", [.asksForTime, .endsAfterSome])
     package static let connectionLost = Reason("ConnectionLost")
     package static let deadlineExceeded = Reason("DeadlineExceeded")
     package static let notReached = Reason("NotReached")
@@ -66,7 +70,7 @@ package struct Reason: Sendable, Hashable, CustomStringConvertible {
 
     /// Words of no service.
     package static let ours = [
-        ok, unknown, connectionLost, deadlineExceeded, notReached, leaseRanOut, tooLargeToSend,
+        ok, unknown, unreadable, connectionLost, deadlineExceeded, notReached, leaseRanOut, tooLargeToSend,
         credentialUnavailable, foreignAnswer, custodyEnded
     ]
 }
@@ -127,6 +131,8 @@ package struct Answer: Sendable {
     package var sentAt: UnixTime
     /// Whether the service answered and, if not, whether it may have processed the request all the same.
     package var fate: Fate
+    /// Of a request that was given up: the service may answer it yet.
+    package var late: LateAnswer?
 
     package enum Fate: Sendable, Hashable {
         /// These are the service's own words.
@@ -145,4 +151,15 @@ package struct Answer: Sendable {
         self.sentAt = sentAt
         self.fate = fate
     }
+}
+
+/// What may yet become of a request that was given up with its fate unknown.
+package struct LateAnswer: Sendable {
+    private let wait: @Sendable () async -> Answer?
+
+    /// - Parameter wait: ends by cancellation too, with `nil`.
+    package init(_ wait: @escaping @Sendable () async -> Answer?) { self.wait = wait }
+
+    /// The service's own answer; `nil` when none has come as long as anybody listens. To be asked once.
+    package func answer() async -> Answer? { await wait() }
 }

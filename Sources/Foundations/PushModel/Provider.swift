@@ -5,18 +5,25 @@
 package struct LeasedPush: Sendable {
     package let push: OwedPush
     package let sendBefore: ContinuousClock.Instant
+    /// When whoever asked gives up waiting; `nil`: as late as the service is waited for.
+    package let answerBy: ContinuousClock.Instant?
 
     /// Grants a lease on a push of the store. For lanes and for tests of providers.
-    package init(granting push: OwedPush, sendBefore: ContinuousClock.Instant) {
+    package init(
+        granting push: OwedPush, sendBefore: ContinuousClock.Instant,
+        answerBy: ContinuousClock.Instant? = nil
+    ) {
         precondition(push.custody == .durable, "a volatile push goes to a direct provider only")
         self.push = push
         self.sendBefore = sendBefore
+        self.answerBy = answerBy
     }
 
     /// Grants a lease on a push of either custody, which a direct provider alone can be given.
     package init(granting push: OwedPush, to _: DirectLeave, sendBefore: ContinuousClock.Instant) {
         self.push = push
         self.sendBefore = sendBefore
+        answerBy = nil
     }
 }
 
@@ -38,13 +45,20 @@ package protocol Provider: Sendable {
     func reserve() async throws(CancellationError) -> Slot
     /// Sends once. Every fault comes back as an answer; the request's deadline bounds the wait. Cancelling
     /// the task does not end a request under way: its answer is still owed to the push.
+    ///
+    /// An urgent push of unknown fate is not sent again, so it leaves only on a connection that was just
+    /// heard from. The answer of a request that was given up may have a ``LateAnswer``.
     func send(_ leased: LeasedPush, on slot: Slot) async -> Answer
     /// What the provider has counted so far, for the operator. Nothing is decided by it.
     func figures() -> [ProviderFigure]
+    /// The process stops: from now on no answer is waited for longer than this span.
+    func windDown(within span: Duration)
 }
 
 extension Provider {
     package var executor: (any TaskExecutor)? { nil }
+    /// Nothing, where requests end by themselves soon enough.
+    package func windDown(within span: Duration) {}
     /// None: counting is no duty.
     package func figures() -> [ProviderFigure] { [] }
 }

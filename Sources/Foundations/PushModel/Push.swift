@@ -98,8 +98,8 @@ package struct OwedPush: Sendable {
     package let registeredAddress: Digest16?
     package var notBefore: UnixTime
     package var custodyEnds: UnixTime
-    /// Attempts made so far.
-    package var attempt: Int
+    /// Attempts made so far, and what is known of them.
+    package var attempts: Attempts
     package let epoch: Int64
     package let mark: Digest16?
     package let instance: ConfiguredName
@@ -107,6 +107,10 @@ package struct OwedPush: Sendable {
     /// Whether a row of a store stands behind it.
     package let custody: Custody
 
+    /// Attempts made so far.
+    package var attempt: Int { attempts.made }
+
+    /// - Parameter attempt: as the row keeps it (``Attempts/init(stored:)``).
     package init(
         id: PushID, row: Int64, lane: LaneName, pushClass: PushClass, origin: Digest16, record: Digest16?,
         touchedAt: UnixTime, registeredAddress: Digest16? = nil, notBefore: UnixTime, custodyEnds: UnixTime,
@@ -122,7 +126,7 @@ package struct OwedPush: Sendable {
         self.registeredAddress = registeredAddress
         self.notBefore = notBefore
         self.custodyEnds = custodyEnds
-        self.attempt = attempt
+        attempts = Attempts(stored: attempt)
         self.epoch = epoch
         self.mark = mark
         self.instance = instance
@@ -147,7 +151,7 @@ package struct OwedPush: Sendable {
         registeredAddress = nil
         self.notBefore = notBefore
         custodyEnds = push.custodyEnds
-        attempt = 0
+        attempts = Attempts(stored: 0)
         epoch = 0
         mark = nil
         self.instance = instance

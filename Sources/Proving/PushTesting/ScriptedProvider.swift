@@ -21,11 +21,17 @@ package final class ScriptedProvider: DirectProvider {
     private let reservations = Watch()
     package let requests = Watch()
     private let answer: @Sendable (OwedPush) async -> Answer
+    private let windsDown: @Sendable (Duration) -> Void
 
-    /// `slots`: requests that may be under way at once.
-    package init(_ lane: LaneName, slots: Int = 1, answer: @escaping @Sendable (OwedPush) async -> Answer) {
+    /// - Parameter slots: requests that may be under way at once.
+    /// - Parameter windsDown: told when the process stops, and how long it waits for answers.
+    package init(
+        _ lane: LaneName, slots: Int = 1, windsDown: @escaping @Sendable (Duration) -> Void = { _ in },
+        answer: @escaping @Sendable (OwedPush) async -> Answer
+    ) {
         self.lane = lane
         self.answer = answer
+        self.windsDown = windsDown
         state = Mutex(State(free: slots))
     }
 
@@ -50,6 +56,7 @@ package final class ScriptedProvider: DirectProvider {
     package func waitForSent(_ count: Int) async { await requests.wait(for: count) }
 
     package func run() async throws {}
+    package func windDown(within span: Duration) { windsDown(span) }
 
     package func reserve() async throws(CancellationError) -> Slot {
         let id = state.withLock { state in

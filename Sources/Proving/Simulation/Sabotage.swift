@@ -92,7 +92,7 @@ final class Saboteur: Sendable {
         return OwedPush(
             id: push.id, row: push.row, lane: push.lane, pushClass: push.pushClass, origin: origin,
             record: push.record, touchedAt: push.touchedAt, notBefore: push.notBefore,
-            custodyEnds: push.custodyEnds, attempt: push.attempt, epoch: push.epoch, mark: push.mark,
+            custodyEnds: push.custodyEnds, attempt: push.attempts.stored, epoch: push.epoch, mark: push.mark,
             instance: push.instance, message: push.message)
     }
 

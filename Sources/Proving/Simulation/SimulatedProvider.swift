@@ -1,3 +1,4 @@
+import Delivery
 import MemoryStore
 import PushModel
 import Synchronization
@@ -185,11 +186,32 @@ final class SimulatedProvider: DirectProvider {
         case .foreign:
             return Answer(.retry(after: nil), .foreignAnswer, sentAt: sentAt, fate: .unprocessed)
         case .unknown:
-            if push.pushClass == .urgent { book.givenUp(number) }
+            if Self.mayBeLast(push) { book.givenUp(number) }
             return Answer(.retry(after: nil), .connectionLost, sentAt: sentAt, fate: .unknown)
-        case .silence:
-            if push.pushClass == .urgent { book.givenUp(number) }
-            return Answer(.retry(after: nil), .deadlineExceeded, sentAt: sentAt, fate: .unknown)
+        case .silence(let late):
+            if Self.mayBeLast(push) { book.givenUp(number) }
+            var answer = Answer(.retry(after: nil), .deadlineExceeded, sentAt: sentAt, fate: .unknown)
+            answer.late = late.flatMap { lateAnswer($0.outcome, $0.reason, of: device, sentAt: sentAt) }
+            return answer
+        }
+    }
+
+    /// Of unknown fate once more, it need not be sent again.
+    private static func mayBeLast(_ push: OwedPush) -> Bool {
+        push.pushClass == .urgent || push.attempts.unknown + 1 >= DeliveryLimits().unknownSends
+    }
+
+    /// Half of the answers that were waited for in vain come later, before the repeat or behind it.
+    private func lateAnswer(
+        _ outcome: Outcome, _ reason: Reason, of device: Int, sentAt: UnixTime
+    ) -> LateAnswer? {
+        guard scheduler.chance(50) else { return nil }
+        let span = scheduler.random(in: .seconds(1) ... .seconds(90))
+        return LateAnswer { [self] in
+            await scheduler.pause(span...span)
+            guard !Task.isCancelled else { return nil }
+            book.heard(outcome, reason, of: device, in: lane, by: life)
+            return Answer(outcome, reason, sentAt: sentAt)
         }
     }
 
@@ -199,7 +221,7 @@ final class SimulatedProvider: DirectProvider {
             await service.process(push, number, device: device) { self.checkOwner(of: push, number) }
         }
         // The request's own deadline.
-        if case .silence = fate { await scheduler.pause(.seconds(9) ... .seconds(10)) }
+        if case .silence = fate { await scheduler.pause(.seconds(19) ... .seconds(20)) }
         return fate
     }
 

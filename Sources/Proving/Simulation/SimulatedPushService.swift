@@ -8,7 +8,7 @@ final class SimulatedPushService: Sendable {
     struct Mood: Sendable {
         /// Percent of requests that are refused for now.
         var busy = 0
-        /// Percent that are never answered; half of them were processed.
+        /// Percent that are not answered in time, or never; half of them were processed.
         var silent = 0
         /// Percent whose connection ends: before the request is looked at, or after.
         var unprocessed = 0
@@ -94,7 +94,8 @@ final class SimulatedPushService: Sendable {
         case foreign
         /// The connection ended, or nothing came, and the request may have been processed.
         case unknown
-        case silence
+        /// Nothing came in time. With what the service would answer yet, if it has processed the request.
+        case silence(late: (outcome: Outcome, reason: Reason)?)
     }
 
     /// Processes a request whose bytes have left.
@@ -106,13 +107,16 @@ final class SimulatedPushService: Sendable {
         if scheduler.chance(mood.unprocessed) { return .unprocessed }
         if scheduler.chance(mood.foreign) { return .foreign }
         let isSilent = scheduler.chance(mood.silent)
-        if isSilent, scheduler.chance(50) { return .silence }
+        if isSilent, scheduler.chance(50) { return .silence(late: nil) }
         let isCut = scheduler.chance(mood.cut)
         if isCut, scheduler.chance(50) { return .unknown }
         arrives()
         let fate = judge(push, number, device, mood)
         await scheduler.pause(mood.latency)
-        if isSilent { return .silence }
+        if isSilent {
+            guard case .answered(let outcome, let reason) = fate else { return .silence(late: nil) }
+            return .silence(late: (outcome, reason))
+        }
         return isCut ? .unknown : fate
     }
 

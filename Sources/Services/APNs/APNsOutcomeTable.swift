@@ -1,3 +1,4 @@
+import HTTP2Client
 package import PushModel
 import WireFormats
 
@@ -27,26 +28,23 @@ package enum APNsOutcomeTable {
         package var fate: Answer.Fate { reason == .foreignAnswer ? .unprocessed : .answered }
     }
 
-    /// Statuses by which a proxy or a front end speaks for itself. Where the body is not in Apple's form,
-    /// they are not Apple's word about our credential (decision 0079).
-    private static let foreign: Set<Int> = [401, 403, 404, 407]
-
     /// - Parameters:
     ///   - status: the HTTP status of a whole answer.
-    ///   - body: its JSON, `{"reason":…,"timestamp":…}`; whatever else is judged by the status alone.
+    ///   - body: Apple's own form is JSON, `{"reason":…,"timestamp":…}`. Of any other body nothing is
+    ///     believed but the status, and that only as far as ``AnswerMeaning`` goes.
     ///   - retryAfter: `retry-after`, empty when absent. Apple is not known to send one.
     package static func judge(
         status: Int, body: [UInt8], retryAfter: [UInt8], now: UnixTime
     ) -> Reading {
         if (200..<300).contains(status) { return Reading(.accepted, .ok) }
-        // A body that is no JSON leaves the status to judge by.
-        let json = try? JSONValue.parse(body)
-        let word = json?["reason"]?.string
-        let reason = word.flatMap { Reason.apns($0) } ?? .unknown
-        let since = json?["timestamp"]?.int64.map(UnixTime.init(milliseconds:))
         let wait = RetryAfter.parse(String(decoding: retryAfter, as: UTF8.self), now: now)
-        if word == nil, foreign.contains(status) { return Reading(.retry(after: wait), .foreignAnswer) }
-        return known(status, reason, since: since, wait: wait) ?? byClass(status, wait: wait)
+        // A body that is no JSON leaves the status to judge by.
+        guard let json = try? JSONValue.parse(body), let word = json["reason"]?.string else {
+            return unreadable(status, wait: wait)
+        }
+        let reason = Reason.apns(word) ?? .unknown
+        let since = json["timestamp"]?.int64.map(UnixTime.init(milliseconds:))
+        return known(status, reason, since: since, wait: wait) ?? novel(status, wait: wait)
     }
 
     /// A row of the table; `nil` when the pair of status and reason is not in it.
@@ -82,13 +80,29 @@ package enum APNsOutcomeTable {
         }
     }
 
-    /// Reasons that Apple has not told us, by status class.
-    private static func byClass(_ status: Int, wait: Duration?) -> Reading {
-        switch status {
-        case 403: Reading(.misconfigured(.credential), .unknown)
-        case 429: Reading(.retry(after: wait), .unknown)
-        case 400..<500: Reading(.rejected, .unknown)
-        default: Reading(.retry(after: wait), .unknown)
+    /// A reason that Apple has not told us, or one that does not belong to its status: it names nothing, but
+    /// the status is Apple's.
+    private static func novel(_ status: Int, wait: Duration?) -> Reading {
+        switch AnswerMeaning(status: status) {
+        case .accepted: Reading(.accepted, .ok)
+        case .passes: Reading(.retry(after: wait), .unknown)
+        case .passesElsewhere: Reading(.retry(after: wait), .unknown, .replaceConnection)
+        case .aboutSender: Reading(.misconfigured(.credential), .unknown)
+        case .aboutRequest: Reading(.rejected, .unknown)
+        }
+    }
+
+    /// An answer without a readable reason: a page of somebody's in between, or half a body. It says nothing
+    /// of our credential, and of the push only what another attempt confirms.
+    private static func unreadable(_ status: Int, wait: Duration?) -> Reading {
+        switch AnswerMeaning(status: status) {
+        case .accepted: Reading(.accepted, .ok)
+        case .passes: Reading(.retry(after: wait), .unknown)
+        // By these a proxy or a front end speaks for itself (decision 0079). It does so by 404, too.
+        case .aboutSender: Reading(.retry(after: wait), .foreignAnswer)
+        case .aboutRequest where status == 404: Reading(.retry(after: wait), .foreignAnswer)
+        case .passesElsewhere: Reading(.retry(after: wait), .unknown, .replaceConnection)
+        case .aboutRequest: Reading(.retry(after: wait), .unreadable)
         }
     }
 }

@@ -12,6 +12,9 @@ package struct APNsProvider: DirectProvider {
     private let world: World
     private let journal: Journal
 
+    /// Apple is seen to answer after twelve seconds and more (docs/push-services.md §2.6).
+    package static let requestDeadline = Duration.seconds(20)
+
     /// Apple's hosts (docs/push-services.md §2.1).
     package static func url(of environment: Environment) -> String {
         switch environment {
@@ -36,6 +39,8 @@ package struct APNsProvider: DirectProvider {
         self.world = world
         self.journal = journal
         requests = APNsRequest(authority: endpoint.authority)
+        var options = options
+        options.requestDeadline = options.requestDeadline ?? Self.requestDeadline
         pool = try HTTP2Pool(
             endpoint: endpoint, options: options, group: group, world: world, journal: journal, lane: lane)
     }
@@ -63,28 +68,45 @@ package struct APNsProvider: DirectProvider {
             let (outcome, reason) = error.judged
             return Answer(outcome, reason, sentAt: world.now(), fate: .local)
         }
-        let answer = await pool.request(request, on: slot, sendBefore: leased.sendBefore)
-        guard answer.cause == .answered else { return answer.unanswered }
-        let result = APNsOutcomeTable.judge(
-            status: answer.status, body: answer.body, retryAfter: answer.retryAfter, now: world.now())
-        return await cure(result, answer, token)
+        let answer = await pool.request(
+            request, on: slot, sendBefore: leased.sendBefore, answerBy: leased.answerBy,
+            isUnrepeatable: leased.push.pushClass == .urgent)
+        return await judged(answer, token)
     }
 
-    private func cure(_ result: APNsOutcomeTable.Reading, _ answer: HTTP2Answer, _ token: APNsToken) async
+    package func windDown(within span: Duration) { pool.windDown(within: span) }
+
+    private func judged(_ answer: HTTP2Answer, _ token: APNsToken) async -> Answer {
+        guard answer.cause == .answered else {
+            var unanswered = answer.unanswered
+            unanswered.late = answer.late.map { late in
+                LateAnswer {
+                    guard let answer = await late.answer() else { return nil }
+                    return await judged(answer, token)
+                }
+            }
+            return unanswered
+        }
+        let reading = APNsOutcomeTable.judge(
+            status: answer.status, body: answer.body, retryAfter: answer.retryAfter, now: world.now())
+        return await cure(reading, answer, token)
+    }
+
+    private func cure(_ reading: APNsOutcomeTable.Reading, _ answer: HTTP2Answer, _ token: APNsToken) async
         -> Answer
     {
-        var outcome = result.outcome
-        switch result.cure {
+        var outcome = reading.outcome
+        switch reading.cure {
         case .none:
             break
         case .replaceConnection:
             pool.replace(answer.connection)
-            journal.note("apns connection replaced", [.lane: lane, .reason: result.reason])
+            journal.note("apns connection replaced", [.lane: lane, .reason: reading.reason])
         case .renewToken:
             // A young token that is called expired means that our clock is wrong: more tokens would not mend
             // it.
             if await !credential.expired(token) { outcome = .misconfigured(.credential) }
         }
-        return Answer(outcome, result.reason, sentAt: answer.sentAt, fate: result.fate)
+        return Answer(outcome, reading.reason, sentAt: answer.sentAt, fate: reading.fate)
     }
 }

@@ -1,27 +1,32 @@
+import HTTP2Client
 package import PushModel
 import WireFormats
 
 /// What an answer of FCM means (docs/push-services.md §4.4). Pure.
 package enum FCMOutcomeTable {
+    /// What the sender does about the connection or the token, beside the outcome.
+    package enum Cure: Sendable, Hashable {
+        case none
+        /// Send on another connection from now on.
+        case replaceConnection
+        /// The access token is refused: try once with a new one.
+        case renewToken
+    }
+
     package struct Reading: Sendable, Hashable {
         package let outcome: Outcome
         package let reason: Reason
-        /// The access token is refused: try once with a new one.
-        package let renewToken: Bool
+        package let cure: Cure
 
-        init(_ outcome: Outcome, _ reason: Reason, renewToken: Bool = false) {
+        init(_ outcome: Outcome, _ reason: Reason, _ cure: Cure = .none) {
             self.outcome = outcome
             self.reason = reason
-            self.renewToken = renewToken
+            self.cure = cure
         }
 
         /// What is not the service's word was said before the service saw the request.
         package var fate: Answer.Fate { reason == .foreignAnswer ? .unprocessed : .answered }
     }
-
-    /// Statuses by which a proxy or a front end speaks for itself. Where the body is not in Google's form,
-    /// they are not Google's word about our account (decision 0079).
-    private static let foreign: Set<Int> = [401, 403, 404, 407]
 
     /// The one text that tells a malformed token from every other bad argument.
     private static let invalidToken = "The registration token is not a valid FCM registration token"
@@ -32,23 +37,43 @@ package enum FCMOutcomeTable {
 
     /// - Parameters:
     ///   - status: the HTTP status of a whole answer.
-    ///   - body: `{"error":{…}}`; whatever else (the front end's HTML) is judged by the status alone.
+    ///   - body: Google's own form is `{"error":{"status":…}}`. Of any other body (the front end's HTML)
+    ///     nothing is believed but the status, and that only as far as ``AnswerMeaning`` goes.
     ///   - retryAfter: `retry-after`, empty when absent.
     package static func judge(status: Int, body: [UInt8], retryAfter: [UInt8], now: UnixTime) -> Reading {
         if (200..<300).contains(status) { return Reading(.accepted, .ok) }
         // A body that is no JSON leaves the status to judge by.
         let error = (try? JSONValue.parse(body))?["error"]
-        // An unspecified error names nothing: the status decides, as without an FcmError.
-        let code = error?["details"]?.array?.lazy.filter { $0["@type"]?.string == faultType }
-            .compactMap { $0["errorCode"]?.string }.first { $0 != "UNSPECIFIED_ERROR" }
         let wait =
             RetryAfter.parse(String(decoding: retryAfter, as: UTF8.self), now: now)
             ?? error?["details"]?.array?.lazy.filter { $0["@type"]?.string == retryType }
             .compactMap { $0["retryDelay"]?.string.flatMap(retryDelay) }.first
-        let isOwnForm = error?["status"]?.string != nil || error?["code"]?.int64 != nil
-        if !isOwnForm, foreign.contains(status) { return Reading(.retry(after: wait), .foreignAnswer) }
+        // An unspecified error names nothing: the status decides, as without an FcmError.
+        let code = error?["details"]?.array?.lazy.filter { $0["@type"]?.string == faultType }
+            .compactMap { $0["errorCode"]?.string }.first { $0 != "UNSPECIFIED_ERROR" }
+        if let reading = passing(status, error, code, wait: wait) { return reading }
+        guard let error, error["status"]?.string != nil || error["code"]?.int64 != nil else {
+            return unreadable(status, wait: wait)
+        }
+        return known(status, error, code) ?? novel(status, wait: wait)
+    }
+
+    /// Statuses whose meaning does not hang on the body.
+    private static func passing(
+        _ status: Int, _ error: JSONValue?, _ code: String?, wait: Duration?
+    ) -> Reading? {
+        switch status {
+        case 429: quota(FCMQuota(error, code: code), wait)
+        case 500: Reading(.retry(after: wait), .internalFCM)
+        case 503: Reading(.retry(after: wait), .unavailable)
+        default: nil
+        }
+    }
+
+    /// A row of the table; `nil` when status and code are not in it.
+    private static func known(_ status: Int, _ error: JSONValue, _ code: String?) -> Reading? {
         switch (status, code) {
-        case (400, "INVALID_ARGUMENT") where error?["message"]?.string == invalidToken:
+        case (400, "INVALID_ARGUMENT") where error["message"]?.string == invalidToken:
             return Reading(.unregistered(since: nil), .invalidRegistrationToken)
         case (400, "INVALID_ARGUMENT"), (400, nil):
             return Reading(.rejected, .invalidArgument)
@@ -56,7 +81,7 @@ package enum FCMOutcomeTable {
             // It is about one kind of address that a client chose, not about our account.
             return Reading(.misconfigured(.target), .thirdPartyAuthError)
         case (401, _):
-            return Reading(.retry(after: nil), .unauthenticated, renewToken: true)
+            return Reading(.retry(after: nil), .unauthenticated, .renewToken)
         case (403, "SENDER_ID_MISMATCH"):
             return Reading(.unregistered(since: nil), .senderIdMismatch)
         case (403, nil):
@@ -65,16 +90,36 @@ package enum FCMOutcomeTable {
             return Reading(.unregistered(since: nil), .unregisteredFCM)
         case (404, nil):
             return Reading(.misconfigured(.credential), .notFound)
-        case (429, _):
-            return quota(FCMQuota(error, code: code), wait)
-        case (500, _):
-            return Reading(.retry(after: wait), .internalFCM)
-        case (503, _):
-            return Reading(.retry(after: wait), .unavailable)
-        case (400..<500, _):
+        case (409, nil) where error["status"]?.string == "ALREADY_EXISTS":
+            // The other google.rpc.Code of 409, ABORTED, asks to be tried again; this one is final.
             return Reading(.rejected, .unknown)
         default:
-            return Reading(.retry(after: wait), .unknown)
+            return nil
+        }
+    }
+
+    /// A code that Google has not told us: the status is Google's all the same.
+    private static func novel(_ status: Int, wait: Duration?) -> Reading {
+        switch AnswerMeaning(status: status) {
+        case .accepted: Reading(.accepted, .ok)
+        case .passes: Reading(.retry(after: wait), .unknown)
+        case .passesElsewhere: Reading(.retry(after: wait), .unknown, .replaceConnection)
+        // With an FcmError it is about this message, whatever the code.
+        case .aboutSender, .aboutRequest: Reading(.rejected, .unknown)
+        }
+    }
+
+    /// An answer without a readable reason: a page of the front end's, or half a body. It says nothing of our
+    /// account, and of the push only what another attempt confirms.
+    private static func unreadable(_ status: Int, wait: Duration?) -> Reading {
+        switch AnswerMeaning(status: status) {
+        case .accepted: Reading(.accepted, .ok)
+        case .passes: Reading(.retry(after: wait), .unknown)
+        // By these a proxy or a front end speaks for itself (decision 0079). It does so by 404, too.
+        case .aboutSender: Reading(.retry(after: wait), .foreignAnswer)
+        case .aboutRequest where status == 404: Reading(.retry(after: wait), .foreignAnswer)
+        case .passesElsewhere: Reading(.retry(after: wait), .unknown, .replaceConnection)
+        case .aboutRequest: Reading(.retry(after: wait), .unreadable)
         }
     }
 

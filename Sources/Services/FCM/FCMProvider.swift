@@ -11,6 +11,9 @@ package struct FCMProvider: DirectProvider {
     private let requests: FCMRequest
     private let world: World
 
+    /// Google asks for at least ten seconds, and is seen to take more (docs/push-services.md §4.2).
+    package static let requestDeadline = Duration.seconds(30)
+
     /// Google's host (docs/push-services.md §4.2).
     package static let url = "https://fcm.googleapis.com"
 
@@ -30,6 +33,8 @@ package struct FCMProvider: DirectProvider {
         self.world = world
         requests = FCMRequest(
             authority: endpoint.authority, project: credential.account.project, addressKind: addressKind)
+        var options = options
+        options.requestDeadline = options.requestDeadline ?? Self.requestDeadline
         pool = try HTTP2Pool(
             endpoint: endpoint, options: options, group: group, world: world, journal: journal, lane: lane)
     }
@@ -70,17 +75,34 @@ package struct FCMProvider: DirectProvider {
             let (outcome, reason) = error.judged
             return Answer(outcome, reason, sentAt: world.now(), fate: .local)
         }
-        let answer = await pool.request(request, on: slot, sendBefore: leased.sendBefore)
-        guard answer.cause == .answered else { return answer.unanswered }
-        let result = FCMOutcomeTable.judge(
-            status: answer.status, body: answer.body, retryAfter: answer.retryAfter, now: world.now())
-        var outcome = result.outcome
-        if result.renewToken {
-            if await !credential.refused(token) { outcome = .misconfigured(.credential) }
-        } else if outcome == .accepted {
-            await credential.accepted(token)
+        let answer = await pool.request(
+            request, on: slot, sendBefore: leased.sendBefore, answerBy: leased.answerBy,
+            isUnrepeatable: leased.push.pushClass == .urgent)
+        return await judged(answer, token)
+    }
+
+    package func windDown(within span: Duration) { pool.windDown(within: span) }
+
+    private func judged(_ answer: HTTP2Answer, _ token: FCMToken) async -> Answer {
+        guard answer.cause == .answered else {
+            var unanswered = answer.unanswered
+            unanswered.late = answer.late.map { late in
+                LateAnswer {
+                    guard let answer = await late.answer() else { return nil }
+                    return await judged(answer, token)
+                }
+            }
+            return unanswered
         }
-        return Answer(outcome, result.reason, sentAt: answer.sentAt, fate: result.fate)
+        let reading = FCMOutcomeTable.judge(
+            status: answer.status, body: answer.body, retryAfter: answer.retryAfter, now: world.now())
+        var outcome = reading.outcome
+        switch reading.cure {
+        case .none: if outcome == .accepted { await credential.accepted(token) }
+        case .replaceConnection: pool.replace(answer.connection)
+        case .renewToken: if await !credential.refused(token) { outcome = .misconfigured(.credential) }
+        }
+        return Answer(outcome, reading.reason, sentAt: answer.sentAt, fate: reading.fate)
     }
 
     private func unsent(_ fault: FCMCredentialFault) -> Answer {

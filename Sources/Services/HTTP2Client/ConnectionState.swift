@@ -32,11 +32,13 @@ struct ConnectionState: Sendable {
     private(set) var peerLimit: Int?
     /// Whether a good answer (2xx) came.
     private(set) var proved = false
-    private var lastRead: ContinuousClock.Instant
+    private(set) var lastRead: ContinuousClock.Instant
     private var pingSent: ContinuousClock.Instant?
     private var stalledSince: ContinuousClock.Instant?
     private var drainingSince: ContinuousClock.Instant?
     private var requests = 0
+    /// Requests that expired since the last answer.
+    private var expired = 0
 
     init(options: HTTP2Options, now: ContinuousClock.Instant) {
         self.options = options
@@ -67,6 +69,39 @@ struct ConnectionState: Sendable {
     mutating func read(at now: ContinuousClock.Instant) { lastRead = now }
 
     mutating func pong() { pingSent = nil }
+
+    /// Whether the peer has lately been silent where it should have spoken. Another connection is the better
+    /// one, if there is one.
+    var isDoubted: Bool { expired > 0 }
+
+    /// Before a request leaves that must not be sent twice: bytes that go to a peer which is gone are of
+    /// unknown fate.
+    enum Proof: Sendable, Hashable {
+        case given
+        /// A PONG will give it: send a PING.
+        case ping
+        /// A PING is on its way.
+        case awaited
+    }
+
+    mutating func proof(at now: ContinuousClock.Instant) -> Proof {
+        if now - lastRead < options.provedFor { return .given }
+        if pingSent != nil { return .awaited }
+        pingSent = now
+        return .ping
+    }
+
+    /// A whole answer came, however late.
+    mutating func answered() { expired = 0 }
+
+    /// A request expired; `.drain` when it is not to be the last: a connection that answers PING and no
+    /// request, or whose streams are taken up by such requests, is of no use.
+    ///
+    /// - Parameter listened: streams that were given up and stay open, this one among them.
+    mutating func expired(listened: Int) -> Action {
+        expired += 1
+        return expired >= options.expiredRequests || listened * 2 > limit ? .drain : .none
+    }
 
     /// - Returns: whether this is the first good answer.
     mutating func good() -> Bool {
@@ -102,8 +137,8 @@ struct ConnectionState: Sendable {
             return .none
         case .connecting, .awaitingSettings:
             return now - began >= options.connectDeadline ? .fail(.noSettings) : .none
-        case .draining where drainingSince.map({ now - $0 >= options.requestDeadline * 2 }) ?? false:
-            // Every request has met its deadline: the peer does not even take our farewell.
+        case .draining where drainingSince.map({ now - $0 >= options.farewell }) ?? false:
+            // Nothing is waited for any more: the peer does not even take our farewell.
             return .fail(.silent)
         case .draining where inFlight == 0:
             return .leave
@@ -111,7 +146,8 @@ struct ConnectionState: Sendable {
             break
         }
         if let pingSent {
-            return now - pingSent >= options.pongDeadline ? .fail(.silent) : .none
+            if now - pingSent >= options.pongDeadline { return .fail(.silent) }
+            return now - pingSent >= options.proofDeadline && phase == .ready ? .drain : .none
         }
         if now - lastRead >= (inFlight > 0 ? options.pingAfterSilence : options.idlePing) {
             pingSent = now
@@ -125,6 +161,6 @@ struct ConnectionState: Sendable {
             stalledSince = now
             return .none
         }
-        return now - since >= options.requestDeadline ? .drain : .none
+        return now - since >= options.deadline ? .drain : .none
     }
 }

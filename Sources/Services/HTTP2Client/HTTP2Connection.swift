@@ -34,6 +34,10 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     var arrivals: [HTTP2Slot] = []
     /// Taken from the inbox, waiting for the limit or for the socket. At most what was reserved.
     var pending = CircularBuffer<HTTP2Slot>()
+    /// Must not be sent twice, and wait for a PONG. Of those that were reserved, too.
+    var unproved: [HTTP2Slot] = []
+    /// Of those in flight: given up, and may be answered yet.
+    var listened = 0
     var inFlight: ContiguousArray<HTTP2Slot> = []
     var finished: [(UnsafeContinuation<HTTP2Answer, Never>, HTTP2Answer)] = []
     var unsentBytes = 0
@@ -83,9 +87,12 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
     }
 
     /// Takes no more requests and leaves when the last is done.
-    func retire() {
+    ///
+    /// - Parameter listens: false waits for no late answers.
+    func retire(listens: Bool = true) {
         eventLoop.execute {
             self.drain()
+            if !listens { self.stopListening() }
             self.turn()
             // Not yet speaking HTTP/2: there is nothing to say farewell to.
             if self.session == nil { self.end(because: nil) }
@@ -127,7 +134,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
         self.context = context
         guard state.phase != .ended else { return context.close(promise: nil) }
         let period = max(
-            .milliseconds(5), min(.milliseconds(250), options.requestDeadline / 8, options.pongDeadline / 8))
+            .milliseconds(5), min(.milliseconds(250), options.deadline / 8, options.proofDeadline / 8))
         let amount = TimeAmount.milliseconds(period.wholeMilliseconds)
         ticker = eventLoop.scheduleRepeatedTask(initialDelay: amount, delay: amount) { [weak self] _ in
             self?.tick()
@@ -167,7 +174,12 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
         }
     }
 
-    func receivedPong() { state.pong() }
+    func receivedPong() {
+        state.pong()
+        // In front of what came later. The PONG itself was read just now, which proves the connection.
+        for slot in unproved.reversed() { pending.prepend(slot) }
+        unproved.removeAll()
+    }
 
     func receivedGoaway() {
         pool.counters.goaways.increment()
@@ -215,9 +227,13 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
 
     func answered(_ slot: HTTP2Slot) {
         slot.complete = true
-        guard slot.call != nil else { return }
+        state.answered()
+        guard slot.call != nil || slot.late != nil else { return }
         if (200..<300).contains(slot.status), state.good() { pool.proved() }
         pool.counters.answers.increment()
+        if let begun = slot.begun { pool.answered(after: state.lastRead - begun, at: state.lastRead) }
+        if slot.late != nil { pool.counters.late.increment() }
+        endLate(slot, slot.answer(.answered, .answered))
         finish(slot, .answered, .answered)
     }
 
@@ -230,6 +246,7 @@ final class HTTP2Connection: ChannelInboundHandler, @unchecked Sendable {
                 finish(slot, .reset, .unknown)
             }
         }
+        endLate(slot, nil)
         remove(slot)
     }
 }
@@ -285,6 +302,10 @@ extension HTTP2Connection {
                 endUnsubmitted(slot, .leaseRanOut)
                 continue
             }
+            if call.isUnrepeatable, waitsForProof(slot, at: now) {
+                pending.removeFirst()
+                continue
+            }
             guard session.submit(slot, call.request) else {
                 drain()
                 continue
@@ -293,6 +314,7 @@ extension HTTP2Connection {
             submittedCount += 1
             slot.index = inFlight.count
             slot.held = call.request
+            slot.begun = call.begun
             inFlight.append(slot)
             let size = call.request.body.count
             unsentBytes += size
@@ -304,6 +326,17 @@ extension HTTP2Connection {
             case .none, .fail, .leave: break
             }
         }
+    }
+
+    /// Whether a request that must not be sent twice has to wait for a PONG, as it then does.
+    func waitsForProof(_ slot: HTTP2Slot, at now: ContinuousClock.Instant) -> Bool {
+        switch state.proof(at: now) {
+        case .given: return false
+        case .ping: session?.ping()
+        case .awaited: break
+        }
+        unproved.append(slot)
+        return true
     }
 
     /// Ends a slot that never reached the session, unprocessed.
@@ -332,7 +365,7 @@ extension HTTP2Connection {
         return .init(
             limit: state.limit, submitted: submittedCount, closed: closedCount,
             windowRoomBytes: (session?.sendWindowBytes ?? 0) - unsentBytes, usualBodyBytes: usualBodyBytes,
-            writable: context?.channel.isWritable ?? false)
+            writable: context?.channel.isWritable ?? false, isDoubted: state.isDoubted)
     }
 
     /// Reports to the pool, then wakes callers: the streams they free are free before they ask for more.

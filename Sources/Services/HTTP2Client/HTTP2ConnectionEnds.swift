@@ -10,7 +10,8 @@ extension HTTP2Connection {
         let now = world.instant()
         expire(now)
         let stalled = inFlight.isEmpty && (session?.sendWindowBytes ?? Int.max) < usualBodyBytes
-        switch state.tick(at: now, inFlight: inFlight.count + pending.count, stalled: stalled) {
+        let underWay = inFlight.count + pending.count + unproved.count
+        switch state.tick(at: now, inFlight: underWay, stalled: stalled) {
         case .none: break
         case .ping: session?.ping()
         case .fail(let code): return fail(code)
@@ -21,28 +22,72 @@ extension HTTP2Connection {
         turn()
     }
 
-    /// Ends what waited too long: in the queue unprocessed; on the wire with CANCEL, its fate unknown once
-    /// the whole body had been written.
+    /// Ends what waited too long: in the queue unprocessed; on the wire its fate is unknown once the whole
+    /// body had been written, and else it is cancelled.
     func expire(_ now: ContinuousClock.Instant) {
-        if pending.contains(where: { $0.isLate(now) }) {
-            let late = pending.filter { $0.isLate(now) }
-            pending.removeAll { $0.isLate(now) }
-            for slot in late { endUnsubmitted(slot, .deadlineExceeded) }
+        let allowance = pool.allowance(at: now)
+        let waiting = (Array(pending) + unproved).filter { $0.isLate(now, allowance) }
+        if !waiting.isEmpty {
+            pending.removeAll { $0.isLate(now, allowance) }
+            unproved.removeAll { $0.isLate(now, allowance) }
+            for slot in waiting { endUnsubmitted(slot, .deadlineExceeded) }
         }
         for slot in inFlight where !slot.resetSent {
-            if let call = slot.call {
-                guard call.deadline <= now else { continue }
-                pool.counters.timeouts.increment()
-                finish(slot, .deadlineExceeded, slot.bodySent ? .unknown : .unprocessed)
+            if slot.call != nil {
+                if slot.isLate(now, allowance) { giveUp(slot) }
+            } else if slot.late != nil {
+                guard let begun = slot.begun, now - begun >= options.lateAnswers else { continue }
+                endLate(slot, nil)
                 reset(slot)
-            } else if slot.lateSince.map({ now - $0 >= options.requestDeadline }) ?? true {
+            } else if slot.lateSince.map({ now - $0 >= options.deadline }) ?? true {
                 if slot.lateSince == nil { slot.lateSince = now } else { reset(slot) }
             }
         }
     }
 
+    /// A request has met its deadline. Where the peer may have acted on it, its stream stays open: an answer
+    /// that comes yet is the only word on what became of it.
+    func giveUp(_ slot: HTTP2Slot) {
+        pool.counters.timeouts.increment()
+        guard slot.bodySent else {
+            finish(slot, .deadlineExceeded, .unprocessed)
+            return reset(slot)
+        }
+        let isListened = pool.listens()
+        if isListened {
+            slot.late = HTTP2LateAnswer()
+            // The session has read it to its end.
+            slot.held = nil
+            listened += 1
+        }
+        if state.expired(listened: listened) == .drain { drain() }
+        finish(slot, .deadlineExceeded, .unknown)
+        if !isListened { reset(slot) }
+    }
+
+    /// A request that was given up is answered, or will not be.
+    func endLate(_ slot: HTTP2Slot, _ answer: HTTP2Answer?) {
+        guard let late = slot.late else { return }
+        slot.late = nil
+        listened -= 1
+        pool.counters.listened.increment(by: -1)
+        late.end(answer)
+    }
+
+    /// Nobody waits for late answers any more.
+    func stopListening() {
+        for slot in inFlight where slot.late != nil {
+            endLate(slot, nil)
+            reset(slot)
+        }
+    }
+
     func drain() {
-        if state.drain(at: world.instant()) { drainToTell = true }
+        guard state.drain(at: world.instant()) else { return }
+        drainToTell = true
+        // They go elsewhere with what has not been submitted.
+        pending.append(contentsOf: unproved)
+        unproved.removeAll()
     }
 
     func reset(_ slot: HTTP2Slot) {
@@ -55,7 +100,9 @@ extension HTTP2Connection {
         slot.call = nil
         unsentBytes -= slot.streamID == 0 ? 0 : call.request.body.count - slot.bodyOffset
         if fate == .unknown { pool.counters.unknownFates.increment() }
-        finished.append((call.continuation, slot.answer(cause, fate)))
+        var answer = slot.answer(cause, fate)
+        answer.late = slot.late
+        finished.append((call.continuation, answer))
     }
 
     func remove(_ slot: HTTP2Slot) {
@@ -88,11 +135,16 @@ extension HTTP2Connection {
             defer { inbox.slots = [] }
             return inbox.slots
         }
-        let isIdle = pending.isEmpty && queued.isEmpty && inFlight.allSatisfy { $0.call == nil }
-        for slot in inFlight { finish(slot, .connectionLost, slot.bodySent ? .unknown : .unprocessed) }
-        for slot in Array(pending) + queued { endUnsubmitted(slot, .connectionLost) }
+        let unsubmitted = unproved + Array(pending) + queued
+        let isIdle = unsubmitted.isEmpty && inFlight.allSatisfy { $0.call == nil }
+        for slot in inFlight {
+            endLate(slot, nil)
+            finish(slot, .connectionLost, slot.bodySent ? .unknown : .unprocessed)
+        }
+        for slot in unsubmitted { endUnsubmitted(slot, .connectionLost) }
         inFlight.removeAll()
         pending.removeAll()
+        unproved.removeAll()
         session = nil
         pool.ended(tag, proved: state.proved, idle: isIdle, because: code)
         for (continuation, answer) in finished { continuation.resume(returning: answer) }

@@ -13,6 +13,9 @@ final class HTTP2Counters: Sendable {
     let unknownFates = Atomic<Int>(0)
     let requests = Atomic<Int>(0)
     let answers = Atomic<Int>(0)
+    let late = Atomic<Int>(0)
+    /// A gauge: it goes down again.
+    let listened = Atomic<Int>(0)
 
     init() {}
 
@@ -28,6 +31,8 @@ final class HTTP2Counters: Sendable {
         snapshot.unknownFates = unknownFates.load(ordering: .relaxed)
         snapshot.requests = requests.load(ordering: .relaxed)
         snapshot.answers = answers.load(ordering: .relaxed)
+        snapshot.late = late.load(ordering: .relaxed)
+        snapshot.listened = listened.load(ordering: .relaxed)
         return snapshot
     }
 }
@@ -55,10 +60,16 @@ package struct HTTP2Snapshot: Sendable, Hashable {
     /// Requests handed to sessions, resent ones twice.
     package var requests = 0
     package var answers = 0
+    /// Of these, to requests that had been given up.
+    package var late = 0
     /// Gauges: connections that stand, streams reserved or in flight, callers waiting for one.
     package var connections = 0
     package var inFlight = 0
     package var waiting = 0
+    /// Streams that were given up and may be answered yet.
+    package var listened = 0
+    /// How long a request is waited for now.
+    package var deadline = Duration.zero
 
     /// The same under the names that an operator reads them by.
     package var figures: [ProviderFigure] {
@@ -66,6 +77,8 @@ package struct HTTP2Snapshot: Sendable, Hashable {
             .gauge("sealbell_push_connections", connections),
             .gauge("sealbell_push_streams_in_use", inFlight),
             .gauge("sealbell_push_streams_wanted", waiting),
+            .gauge("sealbell_push_streams_given_up", listened),
+            .gauge("sealbell_push_deadline_seconds", Int(deadline.components.seconds)),
             .total("sealbell_push_connections_opened_total", opened),
             .total("sealbell_push_connections_closed_total", closed),
             .total("sealbell_push_connections_failed_total", failed),
@@ -74,6 +87,7 @@ package struct HTTP2Snapshot: Sendable, Hashable {
             .total("sealbell_push_requests_resent_total", resent),
             .total("sealbell_push_requests_refused_total", refused),
             .total("sealbell_push_requests_timed_out_total", timeouts),
+            .total("sealbell_push_answers_late_total", late),
             .total("sealbell_push_requests_unknown_total", unknownFates)
         ]
     }

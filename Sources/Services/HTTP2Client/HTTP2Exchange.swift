@@ -51,6 +51,8 @@ package struct HTTP2Answer: Sendable {
     /// When the request was handed to the session, by the wall clock; the hand-over if it never was.
     package var sentAt: UnixTime
     package var connection: HTTP2ConnectionTag
+    /// Of a request that met its deadline: its stream is still open, and may be answered yet.
+    package var late: HTTP2LateAnswer?
 
     package init(
         cause: Cause, fate: Answer.Fate, status: Int = 0, retryAfter: [UInt8] = [], body: [UInt8] = [],

@@ -12,8 +12,25 @@ package struct HTTP2Options: Sendable {
     /// Streams until the first good answer when the peer's SETTINGS name no limit (RFC 9113 §6.5.2 asks peers
     /// for at least 100).
     package var unprovedStreams = 100
-    /// From the hand-over of a request to its answer; leases reckon with 10 s (docs/architecture.md).
-    package var requestDeadline: Duration = .seconds(10)
+    /// From the hand-over of a request to its answer; `nil`: the service's own, which its provider gives, or
+    /// ``usualDeadline``.
+    package var requestDeadline: Duration?
+    /// Apple is seen to answer that late (docs/push-services.md §2.6).
+    package static let usualDeadline = Duration.seconds(20)
+    /// A service that was seen to answer late is waited for up to so long: beyond a minute a message is late
+    /// in any case, and a stream that is never answered holds its place all the while.
+    package var longestDeadline: Duration = .seconds(60)
+    /// What was learned so goes by half in this span without another late answer.
+    package var patienceHalves: Duration = .seconds(300)
+    /// A request that was given up is still listened to until so long after its hand-over: twice as long as
+    /// anything is waited for, and so long that its answer comes before the second repeat.
+    package var lateAnswers: Duration = .seconds(120)
+    /// Streams of a pool that are given up and listened to: half of what a lane keeps in memory, some 8 MB.
+    /// What is beyond is reset.
+    package var lateStreams = 2_048
+    /// So many expired requests without an answer between them, and a connection takes no more: three, since
+    /// one or two may be single requests that the peer has lost.
+    package var expiredRequests = 3
     /// From the look-up of the name to the peer's SETTINGS, over all addresses of the name.
     package var connectDeadline: Duration = .seconds(10)
     /// How the addresses of the name are tried within it.
@@ -22,6 +39,12 @@ package struct HTTP2Options: Sendable {
     package var pingAfterSilence: Duration = .seconds(15)
     /// A PING unanswered for so long: the connection is dead.
     package var pongDeadline: Duration = .seconds(10)
+    /// A request that must not be sent twice leaves on a connection that was heard from within this span;
+    /// else a PING goes first. At most one a second, each with a request behind it.
+    package var provedFor: Duration = .seconds(1)
+    /// A PING unanswered for so long: the connection takes no more requests, and what waited for the PONG
+    /// goes on another. A round trip by satellite takes 0.6 s; a call that waits longer has been missed.
+    package var proofDeadline: Duration = .seconds(2)
     /// On an idle connection one PING an hour, as Apple asks.
     package var idlePing: Duration = .seconds(3600)
     /// A connection beyond the first goes after so long without a request.
@@ -42,4 +65,9 @@ package struct HTTP2Options: Sendable {
     package var answerLimitBytes = 8192
 
     package init() {}
+
+    /// From the hand-over of a request to its answer, before anything was learned.
+    var deadline: Duration { requestDeadline ?? Self.usualDeadline }
+    /// A connection that drains has let go of everything by then.
+    var farewell: Duration { max(lateAnswers, deadline * 2) + pongDeadline }
 }

@@ -23,6 +23,9 @@ package final class HTTP2Pool: Sendable {
     private let journal: Journal
     private let lane: LaneName?
     private let state: Mutex<State>
+    private let patience: Mutex<Patience>
+    /// An answer that took longer tells how long the next may take.
+    private let closeCall: Duration
 
     /// - Parameters:
     ///   - group: event loops that pools are spread over.
@@ -52,6 +55,9 @@ package final class HTTP2Pool: Sendable {
         self.journal = journal
         self.lane = lane
         state = Mutex(State(options: options))
+        let patience = Patience(options: options)
+        closeCall = patience.closeCall
+        self.patience = Mutex(patience)
     }
 
     /// Keeps connections until cancelled; then lets what is in flight finish within the request deadline and
@@ -76,20 +82,28 @@ package final class HTTP2Pool: Sendable {
     /// Sends once, or once more where the first was left unprocessed. Every fault comes back as an answer,
     /// within the request deadline.
     ///
-    /// - Parameter sendBefore: checked right before the bytes are handed to the session.
-    /// - Parameter deadline: of the answer; `nil`: the request deadline from now on.
+    /// - Parameters:
+    ///   - sendBefore: checked right before the bytes are handed to the session.
+    ///   - begun: since when the caller waits; `nil`: since now.
+    ///   - answerBy: when the caller gives it up; `nil`: as late as the pool is patient, which it learns.
+    ///   - isUnrepeatable: it must not be sent twice, so it leaves on a connection that was just heard from.
     package func request(
         _ request: HTTP2Request, on slot: HTTP2Slot, sendBefore: ContinuousClock.Instant,
-        deadline: ContinuousClock.Instant? = nil
+        begun: ContinuousClock.Instant? = nil, answerBy: ContinuousClock.Instant? = nil,
+        isUnrepeatable: Bool = false
     ) async -> HTTP2Answer {
-        let deadline = deadline ?? world.instant() + options.requestDeadline
+        let begun = begun ?? world.instant()
         var slot = slot
         var resent = false
         while true {
-            let answer = await submit(request, on: slot, deadline: deadline, sendBefore: sendBefore)
+            let answer = await submit(
+                request, on: slot, begun: begun, deadline: answerBy, isUnrepeatable: isUnrepeatable,
+                sendBefore: sendBefore)
             guard answer.fate == .unprocessed, answer.cause == .refused || answer.cause == .connectionLost,
-                !(slot.written && resent), world.instant() < min(deadline, sendBefore)
+                !(slot.written && resent)
             else { return answer }
+            let deadline = answerBy ?? self.deadline(ofOneBegun: begun)
+            guard world.instant() < min(deadline, sendBefore) else { return answer }
             if slot.written {
                 resent = true
                 counters.resent.increment()
@@ -97,6 +111,19 @@ package final class HTTP2Pool: Sendable {
             guard let next = await self.slot(ahead: true, until: deadline) else { return answer }
             slot = next
         }
+    }
+
+    /// When a request is given up that was handed over then, as far as is known now.
+    func deadline(ofOneBegun begun: ContinuousClock.Instant) -> ContinuousClock.Instant {
+        let allowance = allowance(at: world.instant())
+        let own = begun + allowance.span
+        return min(own, allowance.until ?? own)
+    }
+
+    /// What is under way, and what begins yet, is waited for no longer than this span.
+    package func windDown(within span: Duration) {
+        let end = world.instant() + span
+        patience.withLock { $0.end(at: end) }
     }
 
     /// Takes no more requests on that connection; another is opened in its place.
@@ -116,6 +143,7 @@ package final class HTTP2Pool: Sendable {
             snapshot.inFlight = state.inFlight
             snapshot.waiting = state.waitingCount
         }
+        snapshot.deadline = allowance(at: world.instant()).span
         return snapshot
     }
 }
@@ -164,13 +192,14 @@ extension HTTP2Pool {
     }
 
     private func submit(
-        _ request: HTTP2Request, on slot: HTTP2Slot, deadline: ContinuousClock.Instant,
-        sendBefore: ContinuousClock.Instant
+        _ request: HTTP2Request, on slot: HTTP2Slot, begun: ContinuousClock.Instant,
+        deadline: ContinuousClock.Instant?, isUnrepeatable: Bool, sendBefore: ContinuousClock.Instant
     ) async -> HTTP2Answer {
         precondition(slot.use(), "a slot carries one request")
         return await withUnsafeContinuation { continuation in
             slot.call = HTTP2Slot.Call(
-                request: request, continuation: continuation, deadline: deadline, sendBefore: sendBefore)
+                request: request, continuation: continuation, begun: begun, deadline: deadline,
+                isUnrepeatable: isUnrepeatable, sendBefore: sendBefore)
             slot.connection.enqueue(slot)
         }
     }
@@ -203,6 +232,23 @@ extension HTTP2Pool {
     func drained(_ tag: HTTP2ConnectionTag) {
         state.withLock { $0.drain(tag.number) }
         look()
+    }
+
+    func allowance(at now: ContinuousClock.Instant) -> Patience.Allowance {
+        patience.withLock { $0.allowance(at: now) }
+    }
+
+    /// A request was answered so long after its hand-over.
+    func answered(after span: Duration, at now: ContinuousClock.Instant) {
+        if span > closeCall { patience.withLock { $0.answered(after: span, at: now) } }
+    }
+
+    /// Whether one more stream that was given up may stay open; then it is counted.
+    func listens() -> Bool {
+        let count = counters.listened.wrappingAdd(1, ordering: .relaxed).newValue
+        if count <= options.lateStreams { return true }
+        counters.listened.increment(by: -1)
+        return false
     }
 
     /// A connection's first good answer.
@@ -263,8 +309,8 @@ extension HTTP2Pool {
     private func stop() async {
         let (waiters, links) = state.withLock { $0.stop() }
         for waiter in waiters { waiter.resume(returning: nil) }
-        for link in links { link.retire() }
-        let until = world.instant() + options.requestDeadline
+        for link in links { link.retire(listens: false) }
+        let until = world.instant() + options.deadline
         // Polled, since it happens once and only at the end. Being cancelled already, the task cannot sleep.
         while !state.withLock({ $0.entries.isEmpty }), world.instant() < until {
             await pause(.milliseconds(10))

@@ -145,15 +145,17 @@ package final class HTTP2Pools: Sendable {
         return Permit(self)
     }
 
-    /// Sends to an authority, as ``HTTP2Pool/request(_:on:sendBefore:deadline:)`` does. Within the request
-    /// deadline it waits for a stream there too: without one the answer is that nothing was sent.
+    /// Sends to an authority, as ``HTTP2Pool/request(_:on:sendBefore:begun:answerBy:isUnrepeatable:)`` does.
+    /// Within the request deadline it waits for a stream there too: without one the answer is that nothing
+    /// was sent.
     ///
     /// - Parameter authority: `host` or `host:port`.
+    /// - Parameter isUnrepeatable: it must not be sent twice.
     /// - Parameter make: makes the request with the fields that all to that authority share.
     /// - Throws: `.malformedURL` when the authority is none; the permit is used all the same.
     package func request(
         to authority: String, on permit: Permit, sendBefore: ContinuousClock.Instant,
-        _ make: (HTTP2HeaderTemplate) -> HTTP2Request
+        isUnrepeatable: Bool = false, _ make: (HTTP2HeaderTemplate) -> HTTP2Request
     ) async throws(HTTP2Error) -> HTTP2Answer {
         precondition(permit.use(), "a permit is for one request")
         defer { giveBack() }
@@ -168,12 +170,12 @@ package final class HTTP2Pools: Sendable {
             let now = world.instant()
             state.withLock { $0.ended(authority, at: now) }
         }
-        let (pool, deadline) = (found.pool.pool, begun + options.pool.requestDeadline)
-        guard let slot = await pool.slot(ahead: false, until: min(deadline, sendBefore)) else {
-            return unsent
-        }
+        let pool = found.pool.pool
+        let until = min(pool.deadline(ofOneBegun: begun), sendBefore)
+        guard let slot = await pool.slot(ahead: false, until: until) else { return unsent }
         return await pool.request(
-            make(found.pool.template), on: slot, sendBefore: sendBefore, deadline: deadline)
+            make(found.pool.template), on: slot, sendBefore: sendBefore, begun: begun,
+            isUnrepeatable: isUnrepeatable)
     }
 
     /// The counts of all authorities since the start, and what stands now.
@@ -184,8 +186,14 @@ package final class HTTP2Pools: Sendable {
             snapshot.connections += one.connections
             snapshot.inFlight += one.inFlight
             snapshot.waiting += one.waiting
+            snapshot.deadline = max(snapshot.deadline, one.deadline)
         }
         return snapshot
+    }
+
+    /// What is under way is waited for no longer than this span.
+    package func windDown(within span: Duration) {
+        for outlet in state.withLock(\.pools) { outlet.pool.windDown(within: span) }
     }
 
     /// Authorities that have a pool.

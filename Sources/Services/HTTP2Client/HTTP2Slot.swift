@@ -12,7 +12,12 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
     struct Call {
         var request: HTTP2Request
         var continuation: UnsafeContinuation<HTTP2Answer, Never>
-        var deadline: ContinuousClock.Instant
+        /// When the caller handed it over, to this connection or to one before.
+        var begun: ContinuousClock.Instant
+        /// When the caller gives it up; `nil`: when the pool's patience ends.
+        var deadline: ContinuousClock.Instant?
+        /// It must not be sent twice, so that its connection has to be heard from first.
+        var isUnrepeatable: Bool
         var sendBefore: ContinuousClock.Instant
     }
 
@@ -20,6 +25,10 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
     private let spent = Atomic<Bool>(false)
 
     var call: Call?
+    /// Of a request that was given up and may be answered yet.
+    var late: HTTP2LateAnswer?
+    /// When the caller handed it over.
+    var begun: ContinuousClock.Instant?
     /// Keeps the memory of the fields until the stream is closed: the session reads it where it stands.
     var held: HTTP2Request?
     /// Where it stands in the connection's list.
@@ -56,7 +65,11 @@ package final class HTTP2Slot: SendSlot, @unchecked Sendable {
     /// Whether the caller is the first to use or release it.
     func use() -> Bool { !spent.exchange(true, ordering: .acquiringAndReleasing) }
 
-    func isLate(_ now: ContinuousClock.Instant) -> Bool { call.map { $0.deadline <= now } ?? false }
+    func isLate(_ now: ContinuousClock.Instant, _ allowance: Patience.Allowance) -> Bool {
+        guard let call else { return false }
+        let own = call.deadline ?? call.begun + allowance.span
+        return min(own, allowance.until ?? own) <= now
+    }
 
     func answer(_ cause: HTTP2Answer.Cause, _ fate: Answer.Fate) -> HTTP2Answer {
         HTTP2Answer(

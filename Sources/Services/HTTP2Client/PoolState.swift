@@ -23,6 +23,8 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         var windowRoomBytes = Int.max
         var usualBodyBytes = 1024
         var writable = true
+        /// Requests expired on it, and none was answered since.
+        var isDoubted = false
         var idleSince: ContinuousClock.Instant
         /// When it began to take requests.
         var readySince: ContinuousClock.Instant?
@@ -30,6 +32,11 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         var hasRoom: Bool {
             guard phase == .ready, inUse < limit, writable else { return false }
             return windowRoomBytes / usualBodyBytes > unsubmitted
+        }
+
+        /// Which of two takes the next request.
+        func goesBefore(_ other: Entry) -> Bool {
+            isDoubted == other.isDoubted ? inUse < other.inUse : other.isDoubted
         }
     }
 
@@ -41,6 +48,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         var windowRoomBytes: Int
         var usualBodyBytes: Int
         var writable: Bool
+        var isDoubted = false
     }
 
     struct Grant: Sendable { let waiter: Waiter, tag: Int, link: Link }
@@ -77,12 +85,12 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
 
     mutating func start() { running = true }
 
-    /// Reserves a stream on the connection with the fewest in use; `nil` when all are full. Among equals the
-    /// first wins, so that the others fall idle and go.
+    /// Reserves a stream on the connection with the fewest in use, a doubted one last; `nil` when all are
+    /// full. Among equals the first wins, so that the others fall idle and go.
     mutating func take() -> (tag: Int, link: Link)? {
         var best: Int?
         for index in entries.indices where entries[index].hasRoom {
-            if let chosen = best, entries[chosen].inUse <= entries[index].inUse { continue }
+            if let chosen = best, !entries[index].goesBefore(entries[chosen]) { continue }
             best = index
         }
         guard let best, let link = entries[best].link else { return nil }
@@ -209,16 +217,20 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
     /// When another connection should be opened; `nil`: there are enough, or enough on their way. As many may
     /// be on their way as stand, so that a pool doubles.
     private func nextOpening(now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        var (connecting, readyCount) = (0, 0)
+        var (connecting, readyCount, doubted) = (0, 0, 0)
         for entry in entries {
             switch entry.phase {
             case .connecting: connecting += 1
-            case .ready: readyCount += 1
+            case .ready:
+                readyCount += 1
+                doubted += entry.isDoubted ? 1 : 0
             case .draining: break
             }
         }
         guard entries.count < 4 * options.maximumConnections else { return nil }
         if readyCount + connecting == 0 { return rests && waiting.isEmpty ? nil : now }
+        // The only one is doubted: a second meanwhile, and no third if that is doubted too.
+        if connecting == 0, readyCount == 1, doubted == 1 { return now }
         guard let fullSince, readyCount + connecting < options.maximumConnections,
             connecting < max(1, readyCount), readyCount > 0
         else { return nil }
@@ -241,14 +253,17 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
 
     private mutating func shrink(now: ContinuousClock.Instant, into plan: inout Due) {
         var readyCount = readyCount
+        var trusted = entries.count { $0.phase == .ready && !$0.isDoubted }
         for index in entries.indices.reversed() where readyCount > 1 {
             let entry = entries[index]
-            guard entry.phase == .ready, entry.inUse == 0, now - entry.idleSince >= options.idleShrink,
-                let link = entry.link
-            else { continue }
+            // A doubted one goes as soon as a better one stands, and the last trusted one does not go.
+            let goes =
+                entry.isDoubted ? trusted > 0 : now - entry.idleSince >= options.idleShrink && trusted > 1
+            guard entry.phase == .ready, entry.inUse == 0, goes, let link = entry.link else { continue }
             entries[index].phase = .draining
             plan.retire.append(link)
             readyCount -= 1
+            if !entry.isDoubted { trusted -= 1 }
         }
     }
 
@@ -261,6 +276,7 @@ struct PoolState<Link: AnyObject & Sendable, Waiter: Sendable>: Sendable {
         entries[index].windowRoomBytes = report.windowRoomBytes
         entries[index].usualBodyBytes = max(1, report.usualBodyBytes)
         entries[index].writable = report.writable
+        entries[index].isDoubted = report.isDoubted
         if report.closed > 0, entries[index].inUse == 0 { entries[index].idleSince = now }
         return grants()
     }

@@ -16,6 +16,15 @@ extension Answer {
     /// No answer came; the service may have acted.
     static let silence = Answer(.retry(after: nil), .deadlineExceeded, sentAt: sent, fate: .unknown)
 
+    /// The same, and its stream is still listened to.
+    static func silence(
+        until late: @Sendable @escaping () async -> Answer?
+    ) -> Answer {
+        var answer = silence
+        answer.late = LateAnswer(late)
+        return answer
+    }
+
     static func busy(_ after: Duration? = nil) -> Answer {
         Answer(.retry(after: after), .serviceUnavailable, sentAt: sent)
     }

@@ -137,6 +137,20 @@ struct APNsSimulatorTests {
         #expect(stage.provider.pool.snapshot().refused == 0)
     }
 
+    @Test(
+        "What was misdirected, or took too long to come, is tried again on another connection",
+        arguments: [408, 421])
+    func elsewhere(_ status: Int) async throws {
+        var knobs = ConnectionKnobs()
+        knobs.answers = [PreparedAnswer(status: status, times: 1)]
+        let stage = try await Stage(connection: knobs)
+        let outcomes = try await stage.running { stage in
+            [try await stage.send(stage.push(1)).outcome, try await stage.send(stage.push(1)).outcome]
+        }
+        #expect(outcomes == [.retry(after: nil), .accepted])
+        #expect(stage.provider.pool.snapshot().opened == 2)
+    }
+
     @Test("A dead token tells since when, an unknown one is bad, and neither is tried again")
     func deadTokens() async throws {
         let stage = try await Stage()

@@ -95,6 +95,17 @@ struct FCMSimulatorTests {
         #expect(stage.simulator.counters.tokensIssued == 2)
     }
 
+    @Test(
+        "What was misdirected, or took too long to come, is tried again on another connection",
+        arguments: [408, 421])
+    func elsewhere(_ status: Int) async throws {
+        let stage = try await FCMStage()
+        stage.simulator.turnConnections { $0.answers = [PreparedAnswer(status: status, times: 1)] }
+        let outcomes = try await stage.running { [try await $0.send().outcome, try await $0.send().outcome] }
+        #expect(outcomes == [.retry(after: nil), .accepted])
+        #expect(stage.provider.pool.snapshot().opened == 2)
+    }
+
     @Test("Removed apps, other projects, quota and server faults are told apart")
     func faults() async throws {
         let stage = try await FCMStage()

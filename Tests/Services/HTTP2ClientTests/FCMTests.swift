@@ -74,7 +74,8 @@ struct FCMOutcomeTests {
         (500, fault("INTERNAL", code: "INTERNAL"), .retry(after: nil), .internalFCM),
         (503, fault("UNAVAILABLE", code: "UNAVAILABLE"), .retry(after: nil), .unavailable),
         (502, "<html>", .retry(after: nil), .unknown),
-        (413, "", .rejected, .unknown),
+        (413, "", .retry(after: nil), .unreadable),
+        (413, fault("X", code: nil), .rejected, .unknown),
         (403, fault("PERMISSION_DENIED", code: "NOVEL"), .rejected, .unknown),
         (403, fault("X", code: "UNSPECIFIED_ERROR"), .misconfigured(.credential), .permissionDenied),
         (404, fault("X", code: "UNSPECIFIED_ERROR"), .misconfigured(.credential), .notFound),
@@ -88,7 +89,7 @@ struct FCMOutcomeTests {
             status: row.status, body: Array(row.body.utf8), retryAfter: [], now: now)
         #expect(verdict.outcome == row.outcome)
         #expect(verdict.reason == row.reason)
-        #expect(verdict.renewToken == (row.reason == .unauthenticated))
+        #expect(verdict.cure == (row.reason == .unauthenticated ? .renewToken : .none))
     }
 
     @Test(
@@ -101,7 +102,7 @@ struct FCMOutcomeTests {
             let verdict = FCMOutcomeTable.judge(
                 status: status, body: Array(body.utf8), retryAfter: Array("7".utf8), now: now)
             #expect(verdict.outcome == .retry(after: .seconds(7)) && verdict.reason == .foreignAnswer)
-            #expect(verdict.fate == .unprocessed && !verdict.renewToken)
+            #expect(verdict.fate == .unprocessed && verdict.cure == .none)
         }
     }
 

@@ -14,13 +14,14 @@ private func options(_ change: (inout HTTP2Options) -> Void = { _ in }) -> HTTP2
 }
 
 private func report(
-    limit: Int, submitted: Int = 0, closed: Int = 0, window: Int = 65_535, writable: Bool = true
+    limit: Int, submitted: Int = 0, closed: Int = 0, window: Int = 65_535, writable: Bool = true,
+    doubted: Bool = false
 )
     -> State.Report
 {
     .init(
         limit: limit, submitted: submitted, closed: closed, windowRoomBytes: window, usualBodyBytes: 1000,
-        writable: writable)
+        writable: writable, isDoubted: doubted)
 }
 
 @Suite("The pool's decisions")
@@ -201,6 +202,43 @@ struct PoolStateTests {
         #expect(state.plan(now: start + .seconds(9600)).retire.isEmpty)
     }
 
+    @Test("Where the only connection is doubted a second is opened at once, and takes what comes")
+    func doubted() {
+        var state = standing([5])
+        #expect(taken(1, from: &state) == 1)
+        _ = state.report(1, report(limit: 5, submitted: 1, doubted: true), now: start)
+        #expect(state.plan(now: start).open == [2])
+        #expect(state.plan(now: start).open.isEmpty, "no third while it is on its way")
+        _ = state.ready(2, Link(), report(limit: 5), now: start)
+        for _ in 0..<5 { #expect(state.take()?.tag == 2) }
+        #expect(state.take()?.tag == 1, "better than none")
+        // The second is doubted as well: the next is for the one whose end makes room.
+        _ = state.report(2, report(limit: 5, submitted: 5, doubted: true), now: start)
+        #expect(state.plan(now: start + .seconds(9)).open.isEmpty)
+        state.drain(2)
+        #expect(state.plan(now: start + .seconds(9)).open == [3])
+    }
+
+    @Test("A second beside a doubted one is opened where but one may stand")
+    func doubtedAlone() {
+        var state = standing([5]) { $0.maximumConnections = 1 }
+        _ = state.report(1, report(limit: 5, doubted: true), now: start)
+        #expect(state.plan(now: start).open == [2])
+    }
+
+    @Test("A doubted connection goes once a better one stands and nothing is left on it")
+    func doubtedGoes() {
+        var state = standing([5, 5])
+        #expect(taken(1, from: &state) == 1)
+        _ = state.report(1, report(limit: 5, submitted: 1, doubted: true), now: start)
+        #expect(state.plan(now: start).retire.isEmpty, "its request may be answered yet")
+        _ = state.report(1, report(limit: 5, closed: 1, doubted: true), now: start)
+        #expect(state.plan(now: start).retire.count == 1)
+        // The one that is left stays, however long it is idle.
+        #expect(state.plan(now: start + .seconds(9_600)).retire.isEmpty)
+        #expect(state.take()?.tag == 2)
+    }
+
     @Test("A caller with a moment is let go when it has passed")
     func expiry() {
         var state = standing([0])
@@ -270,18 +308,21 @@ struct ConnectionStateTests {
         #expect(tick(&state, 10) == .fail(.noSettings))
     }
 
-    @Test("With requests in flight 15 s of silence bring a PING, 10 s more the end; a PONG saves it")
+    @Test("After 15 s of silence a PING; 2 s later it takes no more, 10 s later it is over; a PONG saves it")
     func silence() {
         var state = ready()
         #expect(tick(&state, 14.9, inFlight: 1) == .none)
         #expect(tick(&state, 15, inFlight: 1) == .ping)
-        #expect(tick(&state, 24.9, inFlight: 1) == .none)
+        #expect(tick(&state, 16.9, inFlight: 1) == .none)
         var dead = state
+        #expect(tick(&dead, 17, inFlight: 1) == .drain)
+        _ = dead.drain(at: start + .seconds(17))
+        #expect(tick(&dead, 24.9, inFlight: 1) == .none)
         #expect(tick(&dead, 25, inFlight: 1) == .fail(.silent))
-        state.read(at: start + .seconds(24))
+        state.read(at: start + .seconds(16))
         state.pong()
         #expect(tick(&state, 25, inFlight: 1) == .none)
-        #expect(tick(&state, 39, inFlight: 1) == .ping)
+        #expect(tick(&state, 31, inFlight: 1) == .ping)
     }
 
     @Test("An idle connection is asked once an hour")
@@ -308,7 +349,51 @@ struct ConnectionStateTests {
         #expect(state.limit == 0)
         #expect(tick(&state, 1, inFlight: 1) == .none)
         #expect(tick(&state, 2) == .leave)
-        #expect(tick(&state, 20, inFlight: 1) == .fail(.silent))
+        // What was given up may be answered yet.
+        #expect(tick(&state, 129.9, inFlight: 1) == .ping)
+        state.pong()
+        #expect(tick(&state, 130, inFlight: 1) == .fail(.silent))
+    }
+
+    @Test("Three expired requests without an answer between them drain it; one late answer starts anew")
+    func expired() {
+        var state = ready()
+        #expect(!state.isDoubted)
+        #expect(state.expired(listened: 1) == .none)
+        #expect(state.isDoubted)
+        #expect(state.expired(listened: 2) == .none)
+        state.answered()
+        #expect(!state.isDoubted)
+        #expect(state.expired(listened: 2) == .none)
+        #expect(state.expired(listened: 3) == .none)
+        #expect(state.expired(listened: 4) == .drain)
+    }
+
+    @Test(
+        "A connection whose streams are taken up by what was given up takes no more, and the others do",
+        arguments: [(1, 1), (2, 2), (3, 2), (4, 3), (1000, 501)])
+    func takenUp(limit: Int, drainsAt: Int) {
+        for listened in 1...drainsAt {
+            var state = ready(limit) { $0.expiredRequests = 10_000 }
+            #expect(state.expired(listened: listened) == (listened == drainsAt ? .drain : .none))
+        }
+    }
+
+    @Test("What must not be sent twice leaves within a second of a word of the peer, else behind a PONG")
+    func proof() {
+        var state = ready()
+        state.read(at: start)
+        #expect(state.proof(at: start + .milliseconds(999)) == .given)
+        let late = start + .seconds(1)
+        #expect(state.proof(at: late) == .ping)
+        #expect(state.proof(at: late) == .awaited, "one PING for all of them")
+        #expect(state.submitted(at: late) == .none, "nor does what may leave send another")
+        #expect(tick(&state, 2.9, inFlight: 1) == .none)
+        var silent = state
+        #expect(tick(&silent, 3, inFlight: 1) == .drain)
+        state.read(at: start + .seconds(2))
+        state.pong()
+        #expect(state.proof(at: start + .seconds(2.5)) == .given)
     }
 
     @Test("A window that stays spent with nothing in flight drains the connection")
@@ -317,8 +402,8 @@ struct ConnectionStateTests {
         #expect(tick(&state, 1, stalled: true) == .none)
         #expect(tick(&state, 5, stalled: false) == .none)
         #expect(tick(&state, 6, stalled: true) == .none)
-        #expect(tick(&state, 15.9, stalled: true) == .none)
-        #expect(tick(&state, 16, stalled: true) == .drain)
+        #expect(tick(&state, 25.9, stalled: true) == .none)
+        #expect(tick(&state, 26, stalled: true) == .drain)
     }
 
     @Test("Used-up stream ids drain it")
@@ -326,5 +411,62 @@ struct ConnectionStateTests {
         var state = ready(100) { $0.requestsPerConnection = 2 }
         #expect(state.submitted(at: start) == .none)
         #expect(state.submitted(at: start) == .drain)
+    }
+}
+
+@Suite("How long a pool waits for an answer")
+struct PatienceTests {
+    private func patience(_ base: Duration) -> Patience {
+        Patience(options: options { $0.requestDeadline = base })
+    }
+
+    @Test("Nobody has answered late: the service's own deadline, and 20 s where it has none")
+    func own() {
+        #expect(patience(.seconds(30)).allowance(at: start).span == .seconds(30))
+        #expect(Patience(options: options()).allowance(at: start).span == .seconds(20))
+    }
+
+    @Test(
+        "An answer gives the next one half as long again, a minute at most",
+        arguments: [
+            (Duration.seconds(5), Duration.seconds(20)), (.seconds(13), .seconds(20)),
+            (.seconds(16), .seconds(24)), (.seconds(25), .milliseconds(37_500)),
+            (.seconds(40), .seconds(60)), (.seconds(119), .seconds(60)), (.seconds(1 << 40), .seconds(60)),
+            (.seconds(-5), .seconds(20))
+        ])
+    func learned(took: Duration, next: Duration) {
+        var patience = patience(.seconds(20))
+        patience.answered(after: took, at: start)
+        #expect(patience.allowance(at: start).span == next)
+    }
+
+    @Test("Without another late answer it goes by half in five minutes, and a late one brings it back")
+    func decays() {
+        var patience = patience(.seconds(20))
+        patience.answered(after: .seconds(40), at: start)
+        for (minutes, span) in [(0, 60.0), (4.9, 60), (5, 40), (10, 30), (15, 25), (20, 22.5), (25, 21.25)] {
+            let seconds = Duration.seconds(minutes * 60)
+            #expect(patience.allowance(at: start + seconds).span == .seconds(span), "\(minutes) min")
+        }
+        // Less than a second is nothing.
+        #expect(patience.allowance(at: start + .seconds(1_800)).span == .seconds(20))
+        #expect(patience.allowance(at: start + .seconds(1 << 40)).span == .seconds(20))
+        #expect(patience.allowance(at: start - .seconds(9)).span == .seconds(60))
+        patience.answered(after: .seconds(22), at: start + .seconds(1_200))
+        #expect(patience.allowance(at: start + .seconds(1_200)).span == .seconds(33))
+        // A quicker one takes nothing back.
+        patience.answered(after: .seconds(20), at: start + .seconds(1_200))
+        #expect(patience.allowance(at: start + .seconds(1_200)).span == .seconds(33))
+    }
+
+    @Test("A deadline longer than a minute is kept, and an end is an end")
+    func ends() {
+        var patience = patience(.seconds(600))
+        patience.answered(after: .seconds(500), at: start)
+        #expect(patience.allowance(at: start).span == .seconds(600))
+        #expect(patience.allowance(at: start).until == nil)
+        patience.end(at: start + .seconds(12))
+        patience.end(at: start + .seconds(20))
+        #expect(patience.allowance(at: start).until == start + .seconds(12))
     }
 }

@@ -48,6 +48,8 @@ package enum MetricCatalogue {
         "sealbell_pushes_withheld_total":
             "Pushes not taken for their origin was too far ahead, in calls of which the rest was.",
         "sealbell_calls_unknown_total": "Calls that may have rung or not, and were not sent again.",
+        "sealbell_pushes_unknown_total":
+            "Other pushes that may have arrived or not, and were not sent a fifth time.",
         "sealbell_custody_ended_total": "Pushes that grew too old before they could be sent.",
         "sealbell_volatile_dropped_total": "Pushes that nobody may keep, dropped for want of room or time."
     ]
@@ -57,6 +59,9 @@ package enum MetricCatalogue {
         "sealbell_push_requests_resent_total": "Requests sent again after GOAWAY or REFUSED_STREAM.",
         "sealbell_push_requests_refused_total": "Requests that the push service's connection refused.",
         "sealbell_push_requests_timed_out_total": "Requests that were not answered in time.",
+        "sealbell_push_answers_late_total": "Answers that came after their request was given up.",
+        "sealbell_push_streams_given_up": "Streams that were given up and may be answered yet.",
+        "sealbell_push_deadline_seconds": "How long a request is waited for now.",
         "sealbell_push_requests_unknown_total": "Requests of which nobody knows whether they were taken.",
         "sealbell_push_connections": "Open connections to the push service.",
         "sealbell_push_connections_opened_total": "Connections opened to the push service.",

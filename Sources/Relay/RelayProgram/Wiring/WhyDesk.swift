@@ -59,7 +59,7 @@ struct WhyDesk: Sendable {
         json.key("class")
         json.string("\(row.pushClass)")
         json.key("attempts")
-        json.int(Int64(row.attempt))
+        json.int(Int64(Attempts(stored: row.attempt).made))
         write("not_before", row.notBefore, &json)
         write("custody_ends", row.custodyEnds, &json)
         json.key("place")

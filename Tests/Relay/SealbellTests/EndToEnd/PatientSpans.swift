@@ -25,6 +25,7 @@ extension RelaySpans {
         spans.pushServices.connectDeadline = span
         spans.pushServices.pingAfterSilence = span
         spans.pushServices.pongDeadline = span
+        spans.pushServices.proofDeadline = span
         spans.pushServices.backoffCap = .seconds(1)
         spans.nostr.endOfStored = span
         spans.nostr.listAnswer = span
@@ -67,9 +68,12 @@ extension DeliveryLimits {
         limits.aliveFor = .seconds(1_800)
         limits.trialWait = .seconds(600)
         limits.volatileDrain = .seconds(60)
+        limits.drain = .seconds(600)
         // Real back-off doubles from a second: six failures in a row, which chance brings, take a minute.
         limits.backoffBase = .milliseconds(50)
         limits.backoffCap = .milliseconds(400)
+        limits.unknownBase = .milliseconds(100)
+        limits.lateBase = .milliseconds(100)
         return limits
     }
 }

@@ -12,6 +12,7 @@ extension HTTP2Options {
         options.connectDeadline = .seconds(600)
         options.pingAfterSilence = .seconds(600)
         options.pongDeadline = .seconds(600)
+        options.proofDeadline = .seconds(600)
         options.backoffBase = .milliseconds(10)
         options.backoffCap = .milliseconds(100)
         return options
