@@ -183,11 +183,21 @@ struct FetchDiallingTests {
         for one in [stranger, plain, server] { try await one.close() }
     }
 
+    private static var hasSixth: Bool { HeldPort(0, isSixth: true) != nil }
+
     @Test("A server that listens at one address of localhost alone is reached without TLS too")
     func loopback() async throws {
         for host in ["127.0.0.1", "::1"] {
             // A machine without IPv6 has the first alone.
-            guard let server = try? await CountingServer(host: host, isPlain: true) else { continue }
+            guard var server = try? await CountingServer(host: host, isPlain: true) else { continue }
+            // Of the other address nobody else may have the port: it would be asked as well.
+            var other = HeldPort(server.port, isSixth: host == "127.0.0.1")
+            for _ in 0..<20 where other == nil && Self.hasSixth {
+                try await server.close()
+                server = try await CountingServer(host: host, isPlain: true)
+                other = HeldPort(server.port, isSixth: host == "127.0.0.1")
+            }
+            defer { withExtendedLifetime(other) {} }
             let web = HTTPSFetch(group: MultiThreadedEventLoopGroup.singleton, world: .live)
             for _ in 0..<3 {
                 let answer = try await web.fetch(

@@ -47,9 +47,9 @@ struct HoldingTests {
             let answer = await held
             #expect(answer.status == 200 && answer.failed == 1 && answer.unknown == [])
             // One phone is sent a few at once, and more at each tick.
-            while rig.services.sent.count < 1 + count {
+            try await asked(for: "all of them sent") {
                 rig.pass(.milliseconds(100))
-                await Task.yield()
+                return rig.services.sent.count >= 1 + count
             }
             #expect(rig.services.sent.count == 1 + count)
         }

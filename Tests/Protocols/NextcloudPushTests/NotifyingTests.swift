@@ -353,9 +353,9 @@ struct NotifyingTests {
             let answer = await rig.notify(body)
             #expect(answer.failed == 0 && answer.unknown == [])
             // One phone is sent a few at once, and more at each tick.
-            while rig.services.sent.count < 800 {
+            try await asked(for: "all of them sent") {
                 rig.pass(.milliseconds(100))
-                await Task.yield()
+                return rig.services.sent.count >= 800
             }
             #expect(rig.services.sent.count == 800)
         }
