@@ -74,8 +74,10 @@ struct ParkedRows: Sendable {
     /// - Parameter hasGained: rows have come by another way: from a dead process, or from our own memory.
     /// - Parameter notedBefore: ``noted`` when the store was asked; `nil`: nothing came since.
     mutating func correct(_ stored: Int, hasGained: Bool = false, notedBefore: Int? = nil) {
-        // What was parked while the store counted may be missing from its count.
-        let stored = max(0, stored - putOff.total, notedBefore.map { noted - $0 } ?? 0)
+        // What was parked while the store counted may be missing from its count. Parked, claimed and parked
+        // again, it was noted twice: there is no more of it than we know of.
+        let missed = notedBefore.map { min(noted - $0, count) } ?? 0
+        let stored = max(0, stored - putOff.total, missed)
         // More than we know of came from a lane before this one.
         if hasGained || stored > count {
             for level in claimNotBefore.indices { claimNotBefore[level] = .distantPast }

@@ -289,6 +289,24 @@ struct ParkedRowsTests {
         #expect(lane.rows.count == 4 && lane.rows.mayAsk, "nor are these taken for them")
     }
 
+    @Test("What was parked twice while the store counted is counted once")
+    func parkedTwice() throws {
+        var lane = Rows()
+        let before = lane.rows.noted
+        for _ in 0..<2 {
+            lane.rows.note(.normal, due: now, count: 5)
+            lane.rows.tick()
+            _ = lane.asks(0, now)
+            var claim = try lane.begin(0, now)
+            _ = claim.bring((1...5).map { samplePush($0) })
+            _ = claim.wait(until: nil)
+            lane.rows.end(claim)
+        }
+        lane.rows.note(.normal, due: now, count: 5)
+        lane.rows.correct(0, notedBefore: before)
+        #expect(lane.rows.count == 5)
+    }
+
     @Test("What is put off is asked for when the store says that it is due, and is no backlog until then")
     func putOff() throws {
         var lane = Rows()

@@ -52,10 +52,13 @@ extension SystemResolver {
         guard let raw = UnsafeRawPointer(entry.ai_addr) else { return nil }
         switch entry.ai_family {
         case AF_INET:
-            return IPAddress(v4: UInt32(bigEndian: raw.loadUnaligned(as: sockaddr_in.self).sin_addr.s_addr))
+            // The 4 bytes of the address stand behind family and port. By offset, because a module that knows
+            // NIO's headers too, as ours does where it is compiled whole, knows these fields under theirs.
+            return IPAddress(
+                v4: UInt32(bigEndian: raw.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
         case AF_INET6:
             // The 16 bytes of the address stand behind family, port and flow label.
-            let start = MemoryLayout<sockaddr_in6>.offset(of: \.sin6_addr) ?? 8
+            let start = 8
             return IPAddress(
                 high: UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: start, as: UInt64.self)),
                 low: UInt64(bigEndian: raw.loadUnaligned(fromByteOffset: start + 8, as: UInt64.self)))

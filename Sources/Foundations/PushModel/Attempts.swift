@@ -22,7 +22,10 @@ package struct Attempts: Sendable, Hashable {
         unreadable = stored >> (Self.madeBits + Self.doubtBits) & Self.mostDoubts
     }
 
-    /// Fits into 30 bits.
+    /// No number is higher: 30 bits.
+    package static let mostStored =
+        mostMade | mostDoubts << madeBits | mostDoubts << (madeBits + doubtBits)
+
     package var stored: Int {
         made | unknown << Self.madeBits | unreadable << (Self.madeBits + Self.doubtBits)
     }

@@ -7,8 +7,8 @@ package enum RowBounds {
     package static let counts: ClosedRange<Int64> = 0...(1 << 53)
     /// What the next number is counted from: one that stands above it would leave too few.
     package static let counted: ClosedRange<Int64> = 0...(1 << 52)
-    /// A push is tried once a second at most, for weeks at most.
-    package static let attempts: ClosedRange<Int64> = 0...(1 << 24)
+    /// With what they told (``Attempts``).
+    package static let attempts: ClosedRange<Int64> = 0...Int64(Attempts.mostStored)
     /// Bytes of a sealed column or of a named value: as many as the largest call brings.
     package static let sealedBytes = 4 << 20
     /// Bytes of a lane's text or a space's: configured names of at most 64 bytes, and a few words.

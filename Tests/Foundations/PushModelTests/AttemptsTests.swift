@@ -30,6 +30,7 @@ struct AttemptsTests {
         #expect(attempts.unknown == 127 && attempts.unreadable == 127)
         #expect(Int32(exactly: attempts.stored) != nil)
         #expect(Attempts(stored: attempts.stored) == attempts)
+        #expect(RowBounds.attempts.contains(Int64(attempts.stored)), "no store sets such a row aside")
     }
 
     @Test(
