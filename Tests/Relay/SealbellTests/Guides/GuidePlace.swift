@@ -21,14 +21,18 @@ final class GuidePlace {
     private let holder: Program
     private(set) var serving: [Program] = []
 
-    /// Root may have one, on a system with namespaces.
-    static var isToBeHad: Bool {
-        #if os(Linux)
-        geteuid() == 0
-        #else
-        false
-        #endif
-    }
+    /// Whether this machine and user can have one.
+    static let isToBeHad: Bool = {
+        guard geteuid() == 0 else { return false }
+        let probe = Process()
+        probe.executableURL = URL(filePath: "/usr/bin/unshare")
+        probe.arguments = ["-mn", "true"]
+        probe.standardError = FileHandle.nullDevice
+        // A system without the program has no namespaces either.
+        guard (try? probe.run()) != nil else { return false }
+        probe.waitUntilExit()
+        return probe.terminationStatus == 0
+    }()
 
     init() async throws {
         folder = try TemporaryFolder()
@@ -46,7 +50,10 @@ final class GuidePlace {
         holder = try Program(
             ["-mn", "bash", folder.file("set-up"), folder.path, try #require(Program.path)],
             of: "/usr/bin/unshare", in: folder.path)
-        guard await holder.says("there it is") else { throw Fault(said: holder.text) }
+        guard await holder.says("there it is") else {
+            holder.signal(SIGTERM)
+            throw Fault(said: holder.text)
+        }
         try folder.write(P256.Signing.PrivateKey().pemRepresentation, to: "home/AuthKey_F6G7H8I9J0.p8")
         let account = try ServiceAccount().json(tokenURI: "https://oauth2.googleapis.com/token")
         try folder.write(account, to: "home/acme-firebase.json")
