@@ -10,7 +10,7 @@ struct SiegeTests {
     func siege() async throws {
         let folder = try TemporaryFolder()
         let trial = try Program(
-            ["siege", "--seconds", "1", "--callers", "2", "--keep", "trial"], of: Program.bench,
+            ["siege", "--seconds", "0.3", "--callers", "2", "--keep", "trial"], of: Program.bench,
             in: folder.path)
         await trial.silence()
         #expect(await trial.status() == 0, "\(trial.text)")
