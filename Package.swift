@@ -154,7 +154,8 @@ let doors: [Target] = [
     library(
         "Proving/Simulation",
         [
-            "PushModel", "PushTesting", "AtRest", "Delivery", "MemoryStore", "SQLiteStore", sqlite, lifecycle
+            "PushModel", "PushTesting", "AtRest", "Delivery", "HTTP2Client", "APNs", "FCM", "MemoryStore",
+            "SQLiteStore", sqlite, lifecycle
         ]),
     library(
         "Proving/Bench",

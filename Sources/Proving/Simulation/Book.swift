@@ -15,12 +15,15 @@ final class Book: Sendable {
         var description: String { "process \(process).\(life)" }
     }
 
-    fileprivate struct Answered: Hashable {
+    struct Answered: Hashable {
         let life: Life
         let id: PushID
     }
 
-    fileprivate struct Page {
+    struct Page {
+        var device = 0
+        /// How often its device's registration had ended or changed when it was offered.
+        var leaving = 0
         var custodyEnds = UnixTime.distantFuture
         var origin = ""
         /// Its address is made up, and the provider itself sees that.
@@ -43,9 +46,13 @@ final class Book: Sendable {
         var story: [String] = []
     }
 
-    fileprivate struct State {
+    struct State {
         var pages: [Int: Page] = [:]
         var paces = Paces()
+        var words = Words()
+        var leavings = Leavings()
+        /// What is not judged.
+        var mute: Set<Violation.Law> = []
         /// Rows that do not open: nobody can send them.
         var spoilt: Set<PushID> = []
         var numbers: [PushID: Int] = [:]
@@ -60,11 +67,15 @@ final class Book: Sendable {
         var marksMayGo = false
         var clocksAreWrong = false
 
+        mutating func broke(_ law: Violation.Law, _ number: Int = 0) {
+            if !mute.contains(law) { violations.append(Violation(law: law, number: number)) }
+        }
+
         /// What is owed, can be sent, and has not come to an end.
         func open(at now: UnixTime) -> [Int: Page] {
             let spoilt = Set(spoilt.compactMap { numbers[$0] })
             return pages.filter { number, page in
-                page.isOwed && page.isWritten && !page.ended && page.custodyEnds > now
+                page.isOwed && page.isWritten && !page.ended && page.custodyEnds > now && !mayGo(page)
                     && !spoilt.contains(number)
             }
         }
@@ -78,13 +89,18 @@ final class Book: Sendable {
     private static let storyLines = 200
 
     let failures = Failures()
-    fileprivate let state = Mutex(State())
-    fileprivate let scheduler: Scheduler
-    fileprivate let traits: Traits
+    let state: Mutex<State>
+    let scheduler: Scheduler
+    let traits: Traits
 
-    init(_ scheduler: Scheduler, _ traits: Traits) {
+    /// Whether anybody will read what happened.
+    let isTold: Bool
+
+    init(_ scheduler: Scheduler, _ traits: Traits, isTold: Bool) {
+        self.isTold = isTold
         self.scheduler = scheduler
         self.traits = traits
+        state = Mutex(State(mute: traits.mute))
     }
 
     /// What happened to a push, line by line.
@@ -95,6 +111,7 @@ final class Book: Sendable {
     func tell(device: Int, _ line: @autoclosure () -> String) { tell(-1 - device, line()) }
 
     func tell(_ number: Int, _ line: @autoclosure () -> String) {
+        guard isTold else { return }
         let at = scheduler.elapsed
         let text = line()
         state.withLock { state in
@@ -108,6 +125,7 @@ final class Book: Sendable {
     var chronicle: [String] { state.withLock(\.chronicle) }
 
     func happened(_ what: @autoclosure () -> String) {
+        guard isTold else { return }
         let at = scheduler.elapsed
         let text = what()
         state.withLock { $0.chronicle.append("\(at) \(text)") }
@@ -123,7 +141,7 @@ final class Book: Sendable {
     var owed: Int { state.withLock { $0.pages.values.count(where: \.isOwed) } }
 
     func record(_ law: Violation.Law, _ number: Int = 0) {
-        state.withLock { $0.violations.append(Violation(law: law, number: number)) }
+        state.withLock { $0.broke(law, number) }
     }
 
     /// The clock by which marks age has jumped: repeats are not looked at any more.
@@ -139,7 +157,8 @@ final class Book: Sendable {
         tell(number, "offered by \(origin) for device \(device)")
         state.withLock { state in
             var page = Page()
-            page.custodyEnds = custodyEnds
+            (page.device, page.custodyEnds) = (device, custodyEnds)
+            page.leaving = state.leavings.counts[device] ?? 0
             page.origin = origin
             page.isRefusedByUs = device >= Traits.MadeUp.byUs
             page.isPoisoned = device == traits.poisoned
@@ -199,14 +218,18 @@ final class Book: Sendable {
     func replied(accepted number: Int) {
         state.withLock { state in
             if state.pages[number]?.accepted.isEmpty ?? true {
-                state.violations.append(Violation(law: .falseReply, number: number))
+                state.broke(.falseReply, number)
             }
         }
     }
 
-    func registered(_ number: Int, version: UInt64) {
+    func registered(_ number: Int, version: UInt64, token: Int) {
         tell(device: number, "the device hears of version \(version)")
-        state.withLock { $0.registrations[number] = max($0.registrations[number] ?? 0, version) }
+        state.withLock { state in
+            state.registrations[number] = max(state.registrations[number] ?? 0, version)
+            state.leavings.tokens[number] = token
+            if state.leavings.adrift.remove(number) != nil { state.leavings.counts[number, default: 0] += 1 }
+        }
     }
 
     /// Whether a device heard that it is registered.
@@ -218,7 +241,7 @@ final class Book: Sendable {
     /// What must be found at the end: number and lowest version.
     var registrations: [(number: Int, version: UInt64)] {
         state.withLock { state in
-            state.registrations.filter { !state.dead.contains($0.key) }
+            state.registrations.filter { !state.dead.contains($0.key) && !state.isCutOff($0.key) }
                 .map { (number: $0.key, version: $0.value) }.sorted { $0.number < $1.number }
         }
     }
@@ -232,7 +255,7 @@ final class Book: Sendable {
         tell(
             number,
             "sent by \(life) in \(push.lane.environment) as row \(push.row) epoch \(push.epoch)"
-                + " attempt \(push.attempt)")
+                + " attempt \(push.attempts.made), \(push.attempts.unknown) of unknown fate")
         let at = scheduler.elapsed
         state.withLock { state in
             state.numbers[push.id] = number
@@ -240,29 +263,34 @@ final class Book: Sendable {
                 state.clocksAreWrong
                 ? [] : state.paces.left(push, by: life, at: at, scheduler.now, traits.limits, isOwn)
             for row in overtaken {
-                state.violations.append(Violation(law: .urgentOvertaken, number: row))
+                state.broke(.urgentOvertaken, row)
             }
             if failures.isDead(push.id) {
-                state.violations.append(Violation(law: .failedAndSent, number: number))
+                state.broke(.failedAndSent, number)
             }
             if state.settled.contains(push.id) {
-                state.violations.append(Violation(law: .sentAfterSettling, number: number))
+                state.broke(.sentAfterSettling, number)
             }
+            check(push, number, by: life, at: at, in: &state)
             let name = Answered(life: life, id: push.id)
             if !state.pages[number, default: Page()].underWay.insert(name).inserted {
-                state.violations.append(Violation(law: .sentAtOnce, number: number))
+                state.broke(.sentAtOnce, number)
             }
             if state.pages[number]?.answered.contains(name) ?? false {
-                state.violations.append(Violation(law: .sentAfterAnswer, number: number))
+                state.broke(.sentAfterAnswer, number)
             }
         }
     }
 
     /// Something came back, if only that there was no answer.
-    func returned(_ number: Int, _ id: PushID, to life: Life) {
-        failures.returned(number, id)
+    func returned(
+        _ push: OwedPush, _ target: Peers.Read, _ fate: SimulatedPushService.Fate, to life: Life
+    ) {
+        failures.returned(target.number, push.id)
+        let at = scheduler.elapsed
         state.withLock { state in
-            _ = state.pages[number]?.underWay.remove(Answered(life: life, id: id))
+            _ = state.pages[target.number]?.underWay.remove(Answered(life: life, id: push.id))
+            note(fate, of: push, target, to: life, at: at, in: &state)
         }
     }
 
@@ -275,7 +303,7 @@ final class Book: Sendable {
             if !state.marksMayGo,
                 page.accepted.contains(where: { $0.id != id && $0.at + Self.markSpan > now })
             {
-                state.violations.append(Violation(law: .twoNames, number: number))
+                state.broke(.twoNames, number)
             }
             page.accepted.append((id, now))
             page.ended = true
@@ -311,11 +339,11 @@ final class Book: Sendable {
             case .settle, .withdraw:
                 state.settled.insert(step.id)
                 state.paces.urgent[step.id] = nil
-                guard let number, let page = state.pages[number], !page.ended,
+                guard let number, let page = state.pages[number], !page.ended, !state.mayGo(page),
                     page.custodyEnds > trueNow + Self.skew, !state.spoilt.contains(step.id),
                     step.step != .withdraw || !failures.mayBeWithdrawn(number)
                 else { return }
-                state.violations.append(Violation(law: .custodyEndedEarly, number: number))
+                state.broke(.custodyEndedEarly, number)
             }
         }
     }
@@ -332,7 +360,7 @@ final class Book: Sendable {
         state.withLock { state in
             let open = state.open(at: now + Self.skew).filter { left == 0 || $0.value.origin != Self.hostile }
             for number in open.keys.sorted() {
-                state.violations.append(Violation(law: .lost, number: number))
+                state.broke(.lost, number)
             }
         }
     }
@@ -379,21 +407,17 @@ extension Book {
             state.pages[number, default: Page()].triedAt = at
             state.paces.leaves(id)
             if state.paces.tries(number, in: Paces.Way(lane: lane, life: life), at: at) {
-                state.violations.append(Violation(law: .tooManyAttempts, number: number))
+                state.broke(.tooManyAttempts, number)
             }
         }
     }
 
     /// A push service answered this lane.
-    func heard(_ outcome: Outcome, _ reason: Reason, of device: Int, in lane: LaneName, by life: Life) {
-        let at = scheduler.elapsed
+    func heard(_ outcome: Outcome, in lane: LaneName, by life: Life) {
         state.withLock { state in
             let way = Paces.Way(lane: lane, life: life)
             state.paces.unheard[way] = []
             if outcome == .misconfigured(.credential) { state.paces.refusals[way, default: 0] += 1 }
-            if reason == .tooManyRequests, state.paces.isAskedTooOften(device, in: way, at: at) {
-                state.violations.append(Violation(law: .phoneAskedTooOften, number: device))
-            }
         }
     }
 
@@ -425,13 +449,15 @@ extension Book {
     /// What the relay made of an answer, in the order of its breaker.
     func judged(_ attempt: Attempt, by life: Life) {
         let way = Paces.Way(lane: attempt.lane, life: life)
+        let at = scheduler.elapsed
         state.withLock { state in
             let page = state.numbers[attempt.id].flatMap { state.pages[$0] }
+            note(attempt, of: page?.device, by: life, at: at, in: &state)
             // A refusal that another environment may yet take back is nobody's word.
             guard let page, !page.isRefusedByUs, attempt.next != .elsewhere else { return }
             switch attempt.reason {
             case .notReached, .connectionLost, .deadlineExceeded, .leaseRanOut, .credentialUnavailable,
-                .foreignAnswer:
+                .foreignAnswer, .unreadable:
                 return
             case .badDeviceToken, .senderIdMismatch: state.paces.blamed[way, default: []].insert(page.origin)
             default: break
@@ -447,7 +473,7 @@ extension Book {
     func refused(_ lane: LaneName, by life: Life) {
         state.withLock { state in
             guard !state.paces.isRefused(Paces.Way(lane: lane, life: life)) else { return }
-            state.violations.append(Violation(law: .haltedByStray, number: 0))
+            state.broke(.haltedByStray)
         }
     }
 
@@ -458,7 +484,7 @@ extension Book {
             let isAlone = state.paces.blamed[way]?.count ?? 0 < 2
             // An app of one origin has no other witness.
             guard isAlone, state.paces.known[way]?.count ?? 0 > 1 else { return }
-            state.violations.append(Violation(law: .haltedByOne, number: 0))
+            state.broke(.haltedByOne)
         }
     }
 
@@ -467,6 +493,7 @@ extension Book {
         let at = scheduler.elapsed
         state.withLock { state in
             state.paces.renewed[process] = at
+            state.words.lanes = state.words.lanes.filter { $0.key.life.process != process }
             state.paces.known = state.paces.known.filter { $0.key.life.process != process }
             state.paces.blamed = state.paces.blamed.filter { $0.key.life.process != process }
         }

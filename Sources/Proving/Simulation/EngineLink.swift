@@ -20,6 +20,10 @@ final class EngineLink: Sendable {
         static let keepsWithdrawn = Sabotage(rawValue: 32)
         /// Changes that go with a withdrawal are not made.
         static let undoesNothing = Sabotage(rawValue: 64)
+        /// What is learned of a push ends its registration as it stands.
+        static let endsNewer = Sabotage(rawValue: 128)
+        /// Nobody hears what has ended with its registration.
+        static let keepsTheEnded = Sabotage(rawValue: 256)
     }
 
     /// What may be asked of a store, by what the relay asks it for.
@@ -57,6 +61,7 @@ final class EngineLink: Sendable {
     /// The process's own.
     private let clock: @Sendable () -> UnixTime
     private let sabotage: Sabotage
+    private let deaf = EndedPushes()
     private let state = Mutex(State())
 
     /// - Parameter database: whose engine it is; `nil`: a file of this machine, which is called.
@@ -193,7 +198,8 @@ extension EngineLink: StoredRecords {
 }
 
 extension EngineLink: StoredOutbox {
-    var ended: EndedPushes { engine.ended }
+    /// Told of nothing, where that is broken.
+    var ended: EndedPushes { sabotage.contains(.keepsTheEnded) ? deaf : engine.ended }
 
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime
@@ -246,7 +252,15 @@ extension EngineLink: StoredOutbox {
         if sabotage.contains(.keepsWithdrawn) {
             for place in told.indices where told[place].step == .withdraw { told[place].step = .park }
         }
-        return (told, sabotage.contains(.undoesNothing) && withdraws ? [] : feedback)
+        if sabotage.contains(.undoesNothing), withdraws { return (told, []) }
+        guard sabotage.contains(.endsNewer) else { return (told, feedback) }
+        return (
+            told,
+            feedback.map { change in
+                guard case .expire(let record, let at, _) = change else { return change }
+                return .expire(record, at: at, if: .any)
+            }
+        )
     }
 
     func setAside(_ pushes: [StoredSettlement]) async throws(StoreError) -> [Bool] {

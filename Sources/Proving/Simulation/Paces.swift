@@ -28,21 +28,12 @@ struct Paces {
     /// So long a push may be due before anybody looks for it.
     private static let grace = Duration.milliseconds(1_500)
 
-    struct Phone: Hashable {
-        let way: Way
-        let device: Int
-    }
-
-    /// Answers of one phone in a minute that it was too much: what its back-off makes, a call in five
-    /// seconds, and what was under way when it began.
-    private static let mostRefused = 60
     /// Answers that refuse a credential before a halt: as many as it takes, whatever came between, which may
     /// have been heard in another order.
     private static let leastRefusals = 3
 
     /// How often each way was told that its credential is refused.
     var refusals: [Way: Int] = [:]
-    private var tooMuch: [Phone: [Duration]] = [:]
     /// The last attempts of each push.
     private var attempts: [Int: [Duration]] = [:]
     var unheard: [Way: [Duration]] = [:]
@@ -63,14 +54,11 @@ struct Paces {
         return Self.note(at, in: &unheard[way, default: []], most: Self.mostUnheard) || isOften
     }
 
-    private static func note(_ at: Duration, in times: inout [Duration], most: Int) -> Bool {
+    /// True when there were more than `most` within a minute.
+    static func note(_ at: Duration, in times: inout [Duration], most: Int) -> Bool {
         if times.count > most { times.removeFirst(times.count - most) }
         times.append(at)
         return times.count > most && at - times[0] < minute
-    }
-
-    mutating func isAskedTooOften(_ device: Int, in way: Way, at: Duration) -> Bool {
-        Self.note(at, in: &tooMuch[Phone(way: way, device: device), default: []], most: Self.mostRefused)
     }
 
     /// Whether a lane has a ground to halt for its credential.

@@ -16,24 +16,47 @@ final class Peers: Sendable {
 
     private let scheduler: Scheduler
     private let book: Book
+    private let service: SimulatedPushService
     private let processes: [SimulatedProcess]
     private let next = Mutex(0)
+    private let versions = Mutex<[Int: UInt64]>([:])
     let devices: Int
+    /// Whether devices without a registration get nothing. Without it they are pushed to where they have been
+    /// from the first.
+    private let knowsOwn: Bool
 
-    init(_ scheduler: Scheduler, book: Book, processes: [SimulatedProcess], devices: Int) {
+    init(
+        _ scheduler: Scheduler, book: Book, service: SimulatedPushService, processes: [SimulatedProcess],
+        devices: Int, knowsOwn: Bool
+    ) {
         self.scheduler = scheduler
         self.book = book
+        self.service = service
         self.processes = processes
         self.devices = devices
+        self.knowsOwn = knowsOwn
     }
 
-    /// Number and device of a push.
-    static func read(_ message: ProviderMessage) -> (number: Int, device: Int)? {
-        let text = message.address.reveal { String(decoding: $0, as: UTF8.self) }
-        guard let body = message.fcm?.data ?? message.apns?.payload, let device = Int(text),
+    /// What a push is, and to whom it goes.
+    struct Read: Sendable {
+        let number: Int
+        let device: Int
+        /// Which of the device's tokens, from 0.
+        let token: Int
+    }
+
+    static func read(_ message: ProviderMessage) -> Read? {
+        let address = message.address.reveal { String(decoding: $0, as: UTF8.self) }.split(separator: ".")
+        guard let body = message.fcm?.data ?? message.apns?.payload,
+            let device = address.first.flatMap({ Int($0) }),
             let number = Int(body.reveal { String(decoding: $0, as: UTF8.self) })
         else { return nil }
-        return (number, device)
+        return Read(number: number, device: device, token: address.count > 1 ? Int(address[1]) ?? 0 : 0)
+    }
+
+    /// The address that a device has with that token.
+    static func address(_ device: Int, token: Int) -> Secret {
+        Secret((token == 0 ? "\(device)" : "\(device).\(token)").utf8)
     }
 
     static func key(_ device: Int) -> RecordKey { RecordKey(space, Secret("device-\(device)".utf8)) }
@@ -43,24 +66,51 @@ final class Peers: Sendable {
 
     // MARK: One conversation each
 
-    /// A device registers, and asks again until it hears that it did.
-    func register(_ device: Int, version: UInt64) async {
+    /// A device registers with the token that it has, and asks again until it hears that it did.
+    func register(_ device: Int) async {
         let now = scheduler.now
+        let version = versions.withLock { versions in
+            versions[device, default: 0] += 1
+            return versions[device] ?? 1
+        }
+        let token = service.token(of: device)
+        let address = Self.address(device, token: token)
         let record = Record(
             key: Self.key(device), owner: RecordKey(Self.space, Secret("owner-\(device % 3)".utf8)),
-            address: RecordKey(Self.space, Secret("address-\(device)".utf8)), version: version,
-            touchedAt: now, expiresAt: now + Self.recordLife, body: Secret("body of \(device)".utf8))
+            address: RecordKey(Self.space, address), version: version, touchedAt: now,
+            expiresAt: now + Self.recordLife, body: address)
+        // What is owed to another token goes with it.
+        let owed = book.leaves(device, for: token)
         for _ in 0..<4 {
-            let applied = await ask { process in
-                // Out: asked again.
-                try? await process.store?.apply([.put(record, if: .versionBelow(version))])
-            }
+            let (applied, place) = await change(.put(record, if: .versionBelow(version)))
             switch applied {
-            case .committed??: return book.registered(device, version: version)
+            case .committed?:
+                book.left(device, owed, by: place)
+                return book.registered(device, version: version, token: token)
             // A try before this one was made after all.
-            case .refused??: return
-            case nil, .some(nil): await scheduler.pause(.milliseconds(100) ... .seconds(2))
+            case .refused?: return
+            case nil: await scheduler.pause(.milliseconds(100) ... .seconds(2))
             }
+        }
+    }
+
+    /// Has some process change the registry; `nil`: nobody knows what came of it.
+    private func change(_ change: Change) async -> (applied: Applied?, place: Int) {
+        let place = someProcess
+        let applied = await ask(at: place) { process in
+            // Out: asked again.
+            try? await process.store?.apply([change])
+        }
+        return (applied.flatMap(\.self), place)
+    }
+
+    /// A device's registration is deleted at its own wish: it asks until it hears that it is.
+    func unregister(_ device: Int) async {
+        for _ in 0..<8 {
+            let owed = book.leaves(device, for: nil)
+            let (applied, place) = await change(.delete(Self.key(device), if: .any))
+            if case .committed? = applied { return book.left(device, owed, by: place) }
+            await scheduler.pause(.milliseconds(100) ... .seconds(2))
         }
     }
 
@@ -92,20 +142,24 @@ final class Peers: Sendable {
             return target
         }
         for _ in 0..<(isOnce ? 1 : scheduler.random(in: 1...4)) {
-            let outcomes = await ask(at: place) { process in
+            let outcomes = await ask(at: place) { process -> [Int: FirstOutcome]? in
                 // A role promises by its own clock.
                 let ends = process.now + custody
-                let pushes = targets.map { self.push(to: $0, ends) }
+                guard let pushes = await self.pushes(to: targets, ends, process) else { return nil }
                 for number in numbers { self.book.promised(number, custodyEnds: ends) }
                 let plan: ReplyTiming<[FirstOutcome]> =
                     waits ? .afterFirstAttempt(deadline: Self.deadline) { $0 } : .now([])
                 let verdict = Verdict<[FirstOutcome], Fault>(
-                    pushes: pushes, reply: plan, refusal: { _ in Fault() })
-                return await self.admit(verdict, by: process, first)
+                    pushes: pushes.map(\.push), reply: plan, refusal: { _ in Fault() })
+                return await self.admit(verdict, by: process, first).map { outcomes in
+                    // Without any where the reply waits for none.
+                    let all = outcomes.isEmpty ? pushes.map { _ in .pending } : outcomes
+                    return Dictionary(uniqueKeysWithValues: zip(pushes.map(\.number), all))
+                }
             }
             if let outcomes, let outcomes {
-                for number in numbers { book.owes(number, now: scheduler.now) }
-                for (number, outcome) in zip(numbers, outcomes) where outcome == .known(.accepted) {
+                for number in outcomes.keys.sorted() { book.owes(number, now: scheduler.now) }
+                for number in numbers where outcomes[number] == .known(.accepted) {
                     book.replied(accepted: number)
                 }
                 // Sometimes the answer is lost on the way, and the origin asks once more.
@@ -119,7 +173,7 @@ final class Peers: Sendable {
 
     /// What a sender hears of a request.
     private enum Heard: Sendable {
-        case outcomes([FirstOutcome])
+        case outcomes([(number: Int, outcome: FirstOutcome)])
         /// The request was taken before.
         case silence
         case nothing
@@ -145,15 +199,16 @@ final class Peers: Sendable {
         }
         var (hasFailed, isCertain) = (false, true)
         for _ in 0..<scheduler.random(in: 2...6) {
-            let heard = await ask { process in
+            let heard = await ask { process -> Heard in
                 let ends = process.now + custody
                 for number in numbers { self.book.promised(number, custodyEnds: ends) }
-                return await self.admit(targets.map { self.push(to: $0, ends) }, by: process, first)
+                guard let pushes = await self.pushes(to: targets, ends, process) else { return .nothing }
+                return await self.admit(pushes, by: process, first)
             }
             switch heard {
             case .outcomes(let outcomes)?:
-                hasFailed = outcomes.contains(where: \.isFailure)
-                for (number, outcome) in zip(numbers, outcomes) { hear(outcome, of: number) }
+                hasFailed = outcomes.contains { $0.outcome.isFailure }
+                for (number, outcome) in outcomes { hear(outcome, of: number) }
                 guard hasFailed else { return }
             case .silence?:
                 // Of two copies at once one is met with silence, whatever becomes of the other.
@@ -176,20 +231,22 @@ final class Peers: Sendable {
     }
 
     /// The request's record is put with its pushes, and goes where something of it fails.
-    private func admit(_ pushes: [Push], by process: SimulatedProcess, _ number: Int) async -> Heard {
+    private func admit(
+        _ pushes: [(number: Int, push: Push)], by process: SimulatedProcess, _ number: Int
+    ) async -> Heard {
         guard let service = process.service else { return .nothing }
         let key = RecordKey(Self.space, Secret("request-\(number)".utf8))
         let record = Record(
             key: key, touchedAt: process.now, expiresAt: process.now + Self.recordLife, body: Secret([]))
         let verdict = Verdict<[FirstOutcome], Fault>(
-            pushes: pushes, changes: [.put(record, if: .absent)],
+            pushes: pushes.map(\.push), changes: [.put(record, if: .absent)],
             reply: .withdrawingAfterFirstAttempt(
                 deadline: Self.deadline, undoing: [.delete(key, if: .any)]
             ) { $0 },
             refusal: { _ in Fault() })
         do throws(IntakeRefusal<Fault>) {
-            return .outcomes(
-                try await service.intake.admit(verdict, instance: SimulatedProcess.instance))
+            let outcomes = try await service.intake.admit(verdict, instance: SimulatedProcess.instance)
+            return .outcomes(zip(pushes, outcomes).map { ($0.number, $1) })
         } catch {
             // Overloaded, or too far ahead: the sender asks again.
             if case .refused = error { return .silence }
@@ -227,18 +284,32 @@ final class Peers: Sendable {
         let origin: String
     }
 
-    private func push(to target: Target, _ ends: UnixTime) -> Push {
-        Push(
-            message: Self.message(target.number, device: target.device),
-            pushClass: target.isUrgent ? .urgent : .normal, origin: Secret(target.origin.utf8),
-            // A device that nobody registered has no registration that could be gone.
-            record: book.isRegistered(target.device) ? Self.key(target.device) : nil,
-            touchedAt: .distantPast, custodyEnds: ends,
-            repeatIdentity: Secret("notification-\(target.number)".utf8))
+    /// What a role makes of a request; `nil`: the store was out.
+    private func pushes(
+        to targets: [Target], _ ends: UnixTime, _ process: SimulatedProcess
+    ) async -> [(number: Int, push: Push)]? {
+        // Out: the origin asks again.
+        guard let found = try? await process.store?.find(targets.map { Self.key($0.device) }) else {
+            return nil
+        }
+        return zip(targets, found).compactMap { target, record in
+            let record = record?.state == .live ? record : nil
+            guard record != nil || !knowsOwn || target.device >= devices else { return nil }
+            let push = Push(
+                message: Self.message(target.number, device: target.device, at: record?.body),
+                pushClass: target.isUrgent ? .urgent : .normal, origin: Secret(target.origin.utf8),
+                // A device that nobody registered has no registration that could be gone.
+                record: record.map { _ in Self.key(target.device) },
+                touchedAt: record?.touchedAt ?? .distantPast,
+                registeredAddress: record?.addressDigest, custodyEnds: ends,
+                repeatIdentity: Secret("notification-\(target.number)".utf8))
+            return (target.number, push)
+        }
     }
 
-    private static func message(_ number: Int, device: Int) -> ProviderMessage {
-        let address = Secret("\(device)".utf8)
+    /// - Parameter address: `nil`: the one that the device has from the first.
+    private static func message(_ number: Int, device: Int, at address: Secret? = nil) -> ProviderMessage {
+        let address = address ?? Self.address(device, token: 0)
         let body = Secret("\(number)".utf8)
         return device % 2 == 0
             ? .fcm(FCMMessage(address: address, priority: .high, data: body))
@@ -290,7 +361,7 @@ final class Peers: Sendable {
 }
 
 /// One answer, once.
-private final class Reply<Value: Sendable>: Sendable {
+final class Reply<Value: Sendable>: Sendable {
     private let continuation = Mutex<UnsafeContinuation<Value?, Never>?>(nil)
 
     func begin(_ continuation: UnsafeContinuation<Value?, Never>) {

@@ -10,6 +10,8 @@ final class Saboteur: Sendable {
         var volatileUnderWay = 0
         /// The answer that halted a lane.
         var halting: [LaneName: Answer] = [:]
+        /// What each lane hears again, and how often yet.
+        var repeated: [LaneName: (answer: Answer, left: Int)] = [:]
     }
 
     private let planted: SeedRun.Sabotage
@@ -38,6 +40,7 @@ final class Saboteur: Sendable {
             found.mayReclaim = { self.state.withLock { $0.volatileUnderWay == 0 } }
         }
         if planted.contains(.countsLocalRefusals) { found.estranges = { self.estranged($0) } }
+        if planted.contains(.mistakesDevices) { found.estranges = { self.readdressed($0) } }
         if planted.contains(.waitsForRoom) {
             found.mayClaim = { lane in
                 (self.snapshot().first { $0.lane == lane }?.inMemory ?? 0) * 2 <= self.lanePushes
@@ -50,6 +53,8 @@ final class Saboteur: Sendable {
         var found = SimulatedProvider.Sabotage()
         found.waitsAfterIdle = planted.contains(.blamesIdle)
         found.insists = planted.contains(.forgetsAttempts)
+        found.keepsTheDeaf = planted.contains(.keepsTheDeaf)
+        found.believesPages = planted.contains(.believesPages)
         found.before = { push in
             if push.custody == .volatile { self.state.withLock { $0.volatileUnderWay += 1 } }
             if self.planted.contains(.settlesFirst), push.custody == .durable {
@@ -77,8 +82,45 @@ final class Saboteur: Sendable {
     }
 
     private func changed(_ answer: Answer, of push: OwedPush) -> Answer {
+        if planted.contains(.repeatsRefusals) { return repeated(answer, of: push) }
+        if planted.contains(.deniesArrival), answer.fate == .unknown {
+            return Answer(answer.outcome, answer.reason, sentAt: answer.sentAt, fate: .unprocessed)
+        }
         guard planted.contains(.countsLocalRefusals), Self.isRefusedByUs(push) else { return answer }
         return Answer(answer.outcome, answer.reason, sentAt: answer.sentAt, fate: .answered)
+    }
+
+    private func repeated(_ answer: Answer, of push: OwedPush) -> Answer {
+        state.withLock { state in
+            if answer.outcome == .misconfigured(.credential) {
+                state.repeated[push.lane] = (answer, 6)
+            } else if let (refusal, left) = state.repeated[push.lane], left > 0 {
+                state.repeated[push.lane] = (refusal, left - 1)
+                return refusal
+            }
+            return answer
+        }
+    }
+
+    /// A push to an address that reads like its own, and that nobody else has.
+    private func readdressed(_ push: OwedPush) -> OwedPush {
+        guard let target = Peers.read(push.message) else { return push }
+        let address = Secret("\(target.device).\(target.token).\(scheduler.random())".utf8)
+        let message: ProviderMessage
+        if var fcm = push.message.fcm {
+            fcm.address = address
+            message = .fcm(fcm)
+        } else if var apns = push.message.apns {
+            apns.token = address
+            message = .apns(apns)
+        } else {
+            return push
+        }
+        return OwedPush(
+            id: push.id, row: push.row, lane: push.lane, pushClass: push.pushClass, origin: push.origin,
+            record: push.record, touchedAt: push.touchedAt, registeredAddress: push.registeredAddress,
+            notBefore: push.notBefore, custodyEnds: push.custodyEnds, attempt: push.attempts.stored,
+            epoch: push.epoch, mark: push.mark, instance: push.instance, message: message)
     }
 
     private static func isRefusedByUs(_ push: OwedPush) -> Bool {
@@ -91,9 +133,9 @@ final class Saboteur: Sendable {
         let origin = Digest16(high: scheduler.random(), low: scheduler.random())
         return OwedPush(
             id: push.id, row: push.row, lane: push.lane, pushClass: push.pushClass, origin: origin,
-            record: push.record, touchedAt: push.touchedAt, notBefore: push.notBefore,
-            custodyEnds: push.custodyEnds, attempt: push.attempts.stored, epoch: push.epoch, mark: push.mark,
-            instance: push.instance, message: push.message)
+            record: push.record, touchedAt: push.touchedAt, registeredAddress: push.registeredAddress,
+            notBefore: push.notBefore, custodyEnds: push.custodyEnds, attempt: push.attempts.stored,
+            epoch: push.epoch, mark: push.mark, instance: push.instance, message: push.message)
     }
 
     func world(_ world: World, _ link: EngineLink) -> World {
@@ -121,7 +163,11 @@ extension SeedRun.Sabotage {
         "waits-for-room": .waitsForRoom, "forgets-attempts": .forgetsAttempts,
         "tick-awaits-store": .tickAwaitsStore, "blames-idle": .blamesIdle,
         "keeps-withdrawn": .keepsWithdrawn, "undoes-nothing": .undoesNothing, "halts-at-once": .haltsAtOnce,
-        "forgets-phones": .forgetsPhones
+        "forgets-phones": .forgetsPhones,
+        "ends-newer": .endsNewer,
+        "denies-arrival": .deniesArrival, "keeps-the-deaf": .keepsTheDeaf,
+        "repeats-refusals": .repeatsRefusals, "mistakes-devices": .mistakesDevices,
+        "believes-pages": .believesPages, "keeps-the-ended": .keepsTheEnded
     ]
 
     /// What finds it: another law that is broken beside is no proof that this one would be seen.
@@ -143,6 +189,13 @@ extension SeedRun.Sabotage {
         case .undoesNothing: [.failedAndSilent]
         case .haltsAtOnce: [.haltedByStray]
         case .forgetsPhones: [.phoneAskedTooOften]
+        case .endsNewer: [.endedByOlderWord]
+        case .deniesArrival: [.tooManyCopies, .rangTwice]
+        case .keepsTheDeaf: [.starved, .notDrained]
+        case .repeatsRefusals: [.haltedBesideAcceptance]
+        case .mistakesDevices: [.slowedByOne, .phoneAskedTooOften]
+        case .believesPages: [.lost, .custodyEndedEarly]
+        case .keepsTheEnded: [.sentAfterEnd]
         default: Set(Violation.Law.allCases)
         }
     }
@@ -155,6 +208,20 @@ extension SeedRun.Sabotage {
         return limits
     }
 
+    /// What a seed must have for the fault to be seen, whatever else it has.
+    var misbehaviours: Misbehaviour {
+        switch self {
+        case .endsNewer: .newTokens
+        case .deniesArrival: .late
+        case .keepsTheDeaf: .deafness
+        case .repeatsRefusals: .strayFaults
+        case .mistakesDevices: .quotas
+        case .believesPages: .pages
+        case .keepsTheEnded: .departures
+        default: []
+        }
+    }
+
     var ofEngine: EngineLink.Sabotage {
         var found: EngineLink.Sabotage = []
         if contains(.marksApart) { found.insert(.marksApart) }
@@ -164,6 +231,8 @@ extension SeedRun.Sabotage {
         if contains(.trustsClocks) { found.insert(.trustsClocks) }
         if contains(.keepsWithdrawn) { found.insert(.keepsWithdrawn) }
         if contains(.undoesNothing) { found.insert(.undoesNothing) }
+        if contains(.endsNewer) { found.insert(.endsNewer) }
+        if contains(.keepsTheEnded) { found.insert(.keepsTheEnded) }
         return found
     }
 }

@@ -43,6 +43,8 @@ final class Scheduler: Sendable {
         /// Sorted, the next one last.
         var sleepers: [Sleeper] = []
         var nextSleeper: UInt64 = 0
+        /// Sleepers that were called off: they go when their moment comes.
+        var calledOff: Set<UInt64> = []
         var machines: [MachineState] = []
         /// Calls into code that has a thread of its own; while one is under way nothing else happens.
         var outside = 0
@@ -95,21 +97,18 @@ final class Scheduler: Sendable {
             let until = max(beginning.duration(to: instant), state.elapsed)
             let sleeper = Sleeper(until: until, number: state.nextSleeper, wake: wake)
             // Of two for the same moment the one that came first wakes first.
-            let place = state.sleepers.firstIndex { $0.until <= until } ?? state.sleepers.endIndex
-            state.sleepers.insert(sleeper, at: place)
+            var (low, high) = (0, state.sleepers.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if state.sleepers[middle].until <= until { high = middle } else { low = middle + 1 }
+            }
+            state.sleepers.insert(sleeper, at: low)
             return sleeper.number
         }
     }
 
-    /// - Returns: false when it has been called already.
-    @discardableResult
-    func callOff(_ number: UInt64) -> Bool {
-        state.withLock { state in
-            guard let place = state.sleepers.firstIndex(where: { $0.number == number }) else { return false }
-            state.sleepers.remove(at: place)
-            return true
-        }
-    }
+    /// Whoever has been called already is not called again.
+    func callOff(_ number: UInt64) { state.withLock { _ = $0.calledOff.insert(number) } }
 
     func sleep(until instant: ContinuousClock.Instant) async throws {
         let nap = Nap()
@@ -205,7 +204,11 @@ final class Scheduler: Sendable {
                     return state.returning.isEmpty ? .wait : .job(state.returning.removeFirst())
                 }
                 if state.ready.isEmpty {
-                    guard let sleeper = state.sleepers.popLast() else { return .stuck }
+                    guard var sleeper = state.sleepers.popLast() else { return .stuck }
+                    while state.calledOff.remove(sleeper.number) != nil {
+                        guard let next = state.sleepers.popLast() else { return .stuck }
+                        sleeper = next
+                    }
                     state.elapsed = max(state.elapsed, sleeper.until)
                     return .wake(sleeper)
                 }

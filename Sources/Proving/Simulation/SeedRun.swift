@@ -46,6 +46,20 @@ package struct SeedRun: Sendable {
         package static let haltsAtOnce = Sabotage(rawValue: 1 << 18)
         /// No phone that is told to wait is remembered.
         package static let forgetsPhones = Sabotage(rawValue: 1 << 19)
+        /// A word about a push ends whatever registration stands by then.
+        package static let endsNewer = Sabotage(rawValue: 1 << 20)
+        /// What may have arrived counts as never looked at.
+        package static let deniesArrival = Sabotage(rawValue: 1 << 21)
+        /// A connection on which requests expire is kept.
+        package static let keepsTheDeaf = Sabotage(rawValue: 1 << 22)
+        /// One answer that refuses the credential is heard for the next pushes too.
+        package static let repeatsRefusals = Sabotage(rawValue: 1 << 23)
+        /// Each push goes to an address of its own, as a lane sees it.
+        package static let mistakesDevices = Sabotage(rawValue: 1 << 24)
+        /// Lanes do not hear what has ended with its registration.
+        package static let keepsTheEnded = Sabotage(rawValue: 1 << 25)
+        /// A page counts as the push service's own refusal.
+        package static let believesPages = Sabotage(rawValue: 1 << 26)
     }
 
     package enum EngineKind: String, Sendable, CaseIterable { case memory, sqlite }
@@ -75,22 +89,48 @@ package struct SeedRun: Sendable {
     package let seed: UInt64
     package let engine: EngineKind?
     package let sabotage: Sabotage
+    package let misbehaviours: Misbehaviour
 
-    /// - Parameter engine: `nil`: as the seed has it, a file for one in eight.
-    package init(seed: UInt64, engine: EngineKind? = nil, sabotage: Sabotage = []) {
+    /// What seeds have only where they are asked to: the relay does not stand up to it yet.
+    package static let pending = Misbehaviour.all
+    /// And what is judged only there.
+    static let pendingLaws: Set<Violation.Law> = [
+        .haltedBesideAcceptance, .calledSilent, .tooManyCopies, .rangTwice, .slowedByOne, .endedByOlderWord,
+        .sentAfterEnd
+    ]
+    private let mute: Set<Violation.Law>
+
+    /// - Parameters:
+    ///   - engine: `nil`: as the seed has it, a file for one in eight.
+    ///   - misbehaviours: `nil`: as the seed has them.
+    package init(
+        seed: UInt64, engine: EngineKind? = nil, sabotage: Sabotage = [], misbehaviours: Misbehaviour? = nil
+    ) {
         self.seed = seed
         self.engine = engine
         self.sabotage = sabotage
+        mute = misbehaviours == nil && sabotage.misbehaviours.isEmpty ? Self.pendingLaws : []
+        self.misbehaviours =
+            misbehaviours
+            ?? Misbehaviour(seed: seed).subtracting(Self.pending).union(sabotage.misbehaviours)
     }
 
-    /// Runs the seed on the calling thread.
+    /// Runs the seed on the calling thread. Where it breaks the law it runs once more, the same way, to tell
+    /// what happened: most seeds need no story.
     package func run() -> Report {
+        let report = runOnce(isTold: false)
+        return report.violations.isEmpty ? report : runOnce(isTold: true)
+    }
+
+    private func runOnce(isTold: Bool) -> Report {
         let scheduler = Scheduler(seed: seed)
         let kind = engine ?? (scheduler.chance(12) ? .sqlite : .memory)
         let count = kind == .sqlite ? 1 : scheduler.random(in: 2...4)
         let devices = scheduler.random(in: 2...8)
-        let traits = Traits(scheduler, devices: devices, seed: seed)
-        let book = Book(scheduler, traits)
+        let traits = Traits(
+            scheduler, devices: devices, seed: seed, misbehaviours,
+            mute: mute)
+        let book = Book(scheduler, traits, isTold: isTold)
         let calm = scheduler.machine()
         let isOver = Mutex(false)
         let stage = Stage(scheduler, book, kind, processes: count, devices: devices, traits, sabotage)
@@ -108,7 +148,7 @@ package struct SeedRun: Sendable {
                 book.violations.map {
                     (
                         $0.law,
-                        $0.law == .registrationLost
+                        $0.law == .registrationLost || $0.law == .endedByOlderWord
                             ? book.story(ofDevice: $0.number) : book.story(of: $0.number)
                     )
                 },

@@ -234,14 +234,15 @@ final class SimulatedProcess: Sendable {
             self.service?.snapshot() ?? []
         }
         let world = saboteur.world(world(), link)
-        let watched = WatchedStore(store, around.book, around.scheduler, saboteur.ofStore())
+        let watched = WatchedStore(
+            store, around.book, around.scheduler, process: number, saboteur.ofStore())
         let make = Lanes(
             owner: owner, life: life, machine: machine, database: database, world: world,
-            credential: Credential(), sabotage: saboteur.ofProvider(store))
+            credentials: [.apns: Credential(), .fcm: Credential()], sabotage: saboteur.ofProvider(store))
         let plan = { @Sendable in self.plan(make) }
         let service = DeliveryService(
             outbox: watched, registry: watched, setup: plan(), limits: limits, world: world,
-            journal: .silent, observer: observer(of: life))
+            journal: journal(of: life), observer: observer(of: life))
         let group = ServiceGroup(
             services: [service], gracefulShutdownSignals: [], logger: silentLogger)
         state.withLock { state in
@@ -279,7 +280,8 @@ final class SimulatedProcess: Sendable {
         let machine: SimulatedExecutor
         let database: SimulatedDatabase?
         let world: World
-        let credential: Credential
+        /// Of each push service one, for both of its environments.
+        let credentials: [PushService: Credential]
         let sabotage: SimulatedProvider.Sabotage
     }
 
@@ -291,7 +293,8 @@ final class SimulatedProcess: Sendable {
                 lane, made.machine, life: made.life, owner: made.owner, world: made.world,
                 service: around.service, database: made.database, book: around.book,
                 hasToken: { self.state.withLock(\.hasToken) }, sabotage: made.sabotage)
-            return DeliveryService.LaneSpec(provider, credential: made.credential, stamp: stamp)
+            return DeliveryService.LaneSpec(
+                provider, credential: made.credentials[lane.service] ?? Credential(), stamp: stamp)
         }
         let apps = AppDirectory([
             AppDirectory.Instance(
@@ -310,17 +313,36 @@ final class SimulatedProcess: Sendable {
         return DeliveryService.Setup(apps: apps, lanes: specs, overrides: [:])
     }
 
+    /// Of all that is logged the law wants to know one thing.
+    private func journal(of life: Book.Life) -> Journal {
+        let book = around.book
+        return Journal { _, event, fields in
+            guard "\(event)" == "lane slowed" else { return }
+            for case (.lane, let lane as LaneName) in fields {
+                book.happened("\(life) slows \(lane)")
+                book.slowed(lane, by: life)
+            }
+        }
+    }
+
     private func observer(of life: Book.Life) -> DeliveryObserver {
         let book = around.book
+        let span = around.traits.limits.unansweredAfter - .seconds(5)
         return DeliveryObserver(
             laneHalted: { lane, cause, _ in
                 book.happened("\(life) halts \(lane), \(cause)")
                 switch cause {
                 case .targets: book.halted(lane, by: life)
-                case .credential: book.refused(lane, by: life)
+                case .credential:
+                    book.refused(lane, by: life)
+                    book.haltedForCredential(lane, by: life)
                 }
             },
             laneResumed: { book.happened("\(life) resumes \($0)") },
+            laneUnanswered: { lane, _ in
+                book.happened("\(life) calls \(lane) silent")
+                book.calledSilent(lane, by: life, after: span)
+            },
             attempted: { book.judged($0, by: life) })
     }
 }

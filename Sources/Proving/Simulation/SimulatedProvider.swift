@@ -1,4 +1,7 @@
+import APNs
 import Delivery
+import FCM
+import HTTP2Client
 import MemoryStore
 import PushModel
 import Synchronization
@@ -11,9 +14,20 @@ final class SimulatedProvider: DirectProvider {
     }
 
     private struct State {
+        var patience: Patience
+        var isWindingDown = false
+        /// Requests that are not answered yet, and that somebody waits for.
+        var exchanges: [ObjectIdentifier: SimulatedExchange] = [:]
         var underWay = 0
         /// Closings of the service that this connection has outlived; `nil`: there is none.
         var connection: Int?
+        /// How many there have been: the number of the one that stands.
+        var connections = 0
+        /// Deafenings of the service that were before it stood: of a later one it is a victim.
+        var deafenings = 0
+        /// A request on it has expired, and nothing was answered since: where there is no other, one is
+        /// opened beside it, and goes first (decision 0077).
+        var isDoubted = false
         /// Connections in a row that ended before anything was answered on them.
         var failures = 0
         var waiters: [(number: Int, continuation: UnsafeContinuation<Bool, Never>)] = []
@@ -30,6 +44,12 @@ final class SimulatedProvider: DirectProvider {
         var waitsAfterIdle = false
         /// What no service has looked at is sent again and again, and the lane hears of one attempt.
         var insists = false
+        /// A connection on which requests expire is kept.
+        var keepsTheDeaf = false
+        /// A page counts as the service's own refusal.
+        var believesPages = false
+        /// An answer that comes late is thrown away.
+        var losesLate = false
     }
 
     let lane: LaneName
@@ -45,7 +65,9 @@ final class SimulatedProvider: DirectProvider {
     private let hasToken: @Sendable () -> Bool
     /// What is broken on purpose.
     private let sabotage: Sabotage
-    private let state = Mutex(State())
+    /// So long after its hand-over a request that was given up is listened to.
+    private let listens: Duration
+    private let state: Mutex<State>
 
     init(
         _ lane: LaneName, _ machine: SimulatedExecutor, life: Book.Life, owner: OwnerID, world: World,
@@ -63,6 +85,11 @@ final class SimulatedProvider: DirectProvider {
         self.book = book
         self.hasToken = hasToken
         self.sabotage = sabotage
+        var options = HTTP2Options()
+        options.requestDeadline =
+            lane.service == .apns ? APNsProvider.requestDeadline : FCMProvider.requestDeadline
+        listens = options.lateAnswers
+        state = Mutex(State(patience: Patience(options: options)))
     }
 
     /// Cancelled: that is its end.
@@ -104,11 +131,13 @@ final class SimulatedProvider: DirectProvider {
 
     /// Opens a connection where none stands.
     private func connect() async {
-        let closings = service.timesClosed
+        let (closings, deafenings) = (service.timesClosed, service.timesDeafened)
         let wait = state.withLock { state -> Duration? in
-            guard state.connection.map({ $0 < closings && state.underWay <= 1 }) ?? true else { return nil }
+            let isClosed = state.connection.map { $0 < closings && state.underWay <= 1 } ?? true
+            guard isClosed || state.isDoubted && !sabotage.keepsTheDeaf else { return nil }
             let ended = closings - (state.connection ?? closings)
-            state.connection = closings
+            state.connections += 1
+            (state.connection, state.deafenings, state.isDoubted) = (closings, deafenings, false)
             // Such a client opens another at once, and that one is closed without an answer too.
             guard sabotage.waitsAfterIdle, ended > 0 else { return .zero }
             state.failures += ended
@@ -151,48 +180,62 @@ final class SimulatedProvider: DirectProvider {
         guard world.instant() <= leased.sendBefore else {
             return Answer(.retry(after: nil), .leaseRanOut, sentAt: sentAt, fate: .unprocessed)
         }
-        guard let (number, device) = Peers.read(push.message) else {
+        guard let target = Peers.read(push.message) else {
             return Answer(.rejected, .badPath, sentAt: sentAt)
         }
+        let number = target.number
         if push.custody == .durable { book.tries(number, push.id, in: lane, by: life) }
         guard hasToken() else {
             return Answer(.retry(after: nil), .credentialUnavailable, sentAt: sentAt, fate: .unprocessed)
         }
-        if device >= Traits.MadeUp.byUs {
+        if target.device >= Traits.MadeUp.byUs {
             book.refused(number)
             return Answer(.unregistered(since: nil), .badDeviceToken, sentAt: sentAt, fate: .local)
         }
         if push.custody == .durable {
-            book.sending(push, number, by: life) {
-                database?.shared.holder(ofRow: $0)?.owner ?? owner == owner
+            book.sending(push, number, by: life) { row in
+                database.map { $0.shared.holder(ofRow: row)?.owner == owner } ?? true
             }
         }
-        let fate = await fate(of: push, number, device)
-        book.returned(number, push.id, to: life)
+        let (fate, exchange) = await ask(push, target)
+        book.returned(push, target, fate, to: life)
         switch fate {
-        case .answered(let outcome, let reason):
-            book.heard(outcome, reason, of: device, in: lane, by: life)
-            state.withLock { $0.failures = 0 }
-            switch outcome {
-            case .retry, .misconfigured(.credential): break
-            // Older than the registration: it goes on.
-            case .unregistered(let since?) where since < push.touchedAt: break
-            case .unregistered where lane.environment == .production && reason == .badDeviceToken: break
-            default: if push.custody == .durable { book.answered(number, push.id, to: life) }
-            }
-            return Answer(outcome, reason, sentAt: sentAt)
+        case .answered(let answer):
+            let answer = read(answer, sentAt: sentAt)
+            if push.custody == .durable, ends(push, answer) { book.answered(number, push.id, to: life) }
+            return answer
         case .unprocessed:
             return Answer(.retry(after: nil), .notReached, sentAt: sentAt, fate: .unprocessed)
-        case .foreign:
-            return Answer(.retry(after: nil), .foreignAnswer, sentAt: sentAt, fate: .unprocessed)
         case .unknown:
             if Self.mayBeLast(push) { book.givenUp(number) }
             return Answer(.retry(after: nil), .connectionLost, sentAt: sentAt, fate: .unknown)
-        case .silence(let late):
+        case .silence:
             if Self.mayBeLast(push) { book.givenUp(number) }
             var answer = Answer(.retry(after: nil), .deadlineExceeded, sentAt: sentAt, fate: .unknown)
-            answer.late = late.flatMap { lateAnswer($0.outcome, $0.reason, of: device, sentAt: sentAt) }
+            answer.late = lateAnswer(to: exchange, push, target, sentAt: sentAt)
             return answer
+        }
+    }
+
+    /// What the relay's own tables make of it.
+    private func read(_ answer: WireAnswer, sentAt: UnixTime) -> Answer {
+        var (outcome, reason, fate) = answer.reading(of: lane.service, now: world.now())
+        if sabotage.believesPages, answer.meaning == .foreign {
+            (outcome, reason, fate) = (.rejected, .unknown, .answered)
+        }
+        if answer.meaning != .foreign { book.heard(outcome, in: lane, by: life) }
+        state.withLock { $0.failures = 0 }
+        return Answer(outcome, reason, sentAt: sentAt, fate: fate)
+    }
+
+    /// Whether nothing more is to be sent after that answer.
+    private func ends(_ push: OwedPush, _ answer: Answer) -> Bool {
+        switch answer.outcome {
+        case .retry, .misconfigured(.credential): false
+        // Older than the registration: it goes on.
+        case .unregistered(let since?) where since < push.touchedAt: false
+        case .unregistered where lane.environment == .production && answer.reason == .badDeviceToken: false
+        default: true
         }
     }
 
@@ -201,35 +244,91 @@ final class SimulatedProvider: DirectProvider {
         push.pushClass == .urgent || push.attempts.unknown + 1 >= DeliveryLimits().unknownSends
     }
 
-    /// Half of the answers that were waited for in vain come later, before the repeat or behind it.
-    private func lateAnswer(
-        _ outcome: Outcome, _ reason: Reason, of device: Int, sentAt: UnixTime
-    ) -> LateAnswer? {
-        guard scheduler.chance(50) else { return nil }
-        let span = scheduler.random(in: .seconds(1) ... .seconds(90))
-        return LateAnswer { [self] in
-            await scheduler.pause(span...span)
-            guard !Task.isCancelled else { return nil }
-            book.heard(outcome, reason, of: device, in: lane, by: life)
-            return Answer(outcome, reason, sentAt: sentAt)
+    // MARK: On the wire
+
+    /// The service acts whatever becomes of who asked; its answer reaches a process that lives, and waits.
+    private func ask(
+        _ push: OwedPush, _ target: Peers.Read
+    ) async -> (SimulatedPushService.Fate, SimulatedExchange) {
+        let begun = world.instant()
+        let (exchange, end, isHeard) = state.withLock { state in
+            let exchange = SimulatedExchange(begun: begun, connection: state.connections)
+            state.exchanges[ObjectIdentifier(exchange)] = exchange
+            let allowance = state.patience.allowance(at: begun)
+            let end = min(begun + allowance.span, allowance.until ?? begun + allowance.span)
+            return (exchange, end, state.deafenings == service.timesDeafened)
+        }
+        let deadline = scheduler.at(end) { exchange.giveUp() }
+        let fate = await exchange.answer {
+            guard isHeard else { return }
+            service.machine.begin {
+                let fate = await self.service.process(push, target) {
+                    self.checkOwner(of: push, target.number)
+                }
+                // It never comes.
+                if case .silence = fate { return }
+                if exchange.came(fate) { self.book.cameLate(fate, for: push, target, to: self.life) }
+            }
+        }
+        scheduler.callOff(deadline)
+        noteEnd(of: exchange, fate)
+        return (fate ?? .silence, exchange)
+    }
+
+    /// A request was answered, or was not answered in time.
+    private func noteEnd(of exchange: SimulatedExchange, _ fate: SimulatedPushService.Fate?) {
+        let now = world.instant()
+        state.withLock { state in
+            state.exchanges[ObjectIdentifier(exchange)] = nil
+            switch fate {
+            case .answered?: state.patience.answered(after: now - exchange.begun, at: now)
+            case nil, .silence?: break
+            default: return
+            }
+            guard exchange.connection == state.connections else { return }
+            state.isDoubted = fate == nil
         }
     }
 
-    /// The service acts whatever becomes of who asked; its answer reaches a process that lives.
-    private func fate(of push: OwedPush, _ number: Int, _ device: Int) async -> SimulatedPushService.Fate {
-        let fate = await withTaskExecutorPreference(service.machine) {
-            await service.process(push, number, device: device) { self.checkOwner(of: push, number) }
+    /// Whoever gave a request up may hear of it yet.
+    private func lateAnswer(
+        to exchange: SimulatedExchange, _ push: OwedPush, _ target: Peers.Read, sentAt: UnixTime
+    ) -> LateAnswer? {
+        guard !state.withLock(\.isWindingDown) else { return nil }
+        return LateAnswer { [self] in
+            let end = scheduler.at(exchange.begun + listens) { exchange.close() }
+            defer { scheduler.callOff(end) }
+            let fate = await withTaskCancellationHandler {
+                await exchange.answer()
+            } onCancel: {
+                exchange.close()
+            }
+            // A connection that ends says nothing of it.
+            guard case .answered(let answer)? = fate else { return nil }
+            noteEnd(of: exchange, fate)
+            let word = read(answer, sentAt: sentAt)
+            book.returnedLate(push, target, answer, ends: ends(push, word), to: life)
+            return sabotage.losesLate ? nil : word
         }
-        // The request's own deadline.
-        if case .silence = fate { await scheduler.pause(.seconds(19) ... .seconds(20)) }
-        return fate
+    }
+
+    /// The process stops.
+    func windDown(within span: Duration) {
+        let end = world.instant() + span
+        state.withLock { state in
+            state.isWindingDown = true
+            state.patience.end(at: end)
+        }
+        scheduler.at(end) {
+            for exchange in self.state.withLock({ Array($0.exchanges.values) }) { exchange.giveUp() }
+        }
     }
 
     private func checkOwner(of push: OwedPush, _ number: Int) {
         guard let database, push.custody == .durable else { return }
-        let holder = database.shared.holder(ofRow: push.row)
-        if holder?.id != push.id || holder?.owner != owner || holder?.epoch != push.epoch {
-            book.record(.sentByStranger, number)
+        guard let holder = database.shared.holder(ofRow: push.row), holder.id == push.id else {
+            return book.takenUnowed(push, number, by: life)
         }
+        if holder.owner != owner || holder.epoch != push.epoch { book.record(.sentByStranger, number) }
     }
 }

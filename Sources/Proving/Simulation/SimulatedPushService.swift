@@ -41,6 +41,11 @@ final class SimulatedPushService: Sendable {
     private let taken = Mutex<[Int: (minute: Int, count: Int)]>([:])
     /// How often connections without a request were closed.
     private let closings = Mutex(0)
+    /// How often connections that stood began to hear nothing.
+    private let deafenings = Mutex(0)
+    private let habits = Mutex(Habits())
+    /// The tokens that devices have now, and since when.
+    private let tokens = Mutex<[Int: (number: Int, since: UnixTime)]>([:])
 
     init(_ scheduler: Scheduler, book: Book, traits: Traits) {
         self.scheduler = scheduler
@@ -61,9 +66,12 @@ final class SimulatedPushService: Sendable {
     /// No device is poisoned any more.
     func heal() { poisoned.withLock { $0 = nil } }
 
+    /// Whether it is a device of the sandbox where an app has both.
+    static func isInSandbox(_ device: Int) -> Bool { device % 4 == 3 }
+
     /// Which of Apple's environments a device is in.
     func environment(of device: Int) -> Environment {
-        learns && !isKeyBound && device % 4 == 3 ? .sandbox : .production
+        learns && !isKeyBound && Self.isInSandbox(device) ? .sandbox : .production
     }
 
     /// Whether a phone takes one more in this minute.
@@ -84,77 +92,126 @@ final class SimulatedPushService: Sendable {
     func closeIdle() { closings.withLock { $0 += 1 } }
     var timesClosed: Int { closings.withLock(\.self) }
 
+    /// No request is heard any more on the connections that stand, and no word said of it.
+    func deafen() { deafenings.withLock { $0 += 1 } }
+    var timesDeafened: Int { deafenings.withLock(\.self) }
+
+    func behave(_ change: (inout Habits) -> Void) { habits.withLock { change(&$0) } }
+
+    /// A device gets another token: the one before is dead from now on.
+    ///
+    /// - Returns: which one it is.
+    func renewToken(of device: Int) -> Int {
+        tokens.withLock { tokens in
+            let number = (tokens[device]?.number ?? 0) + 1
+            tokens[device] = (number, scheduler.now)
+            return number
+        }
+    }
+
+    func token(of device: Int) -> Int { tokens.withLock { $0[device]?.number ?? 0 } }
+
     func remove(device: Int) { gone.withLock { $0[device] = $0[device] ?? scheduler.now } }
 
     /// What the network and the service make of one request.
     enum Fate: Sendable {
-        case answered(Outcome, Reason)
+        case answered(WireAnswer)
         case unprocessed
-        /// Not by the service.
-        case foreign
         /// The connection ended, or nothing came, and the request may have been processed.
         case unknown
-        /// Nothing came in time. With what the service would answer yet, if it has processed the request.
-        case silence(late: (outcome: Outcome, reason: Reason)?)
+        /// Nothing comes.
+        case silence
     }
 
     /// Processes a request whose bytes have left.
     ///
     /// - Parameter arrives: called when the service takes the request up.
-    func process(_ push: OwedPush, _ number: Int, device: Int, arrives: () -> Void) async -> Fate {
-        let mood = mood.withLock(\.self)
+    func process(_ push: OwedPush, _ target: Peers.Read, arrives: () -> Void) async -> Fate {
+        let (mood, habits) = (mood.withLock(\.self), habits.withLock(\.self))
         await scheduler.pause(push.custody == .volatile ? Self.slow : mood.latency)
         if scheduler.chance(mood.unprocessed) { return .unprocessed }
-        if scheduler.chance(mood.foreign) { return .foreign }
+        if scheduler.chance(mood.foreign) { return .answered(somePage) }
         let isSilent = scheduler.chance(mood.silent)
-        if isSilent, scheduler.chance(50) { return .silence(late: nil) }
+        if isSilent, scheduler.chance(50) { return .silence }
         let isCut = scheduler.chance(mood.cut)
         if isCut, scheduler.chance(50) { return .unknown }
+        if habits.pages > 0, scheduler.chance(habits.pages) {
+            return .answered(somePage)
+        }
         arrives()
-        let fate = judge(push, number, device, mood)
+        let answer = judge(push, target, mood, habits)
         await scheduler.pause(mood.latency)
         if isSilent {
-            guard case .answered(let outcome, let reason) = fate else { return .silence(late: nil) }
-            return .silence(late: (outcome, reason))
+            guard scheduler.chance(50) else { return .silence }
+            await scheduler.pause(Self.afterAll)
+            return .answered(answer)
         }
-        return isCut ? .unknown : fate
+        if isCut { return .unknown }
+        if habits.late > 0, scheduler.chance(habits.late) { await scheduler.pause(Habits.lateness) }
+        return .answered(answer)
     }
 
-    private func judge(_ push: OwedPush, _ number: Int, _ device: Int, _ mood: Mood) -> Fate {
+    private var somePage: WireAnswer {
+        .page(Habits.statuses[scheduler.random(in: 0...Habits.statuses.count - 1)])
+    }
+
+    private func judge(_ push: OwedPush, _ target: Peers.Read, _ mood: Mood, _ habits: Habits) -> WireAnswer {
+        let (number, device, service) = (target.number, target.device, push.lane.service)
         if scheduler.chance(mood.busy) {
             let after =
                 scheduler.chance(mood.asking) ? scheduler.random(in: .seconds(1) ... .seconds(20)) : nil
-            return .answered(.retry(after: after), .serviceUnavailable)
+            return .busy(service, after: after)
         }
         if scheduler.chance(mood.refusing) || poisoned.withLock({ $0 == device }) {
-            return .answered(.misconfigured(.credential), .invalidProviderToken)
+            return .refusedCredential(service)
         }
-        if isKeyBound, push.lane.environment == .sandbox {
-            return .answered(.misconfigured(.credential), .badEnvironmentKeyIdInToken)
+        if habits.stray > 0, scheduler.chance(habits.stray) { return .refusedCredential(service) }
+        if service == .apns, let key = habits.key, key != push.lane.environment {
+            // Where only the other environment has refused the address, its word is the last.
+            if push.custody == .durable {
+                book.unregistered(device)
+                book.refused(number)
+            }
+            return .otherKey
         }
-        let isAPNs = push.lane.service == .apns
+        if isKeyBound, service == .apns, push.lane.environment == .sandbox { return .otherKey }
         if device >= Traits.MadeUp.byService {
             book.refused(number)
-            return isAPNs
-                ? .answered(.unregistered(since: nil), .badDeviceToken)
-                : .answered(.misconfigured(.target), .senderIdMismatch)
+            return .unknownAddress(service)
         }
-        if isAPNs, environment(of: device) != push.lane.environment {
+        if service == .apns, environment(of: device) != push.lane.environment {
             book.tell(device: device, "refused in \(push.lane.environment), push \(number)")
-            return .answered(.unregistered(since: nil), .badDeviceToken)
+            // While the other environment refuses the key, this word is the last.
+            if habits.key != nil, push.custody == .durable {
+                book.unregistered(device)
+                book.refused(number)
+            }
+            return .unknownAddress(service)
         }
         if let since = gone.withLock({ $0[device] }) {
             if push.custody == .durable {
                 book.unregistered(device)
                 book.refused(number)
             }
-            return .answered(.unregistered(since: since), .unregisteredAPNs)
+            return .gone(service, since: since)
         }
-        guard takes(device) else { return .answered(.retry(after: nil), .tooManyRequests) }
+        if let (current, since) = tokens.withLock({ $0[device] }), target.token < current {
+            // It is about the old token, and says nothing of the device.
+            if push.custody == .durable { book.refused(number) }
+            return service == .apns && scheduler.chance(50)
+                ? .unknownAddress(service) : .gone(service, since: since)
+        }
+        if habits.limited == device {
+            let after = scheduler.chance(50) ? scheduler.random(in: .seconds(1) ... .seconds(20)) : nil
+            return .overQuota(service, after: after)
+        }
+        guard takes(device) else { return .overQuota(service, after: nil) }
         if push.custody == .durable { book.accepted(number, push.id, at: scheduler.now) }
-        return .answered(.accepted, .ok)
+        return .accepted
     }
 
+    /// When half of the answers come that were waited for in vain: before the repeat or behind it.
+    private static let afterAll = Duration.seconds(20) ... .seconds(110)
     /// Volatile pushes are dealt with so slowly that they overlap.
     private static let slow = Duration.milliseconds(200) ... .seconds(1)
 }

@@ -51,7 +51,9 @@ struct Stage: Sendable {
             scheduler: scheduler, book: book, service: service, keys: AtRestKeys.generate(drawing),
             store: store, traits: traits, sabotage: sabotage)
         processes = (0..<count).map { SimulatedProcess($0, around) }
-        peers = Peers(scheduler, book: book, processes: processes, devices: devices)
+        peers = Peers(
+            scheduler, book: book, service: service, processes: processes, devices: devices,
+            knowsOwn: !traits.misbehaviours.isDisjoint(with: [.newTokens, .departures]))
     }
 
     /// The whole run.
@@ -66,14 +68,15 @@ struct Stage: Sendable {
             await withDiscardingTaskGroup { storm in
                 for device in 0..<peers.devices {
                     storm.addTask {
-                        for version in 1...2 {
+                        for _ in 1...2 {
                             await scheduler.pause(.zero...stormy / 2)
-                            await peers.register(device, version: UInt64(version))
+                            await peers.register(device)
                         }
                     }
                 }
                 for _ in 0..<scheduler.random(in: 5...30) { storm.addTask { await notify(within: stormy) } }
                 for _ in 0..<scheduler.random(in: 0...6) { storm.addTask { await misfortune(until: end) } }
+                if !traits.misbehaviours.isEmpty { storm.addTask { await misbehave(until: end) } }
                 if let burst = traits.burst {
                     for _ in 0..<scheduler.random(in: 1...2) {
                         storm.addTask { await crowd(burst, within: stormy) }
@@ -165,6 +168,7 @@ struct Stage: Sendable {
 
     private func calm() async {
         service.turn(nil)
+        service.behave { $0 = Habits() }
         database?.failOver(skew: .zero)
         database?.start()
         for process in processes { process.mend() }
@@ -236,7 +240,7 @@ struct Stage: Sendable {
                 }.flatMap(\.self)
             }
             guard let found, let record = found, record.version >= version, record.state == .live else {
-                book.record(.registrationLost, device)
+                book.record(service.token(of: device) > 0 ? .endedByOlderWord : .registrationLost, device)
                 continue
             }
         }

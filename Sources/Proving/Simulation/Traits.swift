@@ -32,6 +32,10 @@ struct Traits: Sendable {
     private let isKeyBoundBySeed: Bool
     /// Pushes that one phone takes in a minute; `nil`: all. Told by the seed as well.
     private(set) var phoneQuota: Int?
+    /// What push services and devices do beside failing outright.
+    let misbehaviours: Misbehaviour
+    /// Laws that are not judged.
+    let mute: Set<Violation.Law>
     /// Whether some calms are followed by single calls on connections that have been idle.
     var isQuietAfterwards = false
 
@@ -46,13 +50,19 @@ struct Traits: Sendable {
         limits.settleBatch = 16
         limits.settleBacklog = 64
         limits.sweepRows = 10
+        limits.unansweredAfter = .seconds(20)
         return limits
     }()
 
-    init(_ scheduler: Scheduler, devices: Int, seed: UInt64) {
+    init(
+        _ scheduler: Scheduler, devices: Int, seed: UInt64, _ misbehaviours: Misbehaviour,
+        mute: Set<Violation.Law>
+    ) {
         withdraws = [2, 4].contains(seed % 7)
         isKeyBoundBySeed = seed % 3 == 1
-        learns = scheduler.chance(30)
+        self.misbehaviours = misbehaviours
+        self.mute = mute
+        learns = scheduler.chance(30) || misbehaviours.contains(.environmentKey)
         if scheduler.chance(12) { volatileStreams = scheduler.random(in: 2...3) }
         if scheduler.chance(20) { madeUp = scheduler.chance(50) ? MadeUp.byService : MadeUp.byUs }
         if scheduler.chance(10) { poisoned = scheduler.random(in: 0...devices - 1) }
@@ -96,7 +106,10 @@ struct Traits: Sendable {
     /// Longer than anything that owes its length to a rule may keep a push from its first attempt.
     var patience: Duration {
         // A poisoned push halts the lanes at each probe that meets it.
-        if poisoned != nil { return .seconds(1_200) }
+        if poisoned != nil {
+            // Stray refusals take turns from it.
+            return .seconds(misbehaviours.contains(.strayFaults) ? 1_800 : 1_200)
+        }
         // A phone that takes a few in a minute takes its time.
         if phoneQuota != nil { return .seconds(1_800) }
         // A service that puts off every third push takes its time for hundreds.
@@ -113,6 +126,7 @@ struct Traits: Sendable {
         if withdraws { words.append("withdraws") }
         if isKeyBound { words.append("bound key") }
         if phoneQuota != nil { words.append("phone quota") }
+        words += misbehaviours.words
         if let burst { words.append("burst of \(burst.lowerBound)") }
         if isQuietAfterwards { words.append("quiet") }
         return words.isEmpty ? "plain" : words.joined(separator: ", ")

@@ -38,6 +38,18 @@ package struct Violation: Sendable, Hashable, CustomStringConvertible {
         case haltedByStray = "a lane halted without several refusals of its own"
         /// A phone whose quota was full.
         case phoneAskedTooOften = "a phone that was told to wait was asked too often"
+        /// One word among acceptances stopped a lane, or another lane's word did.
+        case haltedBesideAcceptance = "a lane was halted while its credential was accepted"
+        /// An operator was told so, and it was not true.
+        case calledSilent = "a lane was called silent while its service answered"
+        /// The service speaks, and a push of which nobody knows whether it arrived is sent again and again.
+        case tooManyCopies = "a push of unknown fate was sent too often"
+        /// The process that sends it had an answer to a request that it had given up.
+        case sentAfterLateAnswer = "a push was sent again after its late answer"
+        case rangTwice = "a call that may have rung was sent again"
+        case slowedByOne = "one device's quota slowed a lane"
+        case endedByOlderWord = "a registration was ended by a word about an older token"
+        case sentAfterEnd = "a push was sent to a registration after its end"
         case stuck = "the relay stood still"
     }
 

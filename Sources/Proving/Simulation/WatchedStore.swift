@@ -22,6 +22,7 @@ final class WatchedStore: Sendable {
     let book: Book
     let scheduler: Scheduler
     let faults: Faults
+    private let process: Int
 
     /// What is broken on purpose.
     struct Faults: Sendable {
@@ -35,11 +36,12 @@ final class WatchedStore: Sendable {
         var mayReclaim: @Sendable () -> Bool = { true }
     }
 
-    init(_ store: SealedStore, _ book: Book, _ scheduler: Scheduler, _ faults: Faults) {
+    init(_ store: SealedStore, _ book: Book, _ scheduler: Scheduler, process: Int, _ faults: Faults) {
         self.store = store
         self.book = book
         self.scheduler = scheduler
         self.faults = faults
+        self.process = process
     }
 }
 
@@ -51,7 +53,7 @@ extension WatchedStore: ForwardingOutbox {
         guard case .committed(let admissions) = accepted else { return accepted }
         Call.current?.commit(at: scheduler.elapsed)
         for (item, admission) in zip(acceptance.items, admissions) {
-            guard let (number, _) = Peers.read(item.push.message) else { continue }
+            guard let number = Peers.read(item.push.message)?.number else { continue }
             switch admission {
             case .owed(let push):
                 book.wrote(number, push.id)
@@ -64,6 +66,24 @@ extension WatchedStore: ForwardingOutbox {
             admissions.map { admission in
                 if case .owed(let push) = admission { .owed(faults.estranges(push)) } else { admission }
             })
+    }
+
+    func settle(_ settlements: [Settlement], feedback: [Change]) async throws(StoreError) -> [Bool] {
+        let devices = devices(of: settlements, endedBy: feedback)
+        for device in devices { book.ends(device, by: process) }
+        let changed = try await store.settle(settlements, feedback: feedback)
+        for device in devices { book.ended(device) }
+        return changed
+    }
+
+    /// Whose registrations may end by a word about these pushes.
+    private func devices(of settlements: [Settlement], endedBy feedback: [Change]) -> Set<Int> {
+        var records: Set<Digest16> = []
+        for case .expireStored(let record, _, _) in feedback { records.insert(record) }
+        guard !records.isEmpty else { return [] }
+        return Set(
+            settlements.lazy.filter { $0.push.record.map(records.contains) ?? false }
+                .compactMap { Peers.read($0.push.message)?.device })
     }
 
     func claim(

@@ -26,6 +26,9 @@ struct Simulate: ParsableCommand {
     @Option(help: "Break the relay on purpose: settles-first, or another of those that 0023 tells of.")
     var sabotage: String?
 
+    @Option(help: "What push services and devices do to each seed: words of 0089, with commas, or all.")
+    var misbehaving: String?
+
     @Flag(help: "With --sabotage: go on after the first seed that finds it, and count those that do.")
     var all = false
 
@@ -47,6 +50,15 @@ struct Simulate: ParsableCommand {
             }
             return kind
         }
+        let misbehaviours = try misbehaving.map { words in
+            try words.split(separator: ",").map { word -> Misbehaviour in
+                guard let found = word == "all" ? .all : Misbehaviour.byName[String(word)] else {
+                    let words = Misbehaviour.byName.keys.sorted().joined(separator: ", ")
+                    throw ValidationError("--misbehaving is all, or some of: \(words)")
+                }
+                return found
+            }
+        }.map { Misbehaviour($0) }
         let (once, again) = (SeedRun(seed: first).run(), SeedRun(seed: first).run())
         guard once.digest == again.digest, once.jobs == again.jobs else {
             say("seed \(first) did not run the same way twice: something beside the seed decides")
@@ -55,7 +67,9 @@ struct Simulate: ParsableCommand {
         var (seeds, failed, owed, doubled, jobs) = (0, 0, 0, 0, 0)
         var simulated = Duration.zero
         for seed in first..<first + count {
-            let report = SeedRun(seed: seed, engine: kind, sabotage: planted ?? []).run()
+            let report = SeedRun(
+                seed: seed, engine: kind, sabotage: planted ?? [], misbehaviours: misbehaviours
+            ).run()
             seeds += 1
             owed += report.owed
             doubled += report.doubled

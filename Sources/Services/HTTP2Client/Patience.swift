@@ -2,12 +2,12 @@ import PushModel
 
 /// How long a request may take to be answered: the service's own deadline, and more once it was seen to
 /// answer late (decision 0077). A value.
-struct Patience: Sendable {
+package struct Patience: Sendable {
     /// What the moment allows.
-    struct Allowance: Sendable {
-        var span: Duration
+    package struct Allowance: Sendable {
+        package var span: Duration
         /// No request is waited for longer than this, whatever its own deadline.
-        var until: ContinuousClock.Instant?
+        package var until: ContinuousClock.Instant?
     }
 
     private let base: Duration
@@ -17,28 +17,28 @@ struct Patience: Sendable {
     private var learnedAt: ContinuousClock.Instant?
     private var end: ContinuousClock.Instant?
 
-    init(options: HTTP2Options) {
+    package init(options: HTTP2Options) {
         base = options.deadline
         longest = max(options.deadline, options.longestDeadline)
         halfLife = options.patienceHalves
     }
 
     /// An answer that took longer than this may change the deadline.
-    var closeCall: Duration { base * 2 / 3 }
+    package var closeCall: Duration { base * 2 / 3 }
 
-    func allowance(at now: ContinuousClock.Instant) -> Allowance {
+    package func allowance(at now: ContinuousClock.Instant) -> Allowance {
         Allowance(span: base + extra(at: now), until: end)
     }
 
     /// An answer came, in time or late: the next one may take half as long again.
-    mutating func answered(after span: Duration, at now: ContinuousClock.Instant) {
+    package mutating func answered(after span: Duration, at now: ContinuousClock.Instant) {
         let wanted = min(span + span / 2, longest)
         guard wanted > base + extra(at: now) else { return }
         (extra, learnedAt) = (wanted - base, now)
     }
 
     /// Nobody waits for anything beyond that moment.
-    mutating func end(at moment: ContinuousClock.Instant) { end = min(end ?? moment, moment) }
+    package mutating func end(at moment: ContinuousClock.Instant) { end = min(end ?? moment, moment) }
 
     /// Halves with each half-life that passes without an answer which needs it; under a second it is nothing.
     private func extra(at now: ContinuousClock.Instant) -> Duration {
