@@ -62,6 +62,10 @@ final class EngineLink: Sendable {
     private let clock: @Sendable () -> UnixTime
     private let sabotage: Sabotage
     private let deaf = EndedPushes()
+    /// What a file's engine tells on its own thread is told on ours, once the call is back: two threads at
+    /// work at once would make the run another one each time.
+    private let relayed = EndedPushes()
+    private let untold = Mutex<[PushID]>([])
     private let state = Mutex(State())
 
     /// - Parameter database: whose engine it is; `nil`: a file of this machine, which is called.
@@ -77,6 +81,16 @@ final class EngineLink: Sendable {
         self.process = process
         self.clock = clock
         self.sabotage = sabotage
+        guard database == nil else { return }
+        engine.ended.hear { [weak self] pushes in self?.untold.withLock { $0 += pushes } }
+    }
+
+    private func tellEnded() {
+        relayed.tell(
+            untold.withLock { untold in
+                defer { untold = [] }
+                return untold
+            })
     }
 
     func trouble(_ change: (inout Trouble) -> Void) {
@@ -130,6 +144,7 @@ final class EngineLink: Sendable {
     ) async throws(StoreError) -> Value {
         guard let database else {
             await scheduler.pause(.microseconds(10) ... .milliseconds(2))
+            defer { tellEnded() }
             return try await scheduler.outside { () async throws(StoreError) in try await operation(engine) }
         }
         try await hop(StoreError(.unavailable))
@@ -199,7 +214,10 @@ extension EngineLink: StoredRecords {
 
 extension EngineLink: StoredOutbox {
     /// Told of nothing, where that is broken.
-    var ended: EndedPushes { sabotage.contains(.keepsTheEnded) ? deaf : engine.ended }
+    var ended: EndedPushes {
+        if sabotage.contains(.keepsTheEnded) { return deaf }
+        return database == nil ? relayed : engine.ended
+    }
 
     func accept(
         _ pushes: [StoredPush], changes: [StoredChange], now: UnixTime

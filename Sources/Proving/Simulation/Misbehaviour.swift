@@ -25,11 +25,14 @@ package struct Misbehaviour: OptionSet, Sendable, Hashable {
     /// A registration is deleted while pushes to it wait.
     package static let departures = Misbehaviour(rawValue: 1 << 8)
 
+    /// Most requests are dealt with, and their connection ends with them.
+    package static let cuts = Misbehaviour(rawValue: 1 << 9)
+
     /// By the words that the tool knows them by.
     package static let byName: [String: Misbehaviour] = [
         "late": .late, "slow": .slow, "stray-faults": .strayFaults, "environment-key": .environmentKey,
         "pages": .pages, "new-tokens": .newTokens, "deafness": .deafness, "quotas": .quotas,
-        "departures": .departures
+        "departures": .departures, "cuts": .cuts
     ]
 
     package static let all = Misbehaviour(byName.values.map(\.self))
@@ -58,6 +61,8 @@ package struct Misbehaviour: OptionSet, Sendable, Hashable {
 struct Habits: Sendable {
     /// Percent of requests that are answered late.
     var late = 0
+    /// Percent whose connection ends in the place of an answer.
+    var cut = 0
     /// Percent that are answered with a fault of the credential.
     var stray = 0
     /// Percent that are answered with a page, and never reach the service.

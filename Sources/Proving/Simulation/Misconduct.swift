@@ -27,6 +27,11 @@ extension Stage {
             service.turn(mood)
             await traffic(scheduler.random(in: 3...8), over: .seconds(60))
             service.turn(nil)
+        case .cuts:
+            // Long enough for the fourth time.
+            service.behave { $0.cut = scheduler.random(in: 40...85) }
+            await traffic(scheduler.random(in: 10...30), over: .seconds(45))
+            service.behave { $0.cut = 0 }
         case .strayFaults:
             service.behave { $0.stray = scheduler.random(in: 3...25) }
             await traffic(scheduler.random(in: 5...20), over: .seconds(20))

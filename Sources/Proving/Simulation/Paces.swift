@@ -82,9 +82,11 @@ struct Paces {
     private static let never = Duration.seconds(1 << 40)
 
     /// Urgent pushes that more than an eighth of a lane's memory went before.
+    ///
+    /// - Parameter mayWait: pushes whose phone has said that it has had enough.
     mutating func left(
         _ push: OwedPush, by life: Book.Life, at: Duration, _ now: UnixTime, _ limits: DeliveryLimits,
-        _ isOwn: (Int64) -> Bool
+        mayWait: Set<Int>, _ isOwn: (Int64) -> Bool
     ) -> [Int] {
         if push.pushClass == .urgent {
             // Until it is put off, and stands in the store again.
@@ -96,7 +98,9 @@ struct Paces {
         }
         var found: [Int] = []
         for (id, one) in urgent
-        where one.lane == push.lane && one.due + Self.grace <= at && one.custodyEnds > now && isOwn(one.row) {
+        where one.lane == push.lane && one.due + Self.grace <= at && one.custodyEnds > now
+            && !mayWait.contains(one.number) && isOwn(one.row)
+        {
             urgent[id]?.overtaken += 1
             if one.overtaken == max(24, limits.lanePushes / 8) { found.append(one.number) }
         }

@@ -108,8 +108,14 @@ final class Peers: Sendable {
     func unregister(_ device: Int) async {
         for _ in 0..<8 {
             let owed = book.leaves(device, for: nil)
-            let (applied, place) = await change(.delete(Self.key(device), if: .any))
-            if case .committed? = applied { return book.left(device, owed, by: place) }
+            // A process that stood still may come to this request when the device has registered anew.
+            let next = versions.withLock { ($0[device] ?? 0) + 1 }
+            let (applied, place) = await change(.delete(Self.key(device), if: .versionBelow(next)))
+            switch applied {
+            case .committed?: return book.left(device, owed, by: place, below: next)
+            case .refused?: return
+            case nil: break
+            }
             await scheduler.pause(.milliseconds(100) ... .seconds(2))
         }
     }

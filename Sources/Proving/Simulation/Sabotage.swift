@@ -55,6 +55,7 @@ final class Saboteur: Sendable {
         found.insists = planted.contains(.forgetsAttempts)
         found.keepsTheDeaf = planted.contains(.keepsTheDeaf)
         found.believesPages = planted.contains(.believesPages)
+        found.losesLate = planted.contains(.losesLate)
         found.before = { push in
             if push.custody == .volatile { self.state.withLock { $0.volatileUnderWay += 1 } }
             if self.planted.contains(.settlesFirst), push.custody == .durable {
@@ -167,7 +168,8 @@ extension SeedRun.Sabotage {
         "ends-newer": .endsNewer,
         "denies-arrival": .deniesArrival, "keeps-the-deaf": .keepsTheDeaf,
         "repeats-refusals": .repeatsRefusals, "mistakes-devices": .mistakesDevices,
-        "believes-pages": .believesPages, "keeps-the-ended": .keepsTheEnded
+        "believes-pages": .believesPages, "keeps-the-ended": .keepsTheEnded, "loses-late": .losesLate,
+        "repeats-unknown": .repeatsUnknown
     ]
 
     /// What finds it: another law that is broken beside is no proof that this one would be seen.
@@ -196,6 +198,8 @@ extension SeedRun.Sabotage {
         case .mistakesDevices: [.slowedByOne, .phoneAskedTooOften]
         case .believesPages: [.lost, .custodyEndedEarly]
         case .keepsTheEnded: [.sentAfterEnd]
+        case .losesLate: [.sentAfterLateAnswer]
+        case .repeatsUnknown: [.tooManyCopies]
         default: Set(Violation.Law.allCases)
         }
     }
@@ -205,6 +209,7 @@ extension SeedRun.Sabotage {
         var limits = limits
         if contains(.haltsAtOnce) { limits.breakerFaults = 1 }
         if contains(.forgetsPhones) { limits.waitingAddresses = 0 }
+        if contains(.repeatsUnknown) { limits.unknownSends = .max }
         return limits
     }
 
@@ -212,7 +217,8 @@ extension SeedRun.Sabotage {
     var misbehaviours: Misbehaviour {
         switch self {
         case .endsNewer: .newTokens
-        case .deniesArrival: .late
+        case .deniesArrival, .losesLate: .late
+        case .repeatsUnknown: .cuts
         case .keepsTheDeaf: .deafness
         case .repeatsRefusals: .strayFaults
         case .mistakesDevices: .quotas

@@ -60,6 +60,10 @@ package struct SeedRun: Sendable {
         package static let keepsTheEnded = Sabotage(rawValue: 1 << 25)
         /// A page counts as the push service's own refusal.
         package static let believesPages = Sabotage(rawValue: 1 << 26)
+        /// Answers to requests that were given up are thrown away.
+        package static let losesLate = Sabotage(rawValue: 1 << 27)
+        /// What may have arrived is sent again for as long as it is owed.
+        package static let repeatsUnknown = Sabotage(rawValue: 1 << 28)
     }
 
     package enum EngineKind: String, Sendable, CaseIterable { case memory, sqlite }
@@ -91,15 +95,6 @@ package struct SeedRun: Sendable {
     package let sabotage: Sabotage
     package let misbehaviours: Misbehaviour
 
-    /// What seeds have only where they are asked to: the relay does not stand up to it yet.
-    package static let pending = Misbehaviour.all
-    /// And what is judged only there.
-    static let pendingLaws: Set<Violation.Law> = [
-        .haltedBesideAcceptance, .calledSilent, .tooManyCopies, .rangTwice, .slowedByOne, .endedByOlderWord,
-        .sentAfterEnd
-    ]
-    private let mute: Set<Violation.Law>
-
     /// - Parameters:
     ///   - engine: `nil`: as the seed has it, a file for one in eight.
     ///   - misbehaviours: `nil`: as the seed has them.
@@ -109,10 +104,7 @@ package struct SeedRun: Sendable {
         self.seed = seed
         self.engine = engine
         self.sabotage = sabotage
-        mute = misbehaviours == nil && sabotage.misbehaviours.isEmpty ? Self.pendingLaws : []
-        self.misbehaviours =
-            misbehaviours
-            ?? Misbehaviour(seed: seed).subtracting(Self.pending).union(sabotage.misbehaviours)
+        self.misbehaviours = misbehaviours ?? Misbehaviour(seed: seed).union(sabotage.misbehaviours)
     }
 
     /// Runs the seed on the calling thread. Where it breaks the law it runs once more, the same way, to tell
@@ -127,9 +119,7 @@ package struct SeedRun: Sendable {
         let kind = engine ?? (scheduler.chance(12) ? .sqlite : .memory)
         let count = kind == .sqlite ? 1 : scheduler.random(in: 2...4)
         let devices = scheduler.random(in: 2...8)
-        let traits = Traits(
-            scheduler, devices: devices, seed: seed, misbehaviours,
-            mute: mute)
+        let traits = Traits(scheduler, devices: devices, seed: seed, misbehaviours)
         let book = Book(scheduler, traits, isTold: isTold)
         let calm = scheduler.machine()
         let isOver = Mutex(false)

@@ -19,13 +19,16 @@ final class SimulatedExchange: Sendable {
         }
     }
 
+    /// Among its lane's.
+    let number: Int
     /// When it was handed over.
     let begun: ContinuousClock.Instant
     /// The connection that it left on, by number.
     let connection: Int
     private let state = Mutex(State())
 
-    init(begun: ContinuousClock.Instant, connection: Int) {
+    init(_ number: Int, begun: ContinuousClock.Instant, connection: Int) {
+        self.number = number
         self.begun = begun
         self.connection = connection
     }

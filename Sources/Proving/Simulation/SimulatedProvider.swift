@@ -17,7 +17,8 @@ final class SimulatedProvider: DirectProvider {
         var patience: Patience
         var isWindingDown = false
         /// Requests that are not answered yet, and that somebody waits for.
-        var exchanges: [ObjectIdentifier: SimulatedExchange] = [:]
+        var exchanges: [Int: SimulatedExchange] = [:]
+        var nextExchange = 0
         var underWay = 0
         /// Closings of the service that this connection has outlived; `nil`: there is none.
         var connection: Int?
@@ -252,8 +253,10 @@ final class SimulatedProvider: DirectProvider {
     ) async -> (SimulatedPushService.Fate, SimulatedExchange) {
         let begun = world.instant()
         let (exchange, end, isHeard) = state.withLock { state in
-            let exchange = SimulatedExchange(begun: begun, connection: state.connections)
-            state.exchanges[ObjectIdentifier(exchange)] = exchange
+            state.nextExchange += 1
+            let exchange = SimulatedExchange(
+                state.nextExchange, begun: begun, connection: state.connections)
+            state.exchanges[exchange.number] = exchange
             let allowance = state.patience.allowance(at: begun)
             let end = min(begun + allowance.span, allowance.until ?? begun + allowance.span)
             return (exchange, end, state.deafenings == service.timesDeafened)
@@ -279,7 +282,7 @@ final class SimulatedProvider: DirectProvider {
     private func noteEnd(of exchange: SimulatedExchange, _ fate: SimulatedPushService.Fate?) {
         let now = world.instant()
         state.withLock { state in
-            state.exchanges[ObjectIdentifier(exchange)] = nil
+            state.exchanges[exchange.number] = nil
             switch fate {
             case .answered?: state.patience.answered(after: now - exchange.begun, at: now)
             case nil, .silence?: break
@@ -320,7 +323,8 @@ final class SimulatedProvider: DirectProvider {
             state.patience.end(at: end)
         }
         scheduler.at(end) {
-            for exchange in self.state.withLock({ Array($0.exchanges.values) }) { exchange.giveUp() }
+            let left = self.state.withLock { Array($0.exchanges.values) }
+            for exchange in left.sorted(by: { $0.number < $1.number }) { exchange.giveUp() }
         }
     }
 

@@ -146,7 +146,7 @@ final class SimulatedPushService: Sendable {
             await scheduler.pause(Self.afterAll)
             return .answered(answer)
         }
-        if isCut { return .unknown }
+        if isCut || habits.cut > 0 && scheduler.chance(habits.cut) { return .unknown }
         if habits.late > 0, scheduler.chance(habits.late) { await scheduler.pause(Habits.lateness) }
         return .answered(answer)
     }

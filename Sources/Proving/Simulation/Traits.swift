@@ -34,8 +34,6 @@ struct Traits: Sendable {
     private(set) var phoneQuota: Int?
     /// What push services and devices do beside failing outright.
     let misbehaviours: Misbehaviour
-    /// Laws that are not judged.
-    let mute: Set<Violation.Law>
     /// Whether some calms are followed by single calls on connections that have been idle.
     var isQuietAfterwards = false
 
@@ -54,14 +52,10 @@ struct Traits: Sendable {
         return limits
     }()
 
-    init(
-        _ scheduler: Scheduler, devices: Int, seed: UInt64, _ misbehaviours: Misbehaviour,
-        mute: Set<Violation.Law>
-    ) {
+    init(_ scheduler: Scheduler, devices: Int, seed: UInt64, _ misbehaviours: Misbehaviour) {
         withdraws = [2, 4].contains(seed % 7)
         isKeyBoundBySeed = seed % 3 == 1
         self.misbehaviours = misbehaviours
-        self.mute = mute
         learns = scheduler.chance(30) || misbehaviours.contains(.environmentKey)
         if scheduler.chance(12) { volatileStreams = scheduler.random(in: 2...3) }
         if scheduler.chance(20) { madeUp = scheduler.chance(50) ? MadeUp.byService : MadeUp.byUs }
@@ -107,8 +101,9 @@ struct Traits: Sendable {
     var patience: Duration {
         // A poisoned push halts the lanes at each probe that meets it.
         if poisoned != nil {
-            // Stray refusals take turns from it.
-            return .seconds(misbehaviours.contains(.strayFaults) ? 1_800 : 1_200)
+            // Stray refusals and phones that are full take turns from the others.
+            let isAlone = phoneQuota == nil && misbehaviours.isDisjoint(with: [.strayFaults, .quotas])
+            return .seconds(isAlone ? 1_200 : 1_800)
         }
         // A phone that takes a few in a minute takes its time.
         if phoneQuota != nil { return .seconds(1_800) }

@@ -21,14 +21,14 @@ struct Words {
     struct Sent {
         /// What was last answered, until its lane has judged it.
         var meaning: WireAnswer.Meaning?
-        /// How often its fate is unknown although the service has spoken meanwhile.
-        var blind = 0
+        /// How often its fate is unknown,
+        var unknown = 0
+        /// and whether it was for the last time, since the service spoke just before.
+        var isSpent = false
         /// Its fate is unknown at all.
         var mayHaveArrived = false
         /// When it was last sent.
         var at = Duration.zero
-        /// Answers that the lane had had when it was sent.
-        var heardBefore = 0
         /// When an answer came after the request had been given up, and nobody had closed its stream,
         var cameLateAt: Duration?
         /// and when the lane was given one that ends the push.
@@ -36,12 +36,18 @@ struct Words {
     }
 
     var lanes: [Paces.Way: Heard] = [:]
-    /// Answers that each lane has had.
-    var heard: [Paces.Way: Int] = [:]
+    /// Requests of each lane in a row that had no answer.
+    var unheard: [Paces.Way: Int] = [:]
     var sent: [Book.Answered: Sent] = [:]
 
     /// Sends of unknown fate, once the service speaks: this often a phone may show the same thing at worst.
-    static let mostBlind = 4
+    static let mostUnknown = 4
+    /// It speaks when it has answered something among the last four requests of the lane (decision 0077), and
+    /// not when it has answered others since this one left: a burst may have gone unanswered after them.
+    ///
+    /// So many requests without an answer, and a lane may take its service for silent: one less than it does,
+    /// because what comes at once may be heard in another order.
+    static let manyUnheard = 3
     /// How long a lane may take to act on a late answer: what is in a socket's buffers leaves, and a repeat
     /// may have come from the store in between.
     static let digestion = Duration.seconds(1)
@@ -49,6 +55,8 @@ struct Words {
     static let reading = Duration.seconds(60)
     /// How long a credential counts as one that is being accepted.
     static let fresh = Duration.seconds(60)
+    /// A phone's wait is a minute at most.
+    static let longestWait = Duration.seconds(60)
     /// Answers of one device in a minute that say that it has had enough: what its back-off makes, a call in
     /// five seconds, and what was under way when it began.
     static let mostOfDevice = 60
@@ -57,10 +65,9 @@ struct Words {
 extension Book {
     /// Bytes of a push leave: whether they may, after all that was said of it.
     func check(_ push: OwedPush, _ number: Int, by life: Life, at: Duration, in state: inout State) {
-        let way = Paces.Way(lane: push.lane, life: life)
         let name = Answered(life: life, id: push.id)
         var sent = state.words.sent[name] ?? Words.Sent()
-        if sent.blind >= Words.mostBlind { state.broke(.tooManyCopies, number) }
+        if sent.isSpent { state.broke(.tooManyCopies, number) }
         if sent.mayHaveArrived, push.pushClass == .urgent { state.broke(.rangTwice, number) }
         let isTroubled = state.paces.troubles[life.process].map { at - $0 <= .seconds(6) } ?? false
         if let ended = sent.endedLateAt, at > ended + Words.digestion, !isTroubled {
@@ -68,11 +75,11 @@ extension Book {
         } else if let came = sent.cameLateAt, at > came + Words.reading {
             state.broke(.sentAfterLateAnswer, number)
         }
-        if let gone = state.leavings.gone[number] {
+        if let gone = state.leavings.gone[push.id] {
             let span = gone.process == life.process ? Leavings.underWay : Leavings.elsewhere
             if at > gone.at + span { state.broke(.sentAfterEnd, number) }
         }
-        (sent.at, sent.heardBefore) = (at, state.words.heard[way] ?? 0)
+        sent.at = at
         state.words.sent[name] = sent
     }
 
@@ -85,7 +92,7 @@ extension Book {
         let name = Answered(life: life, id: push.id)
         switch fate {
         case .answered(let answer):
-            state.words.heard[way, default: 0] += 1
+            state.words.unheard[way, default: 0] = answer.meaning == .foreign ? Words.manyUnheard : 0
             state.words.sent[name, default: Words.Sent()].meaning = answer.meaning
             guard answer.meaning == .quota else { return }
             var times = state.words.lanes[way]?.quotas[target.device] ?? []
@@ -93,12 +100,19 @@ extension Book {
                 state.broke(.phoneAskedTooOften, target.number)
             }
             state.words.lanes[way, default: Words.Heard()].quotas[target.device] = times
-        case .unprocessed: break
+        case .unprocessed: state.words.unheard[way, default: Words.manyUnheard] += 1
         case .unknown, .silence:
+            let unheard = (state.words.unheard[way] ?? Words.manyUnheard) + 1
+            state.words.unheard[way] = unheard
             guard push.custody == .durable else { return }
             var sent = state.words.sent[name] ?? Words.Sent()
             sent.mayHaveArrived = true
-            if state.words.heard[way] ?? 0 > sent.heardBefore { sent.blind += 1 }
+            sent.unknown += 1
+            if sent.unknown >= Words.mostUnknown, unheard < Words.manyUnheard, state.isOfThisLane(name),
+                state.words.lanes[way]?.at != nil
+            {
+                sent.isSpent = true
+            }
             state.words.sent[name] = sent
         }
     }
@@ -126,7 +140,6 @@ extension Book {
         tell(target.number, "\(life) has the late answer: \(answer.meaning)")
         let way = Paces.Way(lane: push.lane, life: life)
         state.withLock { state in
-            state.words.heard[way, default: 0] += 1
             if ends, push.custody == .durable {
                 state.words.sent[Answered(life: life, id: push.id), default: Words.Sent()].endedLateAt = at
             }
@@ -206,6 +219,16 @@ extension Book {
 }
 
 extension Book.State {
+    /// Calls that wait for a phone which has had enough.
+    func waitingForPhones(_ lane: LaneName, _ life: Book.Life, at: Duration) -> Set<Int> {
+        guard !paces.urgent.isEmpty, let heard = words.lanes[Paces.Way(lane: lane, life: life)] else {
+            return []
+        }
+        let full = Set(heard.quotas.filter { at - ($0.value.last ?? .zero) < Words.longestWait }.keys)
+        let waiting = paces.urgent.values.map(\.number)
+        return Set(waiting.filter { pages[$0].map { full.contains($0.device) } ?? false })
+    }
+
     /// Whether the lane that a reload put in the place of another sent it itself.
     fileprivate func isOfThisLane(_ name: Book.Answered) -> Bool {
         (words.sent[name]?.at ?? .zero) >= paces.renewed[name.life.process] ?? .zero
@@ -216,7 +239,8 @@ extension Book.State {
 
 /// What is owed to devices whose registrations end, or change their address: it may go with them.
 struct Leavings {
-    /// Pushes that have gone with a registration: since when, and whose commit it was.
+    /// When pushes have gone with a registration, and whose commit it was. What a sender asks for again has
+    /// another name, and is another registration's.
     struct Gone {
         let at: Duration
         let process: Int
@@ -239,7 +263,7 @@ struct Leavings {
     var adrift: Set<Int> = []
     /// How often each device's registration has ended, or changed its address.
     var counts: [Int: Int] = [:]
-    var gone: [Int: Gone] = [:]
+    var gone: [PushID: Gone] = [:]
     /// The sandbox has refused a credential for long enough to halt a lane: what was sent on to it ends by
     /// production's word, which knows none of its devices (decision 0079).
     var isSandboxRefused = false
@@ -255,6 +279,11 @@ extension Book.State {
     func mayGo(_ page: Book.Page) -> Bool {
         dead.contains(page.device) || leavings.adrift.contains(page.device)
             || page.leaving < leavings.counts[page.device] ?? 0 || isCutOff(page.device)
+    }
+
+    /// Calls to a device whose registration ended do not wait any more.
+    mutating func letGo(of device: Int) {
+        for (id, one) in paces.urgent where pages[one.number]?.device == device { paces.urgent[id] = nil }
     }
 
     /// Whether nobody can be asked about a device now.
@@ -274,9 +303,7 @@ extension Book {
         let at = scheduler.elapsed
         state.withLock { state in
             state.leavings.byWord[device]?.at = at
-            for (id, one) in state.paces.urgent where state.pages[one.number]?.device == device {
-                state.paces.urgent[id] = nil
-            }
+            state.letGo(of: device)
         }
     }
 
@@ -302,27 +329,38 @@ extension Book {
     ///
     /// - Parameter token: `nil`: it ends.
     /// - Returns: pushes of it that the store has; `nil`: it stays as it is.
-    func leaves(_ device: Int, for token: Int?) -> [Int]? {
+    func leaves(_ device: Int, for token: Int?) -> [PushID]? {
         state.withLock { state in
             if let token, state.leavings.tokens[device] ?? token == token { return nil }
             state.leavings.adrift.insert(device)
             if token == nil { state.registrations[device] = nil }
-            return state.pages.filter {
-                $0.value.device == device && $0.value.isWritten && !$0.value.ended
-            }.keys.sorted()
+            return state.numbers.compactMap { id, number in
+                let page = state.pages[number]
+                guard let page, page.device == device, page.isWritten, !page.ended else { return nil }
+                return id
+            }
         }
     }
 
     /// It has: those pushes are not sent any more.
-    func left(_ device: Int, _ numbers: [Int]?, by process: Int) {
-        guard let numbers else { return }
+    ///
+    /// - Parameter version: what it had heard of below this one has ended; `nil`: it goes on.
+    func left(_ device: Int, _ pushes: [PushID]?, by process: Int, below version: UInt64? = nil) {
+        guard let pushes else { return }
         tell(device: device, "the device hears that its registration has ended, or has another address")
         let at = scheduler.elapsed
         state.withLock { state in
             state.leavings.adrift.remove(device)
+            // A version that was put before and heard of meanwhile has ended with it.
+            if let version, state.registrations[device] ?? version < version {
+                state.registrations[device] = nil
+            }
             state.leavings.counts[device, default: 0] += 1
             state.leavings.last[device] = Leavings.End(process: process, at: at)
-            for number in numbers { state.leavings.gone[number] = Leavings.Gone(at: at, process: process) }
+            state.letGo(of: device)
+            for push in pushes where !state.settled.contains(push) {
+                state.leavings.gone[push] = Leavings.Gone(at: at, process: process)
+            }
         }
     }
 
