@@ -162,7 +162,8 @@ let doors: [Target] = [
         [
             "PushModel", "WireFormats", "Primitives", "AtRest", "HTTP2Client", "APNs", "FCM", "MarmotPush",
             "NextcloudPush", "RSAKeys", "Secp256k1Keys", "CSecp256k1", "SessionPush", "SwarmIngress",
-            "StatusPush", "WakuIngress", "Delivery", "SQLiteStore", "Simulators", "PushTesting", metrics, nioCore, nioPosix,
+            "StatusPush", "WakuIngress", "Delivery", "SQLiteStore", "Simulators", "PushTesting", metrics,
+            nioCore, nioPosix,
             crypto, cryptoExtras
         ]),
     library("Proving/PushTesting", ["PushModel", "WireFormats", logging]),
@@ -279,7 +280,8 @@ let suites: [Target] = [
             "SQLiteStore", "PostgresStore", "AtRest", "AdminIngress", "Delivery", "WebClient",
             "MarmotPush", "HTTPIngress", "HTTP2Client", "NextcloudPush", "RSAKeys",
             "NostrIngress", "WebSocket", "SessionPush", "SwarmIngress", "EdwardsKeys", "StatusPush",
-            "WakuIngress", lifecycle, logging, metrics, arguments, nioCore, nioPosix, nioHTTP1, nioSSL, crypto,
+            "WakuIngress", lifecycle, logging, metrics, arguments, nioCore, nioPosix, nioHTTP1, nioSSL,
+            crypto,
             cryptoExtras
         ]),
     tests(

@@ -112,6 +112,9 @@ final class FirstAttempts: Sendable {
         /// The last outcomes, for a repeat that asks in the moment between the settling and its own answer.
         var recent: [PushID: FirstOutcome] = [:]
         var recentOrder = Fifo<PushID>()
+        /// Pushes that some reply has called pending, as many as recent outcomes: they are owed.
+        var promised: Set<PushID> = []
+        var promisedOrder = Fifo<PushID>()
         var isClosed = false
     }
 
@@ -141,12 +144,15 @@ final class FirstAttempts: Sendable {
     }
 
     /// Whether a push whose first answer was none that its peer could be glad of is to be withdrawn: the
-    /// replies that wait for it want that, all of them. From then on they wait for ``resolve(_:_:)``.
+    /// replies that wait for it want that, all of them, and none has left that called it pending: that is a
+    /// promise. From then on they wait for ``resolve(_:_:)``.
     ///
     /// - Returns: what is to be changed in the same commit; `nil`: it is not withdrawn.
     func withdrawal(of id: PushID) -> [Change]? {
         state.withLock { state in
-            guard let waiting = state.waiting[id], !waiting.isEmpty else { return nil }
+            guard let waiting = state.waiting[id], !waiting.isEmpty, !state.promised.contains(id) else {
+                return nil
+            }
             for (at, entry) in waiting.enumerated() where !entry.group.withdraw(at: entry.index) {
                 for earlier in waiting[..<at] { earlier.group.keep(at: earlier.index) }
                 return nil
@@ -167,9 +173,19 @@ final class FirstAttempts: Sendable {
             if state.recentOrder.count > limits.recentOutcomes, let oldest = state.recentOrder.popFirst() {
                 state.recent[oldest] = nil
             }
+            if outcome == .pending { promise(id, &state) }
             return state.waiting.removeValue(forKey: id) ?? []
         }
         for (group, index) in waiting { group.note(outcome, at: index) }
+    }
+
+    /// A reply leaves that calls it pending.
+    private func promise(_ id: PushID, _ state: inout State) {
+        guard state.promised.insert(id).inserted else { return }
+        state.promisedOrder.append(id)
+        if state.promisedOrder.count > limits.recentOutcomes, let oldest = state.promisedOrder.popFirst() {
+            state.promised.remove(oldest)
+        }
     }
 
     /// What was the first outcome of that push, if it is not long ago.
@@ -196,7 +212,9 @@ final class FirstAttempts: Sendable {
             if !expired.isEmpty {
                 for (id, entries) in state.waiting {
                     let kept = entries.filter { $0.group.waits(at: $0.index, instant) }
-                    if kept.count != entries.count { state.waiting[id] = kept.isEmpty ? nil : kept }
+                    guard kept.count != entries.count else { continue }
+                    state.waiting[id] = kept.isEmpty ? nil : kept
+                    promise(id, &state)
                 }
             }
         }

@@ -287,7 +287,10 @@ final class Lane<P: Provider>: LaneHandle {
     private func withdrawal(
         of entry: LaneQueue.Entry, _ answer: Answer, _ judged: Judgement
     ) -> [Change]? {
-        guard entry.isFirst, entry.push.custody == .durable, answer.fate != .unknown else { return nil }
+        // What comes from the store, or was put off, may have been called pending by a reply that has left,
+        // even one of a process that is gone: then it is owed.
+        guard entry.isFirst, !entry.hasWaited, entry.push.custody == .durable, answer.fate != .unknown
+        else { return nil }
         switch judged.first {
         case nil, .accepted?, .unregistered?: return nil
         case .retry?, .rejected?, .misconfigured?: return core.firstAttempts.withdrawal(of: entry.push.id)

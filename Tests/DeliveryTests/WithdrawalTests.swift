@@ -1,8 +1,9 @@
 import AtRest
-import Delivery
 import PushModel
 import PushTesting
 import Testing
+
+@testable import Delivery
 
 @Suite("Pushes that are withdrawn before their sender hears that they failed", .timeLimit(.minutes(30)))
 struct WithdrawalTests {
@@ -107,6 +108,21 @@ struct WithdrawalTests {
             await rig.pass(untilSent: 21, by: provider)
             #expect(try await again == [.pending])
         }
+    }
+
+    @Test("What a reply that has left called pending is owed, whatever a later call would withdraw")
+    func promised() throws {
+        let attempts = FirstAttempts(limits: DeliveryLimits())
+        let start = ContinuousClock.now
+        let (old, new) = (samplePush(1).id, samplePush(2).id)
+        let told = try #require(attempts.group(count: 1, deadline: start + .seconds(2), undoing: []))
+        attempts.watch(old, for: told, at: 0)
+        attempts.tick(start + .seconds(2))
+        let later = try #require(attempts.group(count: 2, deadline: start + .seconds(9), undoing: []))
+        attempts.watch(old, for: later, at: 0)
+        attempts.watch(new, for: later, at: 1)
+        #expect(attempts.withdrawal(of: old) == nil)
+        #expect(attempts.withdrawal(of: new) != nil)
     }
 
     @Test("Nothing is undone where all was accepted, or is pending")

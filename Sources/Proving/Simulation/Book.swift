@@ -103,6 +103,7 @@ final class Book: Sendable {
     /// What happened to a push, line by line.
     func story(of number: Int) -> [String] { state.withLock { $0.pages[number]?.story ?? [] } }
 
+    /// What happened to a device's registration.
     func story(ofDevice device: Int) -> [String] { story(of: -1 - device) }
     func tell(device: Int, _ line: @autoclosure () -> String) { tell(-1 - device, line()) }
 
@@ -392,11 +393,4 @@ final class Book: Sendable {
             }.keys.sorted()
         }
     }
-
-    func isOwed(_ number: Int) -> Bool {
-        state.withLock { state in state.pages[number].map { $0.isOwed && $0.isWritten } ?? false }
-    }
-
-    /// Whether a push was tried.
-    func isTried(_ number: Int) -> Bool { state.withLock { $0.pages[number]?.isTried ?? false } }
 }

@@ -5,6 +5,13 @@ import Synchronization
 // MARK: Pace
 
 extension Book {
+    func isOwed(_ number: Int) -> Bool {
+        state.withLock { state in state.pages[number].map { $0.isOwed && $0.isWritten } ?? false }
+    }
+
+    /// Whether a push was tried.
+    func isTried(_ number: Int) -> Bool { state.withLock { $0.pages[number]?.isTried ?? false } }
+
     /// A provider was asked to send it.
     func tries(_ number: Int, _ id: PushID, in lane: LaneName, by life: Life) {
         let at = scheduler.elapsed
