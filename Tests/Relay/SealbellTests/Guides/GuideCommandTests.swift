@@ -9,7 +9,7 @@ import ZulipPush
 /// Every command of the guides, as their reader has it: typed in the page's order, against the page's own
 /// configuration, with the program itself.
 @Suite(
-    "The guides, done step by step", .timeLimit(.minutes(30)),
+    "The guides, done step by step", .serialized, .timeLimit(.minutes(30)),
     .enabled(if: GuidePlace.isToBeHad, "a network and mounts of its own are root's alone"))
 struct GuideCommandTests {
     private static let yaml = "/etc/sealbell/sealbell.yaml"
