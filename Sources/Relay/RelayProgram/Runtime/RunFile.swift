@@ -131,12 +131,18 @@ struct RunFile: Codable, Sendable, Equatable {
     }
 }
 
-/// What the kernel says in a file of `/proc`, in one read, up to the limit; `nil` when it says nothing.
+/// What the kernel says in a file of `/proc`, up to the limit; `nil` when it says nothing. It gives about a
+/// page with each read, however much is asked for.
 func readPseudoFile(_ path: String, limitBytes: Int = 4096) -> [UInt8]? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { return nil }
     defer { close(descriptor) }
     var bytes = [UInt8](repeating: 0, count: limitBytes)
-    let count = bytes.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+    var count = 0
+    while count < limitBytes {
+        let more = bytes[count...].withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+        guard more > 0 else { break }
+        count += more
+    }
     return count > 0 ? Array(bytes.prefix(count)) : nil
 }
