@@ -57,6 +57,11 @@ extension DeliveryCore {
         return Self.mayBeElsewhere(answer, entry.push.lane, pair)
     }
 
+    /// Whether an answer to it may teach something: its environment is neither named nor known.
+    func mayTeach(_ entry: LaneQueue.Entry) -> Bool {
+        !entry.environmentKnown && pair(for: entry.push) != nil
+    }
+
     /// What an answer teaches about the environment of its address.
     func learned(from answer: Answer, for entry: LaneQueue.Entry) async -> Learned {
         guard !entry.environmentKnown, let pair = pair(for: entry.push) else { return .nothing }

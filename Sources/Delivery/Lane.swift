@@ -251,73 +251,30 @@ final class Lane<P: Provider>: LaneHandle {
     }
 
     private func send(_ entry: LaneQueue.Entry, _ lease: LeasedPush, on slot: P.Slot) async {
-        let heard = hear(await provider.send(lease, on: slot), of: entry)
-        if heard.endsByFirstWord { return goBack(heard) }
-        switch await core.learned(from: heard.answer, for: entry) {
-        case .nothing: finish(heard, learned: [])
-        case .change(let learned): finish(heard, learned: [learned])
-        case .goesOnInMemory(let other): goOn(heard) { other.take(over: $0) }
-        case .goesOn(let other):
-            goOn(heard) { moved in
-                var moved = moved
-                moved.push.lane = other.name
-                moved.isMoved = true
-                other.admit([moved], parked: [])
-            }
-        }
-        // Ends by cancellation too: a lane that stops listens no more.
-        guard let late = heard.answer.late, let word = await late.answer() else { return }
-        await hear(late: word, of: entry)
-    }
-
-    /// Whatever becomes of the push, the lane keeps its books of the answer here.
-    private func hear(_ answer: Answer, of entry: LaneQueue.Entry) -> LaneState.Heard {
+        let answer = await provider.send(lease, on: slot)
         meter.answered(answer)
         if Breaker.provesCredential(answer) { credential.proved(in: name.environment) }
-        let mayGoOn = core.mayGoOn(answer, entry)
-        let (moment, random) = (moment, core.world.random())
-        return change { $0.heard(entry, answer, mayGoOn: mayGoOn, at: moment, random: random) }
-    }
-
-    /// Asked once for a push, with what its first answer is judged to mean: a dead token that blames nobody,
-    /// for one, is a fault of configuration. `nil`: it is not withdrawn.
-    ///
-    /// What may have arrived without our hearing of it goes on under its name: withdrawn, it would come again
-    /// under another.
-    private func withdrawal(
-        of entry: LaneQueue.Entry, _ answer: Answer, _ judged: Judgement
-    ) -> [Change]? {
-        // What comes from the store, or was put off, may have been called pending by a reply that has left,
-        // even one of a process that is gone: then it is owed.
-        guard entry.isFirst, !entry.hasWaited, entry.push.custody == .durable, answer.fate != .unknown
-        else { return nil }
-        switch judged.first {
-        case nil, .accepted?, .unregistered?: return nil
-        case .retry?, .rejected?, .misconfigured?: return core.firstAttempts.withdrawal(of: entry.push.id)
-        }
-    }
-
-    func finish(_ heard: LaneState.Heard, learned: [Change]) {
-        let (entry, answer) = (heard.entry, heard.answer)
-        let outcome = core.override(answer, of: entry.push.instance)
-        let moment = moment
-        if outcome == .accepted { meter.accepted(entry.push, at: moment.now) }
-        var endsRegistration = false
-        change { state in
-            let (next, actions) = state.answered(
-                heard, outcome: outcome, at: moment, limits: core.limits,
-                withdrawal: { withdrawal(of: entry, answer, $0) }
-            ) { judged in
-                endsRegistration = !judged.feedback.isEmpty
-                return learned + core.unlearned(of: entry.push, judged)
-                    + proof(of: answer, to: entry.push, at: moment.now)
+        if core.mayTeach(entry) {
+            let heard = hear(answer, of: entry)
+            if heard.endsByFirstWord { return goBack(heard) }
+            switch await core.learned(from: answer, for: entry) {
+            case .nothing: finish(heard, learned: [])
+            case .change(let learned): finish(heard, learned: [learned])
+            case .goesOnInMemory(let other): goOn(heard) { other.take(over: $0) }
+            case .goesOn(let other):
+                goOn(heard) { moved in
+                    var moved = moved
+                    moved.push.lane = other.name
+                    moved.isMoved = true
+                    other.admit([moved], parked: [])
+                }
             }
-            core.observer.attempted?(Attempt(entry.push, answer, outcome, next, at: moment.now))
-            return actions
+        } else if let heard = end(entry, answer) {
+            return goBack(heard)
         }
-        if endsRegistration, let record = entry.push.record {
-            core.observer.registrationEnded(name, record, answer.reason)
-        }
+        // Ends by cancellation too: a lane that stops listens no more.
+        guard let late = answer.late, let word = await late.answer() else { return }
+        await hear(late: word, of: entry)
     }
 
     func change(_ body: (inout LaneState) -> LaneState.Actions) { change { ((), body(&$0)) } }
@@ -330,8 +287,9 @@ final class Lane<P: Provider>: LaneHandle {
     func change<Value>(_ body: (inout LaneState) -> (Value, LaneState.Actions)) -> Value {
         let (value, actions, isReplaced) = state.withLock { state in
             var (value, actions) = body(&state)
-            for index in actions.settle.indices where actions.settle[index].again != nil {
-                actions.settle[index].lane = self
+            for index in actions.settle.indices {
+                guard let again = actions.settle[index].again else { continue }
+                actions.settle[index].again = Settler.Return(again.entry, to: self)
             }
             core.settler.add(actions.settle)
             return (value, actions, state.isReplaced)

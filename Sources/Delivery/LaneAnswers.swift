@@ -116,7 +116,8 @@ extension LaneState {
 
     // MARK: here
 
-    /// What becomes of the push.
+    /// What becomes of the push, as far as both clocks were looked at (``heed(_:)``,
+    /// ``heard(_:_:mayGoOn:at:random:)``) in the same event.
     ///
     /// - Parameters:
     ///   - outcome: the answer's after the protocol's override.
@@ -126,21 +127,16 @@ extension LaneState {
     mutating func answered(
         _ heard: Heard, outcome: Outcome, at moment: LaneMoment, limits: DeliveryLimits,
         withdrawal: (Judgement) -> [Change]? = { _ in nil },
-        further: (Judgement) -> [Change] = { _ in [] }
-    ) -> (next: Attempt.Next, actions: Actions) {
+        further: (Judgement) -> [Change] = { _ in [] }, _ actions: inout Actions
+    ) -> Attempt.Next {
         let answer = heard.answer
         traffic.answered(heard.entry.push.custody)
-        memory.believe(moment.clock)
-        memory.heed(moment.now, moment.instant)
         let entry = memory.moved(heard.entry)
-        var actions = Actions()
         if !heard.isJudged {
             health.judge(answer, of: entry, others: others(answer, entry), at: moment, &actions)
         }
-        if endLate(entry, &actions) {
-            actions.wakesSender = true
-            return (.ended, actions)
-        }
+        actions.wakesSender = true
+        if endLate(entry, &actions) { return .ended }
         var judged = judge(entry, answer, outcome, at: moment, random: heard.random, limits)
         if case .unregistered = outcome, judged.first == .misconfigured {
             actions.spared = health.newsOfSparing()
@@ -150,9 +146,28 @@ extension LaneState {
         let next = Attempt.Next(judged.step)
         let waitsForCommit = withdrawn != nil || !judged.feedback.isEmpty
         judged.feedback += (withdrawn ?? []) + further(judged)
-        apply(judged, waitsForCommit: waitsForCommit, to: entry.again(after: answer), at: moment, &actions)
-        actions.wakesSender = true
+        apply(judged, waitsForCommit: waitsForCommit, to: entry, after: answer, at: moment, &actions)
+        return next
+    }
+
+    /// The same as an event of its own.
+    mutating func answered(
+        _ heard: Heard, outcome: Outcome, at moment: LaneMoment, limits: DeliveryLimits,
+        withdrawal: (Judgement) -> [Change]? = { _ in nil },
+        further: (Judgement) -> [Change] = { _ in [] }
+    ) -> (next: Attempt.Next, actions: Actions) {
+        var actions = Actions()
+        heed(moment)
+        let next = answered(
+            heard, outcome: outcome, at: moment, limits: limits, withdrawal: withdrawal, further: further,
+            &actions)
         return (next, actions)
+    }
+
+    /// Looks at both clocks, as far as they are believed.
+    mutating func heed(_ moment: LaneMoment) {
+        memory.believe(moment.clock)
+        memory.heed(moment.now, moment.instant)
     }
 
     mutating func judge(
@@ -170,24 +185,22 @@ extension LaneState {
     }
 
     private mutating func apply(
-        _ judged: Judgement, waitsForCommit: Bool, to entry: LaneQueue.Entry, at moment: LaneMoment,
-        _ actions: inout Actions
+        _ judged: Judgement, waitsForCommit: Bool, to entry: LaneQueue.Entry, after answer: Answer,
+        at moment: LaneMoment, _ actions: inout Actions
     ) {
         let first = entry.isFirst ? judged.first : nil
         if let first, !waitsForCommit { actions.first.append((entry.push.id, .known(first))) }
         if judged.custodyEnds { actions.custodyEnded += 1 }
         if judged.isSpentCall { actions.spentCalls += 1 }
         if judged.isGivenUp { actions.givenUp += 1 }
-        var again = entry
-        again.isFirst = false
         if entry.push.custody == .volatile {
-            return apply(judged, toVolatile: again, now: moment.now, &actions)
+            return apply(judged, toVolatile: entry.again(after: answer), now: moment.now, &actions)
         }
         guard var step = judged.step else {
+            var again = entry.again(after: answer)
             again.unwritten = first ?? entry.unwritten
             return putBack(again, now: moment.now, &actions)
         }
-        again.unwritten = nil
         if case .retry(let notBefore, let attempt, let lane, _) = step, keepsNothing {
             step = .retry(notBefore: notBefore, attempt: attempt, lane: lane, parked: true)
         }
@@ -196,10 +209,12 @@ extension LaneState {
         var item = Settler.Item(
             settlement: settlement, feedback: judged.feedback, first: waitsForCommit ? first : nil)
         if case .retry(let notBefore, let attempt, _, parked: false) = step {
+            var again = entry.again(after: answer)
+            again.unwritten = nil
             again.push.notBefore = notBefore
             again.push.attempts = Attempts(stored: attempt)
             // Back in memory once the store says that it is still owed, and ours.
-            item.again = again
+            item.again = Settler.Return(again)
             returning += 1
         }
         actions.settle.insert(item, at: 0)

@@ -305,6 +305,7 @@ extension LaneQueue.Entry {
     /// As it goes on after an answer.
     func again(after answer: Answer) -> LaneQueue.Entry {
         var again = self
+        again.isFirst = false
         again.isKnown = false
         again.hasWaited = true
         again.unreached = answer.fate == .unprocessed ? unreached + 1 : 0

@@ -18,10 +18,23 @@ final class Settler: Sendable {
         /// The push's first outcome, if a peer may hear of it only when the commit stands (or the store said
         /// that the push was no longer ours).
         var first: OutcomeKind?
-        /// The push as it is tried again, for the lane from which it comes, once the store has said that it
-        /// is still owed and ours.
-        var again: LaneQueue.Entry?
-        var lane: (any LaneReturn)?
+        /// The push as it is tried again.
+        var again: Return?
+    }
+
+    /// A push that is tried again, for the lane from which it comes, once the store has said that it is still
+    /// owed and ours.
+    ///
+    /// A class: few pushes come back, and every settlement is moved about several times.
+    final class Return: Sendable {
+        let entry: LaneQueue.Entry
+        /// `nil` until the lane is known, which is before the settler has it.
+        let lane: (any LaneReturn)?
+
+        init(_ entry: LaneQueue.Entry, to lane: (any LaneReturn)? = nil) {
+            self.entry = entry
+            self.lane = lane
+        }
     }
 
     /// What hears of commits.
@@ -270,7 +283,7 @@ final class Settler: Sendable {
             if let first = item.first {
                 hearers.known(item.settlement.push.id, goesOn ? .pending : .known(first))
             }
-            if let again = item.again { item.lane?.comeBack(again, isOurs: isOurs) }
+            if let again = item.again { again.lane?.comeBack(again.entry, isOurs: isOurs) }
             if isOurs, let (lane, due) = item.settlement.parks {
                 hearers.landed(lane, item.settlement.push.pushClass, due)
             }

@@ -54,7 +54,7 @@ extension LaneState {
     /// The store has heard all that it is told, and says that it is ours.
     mutating func land(_ actions: inout Actions, at moment: LaneMoment) {
         for again in actions.settle.compactMap(\.again) {
-            actions.join(comeBack(again, isOurs: true, now: moment.now, instant: moment.instant))
+            actions.join(comeBack(again.entry, isOurs: true, now: moment.now, instant: moment.instant))
         }
     }
 }

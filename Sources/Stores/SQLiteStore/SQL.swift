@@ -131,9 +131,19 @@ extension SQL {
     }
 
     /// Whether a text begins so, whatever stands behind it.
-    func begins(_ column: Int32, with text: String) -> Bool {
+    func begins(_ column: Int32, with text: [UInt8]) -> Bool {
         guard sqlite3_column_type(statement, column) == SQLITE_TEXT else { return false }
-        return withBytes(column) { $0.starts(with: text.utf8) }
+        return withBytes(column) { bytes in
+            bytes.count >= text.count && text.indices.allSatisfy { bytes[$0] == text[$0] }
+        }
+    }
+
+    /// Eight bytes, the highest first.
+    func number(_ column: Int32) -> UInt64? {
+        guard sqlite3_column_type(statement, column) == SQLITE_BLOB else { return nil }
+        return withBytes(column) { bytes in
+            bytes.count == 8 ? UInt64(bigEndian: bytes.loadUnaligned(as: UInt64.self)) : nil
+        }
     }
 
     func blob(_ column: Int32) -> [UInt8]? {

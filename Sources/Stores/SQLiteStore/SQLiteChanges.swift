@@ -25,18 +25,22 @@ extension SQLiteWriter {
 
     /// Makes a change whose condition is met.
     ///
-    /// - Returns: the registration of which something may have ended with it.
-    func make(_ change: StoredChange, _ db: Database) throws -> Digest16? {
+    /// - Returns: the registration that it has changed.
+    func make(_ change: StoredChange, _ db: Database) throws -> ChangedRegistration? {
         switch change {
         case .put(let record, _):
-            try put(record, db)
+            let hadAnother = try put(record, db)
+            guard record.state == .live else { return ChangedRegistration(key: record.key) }
             // What was learned of an address is no registration, nor is what has none.
-            let isRegistration = record.address != nil && record.space != Space.learned.text
-            return isRegistration || record.state != .live ? record.key : nil
+            guard let address = record.address, record.space != Space.learned.text else { return nil }
+            // To one that is new nothing is owed, nor is anything ended where the address is the same.
+            return ChangedRegistration(key: record.key, address: address, mayOwe: hadAnother)
         case .expire(let key, let at, _):
             // One that cannot be read, or stands aside, is none.
             let always = UnixTime(milliseconds: .min)
-            guard try SQLiteRecords.find(key, now: always, db) != nil else { return key }
+            guard try SQLiteRecords.find(key, now: always, db) != nil else {
+                return ChangedRegistration(key: key)
+            }
             // What has expired is only known to be so: its content is forgotten.
             var sql = try SQL(
                 db,
@@ -50,12 +54,12 @@ extension SQLiteWriter {
             sql.bind(try nextRevision(db))
             sql.bind(slotOf: key)
             try sql.run()
-            return key
+            return ChangedRegistration(key: key)
         case .delete(let key, _):
             var sql = try SQL(db, "DELETE FROM records WHERE \(SQLiteRecords.isKey)")
             sql.bind(slotOf: key)
             try sql.run()
-            return key
+            return ChangedRegistration(key: key)
         case .deleteBeside(let keys):
             for key in keys {
                 var sql = try SQL(db, "DELETE FROM records WHERE address = ?")
@@ -66,7 +70,7 @@ extension SQLiteWriter {
         }
     }
 
-    private func put(_ record: StoredRecord, _ db: Database) throws {
+    private func put(_ record: StoredRecord, _ db: Database) throws -> Bool {
         try SQLiteRecords.insert(record, revision: try nextRevision(db), replaces: true, db)
     }
 
@@ -98,7 +102,7 @@ extension SQLiteWriter {
         find.bind(owner)
         find.bind(limit)
         let gone = try remove(find, db)
-        try endOwed(gone.keys, now: now, db)
+        try endOwed(gone.keys.map { ChangedRegistration(key: $0) }, now: now, db)
         return gone.count
     }
 

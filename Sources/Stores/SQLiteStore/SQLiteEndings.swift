@@ -11,10 +11,11 @@ extension SQLiteWriter {
     ///
     /// Rows that a dead process left as in its memory, and that nobody has taken over yet, are not among
     /// them: whoever claims them looks for their registrations.
-    func endOwed(_ keys: [Digest16], now: UnixTime, _ db: Database) throws {
-        guard !keys.isEmpty else { return }
-        recentEndings.note(keys, at: now)
-        guard memory.rows > 0 else { return }
+    func endOwed(_ changed: [ChangedRegistration], now: UnixTime, _ db: Database) throws {
+        guard !changed.isEmpty else { return }
+        recentChanges.note(changed, at: now)
+        let keys = changed.filter(\.mayOwe).map(\.key)
+        guard memory.rows > 0, !keys.isEmpty else { return }
         var rows = unparked.count > 0 ? unparked.rows(of: Set(keys)) : []
         if memory.parked.contains(where: { $0.value > 0 }) {
             for key in keys {

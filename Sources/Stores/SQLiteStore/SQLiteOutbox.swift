@@ -69,7 +69,8 @@ extension SQLiteWriter {
 
     /// Whether its registration has ended since the push was made.
     private func isGone(_ push: StoredPush, now: UnixTime, _ db: Database) throws -> Bool {
-        guard let record = push.record, recentEndings.mayHaveEnded(record, at: now) else { return false }
+        guard let record = push.record, recentChanges.mayHaveEnded(record, push.address, at: now)
+        else { return false }
         return try !stands(record, push.address, db)
     }
 
@@ -80,7 +81,7 @@ extension SQLiteWriter {
         let before = memory
         var refused: Int?
         var isMade = false
-        var changed: [Digest16] = []
+        var changed: [ChangedRegistration] = []
         defer { if !isMade { memory = before } }
         try db.inSavepoint {
             for (index, change) in changes.enumerated() {
@@ -88,7 +89,7 @@ extension SQLiteWriter {
                     refused = index
                     return .rollback
                 }
-                if let key = try make(change, db) { changed.append(key) }
+                if let made = try make(change, db) { changed.append(made) }
             }
             return .commit
         }
@@ -183,9 +184,9 @@ extension SQLiteWriter {
             try sql.run()
             memory.nextBlob += 1
         }
-        var changed: [Digest16] = []
+        var changed: [ChangedRegistration] = []
         for change in feedback where try mayChange(change, now: now, db) {
-            if let key = try make(change, db) { changed.append(key) }
+            if let made = try make(change, db) { changed.append(made) }
         }
         try endOwed(changed, now: now, db)
         try purgeMarks(now: now, db)
@@ -197,9 +198,10 @@ extension SQLiteWriter {
     ) throws -> Bool {
         var row = try SQL(
             db,
-            "SELECT length(sealed), parked, lane, first, record FROM outbox "
-                + "WHERE seq=? AND id=? AND epoch=? AND owner=?"
-        )
+            """
+            SELECT length(sealed), parked, lane, first, record FROM outbox
+            WHERE seq=? AND id=? AND epoch=? AND owner=?
+            """)
         row.bind(step.row)
         row.bind(step.id.value)
         row.bind(step.epoch)

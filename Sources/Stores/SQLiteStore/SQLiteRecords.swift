@@ -72,14 +72,19 @@ enum SQLiteRecords {
         case aside
     }
 
+    private static let asidePrefix = Array(Aside.prefix.utf8)
+
     /// ``columns`` and the slot.
     static let rowColumns = columns + ", slot"
+
+    /// Put together once: every push asks.
+    private static let findText = "SELECT \(rowColumns) FROM records WHERE \(isKey)"
 
     /// - Parameter unreadable: the slot of a row that cannot be read is added to it.
     static func find(
         _ key: Digest16, now: UnixTime, _ db: Database, _ unreadable: inout [Int64]
     ) throws -> StoredRecord? {
-        var sql = try SQL(db, "SELECT \(rowColumns) FROM records WHERE \(isKey)")
+        var sql = try SQL(db, findText)
         sql.bind(slotOf: key)
         defer { sql.finish() }
         guard try sql.step() else { return nil }
@@ -112,22 +117,25 @@ enum SQLiteRecords {
     /// Inserts a record at the first free slot of its key's.
     ///
     /// - Parameter replaces: the record of that key goes, if there is one; without it that one stays.
+    /// - Returns: whether a record of that key stood there that named another address, or none.
+    @discardableResult
     static func insert(
         _ record: StoredRecord, revision: Int64, replaces: Bool = false, _ db: Database
-    ) throws {
-        guard let (slot, isTaken) = try place(of: record.key, db) else { throw StoreError(.full) }
-        if isTaken && !replaces { return }
+    ) throws -> Bool {
+        guard let (slot, stood) = try place(of: record.key, db) else { throw StoreError(.full) }
+        if stood != nil && !replaces { return false }
         var sql = try SQL(
             db, "INSERT OR REPLACE INTO records (slot, \(columns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)")
         sql.bind(slot)
         bind(record, revision: revision, to: &sql)
         try sql.run()
+        return stood.map { $0.address == nil || $0.address != record.address } ?? false
     }
 
     /// Inserts a row of ``columns`` that cannot be read, aside, in a slot of its own key if it has one.
     static func insertAside(_ row: SQL, _ db: Database) throws {
         let key = row.digest(0) ?? Digest16(high: 0, low: 0)
-        guard let (slot, isTaken) = try place(of: key, db), !isTaken else { return }
+        guard let (slot, stood) = try place(of: key, db), stood == nil else { return }
         var sql = try SQL(
             db,
             """
@@ -142,10 +150,16 @@ enum SQLiteRecords {
         try sql.run()
     }
 
+    /// What stands in a slot; the address is `nil` too when it cannot be read.
+    private struct Standing {
+        let address: Digest16?
+    }
+
     /// Where the record of a key stands, or the first free one of its slots; `nil` when others have them all.
-    private static func place(of key: Digest16, _ db: Database) throws -> (slot: Int64, isTaken: Bool)? {
+    private static func place(of key: Digest16, _ db: Database) throws -> (slot: Int64, stood: Standing?)? {
         let slots = slots(of: key)
-        var sql = try SQL(db, "SELECT slot, key FROM records WHERE slot BETWEEN ? AND ? ORDER BY slot")
+        var sql = try SQL(
+            db, "SELECT slot, key, address FROM records WHERE slot BETWEEN ? AND ? ORDER BY slot")
         sql.bind(slots.lowerBound)
         sql.bind(slots.upperBound)
         defer { sql.finish() }
@@ -153,11 +167,11 @@ enum SQLiteRecords {
         var gap: Int64?
         while try sql.step() {
             let slot = sql.int(0)
-            if sql.digest(1) == key { return (slot, true) }
+            if sql.digest(1) == key { return (slot, Standing(address: sql.digest(2))) }
             if let next = free, slot != next { gap = gap ?? next }
             free = slot < slots.upperBound ? slot + 1 : nil
         }
-        return (gap ?? free).map { ($0, false) }
+        return (gap ?? free).map { ($0, nil) }
     }
 
     /// Rows that cannot be read are passed over, and do not count for the limit: a short page is the last.
@@ -221,14 +235,14 @@ enum SQLiteRecords {
     /// One row of ``rowColumns``.
     static func row(_ sql: SQL) -> Row {
         // By its bytes, whatever else the text holds.
-        if sql.begins(1, with: Aside.prefix) { return .aside }
+        if sql.begins(1, with: asidePrefix) { return .aside }
         return record(sql).map { .record($0) } ?? .unreadable(slot: sql.int(11))
     }
 
     /// The columns of one row, as ``columns`` has them; `nil` unless each holds what is written there.
     static func record(_ sql: SQL) -> StoredRecord? {
         guard let key = sql.digest(0), let space = sql.name(1), let owner = sql.digestIfAny(2),
-            let address = sql.digestIfAny(3), let version = sql.blob(4), version.count == 8,
+            let address = sql.digestIfAny(3), let version = sql.number(4),
             let stateAt = sql.moment(6), let touchedAt = sql.moment(7), let expiresAt = sql.moment(8),
             let revision = sql.integer(9, in: RowBounds.counts), let body = sql.blob(10)
         else { return nil }
@@ -240,9 +254,8 @@ enum SQLiteRecords {
         default: return nil
         }
         return StoredRecord(
-            key: key, space: space, owner: owner, address: address,
-            version: version.reduce(0) { $0 << 8 | UInt64($1) }, state: state, touchedAt: touchedAt,
-            expiresAt: expiresAt, revision: UInt64(revision), body: body)
+            key: key, space: space, owner: owner, address: address, version: version, state: state,
+            touchedAt: touchedAt, expiresAt: expiresAt, revision: UInt64(revision), body: body)
     }
 
     /// Binds ``columns`` in their order.

@@ -30,7 +30,7 @@ final class SQLiteWriter {
     var memory = Memory()
     var marks: MarkIndex
     var unparked = UnparkedRows()
-    var recentEndings = RecentEndings()
+    var recentChanges = RecentChanges()
     /// Pushes that went with their registrations in this transaction, and stood as in memory.
     var ended: [PushID] = []
     /// Undoes of the mark index, newest last.

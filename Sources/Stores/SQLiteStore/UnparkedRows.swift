@@ -13,8 +13,8 @@ struct UnparkedRows {
     var count: Int { records.count }
 
     mutating func set(_ row: Int64, _ record: Digest16?) {
-        guard record != nil || records[row] != nil else { return }
-        before.append((row, records.updateOrRemove(row, record)))
+        let stood = records.updateOrRemove(row, record)
+        if record != nil || stood != nil { before.append((row, stood)) }
     }
 
     /// Looks through all of them.
@@ -42,30 +42,34 @@ extension Dictionary {
     }
 }
 
-/// Registrations that ended lately. A push that was made of one before is looked at anew when it comes in;
-/// all others are spared the look.
-struct RecentEndings {
-    /// As many as are remembered by name, for a while; when there are more, every push is looked at.
+/// Registrations that were changed lately. A push that was made of one before is looked at anew when it comes
+/// in; all others are spared the look.
+struct RecentChanges {
+    /// As many as are remembered by name, for a while, some megabytes; when there are more, every push is
+    /// looked at.
     private static let most = 50_000
     /// Longer than any call is held, or under way.
     private static let span = Duration.seconds(120)
 
-    private var lately: Set<Digest16> = []
-    private var earlier: Set<Digest16> = []
+    /// With the address that each names since; `nil`: it does not stand any more.
+    private var lately: [Digest16: Digest16?] = [:]
+    private var earlier: [Digest16: Digest16?] = [:]
     private var began: UnixTime?
     private var isFull = false
     private var wasFull = false
 
-    mutating func note(_ keys: some Collection<Digest16>, at now: UnixTime) {
+    mutating func note(_ changes: [ChangedRegistration], at now: UnixTime) {
         turn(now)
-        if lately.count + keys.count > Self.most { isFull = true } else { lately.formUnion(keys) }
+        guard lately.count + changes.count <= Self.most else { return isFull = true }
+        for change in changes { lately[change.key] = .some(change.address) }
     }
 
-    /// Whether that registration may have ended since somebody read it.
-    mutating func mayHaveEnded(_ key: Digest16, at now: UnixTime) -> Bool {
+    /// Whether that registration may not stand any more as it did for somebody who found that address in it.
+    mutating func mayHaveEnded(_ key: Digest16, _ address: Digest16?, at now: UnixTime) -> Bool {
         guard began != nil else { return false }
         turn(now)
-        return isFull || wasFull || lately.contains(key) || earlier.contains(key)
+        if let standing = lately[key] ?? earlier[key] { return standing == nil || standing != address }
+        return isFull || wasFull
     }
 
     /// Forgets what is old. A clock that was set back makes it remember for longer.
@@ -73,8 +77,17 @@ struct RecentEndings {
         guard let began else { return self.began = now }
         guard now.since(began) >= Self.span else { return }
         let isOld = now.since(began) >= Self.span * 2
-        (earlier, wasFull) = isOld ? ([], false) : (lately, isFull)
-        (lately, isFull) = ([], false)
+        (earlier, wasFull) = isOld ? ([:], false) : (lately, isFull)
+        (lately, isFull) = ([:], false)
         self.began = now
     }
+}
+
+/// A registration that a change has written, or ended.
+struct ChangedRegistration {
+    let key: Digest16
+    /// The address that it names now; `nil`: it does not stand, or names none.
+    var address: Digest16?
+    /// Something may be owed to it as it was before.
+    var mayOwe = true
 }

@@ -1,0 +1,93 @@
+import PushModel
+
+/// What follows from an answer: the lane's books, and what becomes of the push.
+extension Lane {
+    /// Whatever becomes of the push, the lane keeps its books of the answer here.
+    func hear(_ answer: Answer, of entry: LaneQueue.Entry) -> LaneState.Heard {
+        let mayGoOn = core.mayGoOn(answer, entry)
+        let (moment, random) = (moment, core.world.random())
+        return change { $0.heard(entry, answer, mayGoOn: mayGoOn, at: moment, random: random) }
+    }
+
+    /// What becomes of a push whose answer the books have.
+    ///
+    /// - Parameter learned: what the answer has taught.
+    func finish(_ heard: LaneState.Heard, learned: [Change]) {
+        let (outcome, moment) = (accepted(heard.answer, heard.entry), moment)
+        let endsRegistration = change { state in
+            var actions = LaneState.Actions()
+            state.heed(moment)
+            let ends = conclude(heard, learned, outcome, at: moment, &state, &actions)
+            return (ends, actions)
+        }
+        if endsRegistration { tellEnd(of: heard.entry, heard.answer) }
+    }
+
+    /// Both in one change, for an answer that teaches nothing: nearly every push pays for each change.
+    ///
+    /// - Returns: what is to end by the word of the lane that it came from, and has not ended here.
+    func end(_ entry: LaneQueue.Entry, _ answer: Answer) -> LaneState.Heard? {
+        let (outcome, moment, random) = (accepted(answer, entry), moment, core.world.random())
+        var moved: LaneState.Heard?
+        let endsRegistration = change { state in
+            var (heard, actions) = state.heard(entry, answer, mayGoOn: false, at: moment, random: random)
+            guard !heard.endsByFirstWord else {
+                moved = heard
+                return (false, actions)
+            }
+            let ends = conclude(heard, [], outcome, at: moment, &state, &actions)
+            return (ends, actions)
+        }
+        if endsRegistration { tellEnd(of: entry, answer) }
+        return moved
+    }
+
+    /// The outcome after the protocol's override, counted where it is an acceptance.
+    private func accepted(_ answer: Answer, _ entry: LaneQueue.Entry) -> Outcome {
+        let outcome = core.override(answer, of: entry.push.instance)
+        if outcome == .accepted { meter.accepted(entry.push, at: core.world.now()) }
+        return outcome
+    }
+
+    /// - Returns: whether a registration ends with it.
+    private func conclude(
+        _ heard: LaneState.Heard, _ learned: [Change], _ outcome: Outcome, at moment: LaneMoment,
+        _ state: inout LaneState, _ actions: inout LaneState.Actions
+    ) -> Bool {
+        let (entry, answer) = (heard.entry, heard.answer)
+        var endsRegistration = false
+        let next = state.answered(
+            heard, outcome: outcome, at: moment, limits: core.limits,
+            withdrawal: { withdrawal(of: entry, answer, $0) },
+            further: { judged in
+                endsRegistration = !judged.feedback.isEmpty
+                return learned + core.unlearned(of: entry.push, judged)
+                    + proof(of: answer, to: entry.push, at: moment.now)
+            }, &actions)
+        core.observer.attempted?(Attempt(entry.push, answer, outcome, next, at: moment.now))
+        return endsRegistration
+    }
+
+    private func tellEnd(of entry: LaneQueue.Entry, _ answer: Answer) {
+        guard let record = entry.push.record else { return }
+        core.observer.registrationEnded(name, record, answer.reason)
+    }
+
+    /// Asked once for a push, with what its first answer is judged to mean: a dead token that blames nobody,
+    /// for one, is a fault of configuration. `nil`: it is not withdrawn.
+    ///
+    /// What may have arrived without our hearing of it goes on under its name: withdrawn, it would come again
+    /// under another.
+    private func withdrawal(
+        of entry: LaneQueue.Entry, _ answer: Answer, _ judged: Judgement
+    ) -> [Change]? {
+        // What comes from the store, or was put off, may have been called pending by a reply that has left,
+        // even one of a process that is gone: then it is owed.
+        guard entry.isFirst, !entry.hasWaited, entry.push.custody == .durable, answer.fate != .unknown
+        else { return nil }
+        switch judged.first {
+        case nil, .accepted?, .unregistered?: return nil
+        case .retry?, .rejected?, .misconfigured?: return core.firstAttempts.withdrawal(of: entry.push.id)
+        }
+    }
+}
