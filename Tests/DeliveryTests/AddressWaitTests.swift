@@ -114,6 +114,36 @@ struct AddressWaitTests {
         #expect(fill(7) == 32)
     }
 
+    @Test("A phone that takes all it is sent is sent a thousand within seconds")
+    mutating func eager() {
+        let roundTrip = 80
+        var waiting = [(due: Int, hasWaited: Bool)](repeating: (0, false), count: 1_000)
+        var answers: [Int] = []
+        var (now, most) = (0, 0)
+        while !waiting.isEmpty, now < 60_000 {
+            let instant = start + .milliseconds(now)
+            for _ in answers.prefix(while: { $0 <= now }) {
+                answers.removeFirst()
+                waits.ended(7)
+                waits.note(.accepted, of: 7, at: instant, random: 0)
+            }
+            waiting = waiting.compactMap { due, hasWaited in
+                guard due <= now else { return (due, hasWaited) }
+                if let wait = waits.wait(for: 7, .normal, hasWaited: hasWaited, at: instant) {
+                    return (now + max(1, Int(wait.wholeMilliseconds)), true)
+                }
+                waits.sent(to: 7)
+                answers.append(now + roundTrip)
+                return nil
+            }
+            most = max(most, answers.count)
+            now += 1
+        }
+        #expect(now < 5_000, "milliseconds until the last has left")
+        // Each acceptance allows one more, and no more than that.
+        #expect(most > DeliveryLimits().addressWindow && most < 500)
+    }
+
     @Test("Those that wait come back one behind the other")
     mutating func returns() {
         waits.note(.limited(), of: 7, at: start, random: .max)
