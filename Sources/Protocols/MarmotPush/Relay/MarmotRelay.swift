@@ -147,7 +147,8 @@ package final class MarmotRelay: SilentRole {
         return UnixTime(seconds: trigger.createdAt) >= began
     }
 
-    /// Step 9: the chunks, one by one.
+    /// Step 9: each of the chunks, however many do not open: what a trigger may cost is bounded by their
+    /// number and by the budget of attempts (decision 0019).
     private func wake(
         _ trigger: TriggerContent, _ keys: [Digest16], _ pairs: [Secp256k1KeyPair],
         _ held: RelayMemory.Reservation, _ visit: RelayMemory.Visit
@@ -157,24 +158,16 @@ package final class MarmotRelay: SilentRole {
         var pushes: [VolatilePush] = []
         var seen = Seen()
         var counts: [Chunk: Int] = [.decoy: trigger.unusable]
-        var failuresInARow = 0
-        for (at, (chunk, key)) in zip(trigger.chunks, keys).enumerated() {
+        for (chunk, key) in zip(trigger.chunks, keys) {
             switch judge(chunk, trigger.format, key, pairs, &seen, visit) {
             case .wakes(let message, let device, let delay):
-                failuresInARow = 0
                 held.devices.append(device)
                 // What a wake stands for is a message, whatever its priority at Apple.
                 pushes.append(
                     VolatilePush(
                         message: message, pushClass: .normal, notBefore: delay.map { now + $0 },
                         custodyEnds: now + (delay ?? .zero) + MarmotLimits.custody))
-            case .not(let why):
-                if why == .decoy { failuresInARow += 1 } else if why != .repeated { failuresInARow = 0 }
-                counts[why, default: 0] += 1
-            }
-            guard failuresInARow <= trigger.format.mostDecoysInARow else {
-                counts[.givenUp] = trigger.chunks.count - at - 1
-                break
+            case .not(let why): counts[why, default: 0] += 1
             }
         }
         // Nobody was woken, and for want of budget: a redelivery may succeed.
@@ -195,8 +188,6 @@ package final class MarmotRelay: SilentRole {
         case repeated
         /// The device was woken a moment ago and will be once more, which stands for this too.
         case covered
-        /// Behind more decoys in a row than its format has.
-        case givenUp
         case overBudget
         /// For a push service that the instance does not serve.
         case unserved
@@ -206,7 +197,6 @@ package final class MarmotRelay: SilentRole {
             case .decoy: NoteCode("marmot.decoy")
             case .repeated: NoteCode("marmot.token-repeated")
             case .covered: NoteCode("marmot.token-covered")
-            case .givenUp: NoteCode("marmot.token-given-up")
             case .overBudget: NoteCode("marmot.token-over-budget")
             case .unserved: NoteCode("marmot.token-unserved")
             }

@@ -51,16 +51,6 @@ public enum TokenFormat: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Encrypted tokens in a row that do not open before the rest of a trigger is given up. By the texts a
-    /// trigger of `seed` has at most nine decoys, one of the others may be all decoys but one; clients that
-    /// have not heard of a new key leave some more.
-    package var mostDecoysInARow: Int {
-        switch self {
-        case .seed: 20
-        case .mip05Short, .mip05Long, .pushV1: 32
-        }
-    }
-
     /// Tags of a trigger of this format, as ours are written.
     public var triggerTags: [[String]] {
         switch self {
