@@ -25,7 +25,7 @@ struct GroupNotifications {
     mutating func register(
         apnsToken: [UInt8], hasJoined: Bool, in group: some GroupView, now: Moment
     ) async throws -> [NostrEvent] {
-        let target = try DeviceTarget(.apns, token: Secret(apnsToken))
+        let target = try DeviceTarget.apns(bytes: Secret(apnsToken))
         let due = try device.register(
             target, hasJoined ? .joined : .started, in: group, now: now, using: &random)
         try await store.save(due.changed, of: device.tokens, in: group.groupID, now: now.wall)

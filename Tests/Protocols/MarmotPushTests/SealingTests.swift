@@ -159,6 +159,37 @@ struct SealingTests {
         #expect(code(.apns, [UInt8](repeating: 1, count: 4_097)) == .malformedToken)
     }
 
+    @Test("An APNs token is made of bytes or of hexadecimal digits, each by name")
+    func spelling() throws {
+        let bytes = (0..<32).map { UInt8($0 * 7 & 0xFF) }
+        let text = Secret(Hex.encode(bytes).utf8)
+        let capitals = Secret(Hex.encode(bytes).uppercased().utf8)
+        #expect(try DeviceTarget.apns(bytes: Secret(bytes)).token == Secret(bytes))
+        #expect(try DeviceTarget.apns(hex: text).token == Secret(bytes))
+        #expect(try DeviceTarget.apns(hex: capitals).token == Secret(bytes))
+        func code(_ make: () throws(MarmotError) -> DeviceTarget) -> MarmotError.Code? {
+            MarmotSupport.code { () throws(MarmotError) in _ = try make() }
+        }
+        #expect(code { () throws(MarmotError) in try .apns(bytes: text) } == .malformedToken)
+        #expect(code { () throws(MarmotError) in try .apns(bytes: capitals) } == .malformedToken)
+        #expect(code { () throws(MarmotError) in try .apns(hex: Secret(bytes)) } == .malformedToken)
+        #expect(code { () throws(MarmotError) in try .apns(hex: Secret("abc".utf8)) } == .malformedToken)
+        #expect(code { () throws(MarmotError) in try .apns(hex: Secret([])) } == .malformedToken)
+        #expect(try DeviceTarget.fcm(Secret("a:b-c".utf8)).platform == .fcm)
+        #expect(code { () throws(MarmotError) in try .fcm(Secret("a b".utf8)) } == .malformedToken)
+    }
+
+    @Test(
+        "Text in the place of an APNs token's bytes reaches Apple as the bytes",
+        arguments: TokenFormat.allCases)
+    func textForBytes(format: TokenFormat) throws {
+        let bytes = (0..<32).map { UInt8($0 * 7 & 0xFF) }
+        let server = try MarmotSupport.pair(3)
+        let wrong = try DeviceTarget(.apns, token: Secret(Hex.encode(bytes).utf8))
+        let box = try TokenBox.encrypt(wrong, to: server.publicKey, format, world: MarmotSupport.world())
+        #expect(try TokenBox.decrypt(box, format, with: server).token == Secret(bytes))
+    }
+
     @Test("A token's digest goes by platform and token, and a box prints nothing of either")
     func digests() throws {
         let apns = try DeviceTarget(.apns, token: Secret([0x41, 0x42]))

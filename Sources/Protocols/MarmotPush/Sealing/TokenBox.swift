@@ -17,9 +17,40 @@ public struct DeviceTarget: Sendable {
     /// APNs: the raw bytes that the system gave. FCM: the registration token's text.
     public let token: Secret
 
-    /// - Throws: `.malformedToken` for an empty token, one beyond ``MarmotLimits/deviceTokenBytes``, or an
-    ///   FCM token with a character that none has (docs/conformance/marmot.md).
-    public init(_ platform: Platform, token: Secret) throws(MarmotError) {
+    /// An Apple device, by the bytes that the system gave the app (32 today).
+    ///
+    /// - Throws: `.malformedToken` for none, for more than ``MarmotLimits/deviceTokenBytes``, and for 64 and
+    ///   more that are all hexadecimal digits: that is the token's text, for ``apns(hex:)``.
+    public static func apns(bytes: Secret) throws(MarmotError) -> DeviceTarget {
+        guard hex(bytes) == nil else { throw MarmotError(.malformedToken) }
+        return try DeviceTarget(.apns, token: bytes)
+    }
+
+    /// The same by its text of two hexadecimal digits a byte, in either spelling.
+    ///
+    /// - Throws: `.malformedToken` for what is no such text, and as ``apns(bytes:)``.
+    public static func apns(hex text: Secret) throws(MarmotError) -> DeviceTarget {
+        guard let bytes = text.reveal({ Hex.secret($0) }) else { throw MarmotError(.malformedToken) }
+        return try apns(bytes: bytes)
+    }
+
+    /// A device at FCM, by its registration token's text.
+    ///
+    /// - Throws: `.malformedToken` for an empty token, one beyond ``MarmotLimits/deviceTokenBytes``, or one
+    ///   with a character that none has (docs/conformance/marmot.md).
+    public static func fcm(_ token: Secret) throws(MarmotError) -> DeviceTarget {
+        try DeviceTarget(.fcm, token: token)
+    }
+
+    /// What hexadecimal digits stand for, where so many of them cannot be anything else.
+    static func hex(_ token: Secret) -> Secret? {
+        token.reveal { $0.count >= MarmotLimits.textualTokenBytes ? Hex.secret($0) : nil }
+    }
+
+    /// As a token holds it; the app's ways are ``apns(bytes:)``, ``apns(hex:)`` and ``fcm(_:)``.
+    ///
+    /// - Throws: `.malformedToken`.
+    package init(_ platform: Platform, token: Secret) throws(MarmotError) {
         guard (1...MarmotLimits.deviceTokenBytes).contains(token.count),
             platform == .apns || token.reveal({ $0.allSatisfy(Self.isOfFCM) })
         else { throw MarmotError(.malformedToken) }
@@ -153,7 +184,8 @@ public enum TokenBox {
         }
         let count = Int(plain[1]) << 8 | Int(plain[2])
         guard count > 0, count <= plain.count - 3 else { throw MarmotError(.malformedToken) }
-        return try DeviceTarget(platform, token: Secret(copying: plain[3, count]))
+        let token = Secret(copying: plain[3, count])
+        return try DeviceTarget(platform, token: platform == .apns ? raw(token) : token)
     }
 
     /// `apns` or `fcm` ‖ NUL ‖ token: split at the first NUL, because an APNs token may have others.
@@ -163,15 +195,10 @@ public enum TokenBox {
         let token = plain[split + 1, plain.count - split - 1]
         if bytes(name, equal: "fcm") { return try DeviceTarget(.fcm, token: Secret(copying: token)) }
         guard bytes(name, equal: "apns") else { throw MarmotError(.unknownPlatform) }
-        return try DeviceTarget(.apns, token: raw(token))
+        return try DeviceTarget(.apns, token: raw(Secret(copying: token)))
     }
 
-    /// The seed text leaves open whether an APNs token is written raw or as hex: what can only be hex is read
-    /// as hex (docs/conformance/marmot.md).
-    private static func raw(_ token: UnsafeRawBufferPointer) -> Secret {
-        guard token.count >= MarmotLimits.textualTokenBytes, let bytes = Hex.secret(token) else {
-            return Secret(copying: token)
-        }
-        return bytes
-    }
+    /// The seed text leaves open whether an APNs token is written raw or as hex, and an app may take one for
+    /// the other: what can only be hex is read as hex (docs/conformance/marmot.md).
+    private static func raw(_ token: Secret) -> Secret { DeviceTarget.hex(token) ?? token }
 }

@@ -89,10 +89,10 @@ struct MarmotDemo: ProtocolDemo {
         let address = world.inventGoogleAddress("demo")
         return [
             Phone(
-                name: "marmot (APNs)", target: try DeviceTarget(.apns, token: Secret(raw)), shown: hex,
+                name: "marmot (APNs)", target: try .apns(bytes: Secret(raw)), shown: hex,
                 deliveries: sandbox.production.subscribe(token: hex)),
             Phone(
-                name: "marmot (FCM)", target: try DeviceTarget(.fcm, token: Secret(address.utf8)),
+                name: "marmot (FCM)", target: try .fcm(Secret(address.utf8)),
                 shown: address, deliveries: sandbox.fcm.subscribe(address: address))
         ]
     }
