@@ -60,9 +60,15 @@ package struct NostrLimits: Sendable {
     package var listAnswer = Duration.seconds(10)
     /// The relay list is published again after so long, for relays lose events (§5.1).
     package var listInterval = Duration.seconds(86_400)
-    /// A subscription that a relay has refused for good is asked for again after so long: an operator may
-    /// have mended it.
+    /// A subscription that a relay has refused with `blocked` or `restricted` is asked for again after the
+    /// first span, doubling to the second: the words are also said by relays that are short of room or have
+    /// not heard yet that somebody paid, and an operator may have mended it.
+    package var firstRefusalRest = Duration.seconds(60)
     package var refusalRest = Duration.seconds(3_600)
+    /// A relay that says a NOTICE may have ended the subscription with it: strfry up to 1.0 has no other
+    /// word. It is asked for anew, and again not before the first span, doubling to the second, has passed.
+    package var firstNoticeRest = Duration.seconds(60)
+    package var noticeRest = Duration.seconds(3_600)
     /// Challenges of one connection that are answered: each costs signatures.
     package var challenges = 8
     /// Messages of one connection that nobody asked for, before it is ended.
@@ -74,6 +80,8 @@ package struct NostrLimits: Sendable {
     package var selfTestEvery = Duration.seconds(3_600)
     /// How long a test may take to be published, and as long to come back.
     package var selfTestSpan = Duration.seconds(30)
+    /// While a relay hands nothing out, it is tested again after so long, doubling to ``selfTestEvery``.
+    package var selfTestAgain = Duration.seconds(60)
     /// Grain of all these spans.
     package var tick = Duration.milliseconds(200)
     /// Wraps are dated back up to two days (NIP-59), by clocks that may be slow: stored ones are asked for

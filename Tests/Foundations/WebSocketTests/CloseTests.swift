@@ -1,5 +1,6 @@
 import NIOCore
 import PushModel
+import PushTesting
 import Testing
 
 @testable import WebSocket
@@ -81,6 +82,26 @@ import Testing
             #expect(await failure(connection) == .silent)
             #expect(await wire.frame()?.opcode == RawFrame.ping)
             #expect(await wire.ends())
+        }
+    }
+
+    @Test("half of the way there a user is told, who may know what the server does answer") func doubt()
+        async throws
+    {
+        var limits = WebSocketLimits.patient
+        limits.pingAfterSilence = .milliseconds(20)
+        limits.pongDeadline = .seconds(20)
+        let clock = ManualClock()
+        try await withPair(limits, world: clock.world(seed: 1)) { connection, wire in
+            #expect(!connection.isDoubted)
+            clock.advance(by: .milliseconds(20))
+            // Its PING.
+            #expect(await wire.frame()?.opcode == RawFrame.ping)
+            clock.advance(by: .seconds(10))
+            try await asked(for: "a doubt") { connection.isDoubted }
+            wire.send(RawFrame(RawFrame.text, "alive"))
+            try await expectNext(connection, WebSocketMessage("alive"))
+            #expect(!connection.isDoubted)
         }
     }
 

@@ -51,6 +51,7 @@ private struct Machine {
         case .subscribe(let name, let takesStored):
             takesStored ? "subscribe \(name) with stored" : "subscribe \(name)"
         case .subscribePage(let name, let until): "subscribe \(name) until \(until)"
+        case .probe(let name): "probe \(name)"
         case .unsubscribe(let name): "unsubscribe \(name)"
         case .publishList: "publish"
         case .deliver(_, .live): "deliver live"
@@ -220,7 +221,7 @@ struct RelayStateTests {
         #expect(machine.take(.tick, after: .seconds(10)).isEmpty)
     }
 
-    @Test("A refusal after authentication rests for an hour instead of looping")
+    @Test("A refusal after authentication rests for a minute, then ever longer, up to an hour")
     func restricted() throws {
         var machine = try listening()
         _ = machine.say(.challenge("c"))
@@ -229,8 +230,94 @@ struct RelayStateTests {
         let closed = NostrMessage.FromRelay.closed(subscription: "1-2", text: "restricted: not you")
         #expect(machine.say(closed) == ["note refused-for-good"])
         #expect(!machine.state.isListening)
+        var rests: [Int64] = []
+        for number in 3...10 {
+            var rest: Int64 = 0
+            while machine.take(.tick, after: .seconds(1)).isEmpty { rest += 1 }
+            rests.append(rest + 1)
+            let name = "1-\(number)"
+            #expect(machine.say(.closed(subscription: name, text: "blocked: x")) == ["note refused-for-good"])
+        }
+        #expect(rests == [60, 120, 240, 480, 960, 1_920, 3_600, 3_600])
+        // On a new connection too.
+        _ = machine.take(.ended(nil))
+        _ = machine.take(.connected)
+        _ = machine.take(.tick, after: machine.greeting)
+        _ = machine.say(.closed(subscription: "2-1", text: "blocked: x"))
         #expect(machine.take(.tick, after: .seconds(3_599)).isEmpty)
-        #expect(machine.take(.tick, after: .seconds(1)) == ["subscribe 1-3 with stored"])
+        #expect(machine.take(.tick, after: .seconds(1)) == ["subscribe 2-2 with stored"])
+        _ = machine.say(.endOfStored(subscription: "2-2"))
+        // Granted once, the next refusal counts as the first.
+        _ = machine.say(.closed(subscription: "2-2", text: "restricted: x"))
+        #expect(machine.take(.tick, after: .seconds(60)) == ["subscribe 2-3 with stored"])
+    }
+
+    @Test("A NOTICE in the place of an answer is a refusal, and silence in its place is none")
+    func refusedByNotice() throws {
+        for text in [nil, "ERROR: too many concurrent REQs"] {
+            var machine = try Machine()
+            _ = machine.take(.connected)
+            _ = machine.take(.tick, after: machine.greeting)
+            if let text { #expect(machine.say(.notice(text: text)) == ["note notice"]) }
+            let end = machine.take(.tick, after: NostrLimits().endOfStored)
+            #expect(end.contains(text == nil ? "note end-withheld" : "note closed"))
+            #expect(machine.state.isListening == (text == nil))
+        }
+        // One that speaks as a refusal does is not waited out.
+        var machine = try Machine()
+        _ = machine.take(.connected)
+        _ = machine.take(.tick, after: machine.greeting)
+        #expect(
+            machine.say(.notice(text: "restricted: permission denied"))
+                == ["note notice", "note refused-for-good"])
+        #expect(machine.take(.tick, after: .seconds(60)) == ["subscribe 1-2"])
+        // With an answer behind it, it was a remark.
+        #expect(machine.say(.notice(text: "slow today")) == ["note notice"])
+        #expect(machine.say(.endOfStored(subscription: "1-2")) == ["note listening"])
+        #expect(machine.state.isListening)
+    }
+
+    @Test("A NOTICE to a subscription in force has it asked for anew, ever more seldom")
+    func endedByNotice() throws {
+        var machine = try listening()
+        let anew = ["note notice", "unsubscribe 1-1", "subscribe 1-2 with stored"]
+        #expect(machine.say(.notice(text: "too many subscriptions")) == anew)
+        #expect(machine.say(.endOfStored(subscription: "1-2")) == ["note listening"])
+        #expect(machine.say(.notice(text: "again"), after: .seconds(59)) == ["note notice"])
+        #expect(machine.say(.notice(text: "again"), after: .seconds(1)).count == 3)
+        // Nothing but another NOTICE: it is over.
+        #expect(machine.say(.notice(text: "no")) == ["note notice"])
+        #expect(machine.take(.tick, after: NostrLimits().endOfStored) == ["note closed"])
+        #expect(!machine.state.isListening)
+    }
+
+    @Test("A relay that hands nothing out is dialled anew, and not listened at until something comes")
+    func deaf() throws {
+        var machine = try listening()
+        #expect(machine.take(.tested(isHeard: false)) == ["hang up"])
+        #expect(!machine.state.isListening && machine.state.isSubscribed)
+        _ = machine.take(.ended(nil))
+        _ = machine.take(.connected)
+        _ = machine.take(.tick, after: machine.greeting)
+        _ = machine.say(.endOfStored(subscription: "2-1"))
+        #expect(!machine.state.isListening && machine.state.isSubscribed)
+        var heard = machine
+        #expect(heard.take(.tested(isHeard: true)).isEmpty && heard.state.isListening)
+        #expect(machine.say(.event(subscription: "2-1", machine.wrap())) == ["deliver live"])
+        #expect(machine.state.isListening)
+    }
+
+    @Test("A relay that answers no PING is asked for something once, whatever comes of it")
+    func probed() throws {
+        var machine = try listening()
+        #expect(machine.take(.doubted) == ["probe 1-2"])
+        #expect(machine.take(.doubted).isEmpty)
+        #expect(machine.say(.event(subscription: "1-2", machine.wrap())).isEmpty)
+        #expect(machine.say(.endOfStored(subscription: "1-2")) == ["unsubscribe 1-2"])
+        #expect(machine.state.isListening)
+        #expect(machine.take(.doubted) == ["probe 1-3"])
+        #expect(machine.say(.closed(subscription: "1-3", text: "error: no")) == ["unsubscribe 1-3"])
+        #expect(machine.state.isListening)
     }
 
     @Test("A relay that closes again and again is asked at growing spans")
@@ -424,7 +511,7 @@ struct RelayStateTests {
                 .said(.event(subscription: name, machine.wrap(kind: 1))),
                 .said(.ok(id: id, isAccepted: .random(using: &random), text: text)),
                 .said(.endOfStored(subscription: name)), .said(.closed(subscription: name, text: text)),
-                .said(.notice(text: text)), .said(.challenge(text))
+                .said(.notice(text: text)), .said(.challenge(text)), .doubted, .tested(isHeard: .random())
             ]
             guard let event = events.randomElement(using: &random) else { continue }
             let spans: [Duration] = [.zero, .milliseconds(300), .seconds(2), .seconds(70), .seconds(4_000)]

@@ -42,6 +42,23 @@ struct SelfTestTests {
         }
     }
 
+    @Test("Who hands nothing out is connected to anew, tested soon, and listened at once something comes")
+    func comesBack() async throws {
+        let rig = try await ListeningRig { $0.spreadsNothing = true }
+        var limits = Self.limits
+        limits.selfTestSpan = .seconds(1)
+        limits.selfTestAgain = .milliseconds(100)
+        let ingress = try rig.ingress(try rig.plan(testsItself: true), limits: limits)
+        try await rig.run(ingress) {
+            _ = try await rig.journal.next("a test that was lost") { $0 == "self-test-lost" }
+            // The connection that hands nothing out is given up.
+            _ = try await rig.journal.next("another connection") { $0 == "connected" }
+            #expect(await ingress.presence().listening == 0)
+            rig.relays[0].turn { $0.spreadsNothing = false }
+            try await asked(for: "that it is listened at") { await ingress.presence().listening == 1 }
+        }
+    }
+
     @Test("A relay that takes nothing of strangers is named, and so is one that hands nothing out")
     func refusedAndLost() async throws {
         let rig = try await ListeningRig { $0.refusesEvents = .blocked }

@@ -1,6 +1,7 @@
 package import EventLoops
 package import NIOCore
 package import PushModel
+import Synchronization
 
 /// One open WebSocket for tasks: read with ``receive()``, one reader at a time; send from anywhere.
 ///
@@ -15,6 +16,8 @@ package final class WebSocketConnection: WebSocketUser, @unchecked Sendable {
     private let eventLoop: any EventLoop
     private let limits: WebSocketLimits
     private let world: World
+
+    private let doubt = Atomic<Bool>(false)
 
     private var link: WebSocketLink?
     private var end: WebSocketEnd?
@@ -93,6 +96,11 @@ package final class WebSocketConnection: WebSocketUser, @unchecked Sendable {
     package func ping() async throws(WebSocketError) -> Duration {
         try await ask { connection, waiter in connection.ping(waiter) }
     }
+
+    /// Nothing has come for a while, and not for a PING either: without a frame in the second half of
+    /// ``WebSocketLimits/pongDeadline`` the connection ends. Some peers answer no PING; whoever knows a
+    /// question that they answer asks it now.
+    package var isDoubted: Bool { doubt.load(ordering: .relaxed) }
 
     /// Says farewell and waits for the other side's, ``WebSocketLimits/closeDeadline`` at most.
     package func close(_ code: WebSocketCloseCode = .normal) async {
@@ -263,6 +271,8 @@ extension WebSocketConnection {
         for ping in pings[...index] { ping.waiter.finish(.success(now - ping.sentAt)) }
         pings.removeFirst(index + 1)
     }
+
+    package func doubted(_ isDoubted: Bool) { doubt.store(isDoubted, ordering: .relaxed) }
 
     package func becameWritable() {
         while let link, link.isWritable, let writer = writers.popFirst() {

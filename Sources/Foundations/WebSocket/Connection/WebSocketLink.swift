@@ -9,10 +9,16 @@ package protocol WebSocketUser: AnyObject {
     func received(_ message: WebSocketMessage)
     /// A PONG, asked for or not.
     func ponged(_ payload: ByteBuffer)
+    /// A PING of the link has not been answered for half of its deadline; or something has come since.
+    func doubted(_ isDoubted: Bool)
     /// The socket takes more again.
     func becameWritable()
     /// Nothing more comes. Once for each link that was opened.
     func ended(_ end: WebSocketEnd)
+}
+
+extension WebSocketUser {
+    package func doubted(_ isDoubted: Bool) {}
 }
 
 /// One WebSocket on its event loop: frames in and out, PING and PONG, farewells, the gate that stops reading.
@@ -40,6 +46,8 @@ package final class WebSocketLink: ChannelInboundHandler, ChannelOutboundHandler
     private var leftAt: ContinuousClock.Instant?
     private var heardAt: ContinuousClock.Instant
     private var pingedAt: ContinuousClock.Instant?
+    /// The user was told that the PING has not been answered yet.
+    private var isDoubted = false
     private var isPaused = false
     private var owesRead = false
     /// The last PING that could not be answered for want of room; earlier ones need no answer (RFC 6455
@@ -113,7 +121,7 @@ package final class WebSocketLink: ChannelInboundHandler, ChannelOutboundHandler
         eventLoop.assertInEventLoop()
         guard isPaused else { return }
         isPaused = false
-        (heardAt, pingedAt) = (world.instant(), nil)
+        heard()
         guard owesRead else { return }
         owesRead = false
         context?.read()
@@ -146,7 +154,7 @@ package final class WebSocketLink: ChannelInboundHandler, ChannelOutboundHandler
 
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let frame = unwrapInboundIn(data)
-        (heardAt, pingedAt) = (world.instant(), nil)
+        heard()
         guard phase == .open || phase == .leaving else { return }
         switch assembly.take(frame) {
         case .none: break
@@ -248,6 +256,17 @@ package final class WebSocketLink: ChannelInboundHandler, ChannelOutboundHandler
         context = nil
     }
 
+    private func heard() {
+        (heardAt, pingedAt) = (world.instant(), nil)
+        doubt(false)
+    }
+
+    private func doubt(_ isDoubted: Bool) {
+        guard self.isDoubted != isDoubted else { return }
+        self.isDoubted = isDoubted
+        user.doubted(isDoubted)
+    }
+
     private func tick() {
         let now = world.instant()
         switch phase {
@@ -258,7 +277,8 @@ package final class WebSocketLink: ChannelInboundHandler, ChannelOutboundHandler
         case .open:
             guard !isPaused else { return }
             if let pingedAt {
-                if now - pingedAt >= limits.pongDeadline { end(.failed(.silent)) }
+                if now - pingedAt >= limits.pongDeadline { return end(.failed(.silent)) }
+                if now - pingedAt >= limits.pongDeadline / 2 { doubt(true) }
             } else if now - heardAt >= limits.pingAfterSilence {
                 pingedAt = now
                 ping(ByteBuffer(bytes: world.randomBytes(8)))

@@ -50,6 +50,10 @@ actor InboxRelay {
     }
 
     var isListening: Bool { state.isListening }
+    var isSubscribed: Bool { state.isSubscribed }
+
+    /// What a test of it has shown; `nil`: nothing.
+    func tested(isHeard: Bool?) async { if let isHeard { await take(.tested(isHeard: isHeard)) } }
 
     /// Stays connected until ``stop()``, or until the task is cancelled.
     func run() async {
@@ -83,6 +87,7 @@ actor InboxRelay {
                 hasNewLists = false
                 await take(.listChanged)
             }
+            if connection?.isDoubted == true { await take(.doubted) }
             await take(.tick)
         }
     }
@@ -151,6 +156,8 @@ actor InboxRelay {
             var filter = filter(true)
             filter.until = until
             await say(.request(subscription: name, filters: [filter]))
+        case .probe(let name):
+            await say(.request(subscription: name, filters: [filter(false)]))
         case .authenticate(let challenge):
             let proofs = settings.keys.map { pair in
                 AuthEvent.make(

@@ -17,6 +17,15 @@ package enum RelayNote: Sendable, Hashable {
     // Messages that are dropped.
     case malformed, strangeSubscription, wrongFilter, outdated, beforeEnd, strangeAnswer, tooManyChallenges
 
+    /// Whether what a stranger published came through; `nil`: it was not published, or this is no test.
+    var isHeard: Bool? {
+        switch self {
+        case .selfTestPassed: true
+        case .selfTestLost: false
+        default: nil
+        }
+    }
+
     /// Metric label, and the `note` of a log line.
     package var code: NoteCode {
         switch self {

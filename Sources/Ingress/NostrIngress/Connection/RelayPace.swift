@@ -12,6 +12,8 @@ struct RelayPace: Sendable {
     private var failures = 0
     /// Subscriptions that this connection's relay has closed.
     private var refusals = 0
+    /// Subscriptions that were refused for good, in a row, over all connections.
+    private var finalRefusals = 0
     /// Since when every dial has failed; `nil`: the last did not.
     private var unreachableSince: ContinuousClock.Instant?
 
@@ -40,6 +42,21 @@ struct RelayPace: Sendable {
     mutating func afterRefusal() -> Duration {
         refusals += 1
         return wait(refusals)
+    }
+
+    mutating func afterFinalRefusal() -> Duration {
+        finalRefusals += 1
+        return Self.doubled(limits.firstRefusalRest, finalRefusals, atMost: limits.refusalRest)
+    }
+
+    /// The relay has granted the subscription.
+    mutating func granted() { finalRefusals = 0 }
+
+    /// A span that doubles with each time.
+    ///
+    /// - Parameter times: 1 and more.
+    static func doubled(_ span: Duration, _ times: Int, atMost most: Duration) -> Duration {
+        min(span * (1 << min(max(0, times - 1), 20)), most)
     }
 
     private var eager: Duration {

@@ -17,6 +17,10 @@ package struct RelayState: Sendable {
         /// Events of ours are about to be sent; their answers are to be expected.
         case authenticating([[UInt8]])
         case publishing([[UInt8]])
+        /// What a stranger published did not come through the subscription, or it did.
+        case tested(isHeard: Bool)
+        /// A PING of ours has not been answered for a while.
+        case doubted
         /// Our relay list is another now.
         case listChanged
         /// Time has passed.
@@ -30,6 +34,8 @@ package struct RelayState: Sendable {
         case subscribe(name: String, takesStored: Bool)
         /// Stored events that are no newer than that, beside the subscription in force.
         case subscribePage(name: String, until: Int64)
+        /// Anything, to see whether the relay answers.
+        case probe(name: String)
         case unsubscribe(name: String)
         case publishList
         case deliver(NostrEvent, EventSource)
@@ -71,6 +77,13 @@ package struct RelayState: Sendable {
         var oldestStored: Int64?
         var page: Page?
         var pages = 0
+        /// A NOTICE came since the subscription was asked for.
+        var wasNoticed = false
+        /// How often a NOTICE made us ask anew, and before when it does not.
+        var noticeAsks = 0
+        var noticeRestUntil: ContinuousClock.Instant?
+        /// A request that only asks whether the relay answers.
+        var probe: String?
         var lists: Set<[UInt8]> = []
         var listNeedsProof = false
         var strays = 0
@@ -87,6 +100,8 @@ package struct RelayState: Sendable {
     private(set) var session: Session?
     private(set) var timers: [Timer: ContinuousClock.Instant] = [:]
     private var pace: RelayPace
+    /// The relay granted the subscription and handed out nothing, as far as the last test tells.
+    private var isDeaf = false
     /// When the last subscription in force ended; `nil`: none ever was, or what came since has been read.
     private var ceased: ContinuousClock.Instant?
 
@@ -106,8 +121,10 @@ package struct RelayState: Sendable {
     /// Whether the answer to an authentication is being waited for.
     private var isProving: Bool { timers[.authentication] != nil }
 
+    /// Whether the relay has granted the subscription.
+    package var isSubscribed: Bool { session?.liveSince != nil }
     /// Whether the subscription is in force.
-    package var isListening: Bool { session?.liveSince != nil }
+    package var isListening: Bool { isSubscribed && !isDeaf }
 
     package mutating func take(_ event: Event, at now: ContinuousClock.Instant) -> [Action] {
         switch event {
@@ -124,6 +141,8 @@ package struct RelayState: Sendable {
             session?.lists = Set(ids)
             timers[.listAnswer] = now + limits.listAnswer
             return []
+        case .tested(let isHeard): return tested(isHeard)
+        case .doubted: return probe()
         case .listChanged: return session?.subscription == nil ? [] : [.publishList]
         case .tick: return due(now)
         }
@@ -146,6 +165,31 @@ package struct RelayState: Sendable {
         let wait = stood ? pace.afterEnd(listenedFor: steadyFor) : pace.afterFailedDial(at: now)
         timers = [.dial: now + wait]
         return [.note(stood ? .disconnected(code) : .unreachable(code))]
+    }
+
+    /// A relay that hands nothing out is hung up on: what it has lost it may find on a new connection. Until
+    /// something comes through it counts as one that is not listened at.
+    private mutating func tested(_ isHeard: Bool) -> [Action] {
+        isDeaf = !isHeard
+        guard isDeaf, session != nil else { return [] }
+        return [.hangUp]
+    }
+
+    /// A relay that answers no PING is asked for something else before the connection counts as dead:
+    /// whatever comes of it is a sign of life.
+    private mutating func probe() -> [Action] {
+        guard var session, session.probe == nil else { return [] }
+        session.requests += 1
+        let name = Self.name(session.prefix, session.requests)
+        session.probe = name
+        self.session = session
+        return [.probe(name: name)]
+    }
+
+    private mutating func probed() -> [Action] {
+        guard let name = session?.probe else { return [] }
+        session?.probe = nil
+        return [.unsubscribe(name: name)]
     }
 
     /// The subscription is no longer in force.
@@ -171,8 +215,9 @@ package struct RelayState: Sendable {
                     actions += subscribe(now)
                 }
             case .endOfStored:
-                actions.append(.note(.endWithheld))
-                actions += storedEnded(now)
+                // Some relays say no end. One that said something else instead has refused.
+                actions += session?.wasNoticed == true
+                    ? closed("", now) : [.note(.endWithheld)] + storedEnded(now)
             case .page: actions += pagesEnded()
             case .listAnswer:
                 if session?.lists.isEmpty == false { actions.append(.note(.listUnanswered)) }
@@ -199,6 +244,7 @@ package struct RelayState: Sendable {
         let name = Self.name(session.prefix, session.requests)
         session.subscription = name
         session.hasEnded = false
+        session.wasNoticed = false
         session.askedAt = now
         session.away = ceased.map { now - $0 }
         timers[.subscription] = nil
@@ -216,6 +262,7 @@ package struct RelayState: Sendable {
     private mutating func storedEnded(_ now: ContinuousClock.Instant) -> [Action] {
         timers[.endOfStored] = nil
         session?.hasEnded = true
+        pace.granted()
         if session?.liveSince == nil { session?.liveSince = now }
         guard let session, let oldest = session.oldestStored, session.storedCount >= limits.fullPage else {
             ceased = nil
@@ -261,7 +308,7 @@ package struct RelayState: Sendable {
             return [.note(.closed(reason))] + prove(challenge)
         }
         if reason == .restricted || reason == .blocked {
-            timers[.subscription] = now + limits.refusalRest
+            timers[.subscription] = now + pace.afterFinalRefusal()
             return [.note(.refusedForGood)]
         }
         timers[.subscription] = now + pace.afterRefusal()
@@ -277,24 +324,48 @@ package struct RelayState: Sendable {
         case .event(let name, let event): return received(event, under: name, now)
         case .ok(let id, let isAccepted, let text): return answered(id, isAccepted, text, now)
         case .endOfStored(let name):
+            if name == session?.probe { return probed() }
             if let page = session?.page, name == page.name { return pageEnded(page, now) }
             guard name == session?.subscription else { return [] }
             guard session?.hasEnded == false else { return [] }
             return [.note(.listening)] + storedEnded(now)
         case .closed(let name, let text):
+            if name == session?.probe { return probed() }
             if name == session?.page?.name {
                 session?.page = nil
                 return pagesEnded()
             }
             return name == session?.subscription ? closed(text, now) : []
-        case .notice: return [.note(.notice)] + (countsAsStray() ? [.hangUp] : [])
+        case .notice(let text):
+            return [.note(.notice)] + (countsAsStray() ? [.hangUp] : noticed(text, now))
         case .challenge(let text): return challenged(text)
         }
+    }
+
+    /// A NOTICE names no request. One that comes before the end of what is stored may be the refusal of the
+    /// subscription, and says so if it begins as a refusal does; one that comes later may be its end. Asked
+    /// for anew, it stands or is refused.
+    private mutating func noticed(_ text: String, _ now: ContinuousClock.Instant) -> [Action] {
+        guard var session, session.subscription != nil else { return [] }
+        guard session.hasEnded else {
+            self.session?.wasNoticed = true
+            switch NostrReason(text: text) {
+            case .authRequired, .restricted, .blocked: return closed(text, now)
+            default: return []
+            }
+        }
+        guard session.noticeRestUntil.map({ $0 <= now }) ?? true else { return [] }
+        session.noticeAsks += 1
+        session.noticeRestUntil =
+            now + RelayPace.doubled(limits.firstNoticeRest, session.noticeAsks, atMost: limits.noticeRest)
+        self.session = session
+        return subscribe(now)
     }
 
     private mutating func received(
         _ event: NostrEvent, under name: String, _ now: ContinuousClock.Instant
     ) -> [Action] {
+        if let probe = session?.probe, name == probe { return [] }
         guard let session, name == session.subscription || name == session.page?.name else {
             // What was under way for a subscription of before is no lie.
             return isOutdated(name) ? [.note(.outdated)] : stray(.strangeSubscription)
@@ -307,7 +378,10 @@ package struct RelayState: Sendable {
             timers[.page] = now + limits.endOfStored
             return [stored(event, session)]
         }
-        if session.hasEnded { return [.deliver(event, .live)] }
+        if session.hasEnded {
+            isDeaf = false
+            return [.deliver(event, .live)]
+        }
         // A relay that is still at it withholds nothing: the rest of a long past must not count as live.
         if let asked = session.askedAt {
             timers[.endOfStored] = min(now + limits.endOfStored, asked + limits.storedEvents)

@@ -221,26 +221,36 @@ package final class NostrIngress: Service {
 
     /// Publishes triggers to ourselves, as a stranger would, and looks whether they come.
     private func testRelays() async {
-        var next = world.instant() + limits.firstSelfTest
+        var wait = limits.firstSelfTest
+        // Rounds in which a test was lost, in a row.
+        var losses = 0
         while true {
             // The sleep ends early only by cancellation, which ends the pool.
-            do { try await world.sleep(next) } catch { return }
-            next = world.instant() + limits.selfTestEvery
+            do { try await world.sleep(world.instant() + wait) } catch { return }
+            wait = limits.selfTestEvery
             let (relays, settings) = current.withLock { ($0.relays, $0.settings) }
             // Of all processes that listen for this key one tests.
             guard settings.testsItself, share.speaks, let key = settings.keys.first?.publicKey else {
                 continue
             }
             let publisher = NostrPublisher(client: client, proxy: settings.proxy, world: world)
-            await withDiscardingTaskGroup { tests in
-                for relay in relays where await relay.isListening {
+            let isLost = await withTaskGroup(of: Bool.self) { tests in
+                for relay in relays where await relay.isSubscribed {
                     tests.addTask { [selfTest, note] in
                         let outcome = await selfTest.run(
                             relay.relay, share: relay.share, for: key, by: publisher)
                         // Who is stopped meanwhile has nothing to say of it.
-                        if !Task.isCancelled { note(relay.relay, outcome) }
+                        if Task.isCancelled { return false }
+                        note(relay.relay, outcome)
+                        await relay.tested(isHeard: outcome.isHeard)
+                        return outcome == .selfTestLost
                     }
                 }
+                return await tests.contains(true)
+            }
+            losses = isLost ? losses + 1 : 0
+            if isLost {
+                wait = RelayPace.doubled(limits.selfTestAgain, losses, atMost: limits.selfTestEvery)
             }
         }
     }

@@ -32,8 +32,10 @@ extension WebSocketConnection {
 
 func newExecutor() -> LoopExecutor { LoopExecutor(MultiThreadedEventLoopGroup.singleton.next()) }
 
-func newClient(_ limits: WebSocketLimits = .patient, certificates: [UInt8]? = nil) throws -> WebSocketClient {
-    try WebSocketClient(executor: newExecutor(), limits: limits, certificates: certificates)
+func newClient(
+    _ limits: WebSocketLimits = .patient, certificates: [UInt8]? = nil, world: World = .live
+) throws -> WebSocketClient {
+    try WebSocketClient(executor: newExecutor(), limits: limits, certificates: certificates, world: world)
 }
 
 /// The `Sec-WebSocket-Key` of a request's head.
@@ -50,11 +52,11 @@ func goodAnswer(to head: String) throws -> String {
 
 /// Runs `body` with a client's connection and the raw server at its other end.
 func withPair<Result: Sendable>(
-    _ limits: WebSocketLimits = .patient,
+    _ limits: WebSocketLimits = .patient, world: World = .live,
     _ body: @Sendable (WebSocketConnection, Wire) async throws -> Result
 ) async throws -> Result {
     let port = try await WirePort()
-    let client = try newClient(limits)
+    let client = try newClient(limits, world: world)
     let address = try WebSocketAddress("ws://127.0.0.1:\(port.port)/")
     async let connecting = client.connect(address)
     let wire = try await port.accept()
