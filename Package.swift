@@ -231,7 +231,7 @@ let suites: [Target] = [
         [
             "PushModel", "PushTesting", "DeliveryTesting", "ZulipPush", "Primitives", "WireFormats",
             "Delivery",
-            "APNs", "FCM", "MemoryStore", "AtRest"
+            "HTTP2Client", "APNs", "FCM", "MemoryStore", "AtRest"
         ]),
     tests(
         "Protocols/NextcloudPushTests",

@@ -1,5 +1,6 @@
 import APNs
 import FCM
+import HTTP2Client
 import PushModel
 
 /// An answer as it comes over the wire. The relay's own outcome tables read it, and what they make of it is

@@ -1,32 +1,11 @@
-import HTTP2Client
+package import HTTP2Client
 package import PushModel
 import WireFormats
 
 /// What an answer of APNs means (docs/push-services.md §2.5). Pure.
 package enum APNsOutcomeTable {
-    /// What the sender does about the connection or the token, beside the outcome.
-    package enum Cure: Sendable, Hashable {
-        case none
-        /// Send on another connection from now on, with the same token.
-        case replaceConnection
-        /// Try once with a new token, if ours is old enough to be replaced.
-        case renewToken
-    }
-
-    package struct Reading: Sendable, Hashable {
-        package let outcome: Outcome
-        package let reason: Reason
-        package let cure: Cure
-
-        init(_ outcome: Outcome, _ reason: Reason, _ cure: Cure = .none) {
-            self.outcome = outcome
-            self.reason = reason
-            self.cure = cure
-        }
-
-        /// What is not the service's word was said before the service saw the request.
-        package var fate: Answer.Fate { reason == .foreignAnswer ? .unprocessed : .answered }
-    }
+    package typealias Reading = AnswerReading
+    package typealias Cure = AnswerReading.Cure
 
     /// - Parameters:
     ///   - status: the HTTP status of a whole answer.
@@ -40,7 +19,7 @@ package enum APNsOutcomeTable {
         let wait = RetryAfter.parse(String(decoding: retryAfter, as: UTF8.self), now: now)
         // A body that is no JSON leaves the status to judge by.
         guard let json = try? JSONValue.parse(body), let word = json["reason"]?.string else {
-            return unreadable(status, wait: wait)
+            return .unreadable(status, wait: wait)
         }
         let reason = Reason.apns(word) ?? .unknown
         let since = json["timestamp"]?.int64.map(UnixTime.init(milliseconds:))
@@ -89,20 +68,6 @@ package enum APNsOutcomeTable {
         case .passesElsewhere: Reading(.retry(after: wait), .unknown, .replaceConnection)
         case .aboutSender: Reading(.misconfigured(.credential), .unknown)
         case .aboutRequest: Reading(.rejected, .unknown)
-        }
-    }
-
-    /// An answer without a readable reason: a page of somebody's in between, or half a body. It says nothing
-    /// of our credential, and of the push only what another attempt confirms.
-    private static func unreadable(_ status: Int, wait: Duration?) -> Reading {
-        switch AnswerMeaning(status: status) {
-        case .accepted: Reading(.accepted, .ok)
-        case .passes: Reading(.retry(after: wait), .unknown)
-        // By these a proxy or a front end speaks for itself (decision 0079). It does so by 404, too.
-        case .aboutSender: Reading(.retry(after: wait), .foreignAnswer)
-        case .aboutRequest where status == 404: Reading(.retry(after: wait), .foreignAnswer)
-        case .passesElsewhere: Reading(.retry(after: wait), .unknown, .replaceConnection)
-        case .aboutRequest: Reading(.retry(after: wait), .unreadable)
         }
     }
 }

@@ -1,32 +1,11 @@
-import HTTP2Client
+package import HTTP2Client
 package import PushModel
 import WireFormats
 
 /// What an answer of FCM means (docs/push-services.md §4.4). Pure.
 package enum FCMOutcomeTable {
-    /// What the sender does about the connection or the token, beside the outcome.
-    package enum Cure: Sendable, Hashable {
-        case none
-        /// Send on another connection from now on.
-        case replaceConnection
-        /// The access token is refused: try once with a new one.
-        case renewToken
-    }
-
-    package struct Reading: Sendable, Hashable {
-        package let outcome: Outcome
-        package let reason: Reason
-        package let cure: Cure
-
-        init(_ outcome: Outcome, _ reason: Reason, _ cure: Cure = .none) {
-            self.outcome = outcome
-            self.reason = reason
-            self.cure = cure
-        }
-
-        /// What is not the service's word was said before the service saw the request.
-        package var fate: Answer.Fate { reason == .foreignAnswer ? .unprocessed : .answered }
-    }
+    package typealias Reading = AnswerReading
+    package typealias Cure = AnswerReading.Cure
 
     /// The one text that tells a malformed token from every other bad argument.
     private static let invalidToken = "The registration token is not a valid FCM registration token"
@@ -53,7 +32,7 @@ package enum FCMOutcomeTable {
             .compactMap { $0["errorCode"]?.string }.first { $0 != "UNSPECIFIED_ERROR" }
         if let reading = passing(status, error, code, wait: wait) { return reading }
         guard let error, error["status"]?.string != nil || error["code"]?.int64 != nil else {
-            return unreadable(status, wait: wait)
+            return .unreadable(status, wait: wait)
         }
         return known(status, error, code) ?? novel(status, wait: wait)
     }
@@ -106,20 +85,6 @@ package enum FCMOutcomeTable {
         case .passesElsewhere: Reading(.retry(after: wait), .unknown, .replaceConnection)
         // With an FcmError it is about this message, whatever the code.
         case .aboutSender, .aboutRequest: Reading(.rejected, .unknown)
-        }
-    }
-
-    /// An answer without a readable reason: a page of the front end's, or half a body. It says nothing of our
-    /// account, and of the push only what another attempt confirms.
-    private static func unreadable(_ status: Int, wait: Duration?) -> Reading {
-        switch AnswerMeaning(status: status) {
-        case .accepted: Reading(.accepted, .ok)
-        case .passes: Reading(.retry(after: wait), .unknown)
-        // By these a proxy or a front end speaks for itself (decision 0079). It does so by 404, too.
-        case .aboutSender: Reading(.retry(after: wait), .foreignAnswer)
-        case .aboutRequest where status == 404: Reading(.retry(after: wait), .foreignAnswer)
-        case .passesElsewhere: Reading(.retry(after: wait), .unknown, .replaceConnection)
-        case .aboutRequest: Reading(.retry(after: wait), .unreadable)
         }
     }
 

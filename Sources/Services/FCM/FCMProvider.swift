@@ -57,8 +57,7 @@ package struct FCMProvider: DirectProvider {
 
     package func send(_ leased: LeasedPush, on slot: HTTP2Slot) async -> Answer {
         guard let message = leased.push.message.fcm else {
-            slot.release()
-            return Answer(.rejected, .unknown, sentAt: world.now(), fate: .local)
+            return slot.refuse((.rejected, .unknown), at: world.now())
         }
         let token: FCMToken
         do {
@@ -71,28 +70,16 @@ package struct FCMProvider: DirectProvider {
         do {
             request = try requests.request(for: message, authorization: token.authorization)
         } catch {
-            slot.release()
-            let (outcome, reason) = error.judged
-            return Answer(outcome, reason, sentAt: world.now(), fate: .local)
+            return slot.refuse(error.judged, at: world.now())
         }
-        let answer = await pool.request(
-            request, on: slot, sendBefore: leased.sendBefore, answerBy: leased.answerBy,
-            isUnrepeatable: leased.push.pushClass == .urgent)
-        return await judged(answer, token)
+        return await judged(await pool.request(request, of: leased, on: slot), token)
     }
 
     package func windDown(within span: Duration) { pool.windDown(within: span) }
 
     private func judged(_ answer: HTTP2Answer, _ token: FCMToken) async -> Answer {
         guard answer.cause == .answered else {
-            var unanswered = answer.unanswered
-            unanswered.late = answer.late.map { late in
-                LateAnswer {
-                    guard let answer = await late.answer() else { return nil }
-                    return await judged(answer, token)
-                }
-            }
-            return unanswered
+            return answer.unanswered(late: { await judged($0, token) })
         }
         let reading = FCMOutcomeTable.judge(
             status: answer.status, body: answer.body, retryAfter: answer.retryAfter, now: world.now())

@@ -2,6 +2,7 @@ import APNs
 import Delivery
 import DeliveryTesting
 import FCM
+import HTTP2Client
 import Primitives
 import PushModel
 import PushTesting
