@@ -213,6 +213,21 @@ struct BoundKeyTests {
         }
     }
 
+    @Test("That the key is good in one environment makes no stray of what the other says of it")
+    func apart() async throws {
+        let production = production()
+        let sandbox = ScriptedProvider(Names.sandbox) { _ in Self.unbound }
+        try await Rig.run(Depot(), plan(production, sandbox)) { rig in
+            try await rig.owe([push(1, bundle: "org.acme", environment: .sandbox, address: "named")])
+            for number in 1...3 {
+                await rig.pass(untilSent: number, by: sandbox)
+                try await asked(for: "an answer") { try rig.lane(Names.sandbox).inFlight == 0 }
+                try await rig.expect([.accepted], of: [push(100 + number, bundle: "org.acme")])
+            }
+            #expect(try rig.lane(Names.sandbox).isHalted)
+        }
+    }
+
     @Test("A fault that says nothing of environments ends nothing there: a device of the sandbox waits")
     func refused() async throws {
         let works = Mutex(false)
