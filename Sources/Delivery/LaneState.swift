@@ -74,7 +74,8 @@ struct LaneState: Sendable {
 
     func snapshot(of lane: LaneName, _ figures: [ProviderFigure]) -> LaneSnapshot {
         LaneSnapshot(
-            lane: lane, isHalted: health.isHalted, haltedFor: health.haltedFor, reason: health.lastFault,
+            lane: lane, isHalted: health.isHalted, haltedFor: health.haltedFor,
+            reason: health.lastFault ?? (health.isUnanswered ? .notReached : nil),
             inMemory: inMemory, parked: rows.count, inFlight: traffic.underWay,
             isUnanswered: health.isUnanswered, figures: figures, heldDestinations: health.heldDestinations,
             waitingAddresses: health.waitingAddresses)

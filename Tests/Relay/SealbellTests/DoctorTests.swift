@@ -10,6 +10,7 @@ import PushTesting
 import Simulators
 import Testing
 import WebClient
+import WireFormats
 
 @testable import RelayProgram
 
@@ -200,6 +201,25 @@ struct DoctorTests {
         #expect(check()[.keys]?.first?.severity == .fault)
     }
 
+    @Test("A disk that is nearly full is a fault that says until when pushes are accepted")
+    func disk() throws {
+        let folder = try TemporaryFolder()
+        let configuration = try configuration(folder)
+        _ = try StateDirectory(claiming: configuration.state)
+        func found(_ bytes: Int64) -> Finding? {
+            var checks = MachineChecks(configuration, World.live.now, isClockKept: { true })
+            checks.freeBytes = { _ in bytes }
+            return checks.check().last { $0.area == .state }
+        }
+        #expect(found(0)?.severity == .fault && found(0)?.sentence.contains("accepts no push") == true)
+        let low = found(6 << 20)
+        #expect(low?.severity == .fault)
+        #expect(low?.sentence.hasPrefix("6 MiB are free. The relay accepts pushes until") == true)
+        let some = found(configuration.limits.outboxBytes - 1)
+        #expect(some?.severity == .warning && some?.sentence.contains("a full outbox takes") == true)
+        #expect(found(.max)?.severity == .good)
+    }
+
     @Test("A machine that trusts no certificate authority is told in one sentence")
     func trust() throws {
         let folder = try TemporaryFolder()
@@ -273,6 +293,33 @@ struct DoctorTests {
         #expect(tls(inDays: 3660) == [.fault, .good, .good])
         try writeFile(folder.path + "/k.pem", Array(other.privateKeyPEM.utf8), replacing: true)
         #expect(tls(inDays: 0) == [.good, .good, .fault])
+    }
+
+    @Test("A lane in trouble is told with its cause, and without a word for it where there is none")
+    func causes() throws {
+        let folder = try TemporaryFolder()
+        let checks = RelayChecks(try configuration(folder), shell())
+        func sentence(_ state: String, _ reason: String) throws -> String? {
+            let status = try JSONValue.parse(
+                Array(
+                    #"""
+                    {"lanes":[{"lane":"acme/apns/production","state":"\#(state)","in_memory":2,
+                    "parked":1,"reason":\#(reason)}]}
+                    """#.utf8))
+            return checks.lanes(status).first?.sentence
+        }
+        let credential = "and 3 pushes wait: check the app's credential, topic and environment."
+        #expect(
+            try sentence("halted", #""InvalidProviderToken""#)
+                == "It is halted (InvalidProviderToken), \(credential)")
+        #expect(try sentence("halted", "null") == "It is halted, \(credential)")
+        #expect(
+            try sentence("halted", #""Unknown""#)
+                == "It is halted for a reason that this version does not know, \(credential)")
+        #expect(
+            try sentence("unanswered", #""NotReached""#)?.hasPrefix("It is unanswered (NotReached), and 3")
+                == true)
+        #expect(try sentence("open", "null") == "None of 1 is halted or without an answer.")
     }
 
     @Test("The whole examination ends with the status of its worst fault, and JSON says the same")

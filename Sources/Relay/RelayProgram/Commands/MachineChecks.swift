@@ -20,6 +20,8 @@ struct MachineChecks {
     var credentials: String?
     /// Where this machine's certificate authorities are.
     var trust = SystemTrust()
+    /// Bytes that are free at a path; `nil`: the system does not tell.
+    var freeBytes: @Sendable (String) -> Int64? = { DiskSpace.free(at: $0) }
 
     /// - Parameter isClockKept: whether a time service keeps the clock; `nil`: the system does not tell.
     init(
@@ -101,7 +103,7 @@ struct MachineChecks {
     }
 
     private func space(_ path: String) -> Finding? {
-        guard let free = DiskSpace.free(at: path) else { return nil }
+        guard let free = freeBytes(path) else { return nil }
         let mebibytes = free >> 20
         if free == 0 {
             return .fault(.state, path, "The disk is full, so the relay accepts no push: make room.")

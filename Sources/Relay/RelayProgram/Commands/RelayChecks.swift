@@ -137,7 +137,7 @@ struct RelayChecks {
 
     // MARK: What it does
 
-    private func lanes(_ status: JSONValue) -> [Finding] {
+    func lanes(_ status: JSONValue) -> [Finding] {
         let lanes = status["lanes"]?.array ?? []
         let troubled = lanes.compactMap { lane -> Finding? in
             guard let name = lane["lane"]?.string, let state = lane["state"]?.string,
@@ -149,11 +149,20 @@ struct RelayChecks {
                 ? "check the app's credential, topic and environment"
                 : "check the network, the proxy"
                     + (shell.hosting.detours.map { " and, \($0)" } ?? "")
-            let reason = lane["reason"]?.string.map { " (\($0))" } ?? ""
-            return .fault(.relay, name, "It is \(state)\(reason), and \(waiting) pushes wait: \(cure).")
+            let cause = Self.cause(lane["reason"]?.string)
+            return .fault(.relay, name, "It is \(state)\(cause), and \(waiting) pushes wait: \(cure).")
         }
         return troubled.isEmpty
             ? [.good(.relay, "lanes", "None of \(lanes.count) is halted or without an answer.")] : troubled
+    }
+
+    /// Nothing where there is none, rather than a word that says nothing.
+    private static func cause(_ reason: String?) -> String {
+        switch reason {
+        case nil: ""
+        case Reason.unknown.rawValue: " for a reason that this version does not know"
+        case .some(let reason): " (\(reason))"
+        }
     }
 
     /// Where a trusted proxy names clients in a way that cannot be read, all of them have one share.
