@@ -104,7 +104,7 @@ final class Relay: Sendable {
         watch = RelayWatch(
             RelayWatch.Subjects(
                 delivery: delivery, store: store, instances: instances, custody: custody, proofs: proofs,
-                refusals: refusals, journal: around.journal),
+                refusals: refusals, journal: around.journal, freeBytes: around.freeBytes),
             alerts, configuration, limits: around.spans.watch, world: around.world)
         let admin = AdminListener(
             hosting: around.hosting, delivery: delivery, store: store, watch: watch, metrics: around.metrics,

@@ -24,6 +24,8 @@ final class RelayWatch: Service, Sendable {
         let proofs: LaneProofs
         let refusals: RefusalRates
         let journal: Journal
+        /// At a path; `nil`: the system does not tell.
+        let freeBytes: @Sendable (String) -> Int64?
     }
 
     /// What the store said.
@@ -191,7 +193,7 @@ final class RelayWatch: Service, Sendable {
     /// Before the disk is full; of what is full nobody need be told twice.
     private func diskTroubles(_ raised: Set<Alert.Subject>) -> [Alert] {
         let places = state.withLock(\.disks)
-        guard let free = places.compactMap({ DiskSpace.free(at: $0) }).min() else { return [] }
+        guard let free = places.compactMap(subjects.freeBytes).min() else { return [] }
         let alert = Alert.diskLow(mebibytes: Int(free >> 20))
         let bound = raised.contains(alert.subject) ? DiskSpace.enough : DiskSpace.low
         return free < bound ? [alert] : []

@@ -20,6 +20,8 @@ struct Surroundings: Sendable {
     var synchronous: Synchronous = .full
     /// Addresses that a peer's URL may reach although they are not public: for tests and the sandbox.
     var web = WebOptions()
+    /// Bytes that are free at a path; `nil`: the system does not tell.
+    var freeBytes: @Sendable (String) -> Int64? = { DiskSpace.free(at: $0) }
     /// Files and sockets that this process may open; `nil`: as many as anybody asks for.
     var openFiles: Int?
     /// The relay is made to see whether it could be, and never runs: it keeps nothing in the state directory.

@@ -72,6 +72,43 @@ struct AlertWatchTests {
         }
     }
 
+    @Test("A disk is told of while pushes are accepted still, and its end when there is room to spare")
+    func disk() async throws {
+        let free = Noted(DiskSpace.low)
+        let looks = Watch()
+        /// Whatever the watch had begun to judge by then, it has judged by the new figure since.
+        func set(_ bytes: Int64) async {
+            free.set(bytes)
+            // Each look asks for two places; the one under way may have asked for both before.
+            await looks.wait(for: looks.count + 6)
+        }
+        try await RelayStage.with { stage in
+            func lines(_ event: String) -> Int {
+                stage.log.all.count { $0.contains(event) && $0.contains("\"alert\":\"disk_low\"") }
+            }
+            try await stage.run(
+                spans: {
+                    $0.freeBytes = { _ in
+                        looks.add()
+                        return free.value
+                    }
+                }
+            ) { relay in
+                await set(DiskSpace.low)
+                #expect(lines("alert raised") == 0)
+                free.set(DiskSpace.low - 1)
+                try await told("raised", "disk_low", "", stage)
+                let server = try await relay.server()
+                let phone = try await relay.phone(.apns, of: server)
+                #expect(try await server.notify(.test(time: 1), [phone], relay).status == 200)
+                await set(DiskSpace.enough - 1)
+                #expect(lines("alert cleared") == 0)
+                free.set(DiskSpace.enough)
+                try await told("cleared", "disk_low", "", stage)
+            }
+        }
+    }
+
     @Test("An outbox that fills is told though nobody asks, by its rows and by its bytes")
     func outbox() async throws {
         let text = RelayStage.text + "limits: { outbox: { rows: 1000 } }\n"
