@@ -10,9 +10,14 @@ import Testing
 struct DialerTests {
     private let loop = MultiThreadedEventLoopGroup.singleton.next()
 
-    private func dial(_ options: DialOptions, _ port: Int) async throws(DialFault) -> Dialled<String> {
-        try await Dialer(options).dial(
-            "push.test", port, on: loop, within: .seconds(600), prepare: FirstWords.prepare)
+    private func dial(
+        _ options: DialOptions, _ port: Int, on loop: (any EventLoop)? = nil
+    ) async throws -> Dialled<String> {
+        let loop = loop ?? self.loop
+        return try await bounded("a connection") {
+            try await Dialer(options).dial(
+                "push.test", port, on: loop, within: .seconds(600), prepare: FirstWords.prepare)
+        }
     }
 
     @Test("One dead address hides no good one, whichever comes first", arguments: DeadAddress.Kind.allCases)
@@ -36,8 +41,7 @@ struct DialerTests {
             let loop = group.next()
             let dead = try await loop.submit { try DeadAddress(kind, port: greeter.port) }.get()
             for addresses in [[dead.address, .here], [.here, dead.address]] {
-                let dialled = try await Dialer(.swift(addresses)).dial(
-                    "push.test", greeter.port, on: loop, within: .seconds(600), prepare: FirstWords.prepare)
+                let dialled = try await dial(.swift(addresses), greeter.port, on: loop)
                 #expect(dialled.ready == "good")
                 try await dialled.channel.close()
             }

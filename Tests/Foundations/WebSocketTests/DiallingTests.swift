@@ -4,6 +4,7 @@ import EventLoops
 import NIOCore
 import NIOPosix
 import PushModel
+import PushTesting
 import Simulators
 import Testing
 
@@ -26,7 +27,7 @@ import Testing
             dialling: .swift(isDeadFirst ? [dead.address, .here] : [.here, dead.address]))
         let scheme = isSecure ? "wss" : "ws"
         let address = try WebSocketAddress("\(scheme)://localhost:\(server.port)/")
-        let connection = try await client.connect(address)
+        let connection = try await bounded("a connection") { try await client.connect(address) }
         try await connection.send(text: "through")
         try await expectNext(connection, .text(ByteBuffer(string: "through")))
         connection.abort()
@@ -55,9 +56,11 @@ import Testing
         let options = DialOptions.swift(isDeadFirst ? [dead.address, .here] : [.here, dead.address])
         let client = try WebSocketClient(executor: newExecutor(), limits: .patient, dialling: options)
         async let serving: Void = proxy.serveOne(leadingTo: server.port)
-        let connection = try await client.connect(
-            try WebSocketAddress("ws://relay.invalid/"),
-            proxy: SOCKS5Proxy(host: "proxy.test", port: proxy.number))
+        let connection = try await bounded("a connection") {
+            try await client.connect(
+                try WebSocketAddress("ws://relay.invalid/"),
+                proxy: SOCKS5Proxy(host: "proxy.test", port: proxy.number))
+        }
         try await connection.send(text: "through")
         try await expectNext(connection, .text(ByteBuffer(string: "through")))
         connection.abort()

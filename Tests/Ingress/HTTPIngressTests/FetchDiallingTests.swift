@@ -222,7 +222,8 @@ struct FetchDiallingTests {
                     url: "\(isPlain ? "http" : "https")://localhost:\(server.port)",
                     authority: Array(try server.folder.read("chain.pem").utf8), deadline: .minutes(60),
                     dialling: .swift(addresses)))
-            #expect(try await call.ask("GET", "/").text == "ok")
+            let answer = try await bounded("an answer") { try await call.ask("GET", "/") }
+            #expect(answer.text == "ok")
             try await server.close()
         }
     }

@@ -25,7 +25,9 @@ struct HTTP2DiallingTests {
         let client = try Client(
             dialling: .swift(addresses), port: peer.port,
             proxy: proxy.map { HTTP2Endpoint.Proxy(host: "proxy.test", port: $0.port) }, group: group)
-        let answers = try await client.running { try await $0.send(5, width: 5) }
+        let answers = try await bounded("five answers") {
+            try await client.running { try await $0.send(5, width: 5) }
+        }
         #expect(answers.count == 5 && answers.allSatisfy { $0.status == 200 })
         let snapshot = client.pool.snapshot()
         #expect(snapshot.opened == 1 && snapshot.failed == 0)
@@ -77,7 +79,9 @@ struct HTTP2DiallingTests {
             host: "127.0.0.9", port: peer.port)
         let addresses = [IPAddress(v4: 0x7F00_0009), .here]
         let client = try Client(dialling: .swift(addresses), port: peer.port)
-        let answer = try await client.running { try await $0.send($0.request()) }
+        let answer = try await bounded("an answer") {
+            try await client.running { try await $0.send($0.request()) }
+        }
         #expect(answer.status == 200 && other.seen.connections > 0 && other.seen.bodies.isEmpty)
         #expect(client.pool.snapshot().failed == 0)
         // By itself it is a failure that is told as what it is.
@@ -104,10 +108,12 @@ struct HTTP2DiallingTests {
         // Nothing but a failure makes the next address begin.
         let client = try Client(
             dialling: .patient([IPAddress(v4: 0x7F00_0009), .here]), port: peer.port)
-        try await client.running { client in
-            while peer.seen.connections < 5 {
-                let answer = try await client.sendUntilAnswered(client.request())
-                #expect(answer.status == 200)
+        try await bounded("five connections") {
+            try await client.running { client in
+                while peer.seen.connections < 5 {
+                    let answer = try await client.sendUntilAnswered(client.request())
+                    #expect(answer.status == 200)
+                }
             }
         }
         #expect(other.seen.connections == 1)
