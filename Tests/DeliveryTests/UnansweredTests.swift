@@ -80,6 +80,7 @@ struct UnansweredTests {
             #expect(rig.events.text.isEmpty)
             await rig.pass(.seconds(2), step: .seconds(1))
             #expect(rig.events.text == ["acme/fcm/production unanswered NotReached"])
+            #expect(try rig.lane().reason == .notReached)
             provider.grant(1)
             await rig.outbox.ended.wait(for: 1)
         }
@@ -131,6 +132,10 @@ struct UnansweredTests {
             isLost.add()
             await rig.pass(.seconds(3))
             await rig.pass(until: rig.outbox.ended, reaches: 2_000)
+            // What was lost goes once more, and the rest once.
+            #expect(provider.sent.count == 3_000)
+            #expect(rig.events.text.isEmpty && !rig.journal.contains("lane slowed"))
+            try await rig.expectRows(0)
         }
     }
 

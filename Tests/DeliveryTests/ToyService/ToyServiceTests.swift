@@ -130,6 +130,8 @@ struct ToyServiceTests {
             await pigeons.waitForSent(3)
             await rig.journal.until(contain: "lane slowed")
             try await rig.expect([.accepted], of: [push(6)])
+            let slowed = rig.journal.text.filter { $0.contains("lane slowed") }
+            #expect(slowed.count == 1 && slowed[0].contains(Self.near.description), "\(slowed)")
         }
     }
 

@@ -166,8 +166,10 @@ struct HandoverTests {
                     ended.add()
                 }
                 try await begun()
+                #expect(ended.count == 0, "nobody has told it to end")
                 ingress.end()
                 await ended.wait(for: 1, "the end of a relay")
+                #expect(ended.count == 1)
                 ingress.stop()
             }
         }

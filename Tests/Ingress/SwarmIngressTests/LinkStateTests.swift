@@ -80,6 +80,7 @@ struct LinkStateTests {
             rig.take(.ended(.node(node.key), isRefusal: false))
             rig.rests(.seconds(pause), then: .node(node.key))
         }
+        #expect(rig.state.statistics.nodes == 1 && rig.state.statistics.connected == 0)
     }
 
     @Test("Nodes are dialled so many at once, and those that waited longest first")

@@ -35,9 +35,11 @@ struct SwarmFaultTests {
             try await rig.shown(1, at: [0, 1, 2])
             try await asked(for: "an empty rotation") { ingress.statistics.watches == 0 }
             for node in 0..<3 { rig.network.turn(node) { $0.answers = .asItShould } }
+            #expect(ingress.statistics.watches == 0, "its row has not changed")
             try await rig.register([account.watch([0, 1])])
             try await rig.shown(1, at: [0, 1, 2])
             try await asked(for: "a full rotation") { ingress.statistics.watches == 1 }
+            #expect(ingress.statistics.connected == 3, "no node was left for its refusal")
         }
     }
 
@@ -50,11 +52,14 @@ struct SwarmFaultTests {
         let rig = try await SwarmRig(SessionNetworkConfiguration(swarms: [5]))
         rig.network.turn(0) { $0.answers = answers }
         try await rig.register([try SwarmAccount().watch()])
-        try await rig.run(try rig.ingress()) {
+        let ingress = try rig.ingress()
+        try await rig.run(ingress) {
             _ = try await rig.seen.next("a greeting") { $0 == .greeted(node: 0) }
             rig.network.turn(0) { $0.answers = .asItShould }
             try await rig.register([try SwarmAccount().watch()])
             try await rig.shown(1, at: [0])
+            try await asked(for: "a node that is connected") { ingress.statistics.connected == 1 }
+            #expect(ingress.statistics.nodes == 1 && ingress.statistics.watches >= 1)
         }
     }
 
