@@ -170,10 +170,13 @@ final class Lane<P: Provider>: LaneHandle {
     /// not: then nobody is blamed until the next acceptance.
     private func lastProof() async -> Bool {
         guard let identity else { return true }
-        guard let found = try? await core.registry.find([LaneProof.key(name)]),
-            let proof = found.first ?? nil,
-            proof.body == identity
-        else { return false }
+        let found: [Record?]
+        do { found = try await core.registry.find([LaneProof.key(name)]) } catch {
+            core.journal.note(
+                "last acceptance not read", [.lane: name, .code: ErrorCode(error)], level: .warning)
+            return false
+        }
+        guard let proof = found.first ?? nil, proof.body == identity else { return false }
         isProven.store(true, ordering: .relaxed)
         return true
     }

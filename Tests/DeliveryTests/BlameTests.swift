@@ -9,11 +9,13 @@ struct BlameTests {
     private static let accepted = Answer(.accepted, .ok, sentAt: Answer.sent)
     private static let bad = Answer(.unregistered(since: nil), .senderIdMismatch, sentAt: Answer.sent)
 
-    private static func setup(_ provider: ScriptedProvider, _ identity: String) -> DeliveryService.Setup {
+    private static func setup(
+        _ provider: ScriptedProvider, _ identity: String, stamp: Int? = nil
+    ) -> DeliveryService.Setup {
         var setup = DeliveryService.Setup.of(provider)
         setup.lanes = [
             DeliveryService.LaneSpec(
-                provider, credential: Credential(), stamp: identity.hashValue,
+                provider, credential: Credential(), stamp: stamp ?? identity.hashValue,
                 identity: Secret(identity.utf8))
         ]
         return setup
@@ -76,13 +78,33 @@ struct BlameTests {
         }
     }
 
+    @Test("Nobody where the store cannot be asked what was accepted before, which the log says")
+    func unasked() async throws {
+        let first = ScriptedProvider(Names.fcm) { _ in Self.accepted }
+        let second = ScriptedProvider(Names.fcm) { _ in Self.bad }
+        try await Rig.run(Depot(), Self.setup(first, "one", stamp: 1)) { rig in
+            try await rig.expect([.accepted], of: [push(0)])
+            await rig.outbox.ended.wait(for: 1)
+            rig.registry.fail(.unavailable)
+            rig.service.adopt(Self.setup(second, "one", stamp: 2))
+            await rig.journal.until(contain: "last acceptance not read")
+            rig.registry.fail(nil)
+            let after = try await outcomes(rig, from: 15)
+            #expect(after == Self.spared)
+        }
+    }
+
     @Test("A token that the service knew to be dead ends its registration at any time")
     func known() async throws {
         let provider = ScriptedProvider(Names.fcm) { _ in
             Answer(.unregistered(since: nil), .unregisteredFCM, sentAt: Answer.sent)
         }
         try await Rig.run(Depot(), Self.setup(provider, "one")) { rig in
-            try await rig.expect([.known(.unregistered)], of: [push(1)])
+            let phone = try await FeedbackTests.register(rig)
+            try await rig.expect(
+                [.known(.unregistered)], of: [try FeedbackTests.pushed(1, of: phone, rig)])
+            #expect(try await FeedbackTests.state(rig) == .expired(at: rig.clock.now))
+            #expect(!rig.journal.contains("registrations spared"))
         }
     }
 

@@ -89,7 +89,9 @@ package struct DialAttempt<Ready>: Sendable {
 
 /// One dial: the look-up, the attempts and their end.
 package final class Dial<Ready>: @unchecked Sendable {
-    // Safety: the constants are Sendable; every other field is touched on the event loop alone.
+    // Safety: the constants are Sendable; every other field is touched on the event loop alone. `start`,
+    // `cancel` and the resolver's answer go there first, and timers and channels are that loop's own. What an
+    // attempt says comes from its channel's handlers; debug builds check that it does.
     private struct Attempt {
         var channel: (any Channel)?
         var isOver = false
@@ -202,12 +204,14 @@ package final class Dial<Ready>: @unchecked Sendable {
     // MARK: What attempts say
 
     fileprivate func hear(_ number: Int) {
+        loop.assertInEventLoop()
         guard !isOver, !attempts[number].isOver else { return }
         race?.hear(number)
         look()
     }
 
     fileprivate func succeed(_ number: Int, _ ready: Ready) {
+        loop.assertInEventLoop()
         guard !isOver, !attempts[number].isOver, let channel = attempts[number].channel else { return }
         // The winner is the caller's now.
         attempts[number].channel = nil
@@ -216,6 +220,7 @@ package final class Dial<Ready>: @unchecked Sendable {
     }
 
     fileprivate func fail(_ number: Int, _ error: any Error) {
+        loop.assertInEventLoop()
         guard !isOver, !attempts[number].isOver else { return }
         told = error
         lose(number)
