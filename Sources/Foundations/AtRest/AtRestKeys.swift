@@ -53,5 +53,8 @@ package struct AtRestKeys: Sendable {
         AtRestKeys(lookup: lookup, seal: seal.filter { !numbers.contains($0.number) })
     }
 
+    /// Which store they are for: the same in all its key files, whatever was rotated. No secret.
+    package var storeName: String { Digests.name(of: lookup) }
+
     func sealKey(_ number: UInt32) -> Secret? { seal.first { $0.number == number }?.key }
 }

@@ -27,6 +27,13 @@ final class Digests: Sendable {
     /// What tells that a key file fits: sealed at the first start and opened at each later one.
     var check: [UInt8] { Self.derive(lookup, "check", "").reveal { [UInt8]($0) } }
 
+    /// Tells one store's keys from another's, and nothing of the keys: 16 hex digits at most.
+    static func name(of lookup: Secret) -> String {
+        derive(lookup, "name", "").reveal { digest in
+            String(UInt64(littleEndian: digest.loadUnaligned(as: UInt64.self)), radix: 16)
+        }
+    }
+
     func digest(_ key: RecordKey) -> Digest16 {
         let secret = spaces.withLock { spaces in
             if let secret = spaces[key.space] { return secret }

@@ -74,6 +74,9 @@ package final class SealKeyRotation: Sendable {
         self.limits = limits
     }
 
+    /// As of ``AtRestKeys/storeName``.
+    package var storeName: String { store.sealer.keys.storeName }
+
     package var progress: Progress {
         var progress = state.withLock(\.progress)
         progress.held = store.sealer.keys.seal.map(\.number)

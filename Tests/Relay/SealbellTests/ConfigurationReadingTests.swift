@@ -122,6 +122,21 @@ struct ConfigurationReadingTests {
         #expect(configuration.warnings.isEmpty)
     }
 
+    @Test("A rehearsal of a real relay's configuration has storage keys of its own, unless it is told which")
+    func rehearsal() throws {
+        func keys(isSandbox: Bool, _ settings: String...) throws -> String {
+            try ConfigurationLoader.read(
+                minimal(appending: "store: { keys: /etc/sealbell/storage.keys }"),
+                file: "/etc/sealbell/sealbell.yaml",
+                ConfigurationRequest(state: "/tmp/rehearsal", settings: settings, isSandbox: isSandbox),
+                facts()
+            ).store.keysFile
+        }
+        #expect(try keys(isSandbox: false) == "/etc/sealbell/storage.keys")
+        #expect(try keys(isSandbox: true) == "/tmp/rehearsal/storage.keys")
+        #expect(try keys(isSandbox: true, "store.keys=/tmp/own.keys") == "/tmp/own.keys")
+    }
+
     @Test("The only app with FCM is the FCM app, and two of them need a word")
     func fcmApp() throws {
         let fcm = "instances:\n"

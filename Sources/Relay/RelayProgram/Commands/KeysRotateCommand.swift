@@ -46,6 +46,8 @@ struct KeysRotateStorageCommand: SealbellCommand {
             adminListener.server.state = adminListener.server.state ?? configuration.state
         }
         let found = try Self.change(path) { () throws(KeyFileError) in try KeyFile.read(path) }
+        let isServed = isServed(adminListener, shell)
+        if isServed { try await expectFit(found, path, adminListener, shell) }
         let newest: UInt32
         if found.seal.count > 1 || dropOld {
             newest = found.seal[0].number
@@ -54,7 +56,7 @@ struct KeysRotateStorageCommand: SealbellCommand {
         } else {
             newest = try add(path, shell)
         }
-        guard isServed(adminListener, shell) else {
+        guard isServed else {
             shell.err("No relay is running here. It will load the key and reseal the store when it starts.")
             return dropOld ? .unavailable : .done
         }
@@ -71,6 +73,20 @@ struct KeysRotateStorageCommand: SealbellCommand {
                 : "Everything is sealed with key \(newest). Only older backups still need the older keys: "
                     + "keep a copy of \(path) with those backups, then run this with --drop-old.")
         return .done
+    }
+
+    /// A relay of another store, such as a rehearsal, knows nothing of what this file's store needs: its key
+    /// of the same number is another one.
+    private func expectFit(
+        _ keys: AtRestKeys, _ path: String, _ adminListener: AdminListenerOptions, _ shell: Shell
+    ) async throws {
+        let status = try await adminListener.ask(SealKeyDesk.path, shell)
+        // A relay of an earlier version does not say.
+        guard let name = status["store"]?.string, name != keys.storeName else { return }
+        throw CommandFailure(
+            .configuration,
+            "\(path) does not open the store of the relay that was asked: its keys are another store's. Name "
+                + "that relay's own key file with --file, or the relay of these keys with --at.")
     }
 
     private func add(_ path: String, _ shell: Shell) throws(CommandFailure) -> UInt32 {

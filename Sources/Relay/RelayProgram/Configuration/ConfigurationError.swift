@@ -19,6 +19,8 @@ struct ConfigurationFault: PushError, Hashable {
         case commandLine
         /// That variable.
         case environment(String)
+
+        var isFile: Bool { if case .file = self { true } else { false } }
     }
 
     let code: Code

@@ -141,9 +141,12 @@ extension ConfigurationReader {
     }
 
     /// Outside the state directory by default, so that one backup does not take both (SECURITY.md).
+    ///
+    /// A rehearsal has keys of its own, whatever the file of the relay that serves says: those keys could
+    /// else be rotated and dropped with a store that is not theirs.
     private func storageKeys(_ cursor: MappingCursor?, state: String) -> String? {
         let file: String
-        if let cursor, cursor.node["keys"] != nil {
+        if let cursor, let node = cursor.node["keys"], !(context.isSandbox && node.source.isFile) {
             guard let named = cursor.file("keys", .storageKeys) else { return nil }
             file = named
         } else {

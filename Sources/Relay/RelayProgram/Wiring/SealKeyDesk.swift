@@ -30,6 +30,8 @@ struct SealKeyDesk: Sendable {
         json.beginArray()
         for number in progress.held { json.int(Int64(number)) }
         json.endArray()
+        json.key("store")
+        json.string(service.rotation.storeName)
         json.key("refused")
         json.bool(service.isRefused)
         for (name, count) in [

@@ -236,7 +236,8 @@ struct RunningRelay: Sendable {
     /// Outcomes that the store has not taken yet, as the metrics tell.
     func settleBacklog() async throws -> Double {
         let text = String(decoding: try await admin("/metrics").body, as: UTF8.self)
-        let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("sealbell_settle_backlog ") })
+        let name = "sealbell_settle_backlog "
+        let line = try #require(text.split(separator: "\n").first { $0.hasPrefix(name) })
         return try #require(line.split(separator: " ").last.flatMap { Double($0) })
     }
 

@@ -68,6 +68,36 @@ struct RotateStorageTests {
         }
     }
 
+    @Test("A relay of another store, such as a rehearsal, neither adds a key to a file nor drops one")
+    func anotherStore() async throws {
+        try await RelayStage.with { stage in
+            let own = try stage.configuration().store.keysFile
+            let (fresh, rotated) = (stage.folder.path + "/fresh.keys", stage.folder.path + "/rotated.keys")
+            for path in [fresh, rotated] { _ = try KeyFile.create(path, .live) }
+            _ = try KeyFile.change(rotated) { keys throws(KeyFileError) in
+                guard let keys = keys.rotated(.live) else { throw KeyFileError(.malformed) }
+                return keys
+            }
+            try await stage.run { relay in
+                let person = try Operator(relay)
+                for more in [[], ["--drop-old"]] {
+                    let done = await person.run(["keys", "rotate-storage", "--file", own] + more)
+                    #expect(done.status == .done, "\(done.err)")
+                }
+                // The newest key has the number 2 in both stores, and this one needs no other.
+                for (path, numbers, more) in [
+                    (rotated, [2, 1], ["--drop-old"]), (rotated, [2, 1], []), (fresh, [1], [])
+                ] as [(String, [UInt32], [String])] {
+                    let refused = await person.run(
+                        ["keys", "rotate-storage", "--wait", "0", "--file", path] + more)
+                    #expect(refused.status == .configuration, "\(refused.err)")
+                    #expect(refused.err.last?.contains("another store's") == true, "\(refused.err)")
+                    #expect(try KeyFile.read(path).seal.map(\.number) == numbers)
+                }
+            }
+        }
+    }
+
     @Test("Without a relay the key waits in the file; a file of another store is refused, and told")
     func others() async throws {
         try await RelayStage.with { stage in

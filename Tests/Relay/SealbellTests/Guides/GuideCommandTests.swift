@@ -119,7 +119,8 @@ struct GuideCommandTests {
                 // It keeps the page's node, and Apple and Google are simulated: they answer.
                 .hand { rehearsal in
                     try await rehearsal.place.serve(
-                        "exec sealbell serve --sandbox --config \(Self.yaml) --state /var/lib/sealbell")
+                        "exec sealbell serve --sandbox --config \(Self.yaml) --state /var/lib/sealbell "
+                            + "--set store.keys=/etc/sealbell/storage.keys")
                 },
                 .shown("sealbell why REFERENCE"),
                 .run("sealbell device status register --state bob.json", says: ": registered"),

@@ -12,9 +12,11 @@ import ZulipPush
 @testable import RelayProgram
 
 extension GuideCommandTests {
-    /// Whoever reads this page has a relay: the one of README.md, whose push services are simulated.
+    /// Whoever reads this page has a relay: the one of README.md, whose push services are simulated. Its keys
+    /// are those of the configuration, as of a relay that is no rehearsal.
     private static let relay =
-        "exec sealbell serve --sandbox --config /etc/sealbell/sealbell.yaml --state /var/lib/sealbell"
+        "exec sealbell serve --sandbox --config /etc/sealbell/sealbell.yaml --state /var/lib/sealbell "
+        + "--set store.keys=/etc/sealbell/storage.keys"
 
     private static var begin: GuideRehearsal.Step {
         .hand { rehearsal in
