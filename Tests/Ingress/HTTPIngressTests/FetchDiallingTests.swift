@@ -112,10 +112,11 @@ struct FetchDiallingTests {
         let port = proxy?.port ?? server.port
         let dead = try await group.next().submit { try DeadAddress(kind, port: port) }.get()
         let addresses = isDeadFirst ? [dead.address, .here] : [.here, dead.address]
-        let web = fetch(
-            addresses, server, proxy: proxy.map { WebOptions.Proxy(host: "proxy.test", port: $0.port) },
-            on: group)
         for (index, fetcher) in Fetcher.allCases.enumerated() {
+            // Each finds the good one by itself: what one has learned would show it to the next.
+            let web = fetch(
+                addresses, server, proxy: proxy.map { WebOptions.Proxy(host: "proxy.test", port: $0.port) },
+                on: group)
             let answer = try await web.fetch(fetcher.request("https://localhost:\(server.port)/"))
             #expect(answer.status == 200 && server.requests.value == index + 1, "\(fetcher)")
         }
