@@ -123,8 +123,12 @@ struct EndedTests {
                 [.known(.retry)], of: [try FeedbackTests.pushed(1, of: record, rigs[0])])
             // Halted by three such answers in a row: what comes now waits in memory.
             try await rigs[0].expect([.known(.retry)], of: [push(9)])
-            await rigs.pass(.seconds(5))
-            try await asked(for: "a lane that halts") { try rigs[0].lane(Names.fcm).isHalted }
+            // A store that is slow to take a retry is slow to let it come back: time passes until it has.
+            try await asked(for: "a lane that halts") {
+                if try rigs[0].lane(Names.fcm).isHalted { return true }
+                await rigs.pass(.milliseconds(500))
+                return false
+            }
             try await rigs[0].owe([try FeedbackTests.pushed(2, of: record, rigs[0])])
             try await End.deleted.make(rigs[1])
             await rigs.pass(.seconds(12))
