@@ -98,9 +98,9 @@ struct AddressWaits: Sendable {
         return putOff(address, until: min(turn, instant + asked), at: instant)
     }
 
-    /// How far behind each other they come back. A phone that has refused nothing is only asked for as many at
-    /// a time as its window holds: services answer within some twenty milliseconds, so its window is used four
-    /// times in a tick. Else a phone that many write to would get twenty pushes a second.
+    /// How far behind each other they come back. A phone that has refused nothing is only asked for as many
+    /// at a time as its window holds: services answer within some twenty milliseconds, so its window is used
+    /// four times in a tick. Else a phone that many write to would get twenty pushes a second.
     private func apart(_ wait: Wait) -> Duration {
         wait.refusals > 0 ? returns : min(returns, tickSpan / (4 * max(1, wait.window)))
     }

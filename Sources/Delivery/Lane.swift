@@ -238,10 +238,11 @@ final class Lane<P: Provider>: LaneHandle {
     private func next() -> (entry: LaneQueue.Entry, lease: LeasedPush)? {
         let grant = core.lease.grant()
         let moment = moment
-        let (entry, ranOut) = change { state in
-            let (entry, actions) = state.next(
+        var (entry, ranOut) = (LaneQueue.Entry?.none, 0)
+        change { state, actions in
+            (entry, actions) = state.next(
                 at: moment, term: grant?.term, isRevoked: core.revoked.contains)
-            return ((entry, actions.ranOut), actions)
+            ranOut = actions.ranOut
         }
         if ranOut > 0 { core.journal.note("lease ran out", [.lane: name, .count: ranOut], level: .warning) }
         guard let entry else { return nil }
@@ -280,25 +281,44 @@ final class Lane<P: Provider>: LaneHandle {
         await hear(late: word, of: entry)
     }
 
-    func change(_ body: (inout LaneState) -> LaneState.Actions) { change { ((), body(&$0)) } }
+    func change(_ body: (inout LaneState) -> LaneState.Actions) {
+        change { state, actions in actions = body(&state) }
+    }
 
     /// Changes the state and carries out what follows.
     ///
-    /// The settler has the steps before anybody else can change the state: a push that came back to memory
-    /// and left it at once would else reach the store in the other order, and stand there as held by us,
-    /// who do not hold it.
+    /// Every push comes by. A lane's code is shared by all providers, and a value of a type that it does not
+    /// know would cost each of them its metadata and some copies, so this gives none.
+    func change(_ body: (inout LaneState, inout LaneState.Actions) -> Void) {
+        var actions = LaneState.Actions()
+        let isReplaced = state.withLock { state in
+            body(&state, &actions)
+            settle(&actions)
+            return state.isReplaced
+        }
+        carryOut(actions, isReplaced: isReplaced)
+    }
+
+    /// The same with a value, for what is rare.
     func change<Value>(_ body: (inout LaneState) -> (Value, LaneState.Actions)) -> Value {
         let (value, actions, isReplaced) = state.withLock { state in
             var (value, actions) = body(&state)
-            for index in actions.settle.indices {
-                guard let again = actions.settle[index].again else { continue }
-                actions.settle[index].again = Settler.Return(again.entry, to: self)
-            }
-            core.settler.add(actions.settle)
+            settle(&actions)
             return (value, actions, state.isReplaced)
         }
         carryOut(actions, isReplaced: isReplaced)
         return value
+    }
+
+    /// The settler has the steps before anybody else can change the state: a push that came back to memory
+    /// and left it at once would else reach the store in the other order, and stand there as held by us,
+    /// who do not hold it.
+    private func settle(_ actions: inout LaneState.Actions) {
+        for index in actions.settle.indices {
+            guard let again = actions.settle[index].again else { continue }
+            actions.settle[index].again = Settler.Return(again.entry, to: self)
+        }
+        core.settler.add(actions.settle)
     }
 
     private func refillLoop() async {

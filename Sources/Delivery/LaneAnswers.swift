@@ -39,14 +39,14 @@ extension LaneState {
     ///     known it blames no target.
     ///   - random: 64 random bits.
     mutating func heard(
-        _ sent: LaneQueue.Entry, _ answer: Answer, mayGoOn: Bool, at moment: LaneMoment, random: UInt64
-    ) -> (heard: Heard, actions: Actions) {
+        _ sent: LaneQueue.Entry, _ answer: Answer, mayGoOn: Bool, at moment: LaneMoment, random: UInt64,
+        _ actions: inout Actions
+    ) -> Heard {
         // The clock may have leapt while this push was under way.
         memory.believe(moment.clock)
         memory.heed(moment.now, moment.instant)
         lateEnds.answered(sent.push)
         let entry = memory.moved(sent)
-        var actions = Actions()
         health.note(
             answer, of: entry, others: mayGoOn ? nil : others(answer, entry), at: moment, random: random,
             &actions)
@@ -54,8 +54,16 @@ extension LaneState {
             health.isRefused && entry.firstWord != nil && Breaker.isCredentialFault(answer)
         if health.isRefused { endMoved(&actions) }
         actions.wakesSender = true
-        let heard = Heard(
+        return Heard(
             entry, answer, random: random, isJudged: !mayGoOn, endsByFirstWord: endsByFirstWord)
+    }
+
+    /// The same as an event of its own.
+    mutating func heard(
+        _ sent: LaneQueue.Entry, _ answer: Answer, mayGoOn: Bool, at moment: LaneMoment, random: UInt64
+    ) -> (heard: Heard, actions: Actions) {
+        var actions = Actions()
+        let heard = heard(sent, answer, mayGoOn: mayGoOn, at: moment, random: random, &actions)
         return (heard, actions)
     }
 

@@ -14,11 +14,10 @@ extension Lane {
     /// - Parameter learned: what the answer has taught.
     func finish(_ heard: LaneState.Heard, learned: [Change]) {
         let (outcome, moment) = (accepted(heard.answer, heard.entry), moment)
-        let endsRegistration = change { state in
-            var actions = LaneState.Actions()
+        var endsRegistration = false
+        change { state, actions in
             state.heed(moment)
-            let ends = conclude(heard, learned, outcome, at: moment, &state, &actions)
-            return (ends, actions)
+            endsRegistration = conclude(heard, learned, outcome, at: moment, &state, &actions)
         }
         if endsRegistration { tellEnd(of: heard.entry, heard.answer) }
     }
@@ -29,14 +28,12 @@ extension Lane {
     func end(_ entry: LaneQueue.Entry, _ answer: Answer) -> LaneState.Heard? {
         let (outcome, moment, random) = (accepted(answer, entry), moment, core.world.random())
         var moved: LaneState.Heard?
-        let endsRegistration = change { state in
-            var (heard, actions) = state.heard(entry, answer, mayGoOn: false, at: moment, random: random)
-            guard !heard.endsByFirstWord else {
-                moved = heard
-                return (false, actions)
-            }
-            let ends = conclude(heard, [], outcome, at: moment, &state, &actions)
-            return (ends, actions)
+        var endsRegistration = false
+        change { state, actions in
+            let heard = state.heard(
+                entry, answer, mayGoOn: false, at: moment, random: random, &actions)
+            if heard.endsByFirstWord { return moved = heard }
+            endsRegistration = conclude(heard, [], outcome, at: moment, &state, &actions)
         }
         if endsRegistration { tellEnd(of: entry, answer) }
         return moved
