@@ -48,6 +48,8 @@ private func playLink(_ bytes: UnsafeRawBufferPointer) {
     var state = LinkState(limits: WakuLimits(), since: start)
     var now = start
     var wasListening = false
+    // As long as the longest answer since the last fault may be a full cache, each time.
+    var longest = WakuLimits.leastCache
     for byte in bytes {
         now = now + .seconds(1)
         let fault: NodeFault? =
@@ -62,17 +64,21 @@ private func playLink(_ bytes: UnsafeRawBufferPointer) {
             default: nil
             }
         let step: LinkState.Step
+        var count: Int?
         switch state.duty {
         case .leave: step = state.left()
         case .subscribe: step = state.subscribed(fault, random: UInt64(byte) << 56)
         case .poll:
             let outcome: LinkState.Outcome =
                 fault.map { .failed($0) } ?? (byte & 8 == 0 ? .whole(Int(byte)) : .cut)
+            if case .whole(let heard) = outcome { count = heard }
             step = state.polled(outcome, begunAt: now, random: UInt64(byte) << 56)
         }
         precondition(step.rest.map { $0 > .zero && $0 <= .seconds(65) } ?? true, "waits are bounded")
         precondition(step.gapSince.map { $0 <= now && state.isListening } ?? true)
         precondition(step.notes.count <= 2)
+        if let count, count >= longest { precondition(step.gapSince != nil, "a cache may have overflowed") }
+        longest = state.isListening ? max(longest, count ?? 0) : WakuLimits.leastCache
         if state.isListening, !wasListening { precondition(step.notes.contains(.listening)) }
         if state.isListening { precondition(state.duty == .poll) }
         wasListening = state.isListening

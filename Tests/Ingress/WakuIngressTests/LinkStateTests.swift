@@ -59,6 +59,23 @@ struct LinkStateTests {
         #expect(link.poll(.whole(1_000), at: 2_006).gapSince == UnixTime(seconds: 2_005))
     }
 
+    @Test(
+        "What was learned of a node's cache ends with its subscription, and with each fault",
+        arguments: [NodeFault.status(404, retryAfter: nil), .unreachable, .overdue, .malformed])
+    func restartedSmaller(_ fault: NodeFault) {
+        var link = Link()
+        _ = link.subscribe()
+        _ = link.poll(.whole(0), at: 2_000)
+        #expect(link.poll(.whole(5_000), at: 2_001).gapSince != nil)
+        #expect(link.poll(.whole(100), at: 2_002).gapSince == nil, "shorter than the longest")
+        _ = link.poll(.failed(fault), at: 2_003)
+        if link.state.duty == .subscribe { _ = link.subscribe() }
+        #expect(link.poll(.whole(0), at: 2_004).gapSince == UnixTime(seconds: 2_002))
+        // Restarted with a cache of a hundred, which overflows.
+        #expect(link.poll(.whole(100), at: 2_005).gapSince == UnixTime(seconds: 2_004))
+        #expect(link.poll(.whole(100), at: 2_006).gapSince == UnixTime(seconds: 2_005))
+    }
+
     @Test("A fault is told once, and opens the gap when the node is back")
     func fault() {
         var link = Link()
@@ -235,5 +252,20 @@ struct SeenMessagesTests {
         for number in 10..<20 { #expect(seen.note(hash(number))) }
         #expect(!seen.note(hash(19)))
         #expect(seen.note(hash(0)), "forgotten")
+    }
+
+    @Test("It is offered to one at a time, and is seen once somebody has taken it")
+    func custody() {
+        let seen = SeenMessages(limit: 10)
+        #expect(seen.begin(hash(1)))
+        #expect(!seen.begin(hash(1)) && !seen.note(hash(1)), "under way")
+        seen.end(hash(1), isTaken: false)
+        #expect(seen.begin(hash(1)))
+        seen.end(hash(1), isTaken: true)
+        #expect(!seen.begin(hash(1)) && !seen.note(hash(1)))
+        // What is under way is remembered however many others come.
+        #expect(seen.begin(hash(2)))
+        for number in 10..<40 { #expect(seen.note(hash(number))) }
+        #expect(!seen.begin(hash(2)))
     }
 }

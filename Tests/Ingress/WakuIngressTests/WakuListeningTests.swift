@@ -77,6 +77,29 @@ struct WakuListeningTests {
         }
     }
 
+    @Test("What nobody took is handed on again when the store hands it out again, and then no more")
+    func untaken() async throws {
+        let (offered, isOurs) = (Noted<[String]>([]), Noted(false))
+        let rig = try await WakuRig(take: { arrival in
+            let isTaken = isOurs.value
+            offered.change { $0.append(arrival.message.payload.text) }
+            return isTaken
+        })
+        try await rig.run {
+            try await rig.note("gap-fetched")
+            rig.inject("another's")
+            await offered.until(for: "the message") { $0 == ["another's"] }
+            // The other one has died.
+            isOurs.set(true)
+            rig.ingress.lookAgain(since: World.live.now() - .seconds(30))
+            await offered.until(for: "it once more") { $0.count == 2 }
+            rig.ingress.lookAgain(since: World.live.now() - .seconds(30))
+            try await rig.note("gap-fetched")
+            try await rig.note("gap-fetched")
+            #expect(offered.value == ["another's", "another's"])
+        }
+    }
+
     @Test("A subscription that the node has forgotten is asked for again, and the store fills the gap")
     func subscriptionLost() async throws {
         let rig = try await WakuRig()

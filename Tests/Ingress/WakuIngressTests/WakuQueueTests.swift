@@ -20,6 +20,7 @@ struct WakuQueueTests {
             take: { arrival in
                 await gate.until(for: "an open gate") { $0 }
                 seen.change { $0.append(arrival.message.payload.text) }
+                return true
             })
         try await rig.run {
             try await rig.note("listening")
@@ -52,6 +53,7 @@ struct WakuQueueTests {
             take: { _ in
                 await gate.until(for: "an open gate") { $0 }
                 seen.change { $0 += 1 }
+                return true
             })
         try await rig.run {
             try await rig.note("listening")

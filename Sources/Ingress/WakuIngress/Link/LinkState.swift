@@ -44,7 +44,9 @@ package struct LinkState: Sendable {
     private var hasMissed = true
     /// Faults in a row.
     private var faults = 0
-    /// Messages of the longest answer so far, or of the smallest cache: as many again may be a full cache.
+    /// Messages of the longest answer since the subscription stands, or of the smallest cache: as many again
+    /// may be a full cache. A node that comes back may have been restarted with another one, so this ends
+    /// with the first fault.
     private var longest = WakuLimits.leastCache
     /// A subscription was taken, and no poll has been answered since.
     private var isNew = false
@@ -65,7 +67,7 @@ package struct LinkState: Sendable {
     package mutating func subscribed(_ fault: NodeFault?, random: UInt64) -> Step {
         isNew = fault == nil
         guard let fault else {
-            duty = .poll
+            (duty, longest) = (.poll, WakuLimits.leastCache)
             return Step()
         }
         var step = failed(fault, random)
@@ -117,6 +119,7 @@ package struct LinkState: Sendable {
     private mutating func failed(_ fault: NodeFault, _ random: UInt64) -> Step {
         faults += 1
         (hasMissed, isListening, isNew, duty) = (true, false, false, .poll)
+        longest = WakuLimits.leastCache
         let rest = limits.backoff.delay(afterAttempt: faults, asked: fault.retryAfter, random: random)
         return Step(rest: max(rest, limits.leastRest))
     }

@@ -14,11 +14,14 @@ package struct WakuArrival: Sendable {
     /// Of its content topic: `WakuTopic.id`. Topics may share one.
     package let topic: UInt32
     package let source: Source
+    /// Of the message, by which it is known when it comes again.
+    let hash: [UInt8]
 
-    package init(message: WakuMessage, topic: UInt32, source: Source) {
+    package init(message: WakuMessage, topic: UInt32, source: Source, hash: [UInt8] = []) {
         self.message = message
         self.topic = topic
         self.source = source
+        self.hash = hash
     }
 
     /// Bytes of memory that it takes, or somewhat more.

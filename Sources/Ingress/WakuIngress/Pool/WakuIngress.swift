@@ -11,8 +11,9 @@ import Synchronization
 /// What a node has handed out it forgets, and what it could not keep it has lost: after each gap, and at the
 /// start, the store is asked. So a message may come twice, and is shown once.
 package final class WakuIngress: Service {
-    /// Takes one message in: role, then delivery. It keeps its faults to itself.
-    package typealias Take = @Sendable (WakuArrival) async -> Void
+    /// Takes one message in: role, then delivery. It keeps its faults to itself, and says whether the message
+    /// is done with. One that is not is handed on again if it comes again.
+    package typealias Take = @Sendable (WakuArrival) async -> Bool
 
     package let name: ConfiguredName
     package let node: WakuNode
@@ -195,11 +196,13 @@ package final class WakuIngress: Service {
         metrics.count(.foreign, batch.foreign)
         metrics.count(.malformed, batch.malformed)
         for (message, topic) in batch.messages {
-            guard seen.note(message.hash(pubsubTopic: node.pubsubTopic)) else {
+            let hash = message.hash(pubsubTopic: node.pubsubTopic)
+            guard seen.begin(hash) else {
                 metrics.count(.repeated)
                 continue
             }
-            guard await queue.put(WakuArrival(message: message, topic: topic, source: source)) else { return }
+            let arrival = WakuArrival(message: message, topic: topic, source: source, hash: hash)
+            guard await queue.put(arrival) else { return seen.end(hash, isTaken: false) }
             received.add(1, ordering: .relaxed)
             metrics.count(source == .live ? .live : .stored)
         }
@@ -208,7 +211,8 @@ package final class WakuIngress: Service {
     private func work() async {
         while let arrival = await queue.take() {
             let take = current.withLock(\.take)
-            await take(arrival)
+            let isTaken = await take(arrival)
+            seen.end(arrival.hash, isTaken: isTaken)
         }
     }
 
@@ -254,6 +258,9 @@ package final class WakuIngress: Service {
             return error
         }
     }
+
+    /// Asks the store for what came since then once more: what nobody here has taken is handed on.
+    package func lookAgain(since: UnixTime) { gap.open(since: since) }
 
     // MARK: Beside
 

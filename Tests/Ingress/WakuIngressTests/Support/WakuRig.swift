@@ -55,6 +55,7 @@ final class WakuRig: Sendable {
         let note: WakuIngress.Take = { arrival in
             tally.change { $0.append(arrival.message.payload.text) }
             inlet.yield(arrival)
+            return true
         }
         ingress = WakuIngress(
             name: name, node: address, topics: topics, web: web, limits: limits, world: ahead.world,

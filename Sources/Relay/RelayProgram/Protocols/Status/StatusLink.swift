@@ -1,3 +1,4 @@
+import Delivery
 import PushModel
 import StatusPush
 import Synchronization
@@ -44,12 +45,29 @@ final class StatusLink: InstanceService {
     }
 
     private func tick() async {
+        var ended: Set<OwnerID> = []
         while !Task.isCancelled {
+            ended = lookAgain(after: ended)
             share.hears(!ingress.withLock(\.self).statistics.hearsNobody)
             topics.look()
             // The sleep ends early only by cancellation, which ends the loop.
             do { try await world.sleep(world.instant() + limits.lookEvery) } catch { return }
         }
+    }
+}
+
+extension StatusLink {
+    /// What a process that has ended may have left unanswered comes from the store once more.
+    ///
+    /// - Parameter known: those of whom it has been asked.
+    /// - Returns: those of now.
+    func lookAgain(after known: Set<OwnerID>) -> Set<OwnerID> {
+        let ended = share.ended
+        for one in ended where !known.contains(one.owner) {
+            let ago = max(.zero, world.instant() - one.workedUntil)
+            ingress.withLock(\.self).lookAgain(since: world.now() - ago)
+        }
+        return Set(ended.map(\.owner))
     }
 }
 

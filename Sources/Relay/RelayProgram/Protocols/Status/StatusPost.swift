@@ -58,33 +58,49 @@ final class StatusPost: Sendable {
     /// is on its way.
     var take: WakuIngress.Take { { arrival in await self.receive(arrival) } }
 
-    private func receive(_ arrival: WakuArrival) async {
-        guard let answer = await answer(arrival) else { return }
-        guard let ingress = outlet.withLock(\.ingress) else { return count("unanswered") }
-        do throws(WakuError) { try await ingress.publish(answer) } catch { count("unanswered") }
+    /// What became of a message.
+    private enum Taken {
+        /// Nothing more is to be done with it, whoever hands it out again.
+        case over(StatusReply?)
+        /// Another process answers it, or the store was out: when it comes again it is looked at anew.
+        case left
     }
 
-    /// - Returns: what is to be published; `nil`: nothing.
-    private func answer(_ arrival: WakuArrival) async -> WakuMessage? {
+    private func receive(_ arrival: WakuArrival) async -> Bool {
+        switch await judge(arrival) {
+        case .left: return false
+        case .over(let reply):
+            if let reply { await publish(reply) }
+            return true
+        }
+    }
+
+    private func publish(_ reply: StatusReply) async {
+        guard let ingress = outlet.withLock(\.ingress) else { return count("unanswered") }
+        do throws(WakuError) { try await ingress.publish(seal(reply)) } catch { count("unanswered") }
+    }
+
+    private func judge(_ arrival: WakuArrival) async -> Taken {
         let (message, topic) = (arrival.message, arrival.topic)
         guard share.falls(topic) else {
             count("elsewhere")
-            return nil
+            return .left
         }
         do throws(StoreError) {
             guard let opened = try await open(message, topic),
                 let inbound = read(opened, isStored: isStored(arrival))
-            else { return nil }
+            else { return .over(nil) }
             if case .query = inbound.body, isStale(arrival) {
                 count("stale")
-                return nil
+                return .over(nil)
             }
-            let reply = await judge(inbound, bytes: Self.messageBytes + message.payload.count)
+            let (reply, isTaken) = await judge(inbound, bytes: Self.messageBytes + message.payload.count)
             if case .registration = inbound.body { topics.ring() }
-            return await settled(reply).map { seal($0) }
+            guard isTaken || reply != nil else { return .left }
+            return .over(await settled(reply))
         } catch {
             count("store-silent")
-            return nil
+            return .left
         }
     }
 
@@ -149,15 +165,16 @@ final class StatusPost: Sendable {
 
     // MARK: Answering
 
-    private func judge(_ inbound: StatusInbound, bytes: Int) async -> StatusReply? {
+    /// - Returns: what is answered, and whether the message is done with: not where the store was out.
+    private func judge(_ inbound: StatusInbound, bytes: Int) async -> (reply: StatusReply?, isTaken: Bool) {
         do throws(StatusError) {
-            // Whom a message comes from by the network nobody tells; allowances are of all together.
+            // Whom a message comes from by the network nobody tells.
             let reply = try await reception.receive(inbound, from: ClientKey(0), bytes: bytes)
             count("taken")
-            return reply
+            return (reply, true)
         } catch {
             count(error.codeText)
-            return relay.reply(to: inbound, refusing: error)
+            return (relay.reply(to: inbound, refusing: error), !error.isOverloaded)
         }
     }
 

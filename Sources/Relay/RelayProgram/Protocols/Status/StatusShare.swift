@@ -5,7 +5,8 @@ import Synchronization
 /// Which topics this process answers, where several serve one instance on one store, each with a node of its
 /// own: one process each topic, and another when that one has gone.
 ///
-/// What was said while nobody answered a topic is said again by clients, which wait for an answer. Where two
+/// What one had taken when it died, and what came until its share was another's, is asked of the store
+/// (``StatusLink``): deployed senders say nothing twice. Where two
 /// processes see this differently for a moment, both answer: requests are remembered in the store, so that
 /// nobody is pushed to twice.
 final class StatusShare: Sendable {
@@ -21,14 +22,20 @@ final class StatusShare: Sendable {
 
     /// - Parameter topic: its four bytes.
     func falls(_ topic: UInt32) -> Bool {
-        let current = membership.roster(of: group)
-        let roster = roster.withLock { last in
-            last = current ?? last
-            return last
-        }
-        guard let roster else { return true }
+        guard let roster = current else { return true }
         let key = Digest16(high: 0, low: UInt64(topic))
         return roster.worker(of: key, at: membership.instant)?.isUs ?? true
+    }
+
+    /// Others that are there no more, and until when each surely answered its share.
+    var ended: [Roster.Ended] { current?.ended(at: membership.instant) ?? [] }
+
+    private var current: Roster? {
+        let now = membership.roster(of: group)
+        return roster.withLock { last in
+            last = now ?? last
+            return last
+        }
     }
 
     /// A process that hears nothing leaves its share to others.

@@ -1,8 +1,13 @@
+import AtRest
+import CoreMetrics
 import Delivery
 import DeliveryTesting
 import PushModel
 import PushTesting
+import Secp256k1Keys
+import StatusPush
 import Testing
+import WakuIngress
 
 @testable import RelayProgram
 
@@ -60,5 +65,35 @@ struct StatusShareTests {
         pair[0].share.hears(true)
         await settle(pair)
         #expect(Self.topics.filter { pair[1].share.falls($0) } == before)
+    }
+
+    @Test("What came while one was dying is asked of the store once more, once for each that died")
+    func died() async throws {
+        let pair = try await pair()
+        for one in pair { one.share.hears(true) }
+        await settle(pair)
+        let world = clock.world(seed: 7)
+        let topics = StatusTopics(
+            of: Secp256k1KeyPair.generate(world).point, StatusKeys(configured("main")),
+            registry: try await SealedMemory(world).store, limits: StatusHostLimits(), world: world)
+        let node = try #require(WakuNode("http://127.0.0.1:1"))
+        let ingress = WakuIngress(
+            name: configured("main"), node: node, topics: topics.followed, web: NoWeb(), world: world,
+            journal: .silent, metrics: NOOPMetricsHandler.instance, take: { _ in true })
+        let link = StatusLink(
+            topics, share: pair[0].share, ingress: ingress, limits: StatusHostLimits(), world: world)
+        #expect(link.lookAgain(after: []).isEmpty && !ingress.statistics.hasGap)
+        // The second one is seen no more.
+        for _ in 0..<40 {
+            clock.advance(by: .seconds(1))
+            await pair[0].membership.renew()
+        }
+        let ended = link.lookAgain(after: [])
+        #expect(ended.count == 1 && ingress.statistics.hasGap)
+        #expect(link.lookAgain(after: ended) == ended)
+    }
+
+    private struct NoWeb: WebFetch {
+        func fetch(_ request: WebRequest) async throws(WebError) -> WebAnswer { throw WebError(.unreachable) }
     }
 }
