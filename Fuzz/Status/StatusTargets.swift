@@ -65,7 +65,7 @@ let statusTargets: [String: Body] = [
     },
     "status-request": { bytes in
         guard let request = try? PushNotificationRequest(reading: bytes) else { return }
-        precondition(request.requests.count <= StatusLimits.fields)
+        precondition(request.requests.count <= StatusLimits.requestFields)
         keepsForm(request) { try PushNotificationRequest(reading: $0) }
     },
     "status-response": { bytes in
@@ -131,7 +131,8 @@ let statusTargets: [String: Body] = [
         let topic = WakuTopic(name: Secret(copying: bytes))
         precondition(WakuTopic.id(ofContentTopic: topic.contentTopic) == topic.id)
     },
-    "status-rows": { bytes in judge(Secret(copying: bytes)) }
+    "status-rows": { bytes in judge(Secret(copying: bytes)) },
+    "status-answer": { bytes in playAnswer(bytes) }
 ]
 
 let statusServer = statusPair(1)
@@ -165,6 +166,42 @@ private func judge(_ message: MetadataMessage) {
     precondition(message.messageID.count == 32)
     guard let inbound = try? StatusInbound(message) else { return }
     precondition(inbound.signer == message.signer && inbound.messageID == message.messageID)
+}
+
+/// Three bytes for each registration: how many entries its list has, how long they are, and whether contacts
+/// alone may send; up to what a message carries, and as many as a key may have. Whatever it is, a node
+/// carries each response, and the answer keeps to its budget.
+private func playAnswer(_ bytes: UnsafeRawBufferPointer) {
+    var answer = QueryAnswer()
+    var number = 0
+    for start in stride(from: 0, to: min(bytes.count, 3 * StatusLimits.installations) - 2, by: 3) {
+        var registration = PushNotificationRegistration()
+        registration.installationID = Secret(
+            [UInt8](repeating: 0x61, count: Int(bytes[start]) % StatusLimits.installationBytes + 1))
+        registration.accessToken = Secret([UInt8](repeating: 0x62, count: 36))
+        registration.grant = Secret([UInt8](repeating: 3, count: StatusLimits.signatureBytes))
+        registration.version = .max
+        registration.allowFromContactsOnly = bytes[start + 2] & 1 == 0
+        let (count, length) = (10 * Int(bytes[start]), Int(bytes[start + 1]) % 80)
+        registration.allowedKeyList = Array(
+            repeating: Secret([UInt8](repeating: 4, count: length)), count: count)
+        answer.add(
+            StatusRow(person: StatusHash.person(statusClient.point), registration), StatusPolicy())
+        number += 1
+    }
+    let told = answer.info.reduce(0) { $0 + $1.encoded().count }
+    precondition(told <= StatusLimits.answerBytes)
+    precondition(answer.isFull || number == 0 || !answer.info.isEmpty)
+    let response = PushNotificationQueryResponse(
+        info: answer.info, messageID: Secret([UInt8](repeating: 5, count: 32)), success: true)
+    let messages = StatusReply(to: statusClient.point, .query(response)).messages(by: statusServer)
+    precondition(messages.allSatisfy { $0.count <= StatusLimits.carriedData }, "a node carries it")
+    let read = messages.reduce(0) { sum, message in
+        let metadata = try? MetadataMessage(reading: message)
+        let part = metadata.flatMap { try? PushNotificationQueryResponse(reading: $0.payload) }
+        return sum + (part?.info.count ?? 0)
+    }
+    precondition(read == answer.info.count, "nothing is lost between the parts")
 }
 
 /// A body of each kind of the relay's rows, whoever wrote it.

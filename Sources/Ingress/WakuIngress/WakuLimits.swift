@@ -75,6 +75,9 @@ package struct WakuLimits: Sendable {
     /// Messages that wait for their turn to be published; more is refused. Two seconds' worth of reports at a
     /// thousand a second.
     package var publishersWaiting = 2_048
+    /// Bytes of those: strangers ask for answers of a hundred kilobytes. What has less room than that left
+    /// still takes the many that are short.
+    package var publishingBytes = 16 << 20
     /// From the wish to publish to giving up: clients have long asked another server by then.
     package var publishWithin = Duration.seconds(10)
     /// Between two attempts to publish one message.

@@ -10,6 +10,17 @@ public enum StatusLimits {
     /// A topic key, an AES key, an X coordinate.
     public static let keyBytes = 32
 
+    /// A message as nodes relay it at most, its envelope among it: logos-delivery and go-waku have the same
+    /// bound where they are not told otherwise.
+    package static let carriedBytes = 150 << 10
+    /// Data of one payload of ours: signature, seal, padding and envelope around it take less than the rest.
+    package static let carriedData = carriedBytes - (1 << 10)
+    /// One response, as protobuf; more is several. Less than ``carriedData``, so that a network whose nodes
+    /// were told a somewhat lower bound hears it too.
+    package static let responseBytes = 128 << 10
+    /// All responses to one query: eight phones, each of whose lists has as many contacts as a message
+    /// carries.
+    package static let answerBytes = 1 << 20
     /// A payload: what a Waku node relays at most (1 MiB with the envelope around it).
     package static let payloadBytes = 1 << 20
     /// Fields of one message, those that are passed over among them: a payload full of hashes has fewer.
@@ -34,18 +45,40 @@ public enum StatusLimits {
     package static let installationBytes = 256
     /// An APNs topic, as long as a bundle id may be with a suffix behind it.
     package static let apnTopicBytes = 256
-    /// Hashes of one query: clients ask for one person at a time.
+    /// Hashes of one query that are looked up; repeated ones count once. Clients ask for one person at a
+    /// time.
     package static let queriedKeys = 64
-    /// Notifications of one request: one for each installation of a group's members on this server.
+    /// Notifications of one request: one for each installation of a group's members on this server. A message
+    /// carries some 600 of deployed senders'; what has more is no request.
     package static let notifications = 1_000
-    /// Installations of one key that a query reads: nobody has so many devices, but each installation of an
-    /// app has an id of its own.
+    /// The id of a chat's message, which each response repeats: deployed senders' have 32 bytes.
+    package static let messageIDBytes = 1_024
+    /// Fields of a query and of a request: their elements, and room for what later versions add.
+    package static let queryFields = 4_096
+    package static let requestFields = notifications + fewFields
+    /// Installations of one key that a query tells, those that registered last: nobody has so many devices,
+    /// but each installation of an app has an id of its own.
     package static let installations = 64
-    /// Pages of as many rows that are read of one key: registrations that have ended are rows for six weeks.
-    package static let pagesOfRows = 16
+    /// Rows that are read of one key: registrations that have ended are rows for six weeks.
+    package static let rowsOfPerson = 1_024
+    /// Rows of registrations that are read at once. Each may have as many bytes as a message carries.
+    package static let rowsAtOnce = 16
+    /// Bytes of rows that are read for one query: four times of what it can be answered with, because
+    /// registrations that are not told, and lists that are not, are read as well.
+    package static let readBytes = 4 << 20
+    /// Names of a request that are looked up at once.
+    package static let namesAtOnce = 32
+    /// Calls that read registrations at one time: with as many bytes in each row as there can be, in rows and
+    /// in messages made of them, some 160 MB. Others wait, at a few milliseconds each.
+    package static let readers = 16
 
-    /// Followed topics with the same four bytes that are looked at: chance gives two at a time.
-    package static let sharedTopics = 64
+    /// Followed topics with the same four bytes that are looked at, and at once. Chance gives two at a time;
+    /// each further one costs somebody four billion keys, and as many again when the other person renews.
+    package static let sharedTopics = 16_384
+    package static let sharedTopicsAtOnce = 256
+    /// Bytes that are tried for one message, its own once for each key: a query, which is short, with all
+    /// keys of its topic, and what is as long as a message can be with a hundred.
+    package static let triedBytes = 16 << 20
     /// Notifications in one call of a gateway: what gorush takes as it stands (`max_notification`).
     package static let gatewayPushes = 100
 

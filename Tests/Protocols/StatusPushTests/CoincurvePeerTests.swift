@@ -54,7 +54,8 @@ struct CoincurvePeerTests {
             let reply = await rig.receive(wrapped)
         else { return .null }
         let sealed = WakuPayload.sealAsymmetric(
-            reply.wrapped(by: identity), to: reply.recipient, signer: identity, rig.world)
+            try #require(reply.messages(by: identity).first), to: reply.recipient, signer: identity, rig.world
+        )
         return .object([
             "payload": .string(sealed.reveal { Hex.encode($0) }),
             "content_topic": .string(reply.topic.contentTopic)

@@ -143,7 +143,7 @@ struct GatewayTests {
         ]
         for (topics, app, platforms) in cases {
             var policy = StatusPolicy(delivery: .gateway, fcmApp: app)
-            policy.gatewayTopics = topics
+            policy.servedTopics = topics
             try await answer(batch, vectors, policy) { _, reply in
                 let given = try Self.notifications(reply)
                 #expect(given.compactMap { $0["platform"]?.int64 } == platforms)

@@ -133,6 +133,43 @@ struct RegisteringTests {
         }
     }
 
+    @Test("what no service of the instance takes is refused, and is taken once one does")
+    func served() async throws {
+        @Sendable func apple(_ topic: String) -> PushNotificationRegistration {
+            var registration = Self.registration(1)
+            registration.tokenType = .apn
+            registration.apnTopic = Secret(topic.utf8)
+            return registration
+        }
+        let app = try #require(ConfiguredName("acme"))
+        let rows: [(topics: Set<String>?, fcm: ConfiguredName?, ours: Bool, other: Bool, google: Bool)] = [
+            (["org.acme"], app, true, false, true), (["org.acme"], nil, true, false, false),
+            ([], app, false, false, true), ([], nil, false, false, false), (nil, nil, true, true, true)
+        ]
+        for row in rows {
+            for compatibility in [StatusPolicy.Compatibility.standard, .statusGo] {
+                let policy = StatusPolicy(
+                    compatibility: compatibility, fcmApp: row.fcm, servedTopics: row.topics)
+                try await StatusRig(identity: Self.server, policy: policy).running { rig in
+                    let cases = [
+                        (apple("org.acme"), row.ours), (apple("org.other"), row.other),
+                        (Self.registration(1), row.google)
+                    ]
+                    for (number, (registration, isTaken)) in cases.enumerated() {
+                        var registration = registration
+                        registration.installationID = Secret(
+                            "a6712c96-9eb0-4df5-bc7c-041602a28ea\(number)".utf8)
+                        let response = try await send(registration, rig)
+                        #expect(response.success == isTaken, "\(row) \(number)")
+                        if !isTaken { #expect(response.error == .unsupportedTokenType) }
+                    }
+                    let records = try await rig.records()
+                    #expect(records.count == cases.count { $0.1 }, "what is refused changes nothing")
+                }
+            }
+        }
+    }
+
     @Test("a store that is out is an internal error, and nothing is written")
     func storeOut() async throws {
         let rig = try await StatusRig(identity: Self.server)

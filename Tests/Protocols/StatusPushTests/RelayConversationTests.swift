@@ -36,11 +36,12 @@ struct RelayConversationTests {
                     guard let wrapped = open(message, keys[place]),
                         let reply = await rigs[place].receive(wrapped)
                     else { continue }
-                    let sealed = WakuPayload.sealAsymmetric(
-                        reply.wrapped(by: keys[place]), to: reply.recipient, signer: keys[place],
-                        rigs[place].world)
-                    answers.append(
-                        WakuMessage(payload: sealed, contentTopic: reply.topic.contentTopic, timestamp: 0))
+                    answers += reply.messages(by: keys[place]).map { message in
+                        let sealed = WakuPayload.sealAsymmetric(
+                            message, to: reply.recipient, signer: keys[place], rigs[place].world)
+                        return WakuMessage(
+                            payload: sealed, contentTopic: reply.topic.contentTopic, timestamp: 0)
+                    }
                 }
             }
             return answers

@@ -181,4 +181,55 @@ struct RequestTests {
             #expect(again == nil)
         }
     }
+
+    @Test(
+        "A chat that is blocked triggers nothing, as the text has it; deployed servers push mentions there",
+        arguments: [StatusPolicy.Compatibility.standard, .statusGo])
+    func blockedChat(_ compatibility: StatusPolicy.Compatibility) async throws {
+        let chat = Secret([UInt8](repeating: 8, count: 64))
+        let policy = StatusPolicy(compatibility: compatibility)
+        try await StatusRig(identity: Self.server, policy: policy).running { rig in
+            var phone = Self.registration("one")
+            phone.allowedMentionsChatList = [chat]
+            phone.blockedChatList = [chat]
+            try await rig.keep(phone, of: Self.person)
+            for (number, type) in [PushNotification.Kind.message, .mention, .requestToJoinCommunity]
+                .enumerated()
+            {
+                var entry = PushNotification()
+                entry.accessToken = Self.token
+                entry.chatID = chat
+                entry.publicKey = Self.person
+                entry.installationID = phone.installationID
+                entry.type = type
+                let request = PushNotificationRequest(
+                    requests: [entry], messageID: Secret([UInt8](repeating: UInt8(number), count: 32)))
+                let known = await reports(
+                    MetadataMessage.wrap(request.encoded(), .request, by: Self.sender), rig)
+                #expect(known == [nil], "who is blocked does not learn of it")
+            }
+            #expect(rig.services.sent.count == (compatibility == .standard ? 0 : 2))
+        }
+    }
+
+    @Test(
+        "A list of allowed keys without its flag gives the token to nobody, as the text has it",
+        arguments: [StatusPolicy.Compatibility.standard, .statusGo])
+    func listWithoutFlag(_ compatibility: StatusPolicy.Compatibility) async throws {
+        let policy = StatusPolicy(compatibility: compatibility)
+        try await StatusRig(identity: Self.server, policy: policy).running { rig in
+            var phone = Self.registration("one")
+            phone.allowedKeyList = [Secret([UInt8](repeating: 9, count: 64))]
+            try await rig.keep(phone, of: Self.person)
+            let query = PushNotificationQuery(publicKeys: [Self.person])
+            let reply = await rig.receive(MetadataMessage.wrap(query.encoded(), .query, by: Self.sender))
+            guard case .query(let response)? = reply?.body, let info = response.info.first else {
+                Issue.record("no answer")
+                return
+            }
+            let isByText = compatibility == .standard
+            #expect(info.accessToken.count == (isByText ? 0 : 36))
+            #expect(info.allowedKeyList.count == (isByText ? 1 : 0))
+        }
+    }
 }

@@ -21,7 +21,8 @@ final class StatusRig: Sendable {
     var services: StubServices { rig.services }
 
     init(
-        identity: Secp256k1KeyPair, policy: StatusPolicy = StatusPolicy(), seed: UInt64 = 1
+        identity: Secp256k1KeyPair, policy: StatusPolicy = StatusPolicy(), seed: UInt64 = 1,
+        newcomers: Int = StatusAllowances.registrationsPerMinute
     ) async throws {
         clock = ManualClock(start: Self.now)
         var world = clock.world(seed: seed)
@@ -32,12 +33,14 @@ final class StatusRig: Sendable {
         rig = try await DeliveryRig(
             Self.instance, outlets: [APNsOutlet(bundles: .any), FCMOutlet(isDefault: true)],
             override: StatusRelay.override, world: world)
+        let tolls = Tolls(world: world)
         relay = StatusRelay(
-            instance: Self.instance, identity: identity, policy: policy, registry: rig.store, world: world)
+            instance: Self.instance, identity: identity, policy: policy, registry: rig.store,
+            allowances: StatusAllowances(registrations: newcomers), charge: { tolls.take($0) }, world: world)
         let notes = notes
         reception = Reception(
             relay, of: Self.instance, intake: rig.delivery.intake, pushesPerMinute: 0,
-            tolls: Tolls(world: world),
+            tolls: tolls,
             note: { note in notes.change { $0.append(note) } })
     }
 

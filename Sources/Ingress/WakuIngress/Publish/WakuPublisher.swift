@@ -7,6 +7,8 @@ import Synchronization
 package final class WakuPublisher: Sendable {
     private struct State {
         var underWay = 0
+        /// Of messages that wait.
+        var bytes = 0
         var waiting = Fifo<CheckedContinuation<Void, Never>>()
         var published = 0
     }
@@ -33,7 +35,7 @@ package final class WakuPublisher: Sendable {
     ///   within ``WakuLimits/publishWithin``, or the task was cancelled.
     package func publish(_ message: WakuMessage) async throws(WakuError) {
         let end = world.instant() + limits.publishWithin
-        guard await enter() else { throw WakuError(.overloaded) }
+        guard await enter(message.payload.count) else { throw WakuError(.overloaded) }
         defer { leave() }
         var attempts = 0
         var refusals = 0
@@ -67,15 +69,20 @@ package final class WakuPublisher: Sendable {
     /// Waits for a place.
     ///
     /// - Returns: false: too many wait.
-    private func enter() async -> Bool {
+    private func enter(_ bytes: Int) async -> Bool {
         let isIn = state.withLock { state -> Bool? in
             if state.underWay < limits.publishersAtOnce {
                 state.underWay += 1
                 return true
             }
-            return state.waiting.count < limits.publishersWaiting ? nil : false
+            guard state.waiting.count < limits.publishersWaiting,
+                bytes <= limits.publishingBytes - state.bytes
+            else { return false }
+            state.bytes += bytes
+            return nil
         }
         if let isIn { return isIn }
+        defer { state.withLock { $0.bytes -= bytes } }
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             let goesOn = state.withLock { state -> Bool in
                 guard state.underWay >= limits.publishersAtOnce else {

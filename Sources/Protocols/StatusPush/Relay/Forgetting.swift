@@ -14,7 +14,7 @@ extension StatusRelay {
         for record in page {
             guard let person = FollowedTopic(record)?.person else { continue }
             if last.map({ !($0.person == person) }) ?? true {
-                last = (person, try await !registrations(of: person, atMost: 1).isEmpty)
+                last = (person, try await isRegistered(person))
             }
             if last?.isRegistered == false {
                 changes.append(.delete(record.key, if: .revision(record.revision)))
@@ -33,7 +33,7 @@ extension StatusRelay {
         let topics = [WakuTopic.query(of: person), WakuTopic.prefixedQuery(of: person)]
         let followed = try await find(topics.map { keys.topic($0) }).compactMap(\.self)
         guard !followed.isEmpty,
-            try await registrations(of: person, atMost: 1, besides: installation).isEmpty
+            try await !isRegistered(person, besides: installation)
         else { return [] }
         return followed.map { .delete($0.key, if: .revision($0.revision)) }
     }

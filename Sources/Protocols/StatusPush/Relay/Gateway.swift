@@ -102,9 +102,7 @@ extension StatusPayload {
         guard isApple || registration.tokenType == .firebase else { return nil }
         // A topic with Google's platform would be sent to everybody who follows it.
         let topic = isApple ? Self.bundle(registration, policy) ?? "" : ""
-        if let topics = policy.gatewayTopics {
-            guard isApple ? topics.contains(topic) : policy.fcmApp != nil else { return nil }
-        }
+        guard policy.serves(registration) else { return nil }
         let notification = fitting { withMessage in
             let message = withMessage ? entry.message : Secret([])
             var writer = JSONWriter(

@@ -14,15 +14,7 @@ extension StatusRelay {
             throw StatusError(.repeated)
         }
         let refusal: @Sendable (Int) -> StatusError = { _ in StatusError(.repeated) }
-        guard request.messageID.count > 0, request.requests.count <= StatusLimits.notifications else {
-            return Verdict(
-                changes: [memory.taken], reply: .now(nil), refusal: refusal,
-                notes: [NoteCode("status.request-refused")])
-        }
-        let entries = request.requests.filter { !isPassedOver($0.type) }
-        let records = try await find(
-            entries.map { keys.registration(of: $0.publicKey, installation: $0.installationID) })
-        let judged = zip(entries, records).map { judge($0, $1) }
+        let judged = try await judge(request)
         if policy.delivery == .gateway {
             return handOver(judged, of: request, to: inbound.signer, memory, refusal: refusal)
         }
@@ -68,10 +60,20 @@ extension StatusRelay {
         /// `nil`: nowhere.
         var device: Device?
 
-        /// A device that wants it.
+        init(_ entry: PushNotification) {
+            self.entry = entry
+            report = PushNotificationReport(
+                success: false, publicKey: entry.publicKey, installationID: entry.installationID)
+        }
+
+        /// A device that wants it, without what it took to find that out: its lists.
         struct Device: Sendable {
             let record: Record
             let row: StatusRow
+
+            init(_ record: Record, _ row: StatusRow) {
+                (self.record, self.row) = (record.withoutBody, row.withoutLists)
+            }
         }
 
         /// The report when it could not be handed on.
@@ -83,26 +85,41 @@ extension StatusRelay {
         }
     }
 
-    private func judge(_ entry: PushNotification, _ record: Record?) -> JudgedEntry {
-        var judged = JudgedEntry(
-            entry: entry,
-            report: PushNotificationReport(
-                success: false, publicKey: entry.publicKey, installationID: entry.installationID))
-        guard let record, let row = StatusRow(record) else {
+    /// The notifications of a request that are reported of, judged in their order.
+    ///
+    /// However often a registration is named, it is read once; and of a few at a time more is held than what
+    /// a push is made of.
+    private func judge(_ request: PushNotificationRequest) async throws(StatusError) -> [JudgedEntry] {
+        var judged = request.requests.filter { !isPassedOver($0.type) }.map { JudgedEntry($0) }
+        let named = NamedEntries(judged.map(\.entry), keys)
+        for start in stride(from: 0, to: named.names.count, by: StatusLimits.namesAtOnce) {
+            let page = start..<min(start + StatusLimits.namesAtOnce, named.names.count)
+            try await readers.taking { () throws(StatusError) in
+                for (index, record) in zip(page, try await find(Array(named.names[page]))) {
+                    let row = record.flatMap { StatusRow($0) }
+                    for place in named.places[index] { judge(&judged[place], record, row) }
+                }
+            }
+        }
+        return judged
+    }
+
+    private func judge(_ judged: inout JudgedEntry, _ record: Record?, _ row: StatusRow?) {
+        let entry = judged.entry
+        guard let record, let row else {
             judged.report.error = .notRegistered
-            return judged
+            return
         }
         guard row.registration.accessToken == entry.accessToken else {
             judged.report.error = .wrongToken
-            return judged
+            return
         }
         judged.report.success = true
         // Who is blocked does not learn of it.
-        guard row.registration.wants(entry), row.registration.enabled || policy.isStatusGo else {
-            return judged
+        guard row.registration.wants(entry, policy), row.registration.enabled || policy.isStatusGo else {
+            return
         }
-        judged.device = JudgedEntry.Device(record: record, row: row)
-        return judged
+        judged.device = JudgedEntry.Device(record, row)
     }
 
     /// `nil` where the instance has no way to such a device.
@@ -167,13 +184,17 @@ extension StatusRelay {
 
 extension PushNotificationRegistration {
     /// Whether the lists let a notification through (docs/conformance/status.md).
-    func wants(_ entry: PushNotification) -> Bool {
+    func wants(_ entry: PushNotification, _ policy: StatusPolicy) -> Bool {
         let isBlockedAuthor = blockedChatList.contains { $0 == entry.author }
         if isBlockedAuthor, entry.type.rawValue <= PushNotification.Kind.requestToJoinCommunity.rawValue {
             return false
         }
+        let isBlockedChat = blockedChatList.contains { $0 == entry.chatID }
+        // The text: no chat of that list triggers a notification, of whatever kind. Deployed servers look at
+        // it for messages alone.
+        if isBlockedChat, entry.type == .message || !policy.isStatusGo { return false }
         switch entry.type {
-        case .message: return !(blockedChatList + mutedChatList).contains { $0 == entry.chatID }
+        case .message: return !mutedChatList.contains { $0 == entry.chatID }
         case .mention: return !blockMentions && allowedMentionsChatList.contains { $0 == entry.chatID }
         default: return true
         }

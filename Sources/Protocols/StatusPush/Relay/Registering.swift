@@ -5,9 +5,10 @@ import Secp256k1Keys
 /// Registrations, check by check (docs/conformance/status.md has the order).
 extension StatusRelay {
     func register(_ box: Secret, _ inbound: StatusInbound) async throws(StatusError) -> StatusVerdict {
-        let plain = try StatusBox.open(box, key: identity.sharedX(with: inbound.signer))
-        let registration = try PushNotificationRegistration(reading: plain)
+        let plain = try open(box, of: inbound.signer)
         let person = StatusHash.person(inbound.signer)
+        try take(Toll(allowances.ownRegistrations, of: Self.payer(person)))
+        let registration = try PushNotificationRegistration(reading: plain)
         let name = keys.registration(of: person, installation: registration.installationID)
         let known = try await checkVersion(registration, name)
         let change: [Change]
@@ -24,6 +25,27 @@ extension StatusRelay {
             // Of the first the version was taken since it was looked at; the others met another registration.
             refusal: { StatusError($0 == 0 ? .outdatedVersion : .overloaded) },
             notes: [NoteCode(registration.unregister ? "status.unregistered" : "status.registered")])
+    }
+
+    /// What does not open proves nothing: it uses up nobody's share, and is met with silence. Deployed
+    /// servers answer it.
+    private func open(_ box: Secret, of client: PublicPoint) throws(StatusError) -> Secret {
+        do throws(StatusError) {
+            return try StatusBox.open(box, key: identity.sharedX(with: client))
+        } catch {
+            if policy.isStatusGo { try take(Toll(allowances.unopened, of: .everybody)) }
+            throw error
+        }
+    }
+
+    private func take(_ toll: Toll) throws(StatusError) {
+        if let wait = charge(toll) { throw .rateLimited(retryAfter: wait) }
+    }
+
+    /// A key has proved itself by its signature and its box.
+    private static func payer(_ person: Secret) -> Payer {
+        let half = person.reveal { Digest16(UnsafeRawBufferPointer(rebasing: $0.prefix(16))) }
+        return half.map { .peer($0) } ?? .everybody
     }
 
     /// - Returns: what is known under that name.
@@ -45,10 +67,14 @@ extension StatusRelay {
         _ registration: PushNotificationRegistration, by client: PublicPoint
     ) throws(StatusError) {
         let isAssigned = registration.tokenType == .apn || registration.tokenType == .firebase
-        if !policy.isStatusGo, !isAssigned { throw StatusError(.unsupportedTokenType) }
+        // A kind that no service of the instance takes, as it is set up now, whatever else is wrong.
+        guard isAssigned || policy.isStatusGo, policy.serves(registration.tokenType) else {
+            throw StatusError(.unsupportedTokenType)
+        }
         guard registration.tokenType != .unknown, isToken(registration),
             AccessToken.isUUID(registration.accessToken), isTopic(registration)
         else { throw StatusError(.malformedRegistration) }
+        guard policy.serves(registration) else { throw StatusError(.unsupportedTokenType) }
         guard
             Grant.holds(
                 registration.grant, client: client, server: identity.point,
@@ -87,6 +113,12 @@ extension StatusRelay {
             version: registration.version, touchedAt: now, body: StatusRow(person: person, registration).body)
         let topics = [WakuTopic.query(of: person), WakuTopic.prefixedQuery(of: person)]
         let known = try await find(topics.map { keys.topic($0) })
+        // Who is followed already costs no key of a topic, and does not wait for those who are not.
+        if known.contains(where: { $0.flatMap { FollowedTopic($0) } == nil }),
+            !takesNewcomer()
+        {
+            throw StatusError(.overloaded)
+        }
         var changes: [Change] = [.put(record, if: .versionBelow(registration.version))]
         for (topic, known) in zip(topics, known) {
             // Written anew each time, so that another installation's end does not take it away.
@@ -101,6 +133,8 @@ extension StatusRelay {
         return changes
     }
 
+    private func takesNewcomer() -> Bool { charge(Toll(allowances.registrations, of: .everybody)) == nil }
+
     @concurrent
     private static func derive(_ topic: WakuTopic) async -> Secret { TopicKey.derive(from: topic) }
 
@@ -109,6 +143,8 @@ extension StatusRelay {
     private func unregistering(
         _ registration: PushNotificationRegistration, _ name: RecordKey, _ person: Secret, _ known: Record?
     ) async throws(StatusError) -> [Change] {
+        // A key that is nobody's here leaves a row behind, and keys cost nothing.
+        guard known != nil || takesNewcomer() else { throw StatusError(.overloaded) }
         let now = world.now()
         // A message bears no time, so whoever has kept one may bring it back in years: where there was a
         // registration, its version stays. Where there was none, what can still come is what nodes keep.

@@ -11,23 +11,31 @@ package struct StatusRelay: AnsweringRole {
     package typealias Reply = StatusReply?
     package typealias Failure = StatusError
     package typealias StatusVerdict = Verdict<StatusReply?, StatusError>
+    /// Takes a toll; when there is as much again, `nil`: it was taken.
+    package typealias Charge = @Sendable (Toll) -> Duration?
 
     package let keys: StatusKeys
     package let policy: StatusPolicy
     package let identity: Secp256k1KeyPair
     let registry: any Registry
     let allowances: StatusAllowances
+    let charge: Charge
     let world: World
+    /// Who reads registrations.
+    let readers = Turns(StatusLimits.readers)
 
+    /// - Parameter charge: takes what a registration costs, which is known only while it is judged.
     package init(
         instance: ConfiguredName, identity: Secp256k1KeyPair, policy: StatusPolicy = StatusPolicy(),
-        registry: any Registry, allowances: StatusAllowances = StatusAllowances(), world: World
+        registry: any Registry, allowances: StatusAllowances = StatusAllowances(),
+        charge: @escaping Charge, world: World
     ) {
         keys = StatusKeys(instance)
         self.policy = policy
         self.identity = identity
         self.registry = registry
         self.allowances = allowances
+        self.charge = charge
         self.world = world
     }
 
@@ -36,11 +44,14 @@ package struct StatusRelay: AnsweringRole {
 
     package func toll(of inbound: StatusInbound, from client: ClientKey) async throws(StatusError) -> Toll? {
         switch inbound.body {
-        case .registration: Toll(allowances.registrations, of: .everybody)
-        case .query(let query):
-            Toll(allowances.queries, of: .everybody, units: max(1, query.publicKeys.count))
+        // Charged when it has been opened, to the key that has proved itself by it.
+        case .registration: nil
+        // What is looked up.
+        case .query(let query): Toll(allowances.queries, of: .everybody, units: max(1, query.people.count))
         case .request(let request):
-            Toll(allowances.requests, of: .everybody, units: max(1, request.requests.count))
+            Toll(
+                allowances.requests, of: .everybody,
+                units: max(1, request.requests.count { !isPassedOver($0.type) }))
         }
     }
 
@@ -67,7 +78,8 @@ package struct StatusRelay: AnsweringRole {
         case .malformedMessage, .malformedRegistration, .refusedGrant: fault = .malformedMessage
         case .outdatedVersion: fault = .versionMismatch
         case .unsupportedTokenType: fault = .unsupportedTokenType
-        case .overloaded, .rateLimited: fault = .internalError
+        case .overloaded: fault = .internalError
+        // Who is over its share is not answered: that would cost more than what was asked for.
         default: return nil
         }
         switch inbound.body {
@@ -96,22 +108,26 @@ package struct StatusRelay: AnsweringRole {
         do { return try await registry.find(names) } catch { throw StatusError(.overloaded) }
     }
 
-    /// A person's registrations; more than anybody has are left out.
+    /// A person's registrations in the order of their writing; more than anybody has are left out.
     ///
-    /// - Parameter installation: one that does not count.
+    /// - Parameters:
+    ///   - installation: one that does not count.
+    ///   - bytes: of rows that may be read; what was read is taken off, and at nothing it ends.
     func registrations(
-        of person: Secret, atMost limit: Int, besides installation: Secret? = nil
+        of person: Secret, atMost limit: Int, besides installation: Secret? = nil, within bytes: inout Int
     ) async throws(StatusError) -> [StatusRow] {
         var (found, last) = ([StatusRow](), UInt64(0))
         do throws(StoreError) {
             // Rows of registrations that have ended stand among them for a while.
-            for _ in 0..<StatusLimits.pagesOfRows {
+            for _ in 0..<StatusLimits.rowsOfPerson / StatusLimits.rowsAtOnce {
                 let page = try await registry.page(
-                    .owner(keys.owner(person)), after: last, limit: StatusLimits.installations)
+                    .owner(keys.owner(person)), after: last, limit: StatusLimits.rowsAtOnce)
+                bytes -= page.reduce(0) { $0 + $1.body.count }
                 found += page.compactMap { StatusRow($0) }.filter { row in
                     installation.map { !(row.registration.installationID == $0) } ?? true
                 }
-                guard found.count < limit, page.count == StatusLimits.installations, let end = page.last
+                guard found.count < limit, bytes > 0, page.count == StatusLimits.rowsAtOnce,
+                    let end = page.last
                 else { break }
                 last = end.revision
             }
@@ -119,5 +135,14 @@ package struct StatusRelay: AnsweringRole {
             throw StatusError(.overloaded)
         }
         return Array(found.prefix(limit))
+    }
+
+    /// Whether a person has a registration.
+    func isRegistered(
+        _ person: Secret, besides installation: Secret? = nil
+    ) async throws(StatusError) -> Bool {
+        // One that is there ends it; the others have no content.
+        var bytes = Int.max
+        return try await !registrations(of: person, atMost: 1, besides: installation, within: &bytes).isEmpty
     }
 }

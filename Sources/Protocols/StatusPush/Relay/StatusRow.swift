@@ -29,6 +29,16 @@ package struct StatusRow: Sendable {
         self.init(person: person, registration)
     }
 
+    /// The same without lists, which may have as many bytes as a message carries.
+    var withoutLists: StatusRow {
+        var registration = registration
+        registration.allowedKeyList = []
+        registration.blockedChatList = []
+        registration.allowedMentionsChatList = []
+        registration.mutedChatList = []
+        return StatusRow(person: person, registration)
+    }
+
     package var body: Secret {
         let message = registration.encoded()
         return Secret(count: 1 + person.count + message.count) { out in
@@ -70,5 +80,13 @@ package struct FollowedTopic: Sendable {
             )
         }
         person = WakuTopic.person(ofQuery: record.key.name)
+    }
+}
+
+extension Record {
+    var withoutBody: Record {
+        var record = self
+        record.body = .none
+        return record
     }
 }

@@ -168,9 +168,10 @@ package enum WakuPayload {
 
     /// flags ‖ length ‖ data ‖ padding ‖ signature.
     ///
-    /// - Parameter data: less than 16 MiB; more is a bug of ours.
+    /// - Parameter data: less than 16 MiB, which its length has room for; of more the body has nothing. No
+    ///   node carries a hundredth of it.
     package static func body(_ data: Secret, signer: Secp256k1KeyPair?, padding: [UInt8]) -> Secret {
-        precondition(data.count < 1 << 24)
+        guard data.count < 1 << 24 else { return body(.none, signer: signer, padding: padding) }
         let lengthBytes = lengthBytes(data.count)
         let unsigned = Secret(count: 1 + lengthBytes + data.count + padding.count) { out in
             out[0] = UInt8(lengthBytes) | (signer == nil ? 0 : isSignedFlag)

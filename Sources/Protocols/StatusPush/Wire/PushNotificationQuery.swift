@@ -8,7 +8,17 @@ package struct PushNotificationQuery: StatusMessage {
 
     package init(publicKeys: [Secret]) { self.publicKeys = publicKeys }
 
-    package static var fieldLimit: Int { StatusLimits.fields }
+    package static var fieldLimit: Int { StatusLimits.queryFields }
+
+    /// Hashes to look up, each once, in their order: those that are hashes at all, as many as are looked up.
+    package var people: [Secret] {
+        var people: [Secret] = []
+        for key in publicKeys where key.count == StatusLimits.hashBytes {
+            if people.count == StatusLimits.queriedKeys { break }
+            if !people.contains(where: { $0 == key }) { people.append(key) }
+        }
+        return people
+    }
 
     package init(reading fields: inout ProtobufReader) throws(FormatError) {
         while let field = try fields.next() {
@@ -109,16 +119,26 @@ package struct PushNotificationQueryResponse: StatusMessage {
 /// What a client publishes on its contact code topic.
 package struct ContactCodeAdvertisement: StatusMessage {
     package var pushNotificationInfo: [PushNotificationQueryInfo] = []
+    /// How many messages it was parted into, of which this is one; 0 or 1: it is whole. A field of our own,
+    /// which others pass over: what does not stand in a part was not withdrawn.
+    package var parts: UInt64 = 0
 
-    package init(pushNotificationInfo: [PushNotificationQueryInfo]) {
+    package init(pushNotificationInfo: [PushNotificationQueryInfo], parts: Int = 0) {
         self.pushNotificationInfo = pushNotificationInfo
+        self.parts = parts > 1 ? UInt64(parts) : 0
     }
+
+    package var isPart: Bool { parts > 1 }
 
     package static var fieldLimit: Int { StatusLimits.fields }
 
     package init(reading fields: inout ProtobufReader) throws(FormatError) {
         while let field = try fields.next() {
-            if field.number == 1 { pushNotificationInfo += try QueryInfos.read(field) }
+            switch field.number {
+            case 1: pushNotificationInfo += try QueryInfos.read(field)
+            case 15: parts = field.varint ?? parts
+            default: break
+            }
         }
     }
 
@@ -126,6 +146,7 @@ package struct ContactCodeAdvertisement: StatusMessage {
 
     package func write(to writer: inout ProtobufWriter) {
         for each in pushNotificationInfo { writer.element(1, each.encoded()) }
+        writer.varint(15, parts)
     }
 }
 

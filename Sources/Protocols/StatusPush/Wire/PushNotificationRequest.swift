@@ -71,7 +71,7 @@ package struct PushNotificationRequest: StatusMessage {
         self.messageID = messageID
     }
 
-    package static var fieldLimit: Int { StatusLimits.fields }
+    package static var fieldLimit: Int { StatusLimits.requestFields }
 
     package init(reading fields: inout ProtobufReader) throws(FormatError) {
         while let field = try fields.next() {

@@ -26,7 +26,14 @@ package struct StatusInbound: Sendable {
         case .registration where message.payload.count == 0: throw StatusError(.malformedMessage)
         case .registration: body = .registration(message.payload)
         case .query: body = .query(try PushNotificationQuery(reading: message.payload))
-        case .request: body = .request(try PushNotificationRequest(reading: message.payload))
+        case .request:
+            let request = try PushNotificationRequest(reading: message.payload)
+            // Before anything is charged or looked up: what nobody can be answered for costs its sender's
+            // bytes, and nobody else anything.
+            guard (1...StatusLimits.messageIDBytes).contains(request.messageID.count),
+                request.requests.count <= StatusLimits.notifications
+            else { throw StatusError(.malformedMessage) }
+            body = .request(request)
         default: return nil
         }
         signer = message.signer
@@ -55,14 +62,4 @@ package struct StatusReply: Sendable {
     }
 
     package var topic: WakuTopic { WakuTopic.partitioned(of: recipient) }
-
-    /// The signed application message.
-    package func wrapped(by key: Secp256k1KeyPair) -> Secret {
-        switch body {
-        case .registration(let response):
-            MetadataMessage.wrap(response.encoded(), .registrationResponse, by: key)
-        case .query(let response): MetadataMessage.wrap(response.encoded(), .queryResponse, by: key)
-        case .request(let response): MetadataMessage.wrap(response.encoded(), .response, by: key)
-        }
-    }
 }

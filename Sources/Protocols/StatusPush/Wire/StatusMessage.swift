@@ -41,7 +41,11 @@ extension StatusMessage {
 enum FieldRoom {
     static let heads = 15 * 12
 
-    static func of(_ list: [Secret]) -> Int { list.reduce(0) { $0 + $1.count + 12 } }
+    static func of(_ list: [Secret]) -> Int { list.reduce(0) { $0 + element($1) } }
+
+    /// An element of a list.
+    static func element(_ value: Secret) -> Int { value.count + 12 }
+    static func element(_ message: some StatusMessage) -> Int { message.room + 12 }
 }
 
 extension ProtobufField {

@@ -48,7 +48,7 @@ final class RequestParts: Sendable {
         identity = .generate(world)
         relay = StatusRelay(
             instance: instance, identity: identity, policy: StatusPolicy(fcmApp: instance),
-            registry: registry, world: world)
+            registry: registry, charge: { _ in nil }, world: world)
         (self.notifications, self.world) = (notifications, world)
         names = (0..<Self.people).map { number in
             let digits = Secret(Secret(world.randomBytes(32)).hexDigits.reveal { Array($0) })
@@ -100,7 +100,7 @@ final class RequestParts: Sendable {
             .encoded()
         let wrapped = MetadataMessage.wrap(text, .request, by: sender)
         let payload = WakuPayload.sealAsymmetric(wrapped, to: identity.point, signer: sender, world)
-        let answer = try await judge(payload).wrapped(by: identity)
+        let answer = try await judge(payload).onlyMessage(by: identity)
         let (read, written) = (body(wrapped), body(answer))
         let digest = Keccak.hash256(text)
         guard let point = payload.reveal({ PublicPoint($0.prefix(PublicPoint.uncompressedBytes)) }) else {
@@ -124,7 +124,7 @@ final class RequestParts: Sendable {
         for part in parts {
             let reply = try await judge(part.payload)
             _ = WakuPayload.sealAsymmetric(
-                reply.wrapped(by: identity), to: reply.recipient, signer: identity, world)
+                reply.onlyMessage(by: identity), to: reply.recipient, signer: identity, world)
         }
     }
 
@@ -163,7 +163,7 @@ final class RequestParts: Sendable {
                 let verdict = try await Self.verdict(payloads[at], relay, identity)
                 let reply = try Self.reply(verdict, notifications)
                 _ = WakuPayload.sealAsymmetric(
-                    reply.wrapped(by: identity), to: reply.recipient, signer: identity, world)
+                    reply.onlyMessage(by: identity), to: reply.recipient, signer: identity, world)
                 return Verdict(pushes: verdict.pushes, changes: verdict.changes, reply: .now(()))
             })
     }
@@ -217,4 +217,9 @@ final class RequestParts: Sendable {
             }
         }
     }
+}
+
+extension StatusReply {
+    /// Of an answer that is short enough to be one.
+    fileprivate func onlyMessage(by key: Secp256k1KeyPair) -> Secret { messages(by: key).first ?? Secret([]) }
 }

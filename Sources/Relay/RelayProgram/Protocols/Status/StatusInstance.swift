@@ -41,7 +41,7 @@ final class StatusInstance: HostedInstance {
             allowances: StatusAllowances(
                 registrations: settings.allowances.registrations, queries: settings.allowances.queries,
                 requests: settings.allowances.requests),
-            world: ground.world)
+            charge: { tolls.take($0) }, world: ground.world)
         let notes = NoteMeter(name, ground.metrics)
         let reception = Reception(
             relay, of: name, intake: ground.delivery.intake,
@@ -82,8 +82,8 @@ final class StatusInstance: HostedInstance {
             ?? StatusLink(topics, share: share, ingress: ingress, limits: limits, world: ground.world)
     }
 
-    /// What iPhones may have registered of the instance's apps; `nil` where it has none, because a gateway
-    /// has their credentials.
+    /// What iPhones may register of the instance's apps; `nil` where it has none, because a gateway has their
+    /// credentials.
     private static func topics(
         _ instance: InstanceConfiguration, _ configuration: RelayConfiguration
     ) -> Set<String>? {
@@ -148,6 +148,6 @@ extension StatusPolicy {
         self.init(
             compatibility: settings.compatibility == .statusGo ? .statusGo : .standard,
             delivery: settings.gorush == nil ? .lanes : .gateway, fcmApp: settings.fcmApp,
-            defaultBundle: settings.bundle, gatewayTopics: topics)
+            defaultBundle: settings.bundle, servedTopics: topics)
     }
 }

@@ -75,9 +75,14 @@ final class StatusPost: Sendable {
         }
     }
 
+    /// One message after the other, so that no more than one is sealed at a time.
     private func publish(_ reply: StatusReply) async {
-        guard let ingress = outlet.withLock(\.ingress) else { return count("unanswered") }
-        do throws(WakuError) { try await ingress.publish(seal(reply)) } catch { count("unanswered") }
+        for message in reply.messages(by: relay.identity) {
+            guard let sealed = seal(message, of: reply), let ingress = outlet.withLock(\.ingress) else {
+                return count("unanswered")
+            }
+            do throws(WakuError) { try await ingress.publish(sealed) } catch { return count("unanswered") }
+        }
     }
 
     private func judge(_ arrival: WakuArrival) async -> Taken {
@@ -133,7 +138,8 @@ final class StatusPost: Sendable {
                 fault = error
             }
         }
-        for key in try await topics.keys(of: topic) {
+        let tries = StatusLimits.triedBytes / max(1, message.payload.count)
+        for key in try await topics.keys(of: topic).prefix(tries) {
             do throws(StatusError) { return try WakuPayload.openSymmetric(message.payload, key: key) } catch {
                 if error != StatusError(.doesNotOpen) { fault = error }
             }
@@ -220,11 +226,11 @@ final class StatusPost: Sendable {
         }
     }
 
-    private func seal(_ reply: StatusReply) -> WakuMessage {
-        let key = relay.identity
+    /// - Returns: `nil` for what no node carries, which is nothing that is made here.
+    private func seal(_ message: Secret, of reply: StatusReply) -> WakuMessage? {
+        guard message.count <= StatusLimits.carriedData else { return nil }
         // Deployed clients take nothing whose payload is unsigned.
-        let payload = WakuPayload.sealAsymmetric(
-            reply.wrapped(by: key), to: reply.recipient, signer: key, world)
+        let payload = WakuPayload.sealAsymmetric(message, to: reply.recipient, signer: relay.identity, world)
         let (nanoseconds, overflow) = world.now().milliseconds.multipliedReportingOverflow(by: 1_000_000)
         return WakuMessage(
             payload: payload, contentTopic: reply.topic.contentTopic, timestamp: overflow ? 0 : nanoseconds)

@@ -266,22 +266,16 @@ struct StatusGatewayTests {
         }
     }
 
-    @Test("A topic of no app of the instance's is not given to gorush")
+    @Test("A topic of no app of the instance's is refused when it registers, and not given to gorush")
     func foreignTopic() async throws {
         try await conversation { relay, gorush, bob, alice in
+            let server = try relay.statusKey()
             bob.device.use(try .apns(Secret(bob.token.utf8), topic: "org.other"))
-            try await bob.register(at: [try relay.statusKey()])
-            _ = try alice.origin.notify(
-                StatusNotification(messageID: Secret(World.live.randomBytes(32)), .direct),
-                to: [bob.point], now: World.live.now())
-            let (line, ready) = (alice.line, alice.origin)
-            async let settled = line.settled(ready)
-            try await relay.statusReaches(1, "requests")
+            #expect(try await bob.register(at: [server]) == [.refused(server, .unsupportedToken)])
             #expect(gorush.calls == [])
             bob.device.use(try .apns(Secret(bob.token.utf8), topic: StatusMember.topic))
-            try await bob.register(at: [try relay.statusKey()])
-            let (_, outcomes) = try await settled
-            #expect(outcomes == [.delivered] && gorush.calls.count == 1)
+            #expect(try await bob.register(at: [server]) == [.registered(server)])
+            #expect(try await alice.tell(bob.point, "one") == .delivered && gorush.calls.count == 1)
         }
     }
 

@@ -1,0 +1,92 @@
+package import PushModel
+package import Secp256k1Keys
+
+/// What a query is answered with, within a budget of bytes: how much a person has registered decides how much
+/// is told, and never how long a message is.
+///
+/// A list that is too long for one response is told in parts, each with all else of its registration: readers
+/// try the entries that they are given, and take a part without theirs for nothing.
+package struct QueryAnswer: Sendable {
+    /// Each fits into a response by itself.
+    package private(set) var info: [PushNotificationQueryInfo] = []
+    private var left: Int
+    private let partBytes: Int
+
+    package init(bytes: Int = StatusLimits.answerBytes, partBytes: Int = StatusLimits.responseBytes) {
+        left = bytes
+        self.partBytes = min(partBytes, bytes)
+    }
+
+    /// Nothing more is told.
+    package private(set) var isFull = false
+
+    /// Tells of one registration, if there is room; of a list that does not fit its beginning.
+    ///
+    /// Token or list, never both: the list where contacts alone may send, and by the text also where there
+    /// is one. Deployed servers go by the flag, and deployed clients send no list without it.
+    package mutating func add(_ row: StatusRow, _ policy: StatusPolicy) {
+        let registration = row.registration
+        var head = PushNotificationQueryInfo()
+        head.publicKey = row.person
+        head.installationID = registration.installationID
+        head.grant = registration.grant
+        head.version = registration.version
+        let isByList = !policy.isStatusGo && !registration.allowedKeyList.isEmpty
+        guard registration.allowFromContactsOnly || isByList else {
+            head.accessToken = registration.accessToken
+            return put(head)
+        }
+        var part = head
+        var room = min(left, partBytes) - FieldRoom.element(head)
+        for entry in registration.allowedKeyList where Self.mayOpen(entry) {
+            let size = FieldRoom.element(entry)
+            if size > room {
+                put(part)
+                part = head
+                room = min(left, partBytes) - FieldRoom.element(head)
+                // Not even one fits: there is no room for another part.
+                guard size <= room else { return isFull = true }
+            }
+            part.allowedKeyList.append(entry)
+            room -= size
+        }
+        put(part)
+    }
+
+    private mutating func put(_ part: PushNotificationQueryInfo) {
+        let size = FieldRoom.element(part)
+        guard !isFull, size <= min(left, partBytes) else { return isFull = true }
+        left -= size
+        info.append(part)
+    }
+
+    /// Whether somebody could open an access token in it: it is a box around a UUID. What is not is nothing
+    /// to anybody, and may be of any length.
+    private static func mayOpen(_ entry: Secret) -> Bool {
+        let frame = StatusLimits.nonceBytes + StatusLimits.tagBytes
+        return (frame + 1...frame + StatusLimits.tokenTextBytes).contains(entry.count)
+    }
+}
+
+extension StatusReply {
+    /// The signed application messages: one, or as many as a network carries one by one. Readers go by the
+    /// id of what is answered, which each of them bears.
+    package func messages(by key: Secp256k1KeyPair) -> [Secret] {
+        switch body {
+        case .registration(let response):
+            return [MetadataMessage.wrap(response.encoded(), .registrationResponse, by: key)]
+        case .query(let whole):
+            return Parting.parts(whole.info).map { info in
+                var response = whole
+                response.info = info
+                return MetadataMessage.wrap(response.encoded(), .queryResponse, by: key)
+            }
+        case .request(let whole):
+            return Parting.parts(whole.reports).map { reports in
+                var response = whole
+                response.reports = reports
+                return MetadataMessage.wrap(response.encoded(), .response, by: key)
+            }
+        }
+    }
+}
