@@ -15,22 +15,27 @@ package struct GatewayHandover: Sendable {
         package let token: Secret
         /// Whether it is one of Apple's; else it is one of Google's.
         package let isApple: Bool
+        /// Whether it names a topic, which gateways may count.
+        package let hasTopic: Bool
         /// The registration, which ends with its token.
         package let record: RecordKey
         /// Whether it is still the one that this was made from.
         package let isUnchanged: Condition
 
         package init(
-            notification: Secret, token: Secret, isApple: Bool, record: RecordKey, isUnchanged: Condition
+            notification: Secret, token: Secret, isApple: Bool, hasTopic: Bool, record: RecordKey,
+            isUnchanged: Condition
         ) {
             self.notification = notification
             self.token = token
             self.isApple = isApple
+            self.hasTopic = hasTopic
             self.record = record
             self.isUnchanged = isUnchanged
         }
     }
 
+    /// Apple's first, then Google's.
     package let pushes: [Push]
     /// The report of each, by its place in the response.
     let places: [Int]
@@ -67,15 +72,17 @@ extension StatusRelay {
     ) -> StatusVerdict {
         var pushes: [GatewayHandover.Push] = []
         var places: [Int] = []
-        let reports = judged.enumerated().map { place, judged in
-            guard let device = judged.device else { return judged.report }
-            let payload = StatusPayload(judged.entry)
-            if let push = payload.gatewayPush(to: device, policy, id: pushes.count) {
+        for isApple in [true, false] {
+            for (place, judged) in judged.enumerated() {
+                guard let device = judged.device,
+                    (device.row.registration.tokenType == .apn) == isApple,
+                    let push = StatusPayload(judged.entry).gatewayPush(to: device, policy, id: pushes.count)
+                else { continue }
                 pushes.append(push)
                 places.append(place)
             }
-            return judged.failed
         }
+        let reports = judged.map { $0.device == nil ? $0.report : $0.failed }
         let handover = GatewayHandover(pushes: pushes, places: places, reopening: memory.reopened)
         let reply = StatusReply(
             to: sender,
@@ -135,7 +142,7 @@ extension StatusPayload {
         let record = device.record
         return GatewayHandover.Push(
             notification: notification, token: registration.deviceToken, isApple: isApple,
-            record: record.key,
+            hasTopic: !topic.isEmpty, record: record.key,
             isUnchanged: .madeFrom(touchedAt: record.touchedAt, address: record.addressDigest))
     }
 }

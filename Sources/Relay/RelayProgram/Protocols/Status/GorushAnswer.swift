@@ -27,7 +27,9 @@ struct GorushFailures: Sendable {
 }
 
 /// What gorush answers: `logs`, where each entry is a failure, and `counts`. What it drops, as all for a
-/// platform that is switched off there, it tells by a lower count alone.
+/// platform that is switched off there, it tells by a lower count alone. Each token counts one, and since
+/// June 2024 a topic one more, an iPhone's too: so a call has pushes of one platform alone, of which all are
+/// dropped or none, and one of two numbers says that none was.
 struct GorushAnswer {
     /// What a push service said of a token, where that is about the token and nothing else
     /// (docs/conformance/status.md).
@@ -48,7 +50,7 @@ struct GorushAnswer {
     private static let seenLetters = 32
 
     private var entries: [Entry] = []
-    /// How many tokens it took, or more: one with an APNs topic counts twice.
+    /// Tokens and topics that it took.
     private var count: Int64?
 
     /// `nil` for what is no answer of gorush's.
@@ -112,7 +114,10 @@ struct GorushAnswer {
     /// Which of a call's pushes failed. An entry that fits none of them stands for any: then nothing is known
     /// of all. So it is where too few were counted.
     func failures(of pushes: ArraySlice<GatewayHandover.Push>) -> GorushFailures {
-        if let count, count < pushes.count { return GorushFailures(all: pushes) }
+        let tokens = pushes.count
+        if let count, count != tokens, count != tokens + pushes.count(where: \.hasTopic) {
+            return GorushFailures(all: pushes)
+        }
         var failures = GorushFailures()
         for entry in entries {
             if let id = entry.id, pushes.indices.contains(id) {

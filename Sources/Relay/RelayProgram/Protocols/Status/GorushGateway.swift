@@ -31,12 +31,11 @@ struct GorushGateway: Sendable {
         self.deadline = deadline
     }
 
-    /// Gives pushes to gorush: all at once, in calls of as many as it takes.
+    /// Gives pushes to gorush: all at once, in calls of one platform each and of as many as it takes.
     ///
     /// - Returns: what is known of each push, and what became of each call.
     func send(_ pushes: [GatewayHandover.Push]) async -> (failures: GorushFailures, outcomes: [Outcome]) {
-        let starts = stride(from: 0, to: pushes.count, by: StatusLimits.gatewayPushes)
-        let calls = starts.map { $0..<min($0 + StatusLimits.gatewayPushes, pushes.count) }
+        let calls = Self.calls(pushes)
         return await withTaskGroup(of: (GorushFailures, Outcome).self) { group in
             for call in calls { group.addTask { await self.call(pushes[call]) } }
             var failures = GorushFailures()
@@ -47,6 +46,21 @@ struct GorushGateway: Sendable {
             }
             return (failures, outcomes)
         }
+    }
+
+    /// Runs of pushes of one platform, which a handover has one behind the other.
+    static func calls(_ pushes: [GatewayHandover.Push]) -> [Range<Int>] {
+        var calls: [Range<Int>] = []
+        var start = 0
+        for end in 1..<max(1, pushes.count + 1) {
+            let isOver =
+                end == pushes.count || pushes[end].isApple != pushes[start].isApple
+                || end - start == StatusLimits.gatewayPushes
+            guard isOver else { continue }
+            calls.append(start..<end)
+            start = end
+        }
+        return calls
     }
 
     private func call(_ pushes: ArraySlice<GatewayHandover.Push>) async -> (GorushFailures, Outcome) {

@@ -12,14 +12,16 @@ struct GorushAnswerTests {
 
     private static func push(_ token: String, isApple: Bool = true) -> GatewayHandover.Push {
         GatewayHandover.Push(
-            notification: Secret([]), token: Secret(token.utf8), isApple: isApple,
+            notification: Secret([]), token: Secret(token.utf8), isApple: isApple, hasTopic: isApple,
             record: RecordKey(Space(core: "test"), Secret(token.utf8)), isUnchanged: .any)
     }
 
     private static func failures(
-        _ logs: String, counts: Int = 9, of pushes: [GatewayHandover.Push]
+        _ logs: String, counts: Int? = nil, of pushes: [GatewayHandover.Push]
     ) -> GorushFailures? {
-        GorushAnswer(Secret(#"{"counts":\#(counts),"logs":[\#(logs)]}"#.utf8))?.failures(of: pushes[...])
+        let counts = counts ?? pushes.count
+        return GorushAnswer(Secret(#"{"counts":\#(counts),"logs":[\#(logs)]}"#.utf8))?
+            .failures(of: pushes[...])
     }
 
     private static func hidden(_ token: String) -> String {
@@ -76,6 +78,26 @@ struct GorushAnswerTests {
         let few = Self.failures(
             #"{"token":"\#(other)","error":"Unregistered"}"#, counts: 1, of: pushes)
         #expect(few?.failed == [0, 1] && few?.words == [:])
+    }
+
+    @Test("Only the exact count says that nothing was dropped, by either way of counting")
+    func counts() {
+        let apple = [Self.push(Self.apple), Self.push("9" + Self.apple.dropFirst())]
+        for counts in 0...6 {
+            let isAll = counts == 2 || counts == 4
+            #expect(Self.failures("", counts: counts, of: apple)?.failed == (isAll ? [] : [0, 1]))
+            let google = [Self.push(Self.google, isApple: false)]
+            #expect(Self.failures("", counts: counts, of: google)?.failed == (counts == 1 ? [] : [0]))
+        }
+    }
+
+    @Test("A call has pushes of one platform alone, as many as gorush takes")
+    func calls() {
+        let apple = (0..<201).map { Self.push("\($0)") }
+        let google = (0..<3).map { Self.push("\($0)", isApple: false) }
+        #expect(GorushGateway.calls(apple + google) == [0..<100, 100..<200, 200..<201, 201..<204])
+        #expect(GorushGateway.calls(google) == [0..<3] && GorushGateway.calls([]) == [])
+        #expect(GorushGateway.calls([apple[0]]) == [0..<1])
     }
 
     @Test("Words are those of the token's own service, whole, and texts")

@@ -24,6 +24,8 @@ final class GorushDouble: Sendable {
         /// `logs` names all of the call's tokens with this error, without numbers; hidden as gorush hides
         /// them unless it is told not to.
         case refusing(String, isHidden: Bool)
+        /// It has a platform switched off, and passes over what is for it.
+        case without(platform: Int64)
         /// It takes the call, and says nothing.
         case silent
     }
@@ -89,7 +91,10 @@ final class GorushDouble: Sendable {
             let answer = state.answer
             if state.isOnce { (state.answer, state.isOnce) = (.taken, false) }
             switch answer {
-            case .taken: return (200, #"{"counts":\#(list.count),"logs":[],"success":"ok"}"#)
+            case .taken: return (200, #"{"counts":\#(Self.counts(list)),"logs":[],"success":"ok"}"#)
+            case .without(let platform):
+                let kept = list.filter { $0["platform"]?.int64 != platform }
+                return (200, #"{"counts":\#(Self.counts(kept)),"logs":[],"success":"ok"}"#)
             case .other(let status, let body): return (status, body)
             case .silent: return nil
             case .refusing(let error, let isHidden):
@@ -99,17 +104,30 @@ final class GorushDouble: Sendable {
                     if isHidden { token = stars + token.dropFirst(10).dropLast(10) + stars }
                     return #"{"type":"failed-push","token":"\#(token)","message":"m","error":"\#(error)"}"#
                 }
-                return (200, #"{"counts":2,"logs":[\#(logs.joined(separator: ","))],"success":"ok"}"#)
+                let counts = Self.counts(list)
+                return (
+                    200,
+                    #"{"counts":\#(counts),"logs":[\#(logs.joined(separator: ","))],"success":"ok"}"#
+                )
             case .failing(let places, let byToken):
                 let logs = places.map { place in
                     let id = byToken ? "" : #""notif_id":"\#(list[place]["notif_id"]?.string ?? "")","#
                     let token = list[place]["tokens"]?[0]?.string ?? ""
                     return #"{\#(id)"type":"failed-push","platform":"ios","token":"\#(token)","error":"x"}"#
                 }
+                let counts = Self.counts(list)
                 return (
-                    200, #"{"counts":1,"logs":[\#(logs.joined(separator: ","))],"success":"ok"}"#
+                    200,
+                    #"{"counts":\#(counts),"logs":[\#(logs.joined(separator: ","))],"success":"ok"}"#
                 )
             }
+        }
+    }
+
+    /// As gorush counts since 2024: each token, and a topic that is not empty.
+    private static func counts(_ list: [JSONValue]) -> Int {
+        list.reduce(0) { sum, one in
+            sum + (one["tokens"]?.array?.count ?? 0) + ((one["topic"]?.string ?? "").isEmpty ? 0 : 1)
         }
     }
 
@@ -276,6 +294,34 @@ struct StatusGatewayTests {
             bob.device.use(try .apns(Secret(bob.token.utf8), topic: StatusMember.topic))
             #expect(try await bob.register(at: [server]) == [.registered(server)])
             #expect(try await alice.tell(bob.point, "one") == .delivered && gorush.calls.count == 1)
+        }
+    }
+
+    @Test("With a platform switched off there, its phones have failed, and the others have not")
+    func platformOff() async throws {
+        try await conversation { relay, gorush, bob, alice in
+            try await StatusMember.with(relay.stage, .fcm) { carol in
+                try await carol.register(at: [try relay.statusKey()])
+                gorush.turn(.without(platform: 2))
+                alice.origin.requestPause = .milliseconds(5)
+                let ids = try alice.origin.notify(
+                    StatusNotification(
+                        messageID: Secret(World.live.randomBytes(32)), .group(chat: Secret("chat".utf8))),
+                    to: [bob.point, carol.point], now: World.live.now())
+                var settled: [StatusDispatch] = []
+                // Bound: each settles once.
+                while settled.count < 2 {
+                    let some = try await alice.line.settle(&alice.origin)
+                    try #require(!some.isEmpty)
+                    settled += some
+                }
+                #expect(settled.first { $0.id == ids[0] }?.outcome == .delivered)
+                #expect(settled.first { $0.id == ids[1] }?.outcome == .taken(installations: 0, failed: 1))
+                // Asked for each platform by itself, so that what one has dropped is not taken for the
+                // other's.
+                let platforms = gorush.calls.map { Set($0.compactMap { $0["platform"]?.int64 }) }
+                #expect(platforms.allSatisfy { $0.count == 1 } && platforms.contains([1]))
+            }
         }
     }
 
