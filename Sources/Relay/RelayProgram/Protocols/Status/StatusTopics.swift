@@ -68,9 +68,7 @@ final class StatusTopics: Sendable {
             return (kept, state.last)
         }
         if let kept { return kept }
-        let records = try await registry.page(
-            .owner(names.topics(sharing: topic)), after: 0, limit: StatusLimits.sharedTopics)
-        let keys = records.compactMap { FollowedTopic($0)?.key }
+        let keys = try await read(topic)
         state.withLock { state in
             state.reads += 1
             // A row that was read meanwhile may say otherwise.
@@ -85,10 +83,27 @@ final class StatusTopics: Sendable {
         return keys
     }
 
+    /// All keys of four bytes: chance gives two, and whoever looks for names with the same bytes as another's
+    /// is not to hide that one behind them.
+    private func read(_ topic: UInt32) async throws(StoreError) -> [Secret] {
+        var (keys, last) = ([Secret](), UInt64(0))
+        while keys.count < StatusLimits.sharedTopics {
+            let page = try await registry.page(
+                .owner(names.topics(sharing: topic)), after: last, limit: StatusLimits.sharedTopicsAtOnce)
+            keys += page.compactMap { FollowedTopic($0)?.key }
+            guard page.count == StatusLimits.sharedTopicsAtOnce, let end = page.last else { break }
+            last = end.revision
+        }
+        return keys
+    }
+
     /// The older half goes, so that looking for it costs little in the mean.
     private func makeRoom(_ state: inout State) {
-        guard state.kept.count >= limits.keptKeys else { return }
-        let middle = state.kept.values.map(\.at).sorted()[limits.keptKeys / 2]
+        // Topics that many share count for as many.
+        let count = state.kept.values.reduce(0) { $0 + max(1, $1.keys.count) }
+        guard count >= limits.keptKeys, !state.kept.isEmpty else { return }
+        let times = state.kept.values.map(\.at).sorted()
+        let middle = times[times.count / 2]
         state.kept = state.kept.filter { $0.value.at > middle }
     }
 

@@ -45,4 +45,31 @@ struct StatusTopicsTests {
             tasks.cancelAll()
         }
     }
+
+    @Test("A topic's key is found behind a thousand others of the same four bytes")
+    func hidden() async throws {
+        let clock = ManualClock()
+        let world = clock.world(seed: 4)
+        let store = try await SealedMemory(world, rows: 10_000).store
+        let names = StatusKeys(configured("main"))
+        let topics = StatusTopics(
+            of: Secp256k1KeyPair.generate(world).point, names, registry: store, limits: StatusHostLimits(),
+            world: world)
+        let topic = WakuTopic.query(of: Secret(world.randomBytes(StatusLimits.hashBytes)))
+        let key = Secret(world.randomBytes(StatusLimits.keyBytes))
+        // As if somebody had looked for names with the same four bytes.
+        let others = (0..<1_000).map { number in
+            var row = FollowedTopic.record(
+                topic, key: Secret([UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 32)), names,
+                now: clock.now)
+            row.key = names.topic(WakuTopic(name: Secret("other \(number)".utf8)))
+            return Change.put(row, if: .any)
+        }
+        _ = try await store.apply(others)
+        _ = try await store.apply([
+            .put(FollowedTopic.record(topic, key: key, names, now: clock.now), if: .any)
+        ])
+        let keys = try await topics.keys(of: topic.id)
+        #expect(keys.count == 1_001 && keys.contains { $0 == key })
+    }
 }
