@@ -271,6 +271,74 @@ struct OriginTests {
         #expect(world.servers[1].pushes.count == 1)
     }
 
+    @Test("A server that claims the highest version, and then is silent, shuts nobody else out")
+    func claimedVersion() throws {
+        var world = StatusWorld()
+        var bob = try world.phone()
+        try world.settle(&bob)
+        world.forgetHistory()
+        world.servers[0].claimedVersion = .max
+        var origin = world.sender()
+        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
+        try world.settle(&origin, for: .seconds(4))
+        world.servers[0].isDown = true
+        for byte in 2...9 {
+            _ = try origin.notify(Self.message(UInt8(byte)), to: [bob.key.point], now: world.now)
+        }
+        try world.settle(&origin, for: .seconds(60))
+        #expect(world.settled.count == 9)
+        #expect(world.settled.allSatisfy { $0.outcome == .taken(installations: 1, failed: 0) })
+        // A restart does not make more of its word, and the person's own outranks that of others.
+        let again = try StatusOrigin(keeping: origin.encoded(), key: origin.key)
+        #expect(again.encoded() == origin.encoded())
+        var other = world.sender(origin.key)
+        other.follow(bob.key.point, now: world.now)
+        bob.use(try StatusDeviceToken.fcm(Secret("another".utf8)))
+        try world.settle(&bob)
+        let code = try #require(world.history.last { $0.contentTopic == bob.topics[1] })
+        #expect(origin.receive(code, now: world.now) == true)
+        #expect(other.receive(code, now: world.now) == true)
+    }
+
+    @Test("A server that tells of installations that nobody has leaves places to those of others")
+    func madeUpInstallations() throws {
+        var world = StatusWorld()
+        var bob = try world.phone()
+        world.servers[0].isDown = true
+        try world.settle(&bob)
+        world.servers[0].isDown = false
+        try world.settle(&bob, for: .seconds(60))
+        world.forgetHistory()
+        world.servers[0].madeUp = StatusLimits.targetCoordinates
+        var origin = world.sender()
+        _ = try origin.notify(Self.message(), to: [bob.key.point], now: world.now)
+        try world.settle(&origin, for: .seconds(120))
+        #expect(world.pushes.contains { $0.installationID.word == bob.installationID })
+    }
+
+    @Test("Whom there is no room to ask about at once is asked about later, all of three hundred")
+    func roomToAsk() throws {
+        var world = StatusWorld()
+        for place in world.servers.indices { world.servers[place].isDown = true }
+        var origin = world.sender()
+        let people = (0..<StatusLimits.originCalls + 44).map { _ in world.keyPair().point }
+        _ = try origin.notify(Self.message(), to: people, now: world.now)
+        var (asked, moments) = (0, 0)
+        for topic in origin.due(now: world.now, using: &world.random).histories {
+            origin.readHistory(of: topic)
+        }
+        while let next = origin.nextDeadline, moments < 20 {
+            world.now = max(world.now, next)
+            let work = origin.due(now: world.now, using: &world.random)
+            asked += work.messages.count
+            world.settled += work.settled
+            moments += 1
+        }
+        #expect(asked == people.count && world.settled.count == people.count)
+        #expect(world.settled.allSatisfy { $0.outcome == .noToken })
+        #expect(world.now.since(StatusWorld.start) < .seconds(10))
+    }
+
     @Test("What is kept is read back the same, and nothing else is taken")
     func keeping() throws {
         var world = StatusWorld()

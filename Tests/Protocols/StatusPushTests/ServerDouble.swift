@@ -16,6 +16,10 @@ struct ServerDouble {
     var reportFaults: [PushNotificationReport.Fault] = []
     /// It says of every registration that it is of this version, and leaves out its token.
     var withholdsFrom: UInt64?
+    /// It says of every registration that it is of this version.
+    var claimedVersion: UInt64?
+    /// It tells of so many installations beside those that it has.
+    var madeUp = 0
     private(set) var records: [Record] = []
     /// What it has handed to push services.
     private(set) var pushes: [PushNotification] = []
@@ -105,13 +109,18 @@ struct ServerDouble {
             one.installationID = record.registration.installationID
             one.publicKey = hash
             one.grant = record.registration.grant
-            one.version = withholdsFrom ?? record.registration.version
+            one.version = withholdsFrom ?? claimedVersion ?? record.registration.version
             if withholdsFrom != nil {
                 // Neither token nor list.
             } else if record.registration.allowFromContactsOnly {
                 one.allowedKeyList = record.registration.allowedKeyList
             } else {
                 one.accessToken = record.registration.accessToken
+            }
+            for number in 0..<madeUp {
+                var other = one
+                other.installationID = Secret("made up \(number)".utf8)
+                info.append(other)
             }
             info.append(one)
         }

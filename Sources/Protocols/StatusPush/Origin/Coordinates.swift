@@ -8,6 +8,8 @@ package struct Coordinates: Sendable {
     package let server: PublicPoint
     package let token: Secret
     package let version: UInt64
+    /// Whether the person has signed the version: in a contact code. A server may name any.
+    package let isSigned: Bool
 
     /// What a server or a contact code says of one installation.
     package enum Said: Sendable {
@@ -28,19 +30,20 @@ package struct Coordinates: Sendable {
         _ info: PushNotificationQueryInfo, reader: Secp256k1KeyPair, target: PublicPoint,
         server: PublicPoint?
     ) -> Said? {
-        guard info.publicKey == StatusHash.person(target), info.installationID.count > 0,
-            info.installationID.count <= 64,
+        guard info.publicKey == StatusHash.person(target),
+            (1...StatusLimits.installationBytes).contains(info.installationID.count),
             info.accessToken.count == 0 || AccessToken.isUUID(info.accessToken)
         else { return nil }
         guard let token = token(in: info, reader: reader, target: target) else {
             return .withheld(installation: info.installationID, version: info.version)
         }
-        guard let server = server ?? EndRows.point(bytes: info.serverPublicKey),
-            Grant.holds(info.grant, client: target, server: server, accessToken: token)
+        guard let place = server ?? EndRows.point(bytes: info.serverPublicKey),
+            Grant.holds(info.grant, client: target, server: place, accessToken: token)
         else { return nil }
         return .token(
             Coordinates(
-                installationID: info.installationID, server: server, token: token, version: info.version))
+                installationID: info.installationID, server: place, token: token, version: info.version,
+                isSigned: server == nil))
     }
 
     private static func token(
@@ -61,23 +64,30 @@ package struct Coordinates: Sendable {
     var row: [Secret] {
         [
             installationID, EndRows.text(server), token, Secret(String(version).utf8)
-        ]
+        ] + (isSigned ? [Self.signed] : [])
     }
 
-    init(installationID: Secret, server: PublicPoint, token: Secret, version: UInt64) {
+    private static var signed: Secret { Secret("signed".utf8) }
+
+    init(installationID: Secret, server: PublicPoint, token: Secret, version: UInt64, isSigned: Bool) {
         self.installationID = installationID
         self.server = server
         self.token = token
         self.version = version
+        self.isSigned = isSigned
     }
 
-    /// - Returns: `nil` for a row that ``row`` has not written.
+    /// - Returns: `nil` for a row that ``row`` has not written. Earlier versions did not say who had named
+    /// the   version: then it counts as a server's word.
     init?(_ row: ArraySlice<Secret>) {
         let row = Array(row)
-        guard row.count == 4, let server = EndRows.point(row[1]), let version = UInt64(row[3].word),
+        guard row.count == 4 || row.count == 5 && row[4] == Self.signed,
+            let server = EndRows.point(row[1]), let version = UInt64(row[3].word),
             AccessToken.isUUID(row[2])
         else { return nil }
-        self.init(installationID: row[0], server: server, token: row[2], version: version)
+        self.init(
+            installationID: row[0], server: server, token: row[2], version: version,
+            isSigned: row.count == 5)
     }
 }
 
@@ -104,14 +114,31 @@ struct StatusTarget: Sendable {
         usedAt = now
     }
 
-    /// Takes what is as new as what is known; a newer version replaces all older ones of its installation.
+    /// Takes what is as new as what is known: what a server says by its own line of versions, because nobody
+    /// signs them, and a contact code by the person's. A newer contact code replaces all older ones of its
+    /// installation, whoever told of them.
     mutating func learn(_ one: Coordinates) {
-        guard one.version >= newest(of: one.installationID) else { return }
+        let signed = newestSigned(of: one.installationID)
+        let own = coordinates.first { $0.installationID == one.installationID && $0.server == one.server }
+        guard one.version >= signed, one.version >= own?.version ?? 0 else { return }
         coordinates.removeAll {
-            $0.installationID == one.installationID && ($0.version < one.version || $0.server == one.server)
+            $0.installationID == one.installationID
+                && ($0.server == one.server || one.isSigned && $0.version < one.version)
         }
         coordinates.append(one)
-        if coordinates.count > StatusLimits.targetCoordinates { coordinates.removeFirst() }
+        if coordinates.count > StatusLimits.targetCoordinates { makeRoom() }
+    }
+
+    /// The oldest word goes of the server that has most of them: a server that tells of many installations,
+    /// as nothing keeps it from doing, takes no other's place.
+    private mutating func makeRoom() {
+        let counts = Dictionary(coordinates.map { ($0.server, 1) }, uniquingKeysWith: +)
+        let most = counts.values.max() ?? 0
+        guard
+            let place = coordinates.firstIndex(where: { counts[$0.server] == most && !$0.isSigned })
+                ?? coordinates.indices.first
+        else { return }
+        coordinates.remove(at: place)
     }
 
     /// The installation's contact code of a newer version has no token for us, so that an older one is
@@ -119,7 +146,7 @@ struct StatusTarget: Sendable {
     ///
     /// - Returns: whether it is newer than what is known.
     mutating func withhold(_ installation: Secret, since version: UInt64) -> Bool {
-        guard version > newest(of: installation) else { return false }
+        guard version > newestSigned(of: installation) else { return false }
         coordinates.removeAll { $0.installationID == installation }
         withheld.removeAll { $0.installation == installation }
         withheld.append((installation, version))
@@ -127,8 +154,9 @@ struct StatusTarget: Sendable {
         return true
     }
 
-    private func newest(of installation: Secret) -> UInt64 {
-        let known = coordinates.filter { $0.installationID == installation }.map(\.version)
+    /// By what the person has signed.
+    private func newestSigned(of installation: Secret) -> UInt64 {
+        let known = coordinates.filter { $0.isSigned && $0.installationID == installation }.map(\.version)
         let without = withheld.filter { $0.installation == installation }.map(\.version)
         return (known + without).max() ?? 0
     }
@@ -156,18 +184,26 @@ struct StatusTarget: Sendable {
     ///
     /// - Parameter wanted: those that the message is for; `nil`: all.
     func installations(_ wanted: [Secret]?, atMost limit: Int) -> [Secret] {
-        var ids: [Secret] = []
-        for one in coordinates where !ids.contains(where: { $0 == one.installationID }) {
-            if wanted?.contains(where: { $0 == one.installationID }) ?? true {
-                ids.append(one.installationID)
+        // What the person has signed first; of each server the first that it told of beside each other's
+        // first, so that one that tells of many leaves places to others.
+        var ids: [(id: Secret, rank: Int)] = []
+        var told: [PublicPoint: Int] = [:]
+        for one in coordinates {
+            let rank = one.isSigned ? 0 : told[one.server, default: 0] + 1
+            if !one.isSigned { told[one.server] = rank }
+            if let place = ids.firstIndex(where: { $0.id == one.installationID }) {
+                ids[place].rank = min(ids[place].rank, rank)
+            } else if wanted?.contains(where: { $0 == one.installationID }) ?? true {
+                ids.append((one.installationID, rank))
             }
         }
         let ordered = ids.enumerated().sorted { left, right in
-            let (l, r) = (lastActivity(left.element), lastActivity(right.element))
-            return l == r ? left.offset < right.offset : l > r
+            let (l, r) = (lastActivity(left.element.id), lastActivity(right.element.id))
+            if l != r { return l > r }
+            return (left.element.rank, left.offset) < (right.element.rank, right.offset)
         }
         let most = min(max(limit, StatusLimits.leastInstallations), StatusLimits.mostInstallations)
-        return ordered.prefix(most).map(\.element)
+        return ordered.prefix(most).map(\.element.id)
     }
 
     private func lastActivity(_ id: Secret) -> UnixTime {

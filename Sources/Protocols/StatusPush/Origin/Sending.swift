@@ -31,7 +31,7 @@ extension StatusOrigin {
             targets[person]?.hasHistory = true
         }
         for id in jobs.keys {
-            if case .history = jobs[id]?.phase, targets[jobs[id]!.person]?.hasHistory ?? true {
+            if let job = jobs[id], case .history = job.phase, targets[job.person]?.hasHistory ?? true {
                 jobs[id]?.phase = .new
             }
         }
@@ -86,7 +86,7 @@ extension StatusOrigin {
             return
         }
         switch job.phase {
-        case .new:
+        case .new, .unasked:
             if !wanted(job, target).isEmpty {
                 choose(id)
             } else if !target.hasHistory {
@@ -94,7 +94,10 @@ extension StatusOrigin {
                 if !work.histories.contains(topic) { work.histories.append(topic) }
                 jobs[id]?.phase = .history(until: now + StatusLimits.historyWait)
             } else {
-                ask(job.person, &work, now, &generator)
+                guard ask(job.person, &work, now, &generator) else {
+                    jobs[id]?.phase = .unasked
+                    return
+                }
                 let since = queries.last { $0.person == job.person }?.since
                 let until = since.map { $0 + answerWait } ?? now
                 let enough = since.map { $0 + min(answerWait, StatusLimits.answerWait) } ?? now
@@ -109,7 +112,7 @@ extension StatusOrigin {
             choose(id)
         case .history, .asking: break
         case .sending:
-            if target.mustQuery { ask(job.person, &work, now, &generator) }
+            if target.mustQuery { _ = ask(job.person, &work, now, &generator) }
             for place in job.parts.indices {
                 if case .waiting(let until) = job.parts[place].state, until <= now {
                     jobs[id]?.parts[place].state = .ready
@@ -152,19 +155,20 @@ extension StatusOrigin {
     // MARK: messages
 
     /// Asks servers for one person, if it is time.
+    ///
+    /// - Returns: `false`: it is time, and there is no room for one more query.
     private mutating func ask(
         _ person: PublicPoint, _ work: inout StatusOriginWork, _ now: UnixTime,
         _ generator: inout some RandomNumberGenerator
-    ) {
-        guard var target = targets[person] else { return }
+    ) -> Bool {
+        guard var target = targets[person] else { return true }
         let isUnderWay = queries.contains {
             $0.person == person && now.since($0.since) < answerWait
         }
         let age = target.lastQuery.map { now.since($0) }
         let isTime = age.map { $0 >= StatusLimits.queryPeriod || $0 < .zero } ?? true
-        guard !isUnderWay, isTime || target.mustQuery, queries.count < StatusLimits.originCalls else {
-            return
-        }
+        guard !isUnderWay, isTime || target.mustQuery else { return true }
+        guard makeRoomForQuery(now) else { return false }
         let topic = WakuTopic.query(of: StatusHash.person(target.pushKey))
         let topicKey = target.queryTopicKey ?? TopicKey.derive(from: topic)
         target.queryTopicKey = topicKey
@@ -178,6 +182,31 @@ extension StatusOrigin {
             &generator)
         queries.append(Query(key: key, messageID: sealed.id, person: person, since: now))
         work.messages.append(sealed.message)
+        return true
+    }
+
+    /// A query whose answer is late makes way for one that is to be asked now.
+    private mutating func makeRoomForQuery(_ now: UnixTime) -> Bool {
+        if queries.count < StatusLimits.originCalls { return true }
+        guard let place = queries.firstIndex(where: { now.since($0.since) >= answerWait }) else {
+            return false
+        }
+        queries.remove(at: place)
+        return true
+    }
+
+    /// A request whose answer is late, and which another has taken the place of, makes way as well.
+    private mutating func makeRoomForRequest() -> Bool {
+        if requests.count < StatusLimits.originCalls { return true }
+        guard let place = requests.firstIndex(where: \.isLate) else { return false }
+        requests.remove(at: place)
+        return true
+    }
+
+    /// When there is room for one more query.
+    func roomForQuery() -> UnixTime {
+        guard queries.count >= StatusLimits.originCalls else { return .distantPast }
+        return queries.map { $0.since + answerWait }.min() ?? .distantPast
     }
 
     /// Requests for all that is ready: one for each message and server.
@@ -208,7 +237,7 @@ extension StatusOrigin {
                 }
             }
         }
-        for group in groups where requests.count < StatusLimits.originCalls {
+        for group in groups where makeRoomForRequest() {
             work.messages.append(request(group, now, &generator))
         }
     }

@@ -35,6 +35,8 @@ public struct StatusOrigin: Sendable {
     struct Job: Sendable {
         enum Phase: Sendable {
             case new
+            /// Servers are to be asked as soon as there is room for one more query.
+            case unasked
             /// The contact code's history is being read.
             case history(until: UnixTime)
             /// Servers have been asked. From the first moment on one answer is enough: before it another
@@ -162,12 +164,16 @@ public struct StatusOrigin: Sendable {
         for job in jobs.values {
             switch job.phase {
             case .new: return .distantPast
+            case .unasked: times.append(knows(job) ? .distantPast : roomForQuery())
             case .history(let until): times.append(until)
             case .asking(let enough, let until): times.append(knows(job) ? enough : until)
             case .sending:
                 for part in job.parts {
                     switch part.state {
-                    case .ready: if requests.count < StatusLimits.originCalls { return .distantPast }
+                    case .ready:
+                        if requests.count < StatusLimits.originCalls || requests.contains(where: \.isLate) {
+                            return .distantPast
+                        }
                     case .waiting(let until): times.append(until)
                     case .underWay, .taken, .failed: break
                     }

@@ -13,7 +13,7 @@ extension StatusLimits {
     public static let targetCoordinates = 64
     /// Notifications for one person each that are not yet settled.
     public static let originJobs = 1_000
-    /// Queries and requests whose answers are awaited.
+    /// Queries, and requests, whose answers are awaited. More wait for room: what is late makes way.
     public static let originCalls = 256
     /// One server answers at once or not at all: the specification names this wait.
     public static let answerWait = Duration.seconds(3)
@@ -28,8 +28,9 @@ extension StatusLimits {
     public static let requestAttempts = 4
     /// Notifications in one request: the relay's own bound is not below it.
     public static let notificationsAtOnce = 50
-    /// Entries of an allowed key list that are tried: an agreement of keys is made once for all.
-    public static let triedKeys = 2_000
+    /// Entries of an allowed key list that are tried: as many as a message carries. An agreement of keys is
+    /// made once for all.
+    public static let triedKeys = 2_400
     /// What an origin reads back of what it has kept: 2,000 people with a few installations each.
     public static let originRowBytes = 8 << 20
 }
