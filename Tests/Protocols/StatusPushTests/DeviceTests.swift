@@ -265,4 +265,80 @@ struct DeviceTests {
             try StatusDevice(key: device.key, installationID: "phone", using: &world.random)
         }
     }
+
+    @Test("What a device takes a relay takes and a node carries, with all lists as long as they may be")
+    func atItsBounds() async throws {
+        var random = SeededRandom(seed: 11)
+        let server = samplePair(1)
+        var device = StatusDevice(key: samplePair(2), using: &random)
+        let token = String(repeating: "t", count: StatusLimits.deviceTokenBytes)
+        device.use(try .fcm(Secret(token.utf8)))
+        var settings = StatusSettings()
+        settings.contactsOnly = true
+        settings.contacts = [PublicPoint](repeating: samplePair(3).point, count: StatusLimits.deviceContacts)
+        let rest = StatusLimits.deviceEntries - StatusLimits.deviceContacts
+        let chats = (0..<rest).map { Secret("chat \($0)".utf8) }
+        settings.mutedChats = Array(chats.prefix(StatusLimits.deviceChats))
+        settings.chatsWithMentions = Array(chats.dropFirst(StatusLimits.deviceChats))
+        try device.apply(settings)
+        settings.blockedChats = [Secret("one more".utf8)]
+        #expect(throws: StatusError(.tooManyEntries)) { try device.apply(settings) }
+        try device.use(servers: [server.point])
+        device.switchOn()
+        let messages = device.due(now: StatusRig.now, using: &random)
+        #expect(messages.count == 1)
+        #expect(messages.allSatisfy { $0.encoded().count <= StatusLimits.carriedBytes })
+        let message = try #require(messages.first)
+        let wrapped = try WakuPayload.openAsymmetric(message.payload, with: server).data
+        let isTaken = try await StatusRig(identity: server).running { rig -> Bool in
+            guard case .registration(let answer)? = await rig.receive(wrapped)?.body else { return false }
+            return answer.success
+        }
+        #expect(isTaken)
+        #expect(throws: StatusError(.malformedToken)) {
+            try StatusDeviceToken.fcm(Secret((token + "t").utf8))
+        }
+        let apple = String(repeating: "a", count: StatusLimits.appleTokenBytes)
+        let topic = String(repeating: "b", count: StatusLimits.apnTopicBytes)
+        _ = try StatusDeviceToken.apns(Secret(apple.utf8), topic: topic)
+        for (token, topic) in [(apple + "a", topic), (apple, topic + "b"), (apple, "two words")] {
+            #expect(throws: StatusError(.malformedToken)) {
+                try StatusDeviceToken.apns(Secret(token.utf8), topic: topic)
+            }
+        }
+    }
+
+    @Test("A contact code with a list for each of eight servers is as many messages as a node carries")
+    func longContactCode() throws {
+        var world = StatusWorld()
+        var (phone, tablet) = (try world.phone(), try world.phone())
+        tablet = try world.phone(phone.key)
+        let contact = world.keyPair()
+        var settings = StatusSettings()
+        settings.contactsOnly = true
+        settings.contacts =
+            [PublicPoint](repeating: world.keyPair().point, count: StatusLimits.deviceContacts - 1)
+            + [contact.point]
+        try phone.apply(settings)
+        try world.settle(&phone)
+        let codes = world.history.filter { $0.contentTopic == phone.topics[1] }
+        #expect(codes.count == 2)
+        #expect(world.history.allSatisfy { $0.encoded().count <= StatusLimits.carriedBytes })
+        // A contact learns of both servers, in any order of the parts.
+        for codes in [codes, codes.reversed()] {
+            var origin = world.sender(contact)
+            origin.follow(phone.key.point, now: world.now)
+            for code in codes { #expect(origin.receive(code, now: world.now) == true) }
+            let rows = KeptRows.read(origin.encoded(), atMost: StatusLimits.originRowBytes) ?? []
+            #expect(rows.count { $0.first?.word == "server" } == 2)
+        }
+        // Another phone of the account keeps what has room, is not astonished by the second part, and can be
+        // read back.
+        for _ in 0..<3 { for code in codes { _ = tablet.receive(code, now: world.now) } }
+        let kept = tablet.encoded()
+        #expect(kept.count < StatusLimits.deviceRowBytes)
+        let again = try StatusDevice(keeping: kept, key: tablet.key)
+        #expect(again.encoded() == kept)
+        #expect(codes.allSatisfy { tablet.receive($0, now: world.now) == nil })
+    }
 }

@@ -15,25 +15,32 @@ extension StatusDevice {
         isReceiving && standings.contains { $0.goal == .registered && $0.isLevel && $0.reached > 0 }
     }
 
+    /// In as many messages as a network carries one by one: with contacts only, each server has the whole
+    /// list of them.
     mutating func advertisement(
         _ now: UnixTime, _ generator: inout some RandomNumberGenerator
-    ) -> WakuMessage? {
+    ) -> [WakuMessage] {
         // A list of allowed keys cannot be made before the app has told the contacts.
-        if isReceiving, settings == nil { return nil }
+        if isReceiving, settings == nil { return [] }
         guard let due = advertisementDue,
             due <= now || due.since(now) > StatusLimits.advertisementPeriod
-        else { return nil }
+        else { return [] }
         others.tidy(now)
-        let code = ContactCodeAdvertisement(pushNotificationInfo: ownInfo(&generator) + others.info)
+        let parts = Parting.parts(ownInfo(&generator) + others.info)
         let topic = WakuTopic.contactCode(of: key.point)
         let topicKey = contactTopicKey ?? TopicKey.derive(from: topic)
         contactTopicKey = topicKey
-        let message = EndMessages.sealContactCode(
-            code.encoded(), installationID: Secret(installationID.utf8), signedBy: key, on: topic,
-            topicKey: topicKey, now, &generator)
+        var messages: [WakuMessage] = []
+        for info in parts {
+            let code = ContactCodeAdvertisement(pushNotificationInfo: info, parts: parts.count)
+            messages.append(
+                EndMessages.sealContactCode(
+                    code.encoded(), installationID: Secret(installationID.utf8), signedBy: key, on: topic,
+                    topicKey: topicKey, now, &generator))
+        }
         advertises = false
         lastAdvertisement = now
-        return message
+        return messages
     }
 
     private func ownInfo(
@@ -71,12 +78,14 @@ extension StatusDevice {
         else { return nil }
         let mine = Secret(installationID.utf8)
         // Only first-hand: what one installation says of another would never end.
-        guard let source = found.installationID, !(source == mine), source.count <= 64 else { return nil }
+        guard let source = found.installationID, !(source == mine),
+            source.count <= StatusLimits.installationBytes
+        else { return nil }
         let hash = StatusHash.person(key.point)
         let info = found.advertisement.pushNotificationInfo.filter {
             $0.installationID == source && $0.publicKey == hash
         }
-        guard others.note(source, info, now) else { return nil }
+        guard others.note(source, info, isPart: found.advertisement.isPart, now) else { return nil }
         advertises = advertises || hasServers
         return .otherInstallation
     }
@@ -93,35 +102,49 @@ struct OtherInstallations: Sendable {
 
     private var list: [One] = []
 
+    /// - Parameter isPart: what it does not name was not withdrawn.
     /// - Returns: whether there is something new to say.
-    mutating func note(_ id: Secret, _ info: [PushNotificationQueryInfo], _ now: UnixTime) -> Bool {
-        let code = ContactCodeAdvertisement(
-            pushNotificationInfo: Array(info.prefix(StatusLimits.deviceServers)))
-        let encoded = code.encoded()
-        if let place = list.firstIndex(where: { $0.id == id }) {
-            let versions = list[place].info.map(\.version).max() ?? 0
-            // An old advertisement that comes again takes nothing back.
-            if let newest = code.pushNotificationInfo.map(\.version).max(), newest < versions { return false }
-            list[place].seenAt = now
-            guard !info.isEmpty else {
-                list.remove(at: place)
-                return true
-            }
-            guard Self.versions(list[place].info) != Self.versions(code.pushNotificationInfo) else {
-                return false
-            }
-            list[place].info = code.pushNotificationInfo
-            list[place].encoded = encoded
+    mutating func note(
+        _ id: Secret, _ info: [PushNotificationQueryInfo], isPart: Bool = false, _ now: UnixTime
+    ) -> Bool {
+        let place = list.firstIndex { $0.id == id }
+        let known = place.map { list[$0].info } ?? []
+        // An old advertisement that comes again takes nothing back.
+        let versions = known.map(\.version).max() ?? 0
+        if let newest = info.map(\.version).max(), newest < versions { return false }
+        if let place { list[place].seenAt = now }
+        guard !info.isEmpty else {
+            guard !isPart, let place else { return false }
+            list.remove(at: place)
             return true
         }
-        guard !info.isEmpty else { return false }
+        let others = isPart ? Self.without(Self.versions(info), known) : []
+        let all = Array((others + info).prefix(StatusLimits.deviceServers))
+        guard Self.versions(known) != Self.versions(all) else { return false }
+        let encoded = ContactCodeAdvertisement(pushNotificationInfo: all).encoded()
+        let taken = list.reduce(0) { $0 + $1.encoded.count } - (place.map { list[$0].encoded.count } ?? 0)
+        // It advertises itself. To make room for it would be new each time that one of two comes.
+        guard encoded.count <= StatusLimits.otherInstallationBytes - taken else { return false }
+        if let place {
+            (list[place].info, list[place].encoded) = (all, encoded)
+            return true
+        }
         if list.count >= StatusLimits.otherInstallations,
             let oldest = list.indices.min(by: { list[$0].seenAt < list[$1].seenAt })
         {
             list.remove(at: oldest)
         }
-        list.append(One(id: id, info: code.pushNotificationInfo, encoded: encoded, seenAt: now))
+        list.append(One(id: id, info: all, encoded: encoded, seenAt: now))
         return true
+    }
+
+    /// What is said of servers that are not among these.
+    private static func without(
+        _ servers: [PublicPoint: UInt64], _ info: [PushNotificationQueryInfo]
+    ) -> [PushNotificationQueryInfo] {
+        info.filter { one in
+            EndRows.point(bytes: one.serverPublicKey).map { servers[$0] == nil } ?? false
+        }
     }
 
     private static func versions(_ info: [PushNotificationQueryInfo]) -> [PublicPoint: UInt64] {

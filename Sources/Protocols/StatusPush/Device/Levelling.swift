@@ -20,8 +20,7 @@ extension StatusDevice {
             }
             messages.append(registration(place, now, &generator))
         }
-        if let message = advertisement(now, &generator) { messages.append(message) }
-        return messages
+        return messages + advertisement(now, &generator)
     }
 
     /// When ``due(now:using:)`` has something again; `nil` when nothing waits for time.

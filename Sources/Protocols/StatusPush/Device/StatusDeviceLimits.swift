@@ -19,13 +19,20 @@ extension StatusLimits {
     public static let otherInstallations = 16
     /// How long an installation is advertised by others after its own last advertisement.
     public static let otherInstallationLife = Duration.seconds(30 * 86_400)
-    /// Contacts that may be listed: an entry of the allowed key list has 64 bytes, and a registration has to
-    /// stay below the 150 KiB that Waku nodes pass on.
+    /// How many bytes are kept of what they advertise: with contacts only, each has a list of them for each
+    /// of its servers. Half of what is kept of an account has room for it in hexadecimal; one that does not
+    /// fit is advertised by itself alone.
+    static let otherInstallationBytes = 192 << 10
+    /// Entries of all lists of a registration together: each takes 66 bytes, and the registration, with a
+    /// token of 4,096, has to stay below the 150 KiB that Waku nodes pass on. Contacts count where they
+    /// alone may send.
+    public static let deviceEntries = 2_000
+    /// Contacts that may be listed.
     public static let deviceContacts = 1_500
     /// Chats and people in one list of a registration: 64 bytes each.
     public static let deviceChats = 300
-    /// A device token as APNs and FCM give them.
-    public static let deviceTokenText = 1_024
+    /// A device token of FCM's, as long as relays take one; of APNs' they take 200 characters.
+    public static let deviceTokenText = deviceTokenBytes
     /// What a device reads back of what it has kept: its lists are digests of 32 digits.
     public static let deviceRowBytes = 1 << 20
     /// A push as it was delivered: no push service carries more than 4 KiB, and members may be escaped.

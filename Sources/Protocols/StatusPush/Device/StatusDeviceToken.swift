@@ -11,7 +11,8 @@ public struct StatusDeviceToken: Sendable {
 
     /// A token of APNs, and the app's topic (its bundle id), which servers insist on.
     ///
-    /// - Throws: `.malformedToken` for an empty or overlong text.
+    /// - Throws: `.malformedToken` for an empty text, one that is longer than servers take (200 and 256
+    ///   characters), or one with others than visible ASCII.
     public static func apns(_ text: Secret, topic: String) throws(StatusError) -> StatusDeviceToken {
         guard !topic.isEmpty else { throw StatusError(.malformedToken) }
         return try StatusDeviceToken(.apns, text, topic: Secret(topic.utf8))
@@ -25,9 +26,10 @@ public struct StatusDeviceToken: Sendable {
     }
 
     private init(_ service: Service, _ text: Secret, topic: Secret) throws(StatusError) {
-        guard (1...StatusLimits.deviceTokenText).contains(text.count),
-            topic.count <= StatusLimits.deviceTokenText,
-            text.reveal({ $0.allSatisfy { (0x21...0x7E).contains($0) } })
+        // The bounds of our relay, so that it takes what was taken here.
+        let most = service == .apns ? StatusLimits.appleTokenBytes : StatusLimits.deviceTokenText
+        guard (1...most).contains(text.count), topic.count <= StatusLimits.apnTopicBytes,
+            [text, topic].allSatisfy({ $0.reveal { $0.allSatisfy { (0x21...0x7E).contains($0) } } })
         else { throw StatusError(.malformedToken) }
         self.service = service
         self.text = text

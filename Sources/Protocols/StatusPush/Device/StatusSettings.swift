@@ -31,6 +31,13 @@ public struct StatusSettings: Sendable {
             && blockedContacts.count + blockedChats.count <= StatusLimits.deviceChats
             && mutedChats.count <= StatusLimits.deviceChats
             && chatsWithMentions.count <= StatusLimits.deviceChats
+            && entries <= StatusLimits.deviceEntries
+    }
+
+    /// Of all lists of a registration together.
+    private var entries: Int {
+        (contactsOnly ? contacts.count : 0) + blockedContacts.count + blockedChats.count + mutedChats.count
+            + chatsWithMentions.count
     }
 
     /// `blocked_chat_list`: deployed clients list the hash of a person's contact id; the seed means chats.
