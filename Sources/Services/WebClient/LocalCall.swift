@@ -163,7 +163,7 @@ private final class AnswerReader: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isDone else { return }
         bytes += unwrapInboundIn(data).readableBytesView
-        switch Self.parse(bytes) {
+        switch LocalAnswer.parse(bytes) {
         case .unfinished, .untilTheEnd:
             if bytes.count > LocalCall.answerLimitBytes { end(context, .failure(.malformed)) }
         case .malformed: end(context, .failure(.malformed))
@@ -172,7 +172,7 @@ private final class AnswerReader: ChannelInboundHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        if case .untilTheEnd(let whole) = Self.parse(bytes) { return end(context, .success(whole)) }
+        if case .untilTheEnd(let whole) = LocalAnswer.parse(bytes) { return end(context, .success(whole)) }
         end(context, .failure(.noAnswer))
     }
 
@@ -194,61 +194,5 @@ private final class AnswerReader: ChannelInboundHandler {
             attempt.fail(fault)
         }
         context.close(promise: nil)
-    }
-
-    // MARK: Reading
-
-    private enum Parsed {
-        case unfinished, malformed
-        case whole(LocalCall.Answer)
-        /// It names no length, so that the end of the connection is that of its body (RFC 9112 §6.3).
-        case untilTheEnd(LocalCall.Answer)
-    }
-
-    private static func parse(_ bytes: [UInt8]) -> Parsed {
-        let mark: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A]
-        guard let end = bytes.firstRange(of: mark) else { return .unfinished }
-        let lines = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n")
-        let words = lines[0].split(separator: " ", maxSplits: 2)
-        guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]) else {
-            return .malformed
-        }
-        // An interim answer only says that another one comes.
-        if status == 100 { return parse(Array(bytes[end.upperBound...])) }
-        var answer = LocalCall.Answer(status: status, headers: [], body: [])
-        for line in lines.dropFirst() {
-            guard let colon = line.firstIndex(of: ":") else { return .malformed }
-            let value = line[line.index(after: colon)...].drop { $0 == " " }
-            answer.headers.append((line[..<colon].lowercased(), String(value)))
-        }
-        let rest = bytes[end.upperBound...]
-        if answer.header("transfer-encoding")?.lowercased() == "chunked" { return unchunked(rest, answer) }
-        guard let text = answer.header("content-length") else {
-            if status == 204 || status == 304 { return .whole(answer) }
-            answer.body = Array(rest)
-            return .untilTheEnd(answer)
-        }
-        guard let length = Int(text), length >= 0 else { return .malformed }
-        guard rest.count >= length else { return .unfinished }
-        answer.body = Array(rest.prefix(length))
-        return .whole(answer)
-    }
-
-    /// RFC 9112 §7.1; extensions and trailers are passed over.
-    private static func unchunked(_ bytes: ArraySlice<UInt8>, _ head: LocalCall.Answer) -> Parsed {
-        var answer = head
-        var rest = bytes
-        while let line = rest.firstRange(of: [0x0D, 0x0A]) {
-            let digits = rest[..<line.lowerBound].prefix { $0 != UInt8(ascii: ";") }
-            guard digits.count <= 8, let size = Int(String(decoding: digits, as: UTF8.self), radix: 16),
-                size >= 0
-            else { return .malformed }
-            if size == 0 { return .whole(answer) }
-            rest = rest[line.upperBound...]
-            guard rest.count >= size + 2 else { return .unfinished }
-            answer.body += rest.prefix(size)
-            rest = rest.dropFirst(size + 2)
-        }
-        return .unfinished
     }
 }
