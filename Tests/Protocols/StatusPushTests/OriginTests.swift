@@ -320,8 +320,15 @@ struct OriginTests {
     func roomToAsk() throws {
         var world = StatusWorld()
         for place in world.servers.indices { world.servers[place].isDown = true }
-        var origin = world.sender()
         let people = (0..<StatusLimits.originCalls + 44).map { _ in world.keyPair().point }
+        // With the keys of their topics, which take long to make.
+        let key = Secret(String(repeating: "0", count: 64).utf8)
+        let rows = people.map { person -> [Secret] in
+            let point = Secret(Hex.encode(person.compressed).utf8)
+            return [Secret("person".utf8), point, point, Secret([]), Secret("1".utf8), key, key]
+        }
+        let kept = KeptRows.write([[Secret("on".utf8), Secret("8".utf8)]] + rows)
+        var origin = try StatusOrigin(keeping: kept, key: world.keyPair())
         _ = try origin.notify(Self.message(), to: people, now: world.now)
         var (asked, moments) = (0, 0)
         for topic in origin.due(now: world.now, using: &world.random).histories {
