@@ -167,4 +167,36 @@ struct WakuPublishingTests {
         }
         #expect(rig.network.published == 3)
     }
+
+    @Test("What waits is bounded by its bytes too, and a short message still finds room")
+    func overloadedByBytes() async throws {
+        var limits = WakuRig.limits
+        limits.publishersAtOnce = 1
+        limits.publishingBytes = 1_000
+        let rig = try await WakuRig({ $0.publishing = .unavailable }, limits: limits)
+        try await rig.run {
+            try await rig.note("listening")
+            await withTaskGroup(of: WakuErrorCode?.self) { group in
+                for bytes in [2_000, 900, 90] {
+                    let sent = rig.ingress.statistics.publishing
+                    group.addTask {
+                        await code { () async throws(WakuError) in
+                            try await rig.ingress.publish(message(rig, "", bytes: bytes))
+                        }
+                    }
+                    // Bound: none can end before the node takes it.
+                    try? await asked(for: "one more on its way") {
+                        rig.ingress.statistics.publishing == sent + 1
+                    }
+                }
+                let fourth = await code { () async throws(WakuError) in
+                    try await rig.ingress.publish(message(rig, "", bytes: 11))
+                }
+                #expect(fourth == .overloaded)
+                rig.node.turn { $0.publishing = .asItShould }
+                for await outcome in group { #expect(outcome == nil) }
+            }
+        }
+        #expect(rig.network.published == 3)
+    }
 }

@@ -217,4 +217,26 @@ struct BoundsTests {
             }
         }
     }
+
+    @Test("As many as may read at one time do, the others in turn, and what fails gives its turn back")
+    func turns() async throws {
+        let (turns, atOnce) = (Turns(2), Noted((now: 0, most: 0)))
+        await withTaskGroup(of: Void.self) { tasks in
+            for number in 0..<20 {
+                tasks.addTask {
+                    do throws(StatusError) {
+                        try await turns.taking { () throws(StatusError) in
+                            atOnce.change { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+                            await Task.yield()
+                            atOnce.change { $0.now -= 1 }
+                            if number.isMultiple(of: 2) { throw StatusError(.overloaded) }
+                        }
+                    } catch {
+                        #expect(error == StatusError(.overloaded))
+                    }
+                }
+            }
+        }
+        #expect(atOnce.value.now == 0 && (1...2).contains(atOnce.value.most))
+    }
 }
