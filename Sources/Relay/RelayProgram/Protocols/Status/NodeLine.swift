@@ -64,12 +64,13 @@ struct NodeLine: Sendable {
         let end = world.instant() + patience
         while true {
             let work = origin.due(now: world.now(), using: &random)
-            if !work.settled.isEmpty { return work.settled }
             for topic in work.histories {
                 for message in try await history(of: topic) { origin.receive(message, now: world.now()) }
                 origin.readHistory(of: topic)
             }
             for message in work.messages { try await calls.publish(message) }
+            // Not before: what is due for others is not said twice.
+            if !work.settled.isEmpty { return work.settled }
             for message in try await heard(origin.topics) { origin.receive(message, now: world.now()) }
             guard world.instant() < end, await rest() else { return [] }
         }
