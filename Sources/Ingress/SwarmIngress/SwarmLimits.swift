@@ -91,6 +91,11 @@ package struct SwarmLimits: Sendable {
     package var noticeRenewal = Duration.seconds(10 * 60)
     /// The list of nodes is asked for without a notice too: one may be lost.
     package var nodesEvery = Duration.seconds(5 * 60)
+    /// How long a node may still speak for the part of the ring that it had before: a block takes two
+    /// minutes, and a node may be some behind.
+    package var formerScope = Duration.seconds(10 * 60)
+    /// So many of them: one for each block of that time, and one more.
+    package var formerScopes = 6
     /// Between two questions for it.
     package var nodesPause = Duration.seconds(1)
     /// A list that cannot be read is asked for again after so long; one of less than half of the nodes is
@@ -107,6 +112,14 @@ package struct SwarmLimits: Sendable {
     /// Pushes that are relayed at once, and share commits: with 8 each cost three times as much
     /// (Benchmarks/README.md). More were not measured.
     package var workers = 32
+
+    /// A push that the store cannot take now is tried again after so long, behind the time that it was held
+    /// for. It keeps its worker, so that the queue fills, and behind it the nodes' connections wait; with all
+    /// workers so, 4 MiB.
+    package var takeAgain = Duration.seconds(2)
+    /// Rows that swarms have refused for good and that wait for the store, 512 KiB. One beyond them ends when
+    /// its signature is too old.
+    package var endings = 65_536
 
     /// Grain of all these spans.
     package var tick = Duration.milliseconds(200)

@@ -71,9 +71,9 @@ struct HandoverTests {
         let (old, toldOld) = AsyncStream<StoragePush>.makeStream()
         let (new, toldNew) = AsyncStream<StoragePush>.makeStream()
         let leaving = try rig.ingress(Self.limits(Self.ever), membership: processes.members[0]) {
-            toldOld.yield($0)
+            toldOld.took($0)
         }
-        let staying = try rig.ingress(membership: processes.members[1], bell: Bell()) { toldNew.yield($0) }
+        let staying = try rig.ingress(membership: processes.members[1], bell: Bell()) { toldNew.took($0) }
         func heard(_ number: Int, by pushes: AsyncStream<StoragePush>) async throws {
             for node in 1...3 {
                 let push = try await pushes.next("message \(number) from \(node) nodes")
@@ -107,8 +107,8 @@ struct HandoverTests {
         try await rig.register(accounts.map { $0.watch() })
         let processes = try await Processes(2, of: rig.name)
         let (heard, told) = AsyncStream<StoragePush>.makeStream()
-        let dying = try rig.ingress(membership: processes.members[0]) { _ in }
-        let staying = try rig.ingress(membership: processes.members[1], bell: Bell()) { told.yield($0) }
+        let dying = try rig.ingress(membership: processes.members[0]) { _ in .taken }
+        let staying = try rig.ingress(membership: processes.members[1], bell: Bell()) { told.took($0) }
         try await rig.run(dying, staying) {
             try await processes.enter(0)
             try await rig.shown(1, at: Array(0..<16))

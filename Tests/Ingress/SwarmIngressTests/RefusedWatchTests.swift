@@ -100,4 +100,47 @@ struct RefusedWatchTests {
             #expect(ingress.statistics.watches == (number == 5 ? 0 : 2))
         }
     }
+
+    @Test("A row whose signature its swarm refuses ends, and with another reason it stays", arguments: [5, 4])
+    func verdict(_ number: Int) async throws {
+        let rig = try await SwarmRig()
+        for node in 0..<3 { rig.network.turn(node) { $0.answers = .refusal(number) } }
+        try await rig.register([try SwarmAccount().watch()])
+        let ingress = try rig.ingress()
+        try await rig.run(ingress) {
+            try await asked(for: "a rotation without it") { ingress.statistics.watches == 0 }
+            if number == 5 {
+                try await asked(for: "the row's end") { try await rig.rows() == 0 }
+            } else {
+                #expect(try await rig.rows() == 1)
+            }
+        }
+    }
+
+    @Test("A node that alone refuses a signature ends nothing")
+    func liar() async throws {
+        let rig = try await SwarmRig()
+        rig.network.turn(0) { $0.answers = .refusal(5) }
+        try await rig.register([try SwarmAccount().watch()])
+        let ingress = try rig.ingress()
+        try await rig.run(ingress) {
+            try await rig.shown(1, at: [1, 2])
+            #expect(try await rig.rows() == 1 && ingress.statistics.watches == 1)
+        }
+    }
+
+    @Test("A row that has changed since it was refused stays", arguments: [true, false])
+    func changed(isChanged: Bool) async throws {
+        let rig = try await SwarmRig(SessionNetworkConfiguration(swarms: [5]))
+        let watch = try SwarmAccount().watch()
+        try await rig.register([watch])
+        let source = WatchSource(
+            registry: rig.registry, space: rig.space, limits: SwarmLimits(), now: { World.live.now() },
+            parse: { rig.parse($0) })
+        let row = try #require(try await rig.registry.page(.space(rig.space), after: 0, limit: 1).first)
+        if isChanged { #expect(try await rig.registry.apply([.put(row, if: .any)]) == .committed) }
+        try await source.end([row.revision])
+        #expect(try await rig.rows() == (isChanged ? 1 : 0))
+        await rig.network.stop()
+    }
 }

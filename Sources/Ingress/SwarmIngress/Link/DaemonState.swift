@@ -213,7 +213,7 @@ extension LinkState {
             return []
         }
         nodes[node.key]?.node = node
-        nodes[node.key]?.arc = arc
+        nodes[node.key]?.move(to: arc, at: now, limits)
         if known.node.address != node.address || known.node.port != node.port, known.dial.phase != .off {
             stopWatching(node.key)
             nodes[node.key]?.dial.wait(at: now)

@@ -184,12 +184,17 @@ extension LinkState {
         let ours = swarm.filter { nodes[$0]?.dial.phase != .off }
         var actions: [Action] = []
         var shown = 0
+        var ended: [UInt64] = []
         for (revision, answer) in zip(batch.shown, reply.answers) {
             switch answer {
             case .watched: shown += 1
             case .refused(let refusal):
                 actions.append(.note(.watchRefused(refusal)))
                 refused.add(revision, by: key, of: ours.count, at: now)
+                // Another clock is no verdict on who signed.
+                if refusal == .signature, verdicts.add(revision, by: key, of: swarm.count) {
+                    ended.append(revision)
+                }
                 if refusal.isForGood, votes.add(revision, by: key, of: swarm.count) {
                     table.remove(revision)
                     actions.append(.note(.watchEnded))
@@ -197,6 +202,7 @@ extension LinkState {
             }
         }
         if reply.answers.count < batch.shown.count { actions.append(.note(.replyMalformed)) }
+        if !ended.isEmpty { actions.append(.end(ended)) }
         return actions + [.note(.shown(shown))]
     }
 

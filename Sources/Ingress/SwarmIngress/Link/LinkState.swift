@@ -31,7 +31,9 @@ package struct LinkState: ~Copyable {
         case send(Peer, [MessageFrame])
         case read(WatchReading)
         /// A node tells of a message.
-        case push(NodeKey, swarm: UInt64, body: Secret)
+        case push(NodeKey, SwarmScope, body: Secret)
+        /// The swarm has refused these watches for good: nobody of it admits who signed them.
+        case end([UInt64])
         case note(SwarmNote)
     }
 
@@ -43,11 +45,29 @@ package struct LinkState: ~Copyable {
     struct Node: Sendable {
         var node: StorageNode
         var arc: SwarmArc?
+        /// Parts of the ring that it had before, the oldest first, and until when each is still good.
+        var former: [(arc: SwarmArc, until: ContinuousClock.Instant)] = []
         var dial = DialState()
         var watching: Watching?
         var strays = 0
         /// Until when it is heard although it falls to another process, which has yet to connect and show.
         var heardUntil: ContinuousClock.Instant?
+
+        func scope(at now: ContinuousClock.Instant) -> SwarmScope {
+            // Hardly ever are there any.
+            if former.isEmpty { return SwarmScope(arc) }
+            return SwarmScope(arc, former: former.filter { $0.until > now }.map(\.arc))
+        }
+
+        /// Another part of the ring falls to it.
+        mutating func move(to arc: SwarmArc?, at now: ContinuousClock.Instant, _ limits: SwarmLimits) {
+            if let old = self.arc, old != arc {
+                former.removeAll { $0.until <= now }
+                former.append((old, now + limits.formerScope))
+                if former.count > limits.formerScopes { former.removeFirst() }
+            }
+            self.arc = arc
+        }
     }
 
     /// A reading that goes on or whose batch some lanes wait for the reply to.
@@ -81,6 +101,8 @@ package struct LinkState: ~Copyable {
     var places: [Place: Int] = [:]
     var nextReading = 0
     var votes: RefusalVotes
+    /// Of those who say that the signature does not hold: nobody may sign so for the account any more.
+    var verdicts: RefusalVotes
     var refused: RefusedWatches
     private var votesFrom: ContinuousClock.Instant?
     private var sharedAt: ContinuousClock.Instant?
@@ -99,6 +121,7 @@ package struct LinkState: ~Copyable {
         oursOf = ours
         self.daemon = DaemonState(daemon)
         votes = RefusalVotes(limit: limits.votes)
+        verdicts = RefusalVotes(limit: limits.votes)
         refused = RefusedWatches(limits)
     }
 
@@ -143,11 +166,14 @@ package struct LinkState: ~Copyable {
             sharedAt = now
             actions += share(now)
         }
-        if votesFrom.map({ now - $0 >= limits.renewal.upperBound }) ?? true {
+        // Counted from the first tick on, which forgets nothing: nodes may have refused something before it.
+        if now - (votesFrom ?? now) >= limits.renewal.upperBound {
             votesFrom = now
             votes.forget()
+            verdicts.forget()
             refused.forget()
         }
+        votesFrom = votesFrom ?? now
         refused.look(table.count, at: now)
         for (key, node) in nodes {
             switch node.dial.due(at: now) {
@@ -254,7 +280,7 @@ package struct LinkState: ~Copyable {
         case .bye: return ended(.node(key), .farewell, now)
         // Who comes back under our name may be told of messages before it is greeted.
         case .call(name: "notify.message", let parts) where parts.count == 1:
-            return [.push(key, swarm: node.node.swarm, body: parts[0])]
+            return [.push(key, node.scope(at: now), body: parts[0])]
         case .reply(let tag, let parts): return replied(key, tag, parts, now)
         case .refusal(_, let tag?): return replyRefused(key, tag, now)
         // A refusal without a tag names no request; the request's time runs out.

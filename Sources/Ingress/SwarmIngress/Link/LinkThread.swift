@@ -12,6 +12,7 @@ final class LinkThread: @unchecked Sendable {
     struct Outlets: Sendable {
         let queue: PushQueue
         let readings: Mailbox<WatchReading>
+        let ended: @Sendable ([UInt64]) -> Void
         let note: @Sendable (SwarmNote) -> Void
         let received: @Sendable () -> Void
     }
@@ -35,7 +36,7 @@ final class LinkThread: @unchecked Sendable {
     }
 
     private let orders = Mutex<[Order]>([])
-    private let snapshot = Mutex((statistics: SwarmStatistics(), map: SwarmMap([])))
+    private let snapshot = Mutex(SwarmStatistics())
     private let context: MessageContext
     private let waking: WakeUp
     private let poll: SocketPoll
@@ -91,9 +92,7 @@ final class LinkThread: @unchecked Sendable {
     func tell(_ event: LinkState.Event, done: Bell? = nil) { add(.event(event, done: done)) }
     func hasRoom(_ node: NodeKey) { add(.room(node)) }
     func stop() { add(.stop) }
-    var statistics: SwarmStatistics { snapshot.withLock(\.statistics) }
-    /// Of the list in force.
-    func swarm(of point: UInt64) -> UInt64? { snapshot.withLock { $0.map.swarm(of: point) } }
+    var statistics: SwarmStatistics { snapshot.withLock(\.self) }
 
     private func add(_ order: Order) {
         orders.withLock { $0.append(order) }
@@ -151,7 +150,7 @@ final class LinkThread: @unchecked Sendable {
         var statistics = state.statistics
         statistics.queued = outlets?.queue.count ?? 0
         outlets?.queue.setShare(limits.share(among: statistics.connected))
-        snapshot.withLock { $0 = (statistics, state.map) }
+        snapshot.withLock { $0 = statistics }
     }
 
     private func take(_ event: LinkState.Event) {
@@ -173,9 +172,10 @@ final class LinkThread: @unchecked Sendable {
             // Sending takes in what the library has to say, whose sign is then gone.
             unread.insert(number)
         case .read(let reading): outlets?.readings.put(reading)
-        case .push(let node, let swarm, let body):
+        case .push(let node, let scope, let body):
             outlets?.received()
-            outlets?.queue.put(PushQueue.Item(node: node, swarm: swarm, body: body))
+            outlets?.queue.put(PushQueue.Item(node: node, scope: scope, body: body))
+        case .end(let revisions): outlets?.ended(revisions)
         case .note(let note): outlets?.note(note)
         }
     }

@@ -10,12 +10,13 @@ import Synchronization
 package final class PushQueue: Sendable {
     package struct Item: Sendable {
         package let node: NodeKey
-        package let swarm: UInt64
+        /// For whom the node spoke when it told of it.
+        package let scope: SwarmScope
         package let body: Secret
 
-        package init(node: NodeKey, swarm: UInt64, body: Secret) {
+        package init(node: NodeKey, scope: SwarmScope, body: Secret) {
             self.node = node
-            self.swarm = swarm
+            self.scope = scope
             self.body = body
         }
 
@@ -46,6 +47,7 @@ package final class PushQueue: Sendable {
 
     package func setShare(_ bytes: Int) { state.withLock { $0.limit = bytes } }
     package var count: Int { state.withLock(\.shares.count) }
+    package var isClosed: Bool { state.withLock(\.isClosed) }
 
     /// Whether the node's next push would be taken. If not, the caller is told when it would.
     package func takes(from node: NodeKey) -> Bool {

@@ -30,7 +30,15 @@ package struct SwarmSettings: Sendable {
 /// them, and the bell says no more than that it is worth a look.
 package final class SwarmIngress: Service {
     /// Takes one message in: role, then delivery. It keeps its faults to itself.
-    package typealias Take = @Sendable (StoragePush) async -> Void
+    package typealias Take = @Sendable (StoragePush) async -> Taken
+
+    /// What came of a message.
+    package enum Taken: Sendable, Hashable {
+        /// It is in custody, or nobody wants it.
+        case taken
+        /// The store cannot take it now.
+        case later
+    }
 
     package let name: ConfiguredName
     private let settings: SwarmSettings
@@ -45,6 +53,8 @@ package final class SwarmIngress: Service {
     private let thread: LinkThread?
     private let queue: PushQueue
     private let readings = Mailbox<WatchReading>()
+    private let endings = Mailbox<[UInt64]>()
+    private let waitingEnds = Atomic(0)
     private let ending = Bell()
     private let stopping = Bell()
     private let received = Atomic(0)
@@ -127,7 +137,7 @@ package final class SwarmIngress: Service {
 
     private func link(_ thread: LinkThread) async {
         let outlets = LinkThread.Outlets(
-            queue: queue, readings: readings, note: { self.take($0) },
+            queue: queue, readings: readings, ended: { self.noteEnds($0) }, note: { self.take($0) },
             received: {
                 self.received.add(1, ordering: .relaxed)
                 self.metrics.countReceived()
@@ -140,11 +150,13 @@ package final class SwarmIngress: Service {
             }
             await withTaskGroup(of: Void.self) { helpers in
                 for _ in 0..<limits.readers { helpers.addTask { await self.read(for: thread) } }
+                helpers.addTask { await self.endRows() }
                 helpers.addTask { await self.look(for: thread) }
                 helpers.addTask { await self.tick(thread) }
                 helpers.addTask { await self.handOver() }
                 await self.stopping.waitThroughCancellation()
                 readings.close()
+                endings.close()
                 helpers.cancelAll()
             }
             thread.stop()
@@ -197,6 +209,30 @@ package final class SwarmIngress: Service {
         }
     }
 
+    // MARK: Rows that swarms have refused
+
+    private func noteEnds(_ revisions: [UInt64]) {
+        guard waitingEnds.load(ordering: .relaxed) + revisions.count <= limits.endings else { return }
+        waitingEnds.add(revisions.count, ordering: .relaxed)
+        endings.put(revisions)
+    }
+
+    private func endRows() async {
+        while let revisions = await endings.take() {
+            while !Task.isCancelled {
+                do throws(StoreError) {
+                    try await source.end(revisions)
+                    break
+                } catch {
+                    take(.storeSilent)
+                    // The sleep ends early only by cancellation, which ends the loops.
+                    do { try await world.sleep(world.instant() + limits.storeRest) } catch { return }
+                }
+            }
+            waitingEnds.subtract(revisions.count, ordering: .relaxed)
+        }
+    }
+
     private func tick(_ thread: LinkThread) async {
         var lookAt = world.instant()
         while true {
@@ -214,7 +250,7 @@ package final class SwarmIngress: Service {
 
     private func work() async {
         while let item = await queue.take() {
-            let push: StoragePush
+            var push: StoragePush
             do throws(FormatError) {
                 push = try StoragePush(parsing: item.body)
             } catch {
@@ -222,12 +258,26 @@ package final class SwarmIngress: Service {
                 continue
             }
             // A node speaks for the accounts of its own swarm.
-            guard thread?.swarm(of: push.account.swarmPoint) == item.swarm else {
+            guard item.scope.contains(push.account.swarmPoint) else {
                 metrics.dropped(.foreign)
                 continue
             }
+            push.teller = item.node.digest.low
+            await keep(push)
+        }
+    }
+
+    /// Tries until the store has taken the message, or it has expired: nobody tells of it again. A process
+    /// that stops gives it up.
+    private func keep(_ push: StoragePush) async {
+        while true {
             let take = current.withLock(\.take)
-            await take(push)
+            if await take(push) == .taken { return }
+            guard !queue.isClosed, push.expiry > world.now() else { return metrics.dropped(.storeOut) }
+            // The sleep ends early only by cancellation, which ends the process.
+            do { try await world.sleep(world.instant() + limits.takeAgain) } catch {
+                return metrics.dropped(.storeOut)
+            }
         }
     }
 

@@ -22,6 +22,8 @@ package enum DropReason: String, Sendable, Hashable, CaseIterable {
     case malformed
     /// Of an account that is not in the node's swarm.
     case foreign
+    /// The store could not take it until it expired, or the process stopped.
+    case storeOut = "store-out"
 }
 
 /// Counters of one instance. Labels are its name and words of closed lists.

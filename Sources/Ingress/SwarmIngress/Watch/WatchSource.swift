@@ -75,6 +75,15 @@ package struct WatchSource: Sendable {
         return close(&batch, &writer)
     }
 
+    /// Ends rows, with whatever is owed to them, unless they have changed since.
+    package func end(_ revisions: [UInt64]) async throws(StoreError) {
+        for revision in revisions {
+            let rows = try await registry.page(.space(space), after: revision - 1, limit: 1)
+            guard let row = rows.first, row.revision == revision else { continue }
+            _ = try await registry.apply([.delete(row.key, if: .revision(revision))])
+        }
+    }
+
     private func close(_ batch: inout WatchBatch, _ writer: inout BencodeWriter) -> WatchBatch {
         writer.endList()
         let body = writer.takeSecret()

@@ -6,6 +6,8 @@ package struct StoragePush: Sendable {
     package let namespace: Int16
     package let timestamp: UnixTime
     package let expiry: UnixTime
+    /// Which storage server tells of it, as a number; 0: it does not matter.
+    package var teller: UInt64 = 0
     /// Where hash and data stand: one piece of memory, because a message is handed from call to call.
     private let text: Secret
     private let hashPlace: Range<Int>

@@ -66,6 +66,24 @@ package struct SwarmArc: Sendable, Hashable {
     package func contains(_ point: UInt64) -> Bool { point &- id <= above || id &- point <= below }
 }
 
+/// For which accounts a node may speak: those of its part of the ring, and for some minutes those of the
+/// parts that it had before. A node that is a block behind tells of messages by the swarms that it knows.
+package struct SwarmScope: Sendable, Hashable {
+    /// `nil`: it is in no swarm.
+    package let arc: SwarmArc?
+    package let former: [SwarmArc]
+
+    package init(_ arc: SwarmArc?, former: [SwarmArc] = []) {
+        self.arc = arc
+        self.former = former
+    }
+
+    package func contains(_ point: UInt64) -> Bool {
+        if let arc, arc.contains(point) { return true }
+        return former.contains { $0.contains(point) }
+    }
+}
+
 extension AccountID {
     /// Where the account stands in the ring.
     package var swarmPoint: UInt64 { bytes.reveal { SwarmRing.point(of: $0) } }

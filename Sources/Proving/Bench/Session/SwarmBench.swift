@@ -103,7 +103,7 @@ struct SwarmBench: Sendable {
             name: name,
             settings: SwarmSettings(daemon: daemon, pair: .generate(world), space: space),
             registry: PagedSubscriptions(space: space, count: count, body: body), bell: Bell(), world: world,
-            journal: .silent, metrics: NOOPMetricsHandler.instance, take: { _ in })
+            journal: .silent, metrics: NOOPMetricsHandler.instance, take: { _ in .taken })
     }
 
     private func running(_ link: SwarmIngress, _ body: () async throws -> Void) async throws {

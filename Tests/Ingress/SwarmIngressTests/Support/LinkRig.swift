@@ -16,6 +16,10 @@ final class LinkRig {
     var sent: [(peer: Peer, words: String, tag: [UInt8])] = []
     var readings: [WatchReading] = []
     var pushes: [NodeKey] = []
+    /// For whom the teller of each of them spoke.
+    var scopes: [SwarmScope] = []
+    /// Rows whose end was asked for.
+    var ended: [UInt64] = []
     var notes: [SwarmNote] = []
 
     /// - Parameter random: the upper bits of random numbers; 0: every span is the shortest.
@@ -44,7 +48,10 @@ final class LinkRig {
             case .send(let peer, let frames):
                 sent.append((peer, Self.text(frames.first), Self.bytes(frames.dropFirst().first)))
             case .read(let reading): readings.append(reading)
-            case .push(let node, _, _): pushes.append(node)
+            case .push(let node, let scope, _):
+                pushes.append(node)
+                scopes.append(scope)
+            case .end(let revisions): ended += revisions
             case .note(let note): notes.append(note)
             }
         }

@@ -95,6 +95,8 @@ final class SwarmRig: Sendable {
         limits.strikeRest = .milliseconds(50)
         limits.nodesPause = .milliseconds(20)
         limits.doubtRest = .seconds(600)
+        limits.takeAgain = .milliseconds(20)
+        limits.storeRest = .milliseconds(50)
         return limits
     }
 
@@ -116,6 +118,9 @@ final class SwarmRig: Sendable {
         bell.ring()
     }
 
+    /// How many of them stand.
+    func rows() async throws -> Int { try await registry.page(.space(space), after: 0, limit: 100).count }
+
     /// What a row of this test says is to be watched.
     func parse(_ record: Record) -> MonitorRequest? {
         let number = record.body.reveal { $0.loadUnaligned(as: UInt64.self) }
@@ -136,7 +141,7 @@ final class SwarmRig: Sendable {
         return SwarmIngress(
             name: name, settings: settings, registry: registry, bell: own ?? bell, membership: membership,
             limits: limits, world: .live, journal: journal, metrics: metrics, parse: { self.parse($0) },
-            take: take ?? { self.inlet.yield($0) })
+            take: take ?? { self.inlet.took($0) })
     }
 
     /// Runs the link while `body` does, then stops it and the network.
@@ -179,6 +184,14 @@ final class SwarmRig: Sendable {
                 try await taken.next("message \(pushes.count + 1) of \(count)", file: file, line: line))
         }
         return pushes
+    }
+}
+
+extension AsyncStream<StoragePush>.Continuation {
+    /// Tells the test of a message.
+    func took(_ push: StoragePush) -> SwarmIngress.Taken {
+        yield(push)
+        return .taken
     }
 }
 

@@ -24,11 +24,10 @@ final class SessionPost: Sendable {
     /// What keeps a notice in memory beside its data.
     private static let noticeBytes = 512
 
-    /// Takes one notice in. When this returns, its pushes stand in the store, or are lost: nodes tell of a
-    /// message once.
+    /// Takes one notice in. When this returns, its pushes stand in the store, or it may be taken again.
     var take: SwarmIngress.Take { { push in await self.receive(push) } }
 
-    private func receive(_ push: StoragePush) async {
+    private func receive(_ push: StoragePush) async -> SwarmIngress.Taken {
         do throws(SessionError) {
             // No toll: every node of a swarm tells of each message, as fast as people write, and what was
             // refused would be lost. A node that floods fills its own share of the queue and delays others
@@ -37,10 +36,12 @@ final class SessionPost: Sendable {
             _ = try await reception.receive(
                 .notified(push), from: ClientKey(0), bytes: Self.noticeBytes + push.dataCount)
             taken.increment()
+            return .taken
         } catch {
-            // Another node of the swarm may tell of it when there is room again.
+            // Until it is in custody, another node's report of it is no repeat.
             reception.role.release(push)
             Self.counter(error.codeText, name, metrics).increment()
+            return error.isOverloaded ? .later : .taken
         }
     }
 
