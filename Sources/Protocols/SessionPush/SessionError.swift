@@ -10,7 +10,7 @@ public struct SessionError: PushError {
         // Subscribing
         case missingField, malformedField, unknownService, unavailableService, invalidToken
         case outsideTimeWindow, keyMismatch, subaccountRefused, signatureMismatch
-        case unsubscribedSince, tooManySubscriptions
+        case unsubscribedSince, subscribedSince, tooManySubscriptions
         // Onion requests
         case malformedOnion, malformedOnionRequest
         // The swarm
@@ -71,7 +71,8 @@ public struct SessionError: PushError {
         case .subaccountRefused: "The subaccount is not one that this account has given the right to read."
         case .signatureMismatch: "The signature does not fit."
         case .unsubscribedSince: "This device was unsubscribed since; sign again."
-        case .tooManySubscriptions: "This account has too many subscriptions."
+        case .subscribedSince: "This device was subscribed since, with a later signature; sign again."
+        case .tooManySubscriptions: "Whoever signs has too many subscriptions of this account."
         case .malformedOnion: "The onion request is malformed or is for another key."
         case .malformedOnionRequest: "Invalid v4 onion request"
         case .malformedNodes: "The answer does not list service nodes."
@@ -101,7 +102,7 @@ public struct SessionError: PushError {
         // No worker of ours can be late: what is said is to try again.
         case .overloaded, .rateLimited: 3
         case .invalidToken, .outsideTimeWindow, .keyMismatch, .subaccountRefused, .signatureMismatch,
-            .unsubscribedSince, .tooManySubscriptions:
+            .unsubscribedSince, .subscribedSince, .tooManySubscriptions:
             4
         // Never answered in this form.
         case .unknownPath, .wrongMethod, .malformedOnion, .malformedOnionRequest, .malformedNodes,

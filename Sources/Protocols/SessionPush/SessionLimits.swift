@@ -40,9 +40,13 @@ public enum SessionLimits {
     public static let futureSignature = Duration.seconds(86_400)
     /// The same of an unsubscription, in both directions (§3.3).
     public static let unsubscribeWindow = Duration.seconds(86_400)
-    /// Subscriptions of one account, each a device with its token: nobody has so many phones, but a phone
-    /// gets another token with each installation, and the old ones stay for two weeks.
-    public static let subscriptionsPerAccount = 64
+    /// How long after an end a subscription that was signed in the same second may follow it: a switch that
+    /// is turned off and on, and the time that two requests take through the network's nodes.
+    public static let sameSecond = Duration.seconds(60)
+    /// Subscriptions of one signer for one account, each a device with its token: nobody has so many phones,
+    /// but a phone gets another token with each installation, and the old ones stay for two weeks. An account
+    /// has no bound of its own: a group is one account with a hundred members, each a signer.
+    public static let subscriptionsPerSigner = 64
 
     /// A message's hash: 43 characters in practice (§9.5).
     public static let hashBytes = 32...99
@@ -50,14 +54,20 @@ public enum SessionLimits {
     public static let pushMessageBytes = 2_500
     /// Lengths of sealed plaintexts are multiples of this (§8.2).
     public static let paddingBytes = 256
+    /// Signers that are remembered in each of two generations, 4 MiB each: phones of one large node's
+    /// neighbours, several times over.
+    public static let provedSigners = 100_000
+    /// How long a generation lasts: phones come again after 12 hours to seven days.
+    public static let provedLife = Duration.seconds(7 * 86_400)
+
     /// Messages that the filter of duplicates remembers in each of its two generations, about 4 MiB each:
     /// all members of a swarm report one within seconds, and what comes later meets the store's marks.
     public static let seenMessages = 100_000
     /// How long a generation lasts (§9.5): an entry lives one to two.
     public static let seenLife = Duration.seconds(600)
-    /// Subscriptions that one look-up for a message reads: all of an account, and its tombstones, which are
-    /// of as many tokens at most.
-    public static let rowsPerLookup = 2 * subscriptionsPerAccount
+    /// Subscriptions of which a message's pushes go in one commit, 512 KiB of pushes at most. An account's
+    /// others follow in commits of their own.
+    public static let rowsPerLookup = 128
     /// How long the relay owes a push, whatever the message's own expiry says: what an account's swarm keeps
     /// longer, a device that was off so long fetches by itself.
     public static let custody = Duration.seconds(14 * 86_400)

@@ -8,7 +8,8 @@ import Testing
 struct PushQueueTests {
     private func item(_ node: Int, bytes: Int = 100) -> PushQueue.Item {
         PushQueue.Item(
-            node: LinkRig.node(node).key, scope: SwarmScope(nil), body: Secret([UInt8](repeating: 0, count: bytes)))
+            node: LinkRig.node(node).key, scope: SwarmScope(nil),
+            body: Secret([UInt8](repeating: 0, count: bytes)))
     }
 
     @Test("Nodes have their turn one after the other, however much one of them has brought")

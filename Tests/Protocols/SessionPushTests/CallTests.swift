@@ -60,7 +60,7 @@ struct CallTests {
             ("service", .number(JSONNumber(1))), ("service_info", .string("token")),
             ("service_info", .array([])),
             ("service_info", .object(["token": .number(JSONNumber(1))])), ("enc_key", .object([:])),
-            ("subaccount", .bool(false)), ("subkey_tag", .string("00"))
+            ("subaccount", .bool(false))
         ] as [(String, JSONValue)])
     func types(name: String, value: JSONValue) {
         let error = refusal(name, value)

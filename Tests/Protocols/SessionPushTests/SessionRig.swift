@@ -110,16 +110,25 @@ final class SessionRig: Sendable {
     /// One message of a storage server, as hosting passes it on.
     func notify(_ push: StoragePush) async throws(SessionError) {
         do throws(SessionError) {
-            _ = try await reception.receive(.notified(push), from: ClientKey(0), bytes: 0)
+            var rest: UInt64? = 0
+            while let after = rest {
+                let reply = try await reception.receive(
+                    .notified(push, after: after), from: ClientKey(0), bytes: 0)
+                if case .taken(let restAfter) = reply { rest = restAfter } else { rest = nil }
+            }
         } catch {
             relay.release(push)
             throw error
         }
     }
 
-    /// All that is stored, tombstones too.
+    /// Subscriptions as they are stored.
     func records() async throws -> [Record] {
         try await store.page(.space(keys.subscriptions), after: 0, limit: 10_000)
+    }
+
+    func ends() async throws -> [Record] {
+        try await store.page(.space(keys.ends), after: 0, limit: 10_000)
     }
 
     func subscriptions() async throws -> [SessionSubscription] {

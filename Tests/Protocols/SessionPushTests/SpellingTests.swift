@@ -41,7 +41,7 @@ struct SpellingTests {
         // The token stands last.
         let body = row.body.reveal { Array($0.dropLast(capital.count)) } + capital.reveal { Array($0) }
         let former = Record(
-            key: rig.keys.subscription(known.account, known.service, capital),
+            key: rig.keys.former(known.account, known.service, capital),
             owner: rig.keys.owner(known.account), version: row.version, touchedAt: row.touchedAt,
             expiresAt: row.expiresAt, body: Secret(body))
         #expect(

@@ -39,7 +39,7 @@ struct SubscribingTests {
         #expect(known[0].signedAt == call.at)
     }
 
-    @Test("An older signature is answered as an update and changes nothing")
+    @Test("An older signature changes nothing, and is told so")
     func older() async throws {
         let rig = try await rig()
         var call = PeerCall(alice)
@@ -47,10 +47,9 @@ struct SubscribingTests {
         let before = try await rig.records().map(\.revision)
         call.at -= 1
         call.namespaces = [5]
-        #expect(try await rig.ask("/subscribe", call.subscribe)["updated"]?.bool == true)
+        #expect(error(try await rig.ask("/subscribe", call.subscribe)) == 4)
         #expect(try await rig.records().map(\.revision) == before)
         #expect(try await rig.subscriptions()[0].namespaces == [0, 2])
-        #expect(rig.notes.value.contains(NoteCode("session.older-signature")))
     }
 
     @Test("Within one second the later call counts: the key of a device is not signed")
@@ -129,6 +128,10 @@ struct SubscribingTests {
         let call = PeerCall(alice)
         _ = try await rig.ask("/subscribe", call.subscribe)
         #expect(try await rig.ask("/unsubscribe", call.unsubscribe)["removed"]?.bool == true)
+        var earlier = call
+        earlier.at -= 1
+        #expect(error(try await rig.ask("/subscribe", earlier.subscribe)) == 4)
+        rig.advance(by: SessionLimits.sameSecond + .seconds(1))
         #expect(error(try await rig.ask("/subscribe", call.subscribe)) == 4)
         #expect(try await rig.subscriptions().isEmpty)
         var later = call
@@ -144,6 +147,7 @@ struct SubscribingTests {
         call.at -= 5
         #expect(error(try await rig.ask("/subscribe", call.subscribe)) == 4)
         // A later end holds off what was signed before it, an earlier one no more than it did.
+        rig.advance(by: .seconds(15))
         call.at += 20
         #expect(try await rig.ask("/unsubscribe", call.unsubscribe)["removed"]?.bool == false)
         call.at -= 10
@@ -158,12 +162,15 @@ struct SubscribingTests {
         let rig = try await rig()
         let call = PeerCall(alice)
         _ = try await rig.ask("/unsubscribe", call.unsubscribe)
-        let record = try #require(try await rig.records().first)
-        #expect(record.state == .tombstone)
-        #expect(record.body.count == 0)
-        #expect(record.address == nil)
-        rig.advance(by: SessionLimits.signatureLife)
         #expect(try await rig.records().isEmpty)
+        let record = try #require(try await rig.ends().first)
+        #expect(record.state == .tombstone)
+        #expect(record.owner == nil && record.address == nil)
+        let content = alice.id.bytes.reveal { Array($0) } + Array(call.token.utf8)
+        #expect(record.key.name.count == 32)
+        #expect(record.body.count < content.count)
+        rig.advance(by: SessionLimits.signatureLife)
+        #expect(try await rig.ends().isEmpty)
     }
 
     @Test("An end that was signed earlier ends a newer subscription too, and holds it off")
@@ -275,12 +282,28 @@ struct SubscribingTests {
         #expect(rig.notes.value.contains(NoteCode("session.subkey")))
     }
 
+    @Test(
+        "A subkey tag of whatever form says nothing where the account itself has signed",
+        arguments: [
+            .string(String(repeating: "03", count: 36)), .string("00"), .string(""), .bool(true),
+            .array([.null]), .object([:])
+        ] as [JSONValue])
+    func strayTag(tag: JSONValue) async throws {
+        for policy in [SessionPolicy(), SessionPolicy(takesSubkeys: true)] {
+            let rig = try await rig(policy)
+            var call = PeerCall(alice)
+            call.others = [("subkey_tag", tag)]
+            #expect(try await rig.ask("/subscribe", call.subscribe)["added"]?.bool == true)
+            #expect(try await rig.ask("/unsubscribe", call.unsubscribe)["removed"]?.bool == true)
+        }
+    }
+
     // MARK: bounds
 
-    @Test("An account has so many subscriptions and ends at most, and renews those that it has")
+    @Test("Whoever signs has so many subscriptions at most, and renews those that there are")
     func tooMany() async throws {
         let rig = try await SessionRig()
-        var calls = (0...SessionLimits.subscriptionsPerAccount).map { index in
+        var calls = (0...SessionLimits.subscriptionsPerSigner).map { index in
             var call = PeerCall(alice)
             call.token = String(repeating: String(0x10 + index, radix: 16), count: 32)
             return call
@@ -299,7 +322,7 @@ struct SubscribingTests {
         #expect(error(try await rig.ask("/subscribe", extra.subscribe)) == nil)
     }
 
-    @Test("A source pays for plain calls, all onion requests share, and an account pays when it has signed")
+    @Test("An address pays until a key is proved, and then its signer does")
     func tolls() async throws {
         let rig = try await SessionRig()
         let call = PeerCall(alice)
@@ -307,11 +330,21 @@ struct SubscribingTests {
         forged.signer = group
         _ = try await rig.ask("/subscribe", call.subscribe.serialized(), from: 7)
         _ = try await rig.ask("/subscribe", forged.subscribe.serialized(), from: 8)
-        #expect(rig.tolls.value.map(\.allowance.name) == ["account"])
-        let toll = try await rig.relay.toll(
-            of: inbound(call, .plain), from: ClientKey(7))
-        #expect(toll?.payer == .client(ClientKey(7)))
-        #expect(try await rig.relay.toll(of: inbound(call, .onion), from: ClientKey(7))?.payer == .everybody)
+        #expect(rig.tolls.value.map(\.allowance.name) == ["signer"])
+        func payer(_ call: PeerCall, _ way: SessionInbound.Way) async throws -> Payer? {
+            try await rig.relay.toll(of: inbound(call, way), from: ClientKey(7))?.payer
+        }
+        // The forged call has ended what was known of its signer.
+        #expect(try await payer(call, .plain) == .client(ClientKey(7)))
+        #expect(try await payer(call, .onion) == .client(ClientKey(7)))
+        _ = try await rig.ask("/subscribe", call.subscribe.serialized(), from: 7)
+        for way in [SessionInbound.Way.plain, .onion] {
+            guard case .peer? = try await payer(call, way) else {
+                Issue.record("not as its signer")
+                continue
+            }
+        }
+        #expect(try await payer(PeerCall(group), .onion) == .client(ClientKey(7)))
         #expect(try await rig.relay.toll(of: .notified(.sample(alice)), from: ClientKey(7)) == nil)
     }
 
@@ -321,9 +354,9 @@ struct SubscribingTests {
         }
     }
 
-    @Test("An account that asks too often hears to try again")
+    @Test("A signer who asks too often hears to try again")
     func allowance() async throws {
-        let rig = try await SessionRig(tolled: { toll in toll.allowance.name == "account" ? .seconds(9) : nil
+        let rig = try await SessionRig(tolled: { toll in toll.allowance.name == "signer" ? .seconds(9) : nil
         })
         #expect(error(try await rig.ask("/subscribe", PeerCall(alice).subscribe)) == 3)
         #expect(error(try await rig.ask("/unsubscribe", PeerCall(alice).unsubscribe)) == 3)

@@ -5,27 +5,39 @@ import WireFormats
 /// `notify.message` (§10.4).
 extension SessionRelay {
     /// A message that was not handed on may be told of again.
-    package func release(_ push: StoragePush) { seen.leave(push) }
+    package func release(_ push: StoragePush) { seen.leave(push, says: NoticeContent(push, key: seen.key)) }
 
+    /// - Parameter revision: where an account has more rows than one commit takes, those behind it; 0: all.
     @inline(__always)
-    func notify(_ push: StoragePush) async throws(SessionError) -> SessionVerdict {
+    func notify(
+        _ push: StoragePush, after revision: UInt64
+    ) async throws(SessionError) -> SessionVerdict {
         guard push.hash.reveal({ PlainText.run($0, from: 0) == $0.count }) else {
             return Self.verdict([], NoticeNote.oddHash)
         }
         let now = world.now()
         guard push.expiry > now else { return Self.verdict([], NoticeNote.expired) }
-        guard seen.enter(push, now: now) else { return Self.verdict([], NoticeNote.duplicate) }
+        let content = NoticeContent(push, key: seen.key)
+        guard revision > 0 || seen.enter(push, says: content, now: now) else {
+            return Self.verdict([], NoticeNote.duplicate)
+        }
         do throws(SessionError) {
-            return judged(push, try await rows(push.account), now)
+            let rows = try await page(
+                .owner(keys.owner(push.account)), after: revision, limit: SessionLimits.rowsPerLookup)
+            var verdict = judged(push, content, rows, now)
+            if rows.count == SessionLimits.rowsPerLookup, let last = rows.last {
+                verdict.reply = .now(.taken(restAfter: last.revision))
+            }
+            return verdict
         } catch {
-            seen.leave(push)
+            if revision == 0 { seen.leave(push, says: content) }
             throw error
         }
     }
 
     /// What every verdict on a message begins as: to make one anew costs as much as a look-up, because
     /// nothing of it is specialised for us (decision 0073).
-    private static let taken = SessionVerdict(reply: .now(.taken))
+    private static let taken = SessionVerdict(reply: .now(.taken(restAfter: nil)))
 
     /// ``SessionLimits/custody`` in milliseconds: to take a duration apart costs more than to add it.
     private static let custody = SessionLimits.custody.wholeMilliseconds
@@ -40,7 +52,9 @@ extension SessionRelay {
     }
 
     /// A push for each subscription that asked for the namespace.
-    private func judged(_ push: StoragePush, _ rows: [Record], _ now: UnixTime) -> SessionVerdict {
+    private func judged(
+        _ push: StoragePush, _ content: NoticeContent, _ rows: [Record], _ now: UnixTime
+    ) -> SessionVerdict {
         let end = min(push.expiry, UnixTime(milliseconds: now.milliseconds + Self.custody))
         let notice = Notice(isMessage: Self.isMessage(push.namespace), end: end, now: now)
         var pushes: [Push] = []
@@ -61,7 +75,7 @@ extension SessionRelay {
                             message: message, pushClass: Self.pushClass(notice), origin: push.account.bytes,
                             record: rows[at].key, touchedAt: rows[at].touchedAt,
                             registeredAddress: rows[at].addressDigest, custodyEnds: end,
-                            repeatIdentity: Self.identity(push, view)))
+                            repeatIdentity: Self.identity(push, content, view)))
                 }
             }
         }
@@ -100,13 +114,17 @@ extension SessionRelay {
     /// Messages of people, and of groups (§4).
     private static func isMessage(_ namespace: Int16) -> Bool { namespace == 0 || namespace == 11 }
 
-    /// BLAKE2b of service, token and hash.
-    static func identity(_ push: StoragePush, _ view: SubscriptionView) -> Secret {
+    /// BLAKE2b of service, token and hash; with the message itself, of what else was told of it, so that
+    /// nobody's word, at whichever relay on the store, hides another's.
+    static func identity(_ push: StoragePush, _ content: NoticeContent, _ view: SubscriptionView) -> Secret {
         let word = view.service.word
         return Blake2b.digest32 { hash in
             hash.update(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
             hash.update(view.token)
             push.hash.reveal { hash.update($0) }
+            guard push.dataCount > 0 else { return }
+            withUnsafeBytes(of: (push.timestamp.milliseconds, push.expiry.milliseconds)) { hash.update($0) }
+            if !content.isProved { push.data?.reveal { hash.update($0) } }
         }
     }
 

@@ -2,15 +2,68 @@ import Primitives
 import PushModel
 import Synchronization
 
+/// What a notice says beside the message's name, so that reports can be told to agree.
+struct NoticeContent: Sendable, Hashable {
+    /// The message is the one that its hash names.
+    let isProved: Bool
+    /// Of both times.
+    private let frame: UInt32
+    /// Of the message; 0: it is not there. A proved one is known by its hash.
+    private let data: UInt32
+
+    /// - Parameter key: of this process, so that nobody finds two contents that look alike.
+    init(_ push: StoragePush, key: Secret) {
+        let isProved = StorageHash.fits(push)
+        self.isProved = isProved
+        frame = Self.short(key) { hash in
+            withUnsafeBytes(of: (push.timestamp.milliseconds, push.expiry.milliseconds)) { hash.update($0) }
+        }
+        if isProved {
+            data = 1
+        } else if let bytes = push.data, bytes.count > 0 {
+            data = Self.short(key) { hash in bytes.reveal { hash.update($0) } } | 2
+        } else {
+            data = 0
+        }
+    }
+
+    private static func short(_ key: Secret, _ fill: (borrowing KeyedHash) -> Void) -> UInt32 {
+        UInt32(truncatingIfNeeded: KeyedHash.digest16(key: key, fill).low)
+    }
+
+    /// Whether it says nothing that the other has not said.
+    func repeats(_ other: NoticeContent) -> Bool {
+        frame == other.frame && (data == other.data || data == 0)
+    }
+}
+
 /// Messages that were told of lately: every member of a swarm reports the same one.
+///
+/// A report is a repeat when it agrees with the first one of its message. One that does not is taken too,
+/// once from each node, because one of both is not true and nobody knows which: so a node that lies about a
+/// message hides nothing of what the others say, and costs a phone one push more (docs/decisions/0097).
 ///
 /// Two generations, so that an entry lives one to two lifetimes (§10.4), whatever comes. They go by the wall
 /// clock, which is read for each message anyway: set forward, it ends a lifetime early, and what is forgotten
 /// too early the store's marks still know; set back, it ends it at once, so that none lasts for ever.
 package final class SeenNotices: Sendable {
+    private struct Generation {
+        /// What the first report of each message said.
+        var first: [Digest16: NoticeContent] = [:]
+        /// Message and node, where a report did not agree with the first.
+        var others: Set<Digest16> = []
+
+        var count: Int { first.count + others.count }
+        mutating func removeAll() {
+            // Keeps its memory: another generation will be as large.
+            first.removeAll(keepingCapacity: true)
+            others.removeAll(keepingCapacity: true)
+        }
+    }
+
     private struct State {
-        var young: Set<Digest16> = []
-        var old: Set<Digest16> = []
+        var young = Generation()
+        var old = Generation()
         /// Milliseconds of the wall clock.
         var since: Int64?
     }
@@ -19,38 +72,51 @@ package final class SeenNotices: Sendable {
     private static let life = SessionLimits.seenLife.wholeMilliseconds
 
     private let state = Mutex(State())
-    private let key: Secret
+    let key: Secret
 
     package init() { key = Secret(World.live.randomBytes(32)) }
 
-    /// False when the message was entered before.
-    func enter(_ push: StoragePush, now: UnixTime) -> Bool {
-        let digest = digest(push)
+    /// False when it was told before.
+    func enter(_ push: StoragePush, says content: NoticeContent, now: UnixTime) -> Bool {
+        let name = name(push)
         return state.withLock { state in
-            let now = now.milliseconds
-            let age = now - (state.since ?? now)
-            if state.since == nil { state.since = now }
-            if state.young.count >= SessionLimits.seenMessages || age < 0 || age >= Self.life {
-                swap(&state.young, &state.old)
-                // Keeps its memory: another generation will be as large.
-                state.young.removeAll(keepingCapacity: true)
-                state.since = now
+            Self.turn(&state, now.milliseconds)
+            guard let first = state.young.first[name] ?? state.old.first[name] else {
+                state.young.first[name] = content
+                return true
             }
-            guard !state.old.contains(digest) else { return false }
-            return state.young.insert(digest).inserted
+            if content.repeats(first) { return false }
+            let teller = Self.teller(name, push.teller)
+            return !state.old.others.contains(teller) && state.young.others.insert(teller).inserted
         }
     }
 
-    /// Forgets a message that could not be handed on, so that another report of it may be.
-    func leave(_ push: StoragePush) {
-        let digest = digest(push)
+    /// Forgets a report that could not be handed on, so that it may be repeated.
+    func leave(_ push: StoragePush, says content: NoticeContent) {
+        let name = name(push)
         state.withLock { state in
-            state.young.remove(digest)
-            state.old.remove(digest)
+            if state.young.first[name] == content { state.young.first[name] = nil }
+            if state.old.first[name] == content { state.old.first[name] = nil }
+            let teller = Self.teller(name, push.teller)
+            state.young.others.remove(teller)
+            state.old.others.remove(teller)
         }
     }
 
-    private func digest(_ push: StoragePush) -> Digest16 {
+    private static func turn(_ state: inout State, _ now: Int64) {
+        let age = now - (state.since ?? now)
+        if state.since == nil { state.since = now }
+        guard state.young.count >= SessionLimits.seenMessages || age < 0 || age >= life else { return }
+        swap(&state.young, &state.old)
+        state.young.removeAll()
+        state.since = now
+    }
+
+    private static func teller(_ name: Digest16, _ teller: UInt64) -> Digest16 {
+        Digest16(high: name.high, low: name.low ^ teller)
+    }
+
+    private func name(_ push: StoragePush) -> Digest16 {
         KeyedHash.digest16(key: key) { hash in
             hash.update(push.account.bytes)
             withUnsafeBytes(of: push.namespace.bigEndian) { hash.update($0) }

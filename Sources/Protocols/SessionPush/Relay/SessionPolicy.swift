@@ -34,15 +34,22 @@ package struct SessionPolicy: Sendable, Hashable {
 
 /// What callers may ask for within a minute. Nobody shows credentials.
 package struct SessionAllowances: Sendable {
-    /// Elements of one source over plain HTTP: each costs two verifications and a commit. Many phones stand
+    /// Elements of one address over plain HTTP: each costs two verifications and a commit. Many phones stand
     /// behind one address of a carrier, and one may have a hundred groups.
     package var ofSource = Allowance("calls", perMinute: 6_000)
-    /// Elements of all onion requests together, because the storage nodes that bring them are few and bring
-    /// everybody's: a tenth of one core.
-    package var ofOnions = Allowance("onion-calls", perMinute: 60_000)
-    /// Subscriptions and unsubscriptions of one account, counted once it has signed: a phone makes one in
-    /// hours, and repeats it five times at most.
-    package var ofAccount = Allowance("account", perMinute: 30)
+    /// Elements that one storage node brings. With a million phones and two thousand nodes that is some
+    /// thirty a minute; a hundred phones at once, each with two hundred groups, are taken. A twentieth of a
+    /// core, if none of it is true.
+    package var ofNode = Allowance("onion-calls", perMinute: 20_000)
+    /// Onion requests of one address, before they are opened: each costs an exchange of keys. A hundredth of
+    /// a core, if none of them opens.
+    package static let ofOnions = Allowance("onions", perMinute: 20_000)
+    /// Elements of one signer who has lately proved the key, before they are verified: as many as are taken
+    /// behind, and as many again that are refused there.
+    package var ofProved = Allowance("proved", perMinute: 60)
+    /// Subscriptions and unsubscriptions of one signer for one account, counted once it has signed: a phone
+    /// makes one in hours, and repeats it five times at most.
+    package var ofSigner = Allowance("signer", perMinute: 30)
 
     package init() {}
 }

@@ -18,13 +18,16 @@ package struct SessionRelay: AnsweringRole {
     let charge: @Sendable (Toll) -> Duration?
     let world: World
     package let seen: SeenNotices
+    package let proved: ProvedSigners
 
-    /// - Parameter seen: what the relay that this one takes the place of has seen.
-    /// - Parameter charge: takes a toll; how long to wait, or `nil` when it was taken.
+    /// - Parameters:
+    ///   - seen: what the relay that this one takes the place of has seen.
+    ///   - proved: who has signed there.
+    ///   - charge: takes a toll; how long to wait, or `nil` when it was taken.
     package init(
         instance: ConfiguredName, apps: SessionApps, policy: SessionPolicy = SessionPolicy(),
         registry: any Registry, allowances: SessionAllowances = SessionAllowances(),
-        seen: SeenNotices = SeenNotices(),
+        seen: SeenNotices = SeenNotices(), proved: ProvedSigners = ProvedSigners(),
         charge: @escaping @Sendable (Toll) -> Duration? = { _ in nil }, world: World
     ) {
         keys = SessionKeys(instance)
@@ -35,6 +38,7 @@ package struct SessionRelay: AnsweringRole {
         self.charge = charge
         self.world = world
         self.seen = seen
+        self.proved = proved
     }
 
     /// The outcome table holds as it stands: `DeviceTokenNotForTopic` may be a fault of our own
@@ -45,10 +49,21 @@ package struct SessionRelay: AnsweringRole {
         of inbound: SessionInbound, from client: ClientKey
     ) async throws(SessionError) -> Toll? {
         switch inbound {
-        case .subscribe(_, .plain), .unsubscribe(_, .plain):
-            Toll(allowances.ofSource, of: .client(client))
-        case .subscribe(_, .onion), .unsubscribe(_, .onion): Toll(allowances.ofOnions, of: .everybody)
+        case .subscribe(let form, let way): toll(of: form.claim, way, client)
+        case .unsubscribe(let form, let way): toll(of: form.claim, way, client)
         case .notified: nil
+        }
+    }
+
+    /// Whoever has lately proved a key pays in that key's name, so that nobody beside it behind the same
+    /// address, such as a storage node's, uses up its share; everybody else pays as the address.
+    private func toll(of claim: SessionClaim, _ way: SessionInbound.Way, _ client: ClientKey) -> Toll {
+        if let payer = proved.known(claim, now: world.instant()) {
+            return Toll(allowances.ofProved, of: .peer(payer))
+        }
+        return switch way {
+        case .plain: Toll(allowances.ofSource, of: .client(client))
+        case .onion: Toll(allowances.ofNode, of: .client(client))
         }
     }
 
@@ -65,32 +80,43 @@ package struct SessionRelay: AnsweringRole {
         switch inbound {
         case .subscribe(let form, _): try await subscribe(form)
         case .unsubscribe(let form, _): try await unsubscribe(form)
-        case .notified(let push): try await notify(push)
+        case .notified(let push, let after): try await notify(push, after: after)
         }
     }
 
     // MARK: shared steps
 
-    func find(_ name: RecordKey) async throws(SessionError) -> Record? {
-        do { return try await registry.find([name])[0] } catch { throw SessionError(.overloaded) }
+    func find(_ names: [RecordKey]) async throws(SessionError) -> [Record?] {
+        do { return try await registry.find(names) } catch { throw SessionError(.overloaded) }
     }
 
-    /// All of an account's records; more than anybody has are left out.
     @inline(__always)
-    func rows(_ account: AccountID) async throws(SessionError) -> [Record] {
+    func page(
+        _ index: RecordIndex, after revision: UInt64 = 0, limit: Int
+    ) async throws(SessionError) -> [Record] {
         do {
-            return try await registry.page(
-                .owner(keys.owner(account)), after: 0, limit: SessionLimits.rowsPerLookup)
+            return try await registry.page(index, after: revision, limit: limit)
         } catch {
             throw SessionError(.overloaded)
         }
     }
 
-    /// Counts what an account has signed against its own allowance.
-    func charge(_ account: AccountID) throws(SessionError) {
-        let digest = SHA256.hash(account.bytes)
-        guard let payer = Digest16(digest.prefix(16)) else { return }
-        if let wait = charge(Toll(allowances.ofAccount, of: .peer(payer))) {
+    /// Verifies a claim, and remembers who can sign.
+    func prove(_ claim: SessionClaim, over text: Secret) throws(SessionError) -> ClaimProof.Signer {
+        do throws(SessionError) {
+            let signer = try ClaimProof.verify(claim, over: text, takesSubkeys: policy.takesSubkeys)
+            proved.enter(claim, now: world.instant())
+            return signer
+        } catch {
+            proved.leave(claim)
+            throw error
+        }
+    }
+
+    /// Counts what somebody has signed against the signer's own allowance.
+    func charge(_ signer: ClaimProof.Signer, _ account: AccountID) throws(SessionError) {
+        let payer = KeyedHash.digest16(key: signer.key) { $0.update(account.bytes) }
+        if let wait = charge(Toll(allowances.ofSigner, of: .peer(payer))) {
             throw .rateLimited(retryAfter: wait)
         }
     }

@@ -45,11 +45,23 @@ package struct SessionSubscription: Sendable {
     package var expiresAt: UnixTime { UnixTime(seconds: signedAt) + SessionLimits.signatureLife }
 
     /// The record of it.
-    package func record(_ keys: SessionKeys, bundle: String?, now: UnixTime) -> Record {
+    ///
+    /// - Parameter name: under which it stands; `nil`: under its own.
+    package func record(
+        _ keys: SessionKeys, as name: RecordKey? = nil, bundle: String?, now: UnixTime
+    ) -> Record {
         Record(
-            key: keys.subscription(account, service, token), owner: keys.owner(account),
+            key: name ?? keys.subscription(account, service, token), owner: keys.owner(account),
             address: SessionKeys.address(of: token, bundle: service.isApple ? bundle : nil),
             version: SessionVersion.live(signedAt), touchedAt: now, expiresAt: expiresAt, body: body)
+    }
+
+    /// What it takes of its signer's room.
+    func slot(_ keys: SessionKeys, signer: Secret, bundle: String?, now: UnixTime) -> Record {
+        Record(
+            key: keys.slot(account, service, token), owner: keys.owner(account, signer: signer),
+            address: keys.slotAddress(of: token, bundle: service.isApple ? bundle : nil),
+            version: SessionVersion.live(signedAt), touchedAt: now, expiresAt: expiresAt, body: Secret([]))
     }
 
     /// `nil` for a record that is none, has ended, or was not written by us.

@@ -9,54 +9,34 @@ extension SessionRelay {
         let age = now.since(UnixTime(seconds: claim.signedAt))
         let isInTime = age < SessionLimits.signatureLife && .zero - SessionLimits.futureSignature < age
         guard claim.signedAt > 0, isInTime else { throw SessionError(.outsideTimeWindow) }
-        let signer = try ClaimProof.verify(
+        let signer = try prove(
             claim,
             over: SignedText.monitor(
-                claim.account, at: claim.signedAt, wantsData: form.wantsData, form.namespaces),
-            takesSubkeys: policy.takesSubkeys)
-        try charge(claim.account)
-        let (known, former) = try await find(claim)
-        let version = SessionVersion.live(claim.signedAt)
-        if let known, known.version > version {
-            // An older signature: what is newer stays, whether it is a subscription or the end of one.
-            guard known.state == .live else { throw SessionError(.unsubscribedSince) }
-            return Verdict(reply: .now(.updated), notes: [NoteCode("session.older-signature")])
+                claim.account, at: claim.signedAt, wantsData: form.wantsData, form.namespaces))
+        try charge(signer, claim.account)
+        let known = try await find(claim)
+        if let record = known.subscription {
+            guard SignatureOrder.renews(claim.signedAt, record, now: now) else {
+                throw SessionError(record.state == .live ? .subscribedSince : .unsubscribedSince)
+            }
         }
-        let isNew = known?.state != .live
-        if isNew { try await leaveRoom(claim.account) }
+        if let end = known.end, !SignatureOrder.follows(claim, end, now: now) {
+            throw SessionError(.unsubscribedSince)
+        }
+        let isNew = known.subscription?.state != .live
+        let room = isNew ? try await makeRoom(signer, claim.account) : []
         var notes = [NoteCode(isNew ? "session.subscribed" : "session.renewed")]
-        if signer == .subkey { notes.append(NoteCode("session.subkey")) }
-        let record = SessionSubscription(form, app: app.name, isLocal: signer == .subkey)
-            .record(keys, bundle: app.bundle, now: now)
+        if signer.isSubkey { notes.append(NoteCode("session.subkey")) }
+        let subscription = SessionSubscription(form, app: app.name, isLocal: signer.isSubkey)
+        let record = subscription.record(keys, as: known.name, bundle: app.bundle, now: now)
+        let slot = subscription.slot(keys, signer: signer.key, bundle: app.bundle, now: now)
         return Verdict(
-            // A newer signature, or the end of the subscription, may have come in between.
-            changes: [.put(record, if: .versionBelow(version + 1))] + former,
+            changes: [
+                .put(record, if: known.condition(record)),
+                // An end may have come in between.
+                .delete(known.endName, if: Self.unchanged(known.storedEnd)), .put(slot, if: .any)
+            ] + known.former + room,
             reply: .now(isNew ? .added : .updated), refusal: { _ in SessionError(.overloaded) }, notes: notes)
-    }
-
-    /// What stands of a subscription, and what goes when it is written. Earlier versions named it by its
-    /// token as it was spelled: then it is among the account's rows, goes, and is written under the one
-    /// spelling.
-    private func find(_ claim: SessionClaim) async throws(SessionError) -> (Record?, former: [Change]) {
-        if let known = try await find(keys.subscription(claim.account, claim.service, claim.token)) {
-            return (known, [])
-        }
-        guard claim.service.isApple else { return (nil, []) }
-        let former = try await rows(claim.account).first { row in
-            SessionSubscription(row).map {
-                $0.service == claim.service && APNsMessage.canonical($0.token) == claim.token
-            } ?? false
-        }
-        guard let former else { return (nil, []) }
-        return (former, [.delete(former.key, if: .revision(former.revision))])
-    }
-
-    private func leaveRoom(_ account: AccountID) async throws(SessionError) {
-        let rows = try await rows(account)
-        let live = rows.reduce(0) { $0 + ($1.state == .live ? 1 : 0) }
-        guard live < SessionLimits.subscriptionsPerAccount, rows.count < SessionLimits.rowsPerLookup else {
-            throw SessionError(.tooManySubscriptions)
-        }
     }
 
     func unsubscribe(_ form: UnsubscribeForm) async throws(SessionError) -> SessionVerdict {
@@ -66,31 +46,127 @@ extension SessionRelay {
         let distance = now.since(UnixTime(seconds: claim.signedAt))
         let window = .zero - SessionLimits.unsubscribeWindow...SessionLimits.unsubscribeWindow
         guard window.contains(distance) else { throw SessionError(.outsideTimeWindow) }
-        _ = try ClaimProof.verify(
-            claim, over: SignedText.unsubscribe(claim.account, at: claim.signedAt),
-            takesSubkeys: policy.takesSubkeys)
-        try charge(claim.account)
-        let key = keys.subscription(claim.account, claim.service, claim.token)
-        let (known, former) = try await find(claim)
-        let wasThere = known?.state == .live
-        if known == nil { try await leaveRoom(claim.account) }
-        // Above what it ends, even where that was signed later: who asks for the end is asked nothing more.
-        let version = max(SessionVersion.tombstone(claim.signedAt), (known?.version ?? 0) | 1)
-        if let known, known.state == .tombstone, known.version >= version {
+        let signer = try prove(claim, over: SignedText.unsubscribe(claim.account, at: claim.signedAt))
+        try charge(signer, claim.account)
+        let known = try await find(claim)
+        let living = known.subscription.flatMap { $0.state == .live ? $0 : nil }
+        if let living, !SignatureOrder.ends(claim.signedAt, living, now: now) {
+            throw SessionError(.subscribedSince)
+        }
+        let former = max(known.end?.version ?? 0, known.subscription.map { $0.version | 1 } ?? 0)
+        let version = max(SessionVersion.end(claim.signedAt), former)
+        if living == nil, known.end?.version == version {
             return Verdict(reply: .now(.removed(false)))
         }
+        let end = SubscriptionEnd(
+            isOfThatSecond: SessionVersion.signedAt(version) == claim.signedAt,
+            signature: living.flatMap { SessionSubscription($0)?.signature }, after: known.end)
         let tombstone = Record(
-            key: key, owner: keys.owner(claim.account), version: version, state: .tombstone, touchedAt: now,
+            key: known.endName, version: version, state: .tombstone, touchedAt: now,
             // Whatever it holds off is too old from then on.
             expiresAt: UnixTime(seconds: SessionVersion.signedAt(version)) + SessionLimits.signatureLife,
-            body: Secret([]))
+            body: end.body)
         return Verdict(
             changes: [
-                .put(
-                    tombstone,
-                    if: former.isEmpty ? known.map { .revision($0.revision) } ?? .absent : .absent)
-            ] + former,
-            reply: .now(.removed(wasThere)), refusal: { _ in SessionError(.overloaded) },
-            notes: wasThere ? [NoteCode("session.unsubscribed")] : [])
+                .put(tombstone, if: Self.unchanged(known.storedEnd)),
+                .delete(known.name, if: Self.unchanged(known.stored)),
+                .delete(keys.slot(claim.account, claim.service, claim.token), if: .any)
+            ] + known.former,
+            reply: .now(.removed(living != nil)), refusal: { _ in SessionError(.overloaded) },
+            notes: living == nil ? [] : [NoteCode("session.unsubscribed")])
+    }
+
+    /// As it was when it was looked at.
+    private static func unchanged(_ record: Record?) -> Condition {
+        record.map { .revision($0.revision) } ?? .absent
+    }
+
+    // MARK: what stands
+
+    /// What is known of one subscription.
+    private struct Known {
+        /// By which the order of signatures is judged.
+        var subscription: Record?
+        var end: Record?
+        /// What stands under these names.
+        var name: RecordKey
+        var stored: Record?
+        let endName: RecordKey
+        let storedEnd: Record?
+        /// What goes with the next write: rows of earlier versions under other names.
+        var former: [Change] = []
+
+        /// A later signature may have come in between, and stands.
+        func condition(_ record: Record) -> Condition {
+            guard let stored, stored.version > record.version else {
+                return .versionBelow(record.version + 1)
+            }
+            return .revision(stored.revision)
+        }
+
+        /// Earlier versions named a subscription by its content, its end like itself, and a token of Apple's
+        /// as it was spelled.
+        mutating func add(_ row: Record, isSpelledOtherwise: Bool) {
+            // What is owed to a row goes when the row does: so a living one keeps its name.
+            if subscription == nil, row.state == .live, !isSpelledOtherwise {
+                (subscription, stored, name) = (row, row, row.key)
+                return
+            }
+            former.append(.delete(row.key, if: .revision(row.revision)))
+            if row.state == .tombstone {
+                end = end ?? row
+            } else {
+                subscription = subscription ?? row
+            }
+        }
+    }
+
+    private func find(_ claim: SessionClaim) async throws(SessionError) -> Known {
+        let (account, service, token) = (claim.account, claim.service, claim.token)
+        var names = [
+            keys.subscription(account, service, token), keys.end(account, service, token),
+            keys.former(account, service, token)
+        ]
+        if service.isApple { names.append(keys.former(account, service, Self.capital(token))) }
+        let rows = try await find(names)
+        var known = Known(
+            subscription: rows[0], end: rows[1], name: names[0], stored: rows[0], endName: names[1],
+            storedEnd: rows[1])
+        if let row = rows[2] { known.add(row, isSpelledOtherwise: false) }
+        if let row = rows.dropFirst(3).first ?? nil { known.add(row, isSpelledOtherwise: true) }
+        return known
+    }
+
+    private static func capital(_ token: Secret) -> Secret {
+        Secret(count: token.count) { out in
+            token.reveal { token in
+                for at in token.indices {
+                    out[at] = (0x61...0x66).contains(token[at]) ? token[at] - 0x20 : token[at]
+                }
+            }
+        }
+    }
+
+    // MARK: room
+
+    /// Makes sure that whoever signs has fewer subscriptions than a signer may have.
+    ///
+    /// - Returns: what goes to make room: slots whose subscriptions have ended by themselves.
+    private func makeRoom(
+        _ signer: ClaimProof.Signer, _ account: AccountID
+    ) async throws(SessionError) -> [Change] {
+        let slots = try await page(
+            .owner(keys.owner(account, signer: signer.key)), limit: SessionLimits.subscriptionsPerSigner)
+        guard slots.count == SessionLimits.subscriptionsPerSigner else { return [] }
+        let standing = try await find(slots.map { keys.subscription(beside: $0.key) })
+        var ended: [Change] = []
+        for (slot, subscription) in zip(slots, standing) where subscription?.state != .live {
+            ended.append(.delete(slot.key, if: .revision(slot.revision)))
+            if let subscription {
+                ended.append(.delete(subscription.key, if: .revision(subscription.revision)))
+            }
+        }
+        guard !ended.isEmpty else { throw SessionError(.tooManySubscriptions) }
+        return ended
     }
 }

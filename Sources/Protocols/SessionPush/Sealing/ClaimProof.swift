@@ -3,11 +3,24 @@ import PushModel
 
 /// Whether a claim was signed by whoever may sign for the account (§3.1, §5).
 enum ClaimProof {
-    enum Signer: Sendable, Hashable {
-        /// The account itself, or a subaccount of it.
-        case account
-        /// The withdrawn scheme's subkey, which no storage server admits.
-        case subkey
+    /// Whoever has signed: bounds and allowances are the signer's, because a group is one account with a
+    /// hundred members (docs/decisions/0095).
+    struct Signer: Sendable {
+        /// The account's own key, a subaccount's, or that of the withdrawn scheme; 32 bytes.
+        let key: Secret
+        /// Of the withdrawn scheme, which no storage server admits.
+        var isSubkey = false
+    }
+
+    /// Who a claim says has signed it: nothing of it is proved.
+    static func claimedKey(_ claim: SessionClaim) -> Secret {
+        if let subaccount = claim.subaccount { return key(in: subaccount.token) }
+        return claim.sessionKey ?? claim.account.key
+    }
+
+    /// The key inside a subaccount token: prefix, flags, two reserved bytes, key (§5.1).
+    private static func key(in token: Secret) -> Secret {
+        token.reveal { Secret(copying: UnsafeRawBufferPointer(rebasing: $0[4...])) }
     }
 
     /// - Parameter takesSubkeys: whether the withdrawn scheme is looked at.
@@ -19,16 +32,16 @@ enum ClaimProof {
         if let subaccount = claim.subaccount {
             let key = try key(of: subaccount, prefix: claim.account.prefix, owner)
             guard isValid(claim.signature, over: text, key) else { throw SessionError(.signatureMismatch) }
-            return .account
+            return Signer(key: key.bytes)
         }
         if takesSubkeys, let tag = claim.subkeyTag, let key = SubkeyTag.verifyingKey(tag, of: owner),
             isValid(claim.signature, over: text, key)
         {
-            return .subkey
+            return Signer(key: key.bytes, isSubkey: true)
         }
         // A tag that did not fit says nothing: deployed servers have never looked at it.
         guard isValid(claim.signature, over: text, owner) else { throw SessionError(.signatureMismatch) }
-        return .account
+        return Signer(key: owner.bytes)
     }
 
     /// The key of an account: a person shows it, and it must be that person's; another's is its id.
@@ -47,15 +60,13 @@ enum ClaimProof {
     private static let mayRead: UInt8 = 1
     private static let anyPrefix: UInt8 = 8
 
-    /// The key inside a subaccount token: prefix, flags, two reserved bytes, key (§5.1).
     private static func key(
         of subaccount: SessionClaim.Subaccount, prefix: UInt8, _ owner: Ed25519PublicKey
     ) throws(SessionError) -> Ed25519PublicKey {
-        let (tokenPrefix, flags, key) = subaccount.token.reveal { token in
-            (token[0], token[1], Secret(copying: UnsafeRawBufferPointer(rebasing: token[4...])))
-        }
+        let (tokenPrefix, flags) = subaccount.token.reveal { ($0[0], $0[1]) }
         guard flags & mayRead != 0, tokenPrefix == prefix || flags & anyPrefix != 0,
-            isValid(subaccount.signature, over: subaccount.token, owner), let key = Ed25519PublicKey(key)
+            isValid(subaccount.signature, over: subaccount.token, owner),
+            let key = Ed25519PublicKey(key(in: subaccount.token))
         else { throw SessionError(.subaccountRefused) }
         return key
     }

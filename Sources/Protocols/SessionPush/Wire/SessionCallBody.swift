@@ -68,8 +68,9 @@ package enum SessionReply: Sendable, Hashable {
     case updated
     /// Whether there was something to remove.
     case removed(Bool)
-    /// A message of a storage server was taken; nobody hears of it.
-    case taken
+    /// A message of a storage server was taken; nobody hears of it. `restAfter`: the account has more rows,
+    /// behind that revision.
+    case taken(restAfter: UInt64?)
 }
 
 /// Bodies of answers (§3.2). All of them go out with status 200, refusals too.

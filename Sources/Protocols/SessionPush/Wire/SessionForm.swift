@@ -40,9 +40,11 @@ package struct SessionClaim: Sendable {
                 account.prefix == AccountID.personPrefix
                 ? try SessionFields.bytes(fields.sessionKey, "session_ed25519", SessionLimits.keyBytes) : nil
             subaccount = try Self.subaccount(fields)
+            // Of the withdrawn scheme (§5.2): what has another form is none. Deployed servers never look at
+            // the field, and a deployed client once had its subaccount there.
             subkeyTag =
                 subaccount == nil
-                ? try SessionFields.optionalBytes(
+                ? try? SessionFields.optionalBytes(
                     fields.subkeyTag, "subkey_tag", SessionLimits.subkeyTagBytes) : nil
             signature = try SessionFields.bytes(
                 fields.signature, "signature", SessionLimits.signatureBytes)

@@ -5,7 +5,8 @@ package enum SessionInbound: Sendable {
 
     case subscribe(SubscribeForm, by: Way)
     case unsubscribe(UnsubscribeForm, by: Way)
-    case notified(StoragePush)
+    /// A message, and behind which revision the account's rows are read: 0 for all of them.
+    case notified(StoragePush, after: UInt64 = 0)
 }
 
 /// Paths of the front end (§3).

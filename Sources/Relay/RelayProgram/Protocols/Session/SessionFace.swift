@@ -19,16 +19,19 @@ struct SessionFace: HTTPFace {
     private let hasPlainHTTP: Bool
     /// Heard by the link to the swarm, which shows what is new.
     private let subscribed: Bell
+    /// How long a toll must wait; `nil`: it was taken.
+    private let charge: @Sendable (Toll) -> Duration?
     private let world: World
 
     init(
         _ reception: Reception<SessionRelay>, onion: X25519KeyPair, hasPlainHTTP: Bool, subscribed: Bell,
-        world: World
+        charge: @escaping @Sendable (Toll) -> Duration?, world: World
     ) {
         self.reception = reception
         self.onion = onion
         self.hasPlainHTTP = hasPlainHTTP
         self.subscribed = subscribed
+        self.charge = charge
         self.world = world
     }
 
@@ -97,6 +100,11 @@ struct SessionFace: HTTPFace {
     // MARK: Onion requests
 
     private func answerOnion(_ inbound: HTTPInbound) async -> HTTPOutbound {
+        // What has proved nothing costs an exchange of keys before it can be told from the rest.
+        if charge(Toll(SessionAllowances.ofOnions, of: .client(inbound.client))) != nil {
+            reception.count(NoteCode("session.onions-refused"))
+            return plainRefusal(.clientShare)
+        }
         let opened: SessionOnion.Opened
         do throws(SessionError) {
             opened = try inbound.withBody { (body) throws(SessionError) in
@@ -224,7 +232,7 @@ extension SessionInbound {
         switch self {
         case .subscribe(let form, _): form.claim.account
         case .unsubscribe(let form, _): form.claim.account
-        case .notified(let push): push.account
+        case .notified(let push, _): push.account
         }
     }
 }

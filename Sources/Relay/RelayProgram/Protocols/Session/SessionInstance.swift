@@ -21,6 +21,7 @@ final class SessionInstance: HostedInstance {
     /// Whether the link is that of the instance before, which goes on.
     private let goesOn: Bool
     private let subscribed: Bell
+    private let registry: any Registry
     private let world: World
 
     /// - Throws: `CommandFailure` that names the file or the instance at fault.
@@ -30,6 +31,7 @@ final class SessionInstance: HostedInstance {
     ) throws(CommandFailure) {
         name = instance.name
         world = ground.world
+        registry = ground.registry
         onion = try SessionKeyFile.read(settings.onionKeyFile)
         core = try SessionKeyFile.core(
             name, state: configuration.state, isRehearsal: ground.isRehearsal, ground.world)
@@ -38,6 +40,7 @@ final class SessionInstance: HostedInstance {
         let relay = SessionRelay(
             instance: name, apps: Self.apps(settings, configuration), policy: SessionPolicy(settings),
             registry: ground.registry, seen: old?.post.reception.role.seen ?? SeenNotices(),
+            proved: old?.post.reception.role.proved ?? ProvedSigners(),
             charge: { tolls.take($0) }, world: ground.world)
         let notes = NoteMeter(name, ground.metrics)
         let reception = Reception(
@@ -67,7 +70,7 @@ final class SessionInstance: HostedInstance {
         }
         sessionFace = SessionFace(
             reception, onion: onion, hasPlainHTTP: settings.hasPlainHTTP, subscribed: subscribed,
-            world: ground.world)
+            charge: { tolls.take($0) }, world: ground.world)
     }
 
     private static func apps(_ settings: SessionSettings, _ configuration: RelayConfiguration) -> SessionApps
@@ -108,10 +111,20 @@ final class SessionInstance: HostedInstance {
         return refused > 0 ? [.watchesRefused(name, refused)] : []
     }
 
-    /// The index is the same over all instances.
+    /// Subscriptions, whose index is the same over all instances, and the slots that they take.
     func indexes(ofAddress address: Secret, appID: String?) -> [RecordKey] {
-        [SessionKeys.address(of: address, bundle: appID)]
+        [
+            SessionKeys.address(of: address, bundle: appID),
+            keys.slotAddress(of: address, bundle: appID)
+        ]
     }
+
+    func isDevice(_ record: RecordKey) -> Bool { record.space != keys.slots }
+
+    /// Ends that an earlier version kept under their content are moved under hashes of it.
+    func begin() async throws(StoreError) { try await FormerEnds.move(in: registry, keys) }
+
+    private var keys: SessionKeys { post.reception.role.keys }
 }
 
 extension SwarmIngress: InstanceService {}

@@ -28,13 +28,20 @@ final class SessionPost: Sendable {
     var take: SwarmIngress.Take { { push in await self.receive(push) } }
 
     private func receive(_ push: StoragePush) async -> SwarmIngress.Taken {
+        var rest: UInt64? = 0
         do throws(SessionError) {
-            // No toll: every node of a swarm tells of each message, as fast as people write, and what was
-            // refused would be lost. A node that floods fills its own share of the queue and delays others
-            // by one notice each (`PushQueue`). It speaks for accounts of its swarm alone. What another has
-            // said is passed over (`SeenNotices`), and each account has its pushes a minute.
-            _ = try await reception.receive(
-                .notified(push), from: ClientKey(0), bytes: Self.noticeBytes + push.dataCount)
+            // Ends: each round is of later rows than the one before. A store that goes out in between is
+            // asked for all of them again: what stands is known by its marks.
+            while let after = rest {
+                // No toll: every node of a swarm tells of each message, as fast as people write, and what was
+                // refused would be lost. A node that floods fills its own share of the queue and delays
+                // others by one notice each (`PushQueue`). It speaks for accounts of its swarm alone. What
+                // another has said is passed over (`SeenNotices`), and each account has its pushes a minute.
+                let reply = try await reception.receive(
+                    .notified(push, after: after), from: ClientKey(0),
+                    bytes: Self.noticeBytes + push.dataCount)
+                if case .taken(let restAfter) = reply { rest = restAfter } else { rest = nil }
+            }
             taken.increment()
             return .taken
         } catch {

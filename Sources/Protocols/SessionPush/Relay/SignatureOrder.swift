@@ -1,0 +1,76 @@
+import Primitives
+import PushModel
+
+/// What was signed later stands, however it was delayed; and no phone's clock, ahead of the relay's, may hold
+/// off what comes after it (docs/decisions/0096).
+enum SignatureOrder {
+    /// Whether a subscription replaces a living one, or may follow one whose token was called dead.
+    static func renews(_ signedAt: Int64, _ known: Record, now: UnixTime) -> Bool {
+        signedAt >= SessionVersion.signedAt(known.version) || isAfterAhead(signedAt, known, now)
+    }
+
+    /// Whether an end is later than a living subscription. Of one second the end is: nobody is kept who wants
+    /// to leave.
+    static func ends(_ signedAt: Int64, _ known: Record, now: UnixTime) -> Bool {
+        renews(signedAt, known, now: now)
+    }
+
+    /// Whether a subscription is later than an end.
+    ///
+    /// Of one second, the order in which they came decides, as long as the end has only just come: a switch
+    /// is turned off and on. Later, the same call is a repeat, whoever sends it.
+    static func follows(_ claim: SessionClaim, _ known: Record, now: UnixTime) -> Bool {
+        let end = SubscriptionEnd(known.body)
+        let time = SessionVersion.signedAt(known.version)
+        if claim.signedAt > time { return true }
+        if claim.signedAt == time, end.isOfThatSecond {
+            let age = now.since(known.touchedAt)
+            return age >= .zero && age <= SessionLimits.sameSecond
+        }
+        return isAfterAhead(claim.signedAt, known, now) && !end.isRepeat(claim)
+    }
+
+    /// A time that our own clock has yet to reach says nothing of what came later: whatever was signed since
+    /// we took it does.
+    private static func isAfterAhead(_ signedAt: Int64, _ known: Record, _ now: UnixTime) -> Bool {
+        SessionVersion.signedAt(known.version) > now.seconds && signedAt >= known.touchedAt.seconds
+    }
+}
+
+/// What is kept of a subscription that has ended: when that was signed, as the record's version, and of what
+/// it ended a hash of its signature, by which a repeat is known. Neither account nor token.
+struct SubscriptionEnd {
+    /// The end was signed in the second that the version names; not: it ended what was signed later.
+    let isOfThatSecond: Bool
+    /// 16 bytes; `nil`: it ended nothing.
+    private let ended: Digest16?
+
+    /// Form, whether it is of that second, hash.
+    private static let form: UInt8 = 1
+
+    /// - Parameter known: what it ends; of an end before it, the hash is kept on.
+    init(isOfThatSecond: Bool, signature: Secret?, after known: Record? = nil) {
+        self.isOfThatSecond = isOfThatSecond
+        ended = signature.map(Self.hash) ?? known.flatMap { SubscriptionEnd($0.body).ended }
+    }
+
+    /// Of an earlier version, or with no room for more: an end of its second, of nothing that is known.
+    init(_ body: Secret) {
+        let read = body.reveal { bytes -> (Bool, Digest16?)? in
+            guard bytes.count >= 2, bytes[0] == Self.form else { return nil }
+            return (bytes[1] == 1, Digest16(bytes.dropFirst(2)))
+        }
+        (isOfThatSecond, ended) = read ?? (true, nil)
+    }
+
+    var body: Secret { Secret([Self.form, isOfThatSecond ? 1 : 0] + (ended?.bytes ?? [])) }
+
+    func isRepeat(_ claim: SessionClaim) -> Bool { ended == Self.hash(claim.signature) }
+
+    private static func hash(_ signature: Secret) -> Digest16 {
+        KeyedHash.digest16(key: use) { $0.update(signature) }
+    }
+
+    /// No secret: it tells this hash from others.
+    private static let use = Secret("sealbell/session/end".utf8)
+}
