@@ -89,10 +89,6 @@ struct SessionFace: HTTPFace {
     private func answer(_ inbound: HTTPInbound) async -> HTTPOutbound {
         let endpoint = Self.endpoint(inbound.tag)
         guard endpoint != .onion else { return await answerOnion(inbound) }
-        // Deployed servers ask for the length first.
-        guard inbound.header("content-length") != nil else {
-            return Self.refusal(SessionError(.malformedBody))
-        }
         let json = await call(endpoint, by: .plain, from: inbound.client) { read in inbound.withBody(read) }
         return HTTPOutbound(200, .json, json)
     }

@@ -87,16 +87,23 @@ struct SessionFaceTests {
         }
     }
 
-    @Test("A body without a length is refused with the number 1")
-    func lengthless() async throws {
+    @Test("A body in chunks is read like any other, and none at all is none")
+    func chunked() async throws {
         try await relay { relay in
-            let stranger = try await Stranger.connect(to: try relay.door().port)
-            stranger.send(
-                "POST /subscribe HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
-                    + "Transfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n0\r\n\r\n")
-            #expect(await stranger.status() == 200)
-            #expect(stranger.text.contains(#""error":1"#))
-            stranger.close()
+            let element = try element(SessionPhone(.apns))
+            let half = element.index(element.startIndex, offsetBy: element.count / 2)
+            let parts = [element[..<half], element[half...]]
+            let chunks = parts.map { String($0.utf8.count, radix: 16) + "\r\n\($0)\r\n" }.joined()
+            for (body, word) in [
+                ("Transfer-Encoding: chunked\r\n\r\n\(chunks)0\r\n\r\n", #""added":true"#),
+                ("\r\n", #""error":1"#)
+            ] {
+                let stranger = try await Stranger.connect(to: try relay.door().port)
+                stranger.send("POST /subscribe HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + body)
+                #expect(await stranger.status() == 200)
+                #expect(stranger.text.contains(word), "\(stranger.text)")
+                stranger.close()
+            }
         }
     }
 
