@@ -263,27 +263,52 @@ struct RenewalTests {
         #expect(try other.device.renewal(due: now).isEmpty)
     }
 
-    @Test("Of an account that leaves twice both ends are tried, and each is put off")
-    func leavesTwice() throws {
+    @Test("An account that comes back while its end is under way waits for the answer to that")
+    func waitsForEnd() throws {
+        var phone = try DevicePhone(accounts: 2)
+        try phone.subscribe()
+        try phone.device.leave(phone.key.account, now: now)
+        let end = try #require(try phone.device.renewal(due: now).first)
+        try phone.device.watch(WatchedAccount(phone.key))
+        #expect(try phone.device.renewal(due: now).isEmpty, "nothing overtakes the end")
+        #expect(try #require(phone.device.nextDeadline) > now, "and nobody asks again at once")
+        let removed = DevicePhone.says(#"{"success":true,"removed":true}"#)
+        #expect(phone.settle(end, removed) == [.removed(wasThere: true)])
+        let back = try #require(try phone.device.renewal(due: now).first)
+        #expect(back.endpoint == .subscribe)
+        #expect(try DevicePhone.elements(back)[0]["sig_ts"]?.int64 == now.seconds + 1)
+        // Another token of the account is another subscription, and waits for nothing.
+        #expect(phone.settle(back, DevicePhone.added(1)) == [.added])
+        try phone.device.leave(phone.key.account, now: now + .seconds(9))
+        _ = try phone.device.renewal(due: now + .seconds(9))
+        try phone.device.watch(WatchedAccount(phone.key))
+        phone.device.use(try DevicePhone.token(String(repeating: "b6", count: 32)))
+        let other = try phone.device.renewal(due: now + .seconds(9)).filter { $0.endpoint == .subscribe }
+        #expect(try other.flatMap { try DevicePhone.elements($0) }.count == 2)
+    }
+
+    @Test("An end that may overtake a subscription of its own second is signed later")
+    func overtaking() throws {
+        var phone = try DevicePhone()
+        _ = try phone.device.renewal(due: now)
+        try phone.device.leave(phone.key.account, now: now)
+        let end = try #require(try phone.device.renewal(due: now).first)
+        #expect(try DevicePhone.elements(end)[0]["sig_ts"]?.int64 == now.seconds + 1)
+    }
+
+    @Test("An end whose answer was lost is given up when the account is back; whatever it ended is renewed")
+    func lostEnd() throws {
         var phone = try DevicePhone()
         try phone.subscribe()
         try phone.device.leave(phone.key.account, now: now)
-        let first = try #require(try phone.device.renewal(due: now).first)
-        // It is back while the first end is under way, and leaves again.
+        let end = try #require(try phone.device.renewal(due: now).first)
         try phone.device.watch(WatchedAccount(phone.key))
-        let back = try #require(try phone.device.renewal(due: now).first)
-        #expect(phone.settle(back, DevicePhone.added(1)) == [.added])
-        let later = now + .seconds(1)
-        try phone.device.leave(phone.key.account, now: later)
-        let second = try #require(try phone.device.renewal(due: later).first)
-        _ = phone.settle(first, .none, at: later)
-        _ = phone.settle(second, .none, at: later)
+        let later = now + SessionLimits.callDeadline
+        let back = try phone.device.renewal(due: later)
+        #expect(back.map(\.endpoint) == [.subscribe])
+        #expect(phone.settle(end, DevicePhone.says(#"{"success":true,"removed":true}"#), at: later).isEmpty)
+        #expect(phone.settle(back[0], DevicePhone.added(1), at: later) == [.added])
         #expect(try phone.device.renewal(due: later).isEmpty)
-        let next = later + .seconds(15)
-        let both = try #require(try phone.device.renewal(due: next).first)
-        #expect(try DevicePhone.elements(both).count == 2)
-        _ = phone.settle(both, .none, at: next)
-        #expect(try phone.device.renewal(due: next).isEmpty && phone.device.nextDeadline ?? next > next)
     }
 
     // MARK: keeping

@@ -19,7 +19,7 @@ extension SessionDevice {
             return age >= .zero && age < SessionLimits.callDeadline
         }
         tidy(token, now)
-        let busy = namesUnderWay
+        let busy = namesUnderWay(token)
         var subscribing = Batch(.subscribe)
         for member in watched where !busy.contains(member.name) {
             let settings = member.account.settings(encKey)
@@ -51,8 +51,8 @@ extension SessionDevice {
 
     /// When ``renewal(due:)`` has something again; `nil` when nothing waits for time.
     public var nextDeadline: UnixTime? {
-        guard token != nil else { return nil }
-        let busy = namesUnderWay
+        guard let token else { return nil }
+        let busy = namesUnderWay(token)
         let subscriptions = watched.filter { !busy.contains($0.name) }.map {
             standings[$0.name]?.dueAt ?? .distantPast
         }
@@ -92,8 +92,19 @@ extension SessionDevice {
 
     /// Seconds. A subscription signed in the second of its end would be taken for an older one.
     private func signingTime(_ name: Digest16, _ now: UnixTime) -> Int64 {
-        guard let left = leftAt[name], left == now.seconds else { return now.seconds }
+        let near = now.seconds...now.seconds + SessionLimits.sameSecond.components.seconds
+        // A clock that was set back by more counts as it is.
+        guard let left = leftAt[name], near.contains(left) else { return now.seconds }
         return left + 1
+    }
+
+    /// Of an end, in seconds: one that may overtake a subscription of its own second is signed later.
+    func endingTime(_ name: Digest16, _ now: UnixTime) -> Int64 {
+        let overtakes = underWay.values.contains { call in
+            call.since.seconds == now.seconds
+                && call.items.contains { if case .watched(name, _) = $0 { true } else { false } }
+        }
+        return now.seconds + (overtakes ? 1 : 0)
     }
 
     /// Drops what has had its time, what is back before it had left, and, where there are too many, what is
@@ -153,6 +164,9 @@ extension SessionDevice {
         case .added, .updated: leaving.remove(at: place)
         case .removed(let wasThere):
             leaving.remove(at: place)
+            // It may have come back while its end was on its way, and ended what was new.
+            let name = name(of: one.account)
+            if let back = standings[name], back.token == one.token { standings[name]?.dueAt = now }
             return .removed(wasThere: wasThere)
         case .refused(let error):
             leaving.remove(at: place)
@@ -164,10 +178,17 @@ extension SessionDevice {
         return nil
     }
 
-    private var namesUnderWay: Set<Digest16> {
+    /// Accounts of which a call is under way. An end counts too, so that no subscription overtakes it: a
+    /// server that does not look at the order of signatures would end what is new.
+    private func namesUnderWay(_ token: SessionDeviceToken) -> Set<Digest16> {
         var names: Set<Digest16> = []
         for call in underWay.values {
-            for case .watched(let name, _) in call.items { names.insert(name) }
+            for item in call.items {
+                switch item {
+                case .watched(let name, _): names.insert(name)
+                case .leaving(let one): if one.token == token { names.insert(name(of: one.account)) }
+                }
+            }
         }
         return names
     }

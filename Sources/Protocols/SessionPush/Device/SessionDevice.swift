@@ -122,9 +122,11 @@ public struct SessionDevice: Sendable {
     mutating func takeBack(
         _ account: WatchedAccount, _ token: SessionDeviceToken, now: UnixTime
     ) throws(SessionError) {
-        let element = try CallElement.unsubscribe(account, token, signedAt: now.seconds)
+        let name = name(of: account.account)
+        let signedAt = endingTime(name, now)
+        let element = try CallElement.unsubscribe(account, token, signedAt: signedAt)
         leftAt = leftAt.filter { $0.value >= now.seconds }
-        leftAt[name(of: account.account)] = now.seconds
+        leftAt[name] = signedAt
         let one = Leaving(account: account.account, token: token, element: element, since: now, dueAt: now)
         // Left twice within a second: once is enough.
         if leaving.contains(where: { $0.isSame(as: one) }) { return }
