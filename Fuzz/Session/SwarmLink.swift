@@ -124,7 +124,11 @@ private final class LinkPlay {
                     zip(reading.revisions, reading.revisions.dropFirst()).allSatisfy { $0 < $1 })
                 precondition(reading.revisions.last.map { $0 <= reading.through } ?? false)
                 readings.append(reading)
-            case .push(let key, _, _): precondition(open.contains(.node(key)))
+            case .push(let key, let scope, _):
+                precondition(open.contains(.node(key)))
+                precondition(scope.former.count <= playLimits.formerScopes)
+            case .end(let revisions):
+                precondition(!revisions.isEmpty && revisions.count <= playLimits.rowsPerBatch)
             case .note: break
             }
         }

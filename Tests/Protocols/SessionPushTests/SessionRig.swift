@@ -21,6 +21,7 @@ final class SessionRig: Sendable {
     private let clock: ManualClock
     private let rig: DeliveryRig
     private let reception: Reception<SessionRelay>
+    private let shelf: Tolls
 
     var store: StoreSpy { rig.store }
     var services: StubServices { rig.services }
@@ -48,6 +49,7 @@ final class SessionRig: Sendable {
         let apps = SessionApps(Dictionary(uniqueKeysWithValues: services.map { ($0, app) }))
         let tolls = tolls
         let known = Tolls(world: world)
+        shelf = known
         relay = SessionRelay(
             instance: Self.instance, apps: apps, policy: policy, registry: rig.store,
             charge: { toll in
@@ -64,6 +66,14 @@ final class SessionRig: Sendable {
     func advance(by span: Duration) { clock.skewWall(by: span) }
     /// Moves both clocks.
     func pass(_ span: Duration) { clock.advance(by: span) }
+
+    /// Uses up a payer's part of an allowance for this minute.
+    func useUp(_ allowance: Allowance, of payer: Payer) {
+        // Ends: the clock stands still.
+        for units in [allowance.perMinute / 100, 1] {
+            while shelf.take(Toll(allowance, of: payer, units: units)) == nil {}
+        }
+    }
 
     /// Runs the delivery while `body` runs.
     func running<Result: Sendable>(

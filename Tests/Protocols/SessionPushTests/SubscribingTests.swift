@@ -354,6 +354,29 @@ struct SubscribingTests {
         }
     }
 
+    @Test("Where a node's part is used up, phones that are known go on, and so do those behind other nodes")
+    func nonsense() async throws {
+        let rig = try await SessionRig()
+        func ask(_ call: PeerCall, from node: UInt64) async throws -> Int64? {
+            error(try await rig.ask("/subscribe", call.subscribe.serialized(), by: .onion, from: node))
+        }
+        var call = PeerCall(alice)
+        #expect(try await ask(call, from: 7) == nil)
+        rig.useUp(SessionAllowances().ofNode, of: .client(ClientKey(7)))
+        call.at += 1
+        let forged = try PeerAccount(seed: 8)
+        #expect(try await ask(call, from: 7) == nil)
+        #expect(try await ask(PeerCall(forged), from: 7) == 3)
+        #expect(try await ask(PeerCall(forged), from: 8) == nil)
+        // Somebody else names the phone's key, and from then on it pays as its node again.
+        var other = call
+        other.signer = group
+        #expect(try await ask(other, from: 8) == 4)
+        call.at += 1
+        #expect(try await ask(call, from: 7) == 3)
+        #expect(try await ask(call, from: 9) == nil)
+    }
+
     @Test("A signer who asks too often hears to try again")
     func allowance() async throws {
         let rig = try await SessionRig(tolled: { toll in toll.allowance.name == "signer" ? .seconds(9) : nil

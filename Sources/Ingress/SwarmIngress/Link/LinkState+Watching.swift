@@ -185,12 +185,16 @@ extension LinkState {
         var actions: [Action] = []
         var shown = 0
         var ended: [UInt64] = []
+        // Nodes and we learn of a block at different times: that alone is nothing to tell anybody of.
+        let isStrange = disagrees(key, reply, now)
         for (revision, answer) in zip(batch.shown, reply.answers) {
             switch answer {
             case .watched: shown += 1
             case .refused(let refusal):
                 actions.append(.note(.watchRefused(refusal)))
-                refused.add(revision, by: key, of: ours.count, at: now)
+                if refusal != .wrongSwarm || isStrange {
+                    refused.add(revision, by: key, of: ours.count, at: now)
+                }
                 // Another clock is no verdict on who signed.
                 if refusal == .signature, verdicts.add(revision, by: key, of: swarm.count) {
                     ended.append(revision)
@@ -204,6 +208,34 @@ extension LinkState {
         if reply.answers.count < batch.shown.count { actions.append(.note(.replyMalformed)) }
         if !ended.isEmpty { actions.append(.end(ended)) }
         return actions + [.note(.shown(shown))]
+    }
+
+    /// Where a node says that accounts are another swarm's, it is shown them again soon.
+    ///
+    /// - Returns: whether it says so once more.
+    private mutating func disagrees(
+        _ key: NodeKey, _ reply: MonitorReply, _ now: ContinuousClock.Instant
+    ) -> Bool {
+        guard reply.answers.contains(.refused(.wrongSwarm)) else {
+            nodes[key]?.watching?.agreed()
+            return false
+        }
+        return nodes[key]?.watching?.disagreed(
+            at: now, first: limits.strikeRest, most: limits.renewal.lowerBound) ?? false
+    }
+
+    /// A node has ended a watch, because its account is another swarm's by the node's list (since 2.12).
+    mutating func watchEnded(
+        _ key: NodeKey, _ body: Secret, _ now: ContinuousClock.Instant
+    ) -> [Action] {
+        guard body.count <= SwarmFormLimits.pushBytes, nodes[key]?.watching != nil else {
+            return stray(key, now)
+        }
+        _ = nodes[key]?.watching?.disagreed(
+            at: now, first: limits.strikeRest, most: limits.renewal.lowerBound)
+        // Where it is right, the list that says so is there already.
+        daemon.wantsNodes = true
+        return [.note(.watchTakenBack)]
     }
 
     // MARK: Batches

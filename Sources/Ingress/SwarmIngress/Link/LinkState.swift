@@ -281,6 +281,8 @@ package struct LinkState: ~Copyable {
         // Who comes back under our name may be told of messages before it is greeted.
         case .call(name: "notify.message", let parts) where parts.count == 1:
             return [.push(key, node.scope(at: now), body: parts[0])]
+        case .call(name: "notify.monitor_ended", let parts) where parts.count == 1:
+            return watchEnded(key, parts[0], now)
         case .reply(let tag, let parts): return replied(key, tag, parts, now)
         case .refusal(_, let tag?): return replyRefused(key, tag, now)
         // A refusal without a tag names no request; the request's time runs out.

@@ -9,6 +9,8 @@ package enum SwarmNote: Sendable, Hashable {
     case watchRefused(MonitorRefusal)
     /// No node takes it any more; it left the rotation until its row changes.
     case watchEnded
+    /// A node has ended one, because the account is another swarm's by its list.
+    case watchTakenBack
     case replyLate, replyMalformed, requestRefused, struckOut
     case strange, storeSilent
     /// No descriptor or no socket is left for a connection; the peer is dialled again later.
@@ -27,6 +29,7 @@ package enum SwarmNote: Sendable, Hashable {
         case .shown: NoteCode("shown")
         case .watchRefused: NoteCode("watch-refused")
         case .watchEnded: NoteCode("watch-ended")
+        case .watchTakenBack: NoteCode("watch-taken-back")
         case .replyLate: NoteCode("reply-late")
         case .replyMalformed: NoteCode("reply-malformed")
         case .requestRefused: NoteCode("request-refused")
@@ -51,7 +54,7 @@ package enum SwarmNote: Sendable, Hashable {
             .warning
         case .nodesTaken: .debug
         case .dialled, .connected, .lost, .refused, .late, .farewell, .shown, .watchRefused, .watchEnded,
-            .replyLate, .replyMalformed, .requestRefused, .struckOut, .strange:
+            .watchTakenBack, .replyLate, .replyMalformed, .requestRefused, .struckOut, .strange:
             nil
         }
     }

@@ -35,6 +35,8 @@ struct Watching: Sendable {
     private var hasFresh = false
     /// Replies in a row that did not come.
     private(set) var strikes = 0
+    /// Replies in a row by which accounts are another swarm's.
+    private var disagreements = 0
 
     /// Shows everything up to `last`, and what comes behind it as it comes.
     init(last: UInt64, renewAt: ContinuousClock.Instant) {
@@ -81,6 +83,21 @@ struct Watching: Sendable {
     }
 
     mutating func answered() { strikes = 0 }
+
+    /// The node says that accounts are not its swarm's: it is a block behind us, or ahead, or we are both
+    /// right soon. Everything is shown again after a while, which doubles as long as it goes on saying so.
+    ///
+    /// - Returns: whether it has said so before.
+    mutating func disagreed(
+        at now: ContinuousClock.Instant, first: Duration, most: Duration
+    ) -> Bool {
+        let isRepeated = disagreements > 0
+        renewAt = min(renewAt, now + min(most, first * (1 << min(disagreements, 10))))
+        disagreements += 1
+        return isRepeated
+    }
+
+    mutating func agreed() { disagreements = 0 }
     /// - Parameter again: when everything is shown again, for what this reply would have said.
     mutating func struck(again: ContinuousClock.Instant) {
         strikes += 1

@@ -81,9 +81,14 @@ final class NoticeParts: Sendable {
 
     static func message(_ account: AccountID, bytes: Int, _ world: World) -> StoragePush {
         let now = world.now()
+        let data = Secret(world.randomBytes(bytes))
+        let hash = Blake2b.digest32 { hash in
+            hash.update(account.bytes)
+            hash.update(data)
+        }
         return StoragePush(
-            account: account, hash: Secret(Base64.encode(world.randomBytes(32)).prefix(43)), namespace: 0,
-            timestamp: now, expiry: now + .seconds(14 * 86_400), data: Secret(world.randomBytes(bytes)))
+            account: account, hash: Secret(hash.reveal { Base64.encode($0) }.prefix(43)), namespace: 0,
+            timestamp: now, expiry: now + .seconds(14 * 86_400), data: data)
     }
 
     /// Opens what the relay makes of a message, for what was sealed.
@@ -131,15 +136,16 @@ final class NoticeParts: Sendable {
             judge: { at in try await relay.receive(.notified(try StoragePush(parsing: bodies[at]))) })
     }
 
-    /// Every primitive by its name. Of each message: its bencode read, its keyed hash for the filter, the
-    /// rows of its account found, and the plaintext written, which all its devices have in common. Of each
+    /// Every primitive by its name. Of each message: its bencode read, the hash that storage servers make of
+    /// it, its keyed hash for the filter, the rows of its account found, and the plaintext written, which all its devices have in common. Of each
     /// push: the nonce drawn, the seal, the base64 of it with the text around, and the hash that names a
     /// repeat.
     ///
     /// That is what the specification has every relay do, each into memory that is there already: no copies
     /// that are owned, nothing wiped, no push put together.
     static let names = [
-        "bencode", "keyed_hash", "row_look_up", "plaintext", "nonce", "xchacha20_poly1305", "base64",
+        "bencode", "storage_hash", "keyed_hash", "row_look_up", "plaintext", "nonce", "xchacha20_poly1305",
+        "base64",
         "blake2b_256"
     ]
 
@@ -149,6 +155,7 @@ final class NoticeParts: Sendable {
         let room = rooms[0]
         switch name {
         case "bencode": for at in bodies.indices { try read(at) }
+        case "storage_hash": for at in pushes.indices { prove(at) }
         case "keyed_hash": for at in pushes.indices { hash(at) }
         case "row_look_up": for at in pushes.indices { try await find(at) }
         case "plaintext": for at in pushes.indices { write(at, room) }
@@ -162,6 +169,7 @@ final class NoticeParts: Sendable {
     /// All of one message.
     private func run(_ at: Int, in room: UnsafeMutableRawBufferPointer) async throws {
         try read(at)
+        prove(at)
         hash(at)
         try await find(at)
         write(at, room)
@@ -192,6 +200,13 @@ final class NoticeParts: Sendable {
         let rows = try await registry.page(
             .owner(keys.owner(pushes[at].account)), after: 0, limit: devices)
         guard rows.count == devices else { throw BenchError(.setUpRefused) }
+    }
+
+    private func prove(_ at: Int) {
+        _ = Blake2b.digest32 { hash in
+            hash.update(pushes[at].account.bytes)
+            pushes[at].data?.reveal { hash.update($0) }
+        }
     }
 
     private func hash(_ at: Int) {

@@ -137,10 +137,28 @@ final class LinkRig {
             writer.beginDictionary()
             writer.key(refusal == nil ? "success" : "errcode")
             writer.int(Int64(refusal ?? 1))
+            if refusal == 6 { Self.writeSwarm(into: &writer) }
             writer.endDictionary()
         }
         writer.endList()
         say(.node(node.key), [Array("REPLY".utf8), asked.tag, writer.bytes])
+    }
+
+    /// What storage servers say beside `errcode` 6 since 2.12: a text, and the swarm that has the account.
+    static func writeSwarm(into writer: inout BencodeWriter) {
+        writer.key("error")
+        writer.string(Array("another's".utf8))
+        writer.key("snodes")
+        writer.beginList()
+        writer.beginDictionary()
+        writer.key("ip")
+        writer.string(Array("127.0.0.1".utf8))
+        writer.key("port_omq")
+        writer.int(Int64(22_020))
+        writer.endDictionary()
+        writer.endList()
+        writer.key("swarm")
+        writer.string(Array("f000000000000000".utf8))
     }
 
     static func node(_ number: Int, swarm: UInt64 = 5, port: UInt16 = 22_000) -> StorageNode {
