@@ -101,6 +101,23 @@ struct RefusedWatchTests {
         }
     }
 
+    @Test(
+        "The swarm's verdict takes half of its known nodes, and two where there are two",
+        arguments: [(1, 1), (2, 2), (3, 2), (4, 2), (5, 3), (7, 4)])
+    func verdict(nodes count: Int, needed: Int) throws {
+        let rig = try LinkRig()
+        let nodes = (1...count).map { LinkRig.node($0) }
+        rig.take(.rows(LinkRig.entries(1...1)))
+        try rig.begin(nodes)
+        for node in nodes { rig.connect(node) }
+        rig.read(try rig.wanted())
+        for (number, node) in nodes.prefix(needed).enumerated() {
+            #expect(rig.ended.isEmpty, "after \(number)")
+            try rig.reply(node, 1, refusal: 5)
+        }
+        #expect(rig.ended == [1])
+    }
+
     @Test("A row whose signature its swarm refuses ends, and with another reason it stays", arguments: [5, 4])
     func verdict(_ number: Int) async throws {
         let rig = try await SwarmRig()
