@@ -113,8 +113,12 @@ struct GroupTests {
         }
         rig.pass(.seconds(60))
         let rows = try await rig.records()
-        let expired = rows[..<3].map { Change.expire($0.key, at: rig.world.now(), if: .any) }
+        let expired = rows[..<4].map { Change.expire($0.key, at: rig.world.now(), if: .any) }
         #expect(try await rig.store.apply(expired) == .committed)
+        // One of them is given out once more, and takes its own place again.
+        var again = try call(10, phone: 3)
+        again.at += 1
+        #expect(try await rig.ask("/subscribe", again.subscribe)["added"]?.bool == true)
         for phone in 100..<103 {
             #expect(error(try await rig.ask("/subscribe", try call(10, phone: phone).subscribe)) == nil)
         }

@@ -24,7 +24,7 @@ extension SessionRelay {
             throw SessionError(.unsubscribedSince)
         }
         let isNew = known.subscription?.state != .live
-        let room = isNew ? try await makeRoom(signer, claim.account) : []
+        let room = isNew ? try await makeRoom(signer, claim) : []
         var notes = [NoteCode(isNew ? "session.subscribed" : "session.renewed")]
         if signer.isSubkey { notes.append(NoteCode("session.subkey")) }
         let subscription = SessionSubscription(form, app: app.name, isLocal: signer.isSubkey)
@@ -153,11 +153,16 @@ extension SessionRelay {
     ///
     /// - Returns: what goes to make room: slots whose subscriptions have ended by themselves.
     private func makeRoom(
-        _ signer: ClaimProof.Signer, _ account: AccountID
+        _ signer: ClaimProof.Signer, _ claim: SessionClaim
     ) async throws(SessionError) -> [Change] {
         let slots = try await page(
-            .owner(keys.owner(account, signer: signer.key)), limit: SessionLimits.subscriptionsPerSigner)
-        guard slots.count == SessionLimits.subscriptionsPerSigner else { return [] }
+            .owner(keys.owner(claim.account, signer: signer.key)),
+            limit: SessionLimits.subscriptionsPerSigner)
+        // A token that was called dead may still have its own, which is written anew.
+        let own = keys.slot(claim.account, claim.service, claim.token).name
+        guard slots.count == SessionLimits.subscriptionsPerSigner,
+            !slots.contains(where: { $0.key.name == own })
+        else { return [] }
         let standing = try await find(slots.map { keys.subscription(beside: $0.key) })
         var ended: [Change] = []
         for (slot, subscription) in zip(slots, standing) where subscription?.state != .live {

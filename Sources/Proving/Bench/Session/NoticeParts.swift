@@ -137,9 +137,9 @@ final class NoticeParts: Sendable {
     }
 
     /// Every primitive by its name. Of each message: its bencode read, the hash that storage servers make of
-    /// it, its keyed hash for the filter, the rows of its account found, and the plaintext written, which all its devices have in common. Of each
-    /// push: the nonce drawn, the seal, the base64 of it with the text around, and the hash that names a
-    /// repeat.
+    /// it, its keyed hash for the filter, the rows of its account found, and the plaintext written, which all
+    /// its devices have in common. Of each push: the nonce drawn, the seal, the base64 of it with the text
+    /// around, and the hash that names a repeat.
     ///
     /// That is what the specification has every relay do, each into memory that is there already: no copies
     /// that are owned, nothing wiped, no push put together.
