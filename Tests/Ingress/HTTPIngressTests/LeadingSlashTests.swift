@@ -19,6 +19,31 @@ struct LeadingSlashTests {
         ]
     ) { .text(200, "strict \($0.tag) \($0.path)") }
 
+    @Test("Where a route says so, several slashes count as one anywhere, and not below its prefix")
+    func repeated() async throws {
+        let face = ProbeFace(
+            "joined",
+            [
+                HTTPRoute(.exact("/a/b"), bodyLimitBytes: 8, tag: 1, takesRepeatedSlashes: true),
+                HTTPRoute(.prefix("/a/"), bodyLimitBytes: 4, tag: 2),
+                HTTPRoute(.exact("/c/d"), bodyLimitBytes: 4, tag: 3)
+            ]
+        ) { .text(200, "\($0.tag)") }
+        try await withListener([face]) { _, port in
+            let client = try await RawClient.connect(port)
+            for (path, text) in [
+                ("/a/b", "1"), ("/a//b", "1"), ("//a///b", "1"), ("/a//c", "2"), ("/a/b/", "2"),
+                ("/a/b//", "2"), ("/c/d", "3"), ("/c//d", nil), ("//c/d", nil)
+            ] as [(String, String?)] {
+                try await client.send(get(path))
+                let answer = try await client.answer()
+                #expect(answer.status == (text == nil ? 404 : 200), "\(path)")
+                if let text { #expect(answer.text == text + "\n", "\(path)") }
+            }
+            client.close()
+        }
+    }
+
     @Test("They lead to the route that takes them, with its own bound, and to no other route")
     func routes() async throws {
         try await withListener([Self.open, Self.strict]) { _, port in

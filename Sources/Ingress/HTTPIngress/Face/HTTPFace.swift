@@ -17,10 +17,15 @@ package struct HTTPRoute: Sendable, Hashable {
     /// Whether a path with further slashes in front of its first is this route's too, as `//api` is `/api` to
     /// deployed servers. The face sees the path as it was sent.
     package var takesLeadingSlashes: Bool
+    /// Whether several slashes count as one anywhere in the path, for an exact pattern: clients join an
+    /// address that ends in a slash and a path that begins with one.
+    package var takesRepeatedSlashes: Bool
 
     package init(
-        _ pattern: Pattern, bodyLimitBytes: Int, tag: Int = 0, takesLeadingSlashes: Bool = false
+        _ pattern: Pattern, bodyLimitBytes: Int, tag: Int = 0, takesLeadingSlashes: Bool = false,
+        takesRepeatedSlashes: Bool = false
     ) {
+        self.takesRepeatedSlashes = takesRepeatedSlashes
         self.pattern = pattern
         self.bodyLimitBytes = bodyLimitBytes
         self.tag = tag

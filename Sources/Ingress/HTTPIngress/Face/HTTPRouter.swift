@@ -8,6 +8,7 @@ package struct HTTPRouter: Sendable {
         let bodyLimitBytes: Int
         let tag: Int
         let takesLeadingSlashes: Bool
+        let takesRepeatedSlashes: Bool
     }
 
     package let faces: [any HTTPFace]
@@ -22,7 +23,8 @@ package struct HTTPRouter: Sendable {
             for route in face.routes {
                 let target = Target(
                     face: index, bodyLimitBytes: route.bodyLimitBytes, tag: route.tag,
-                    takesLeadingSlashes: route.takesLeadingSlashes)
+                    takesLeadingSlashes: route.takesLeadingSlashes,
+                    takesRepeatedSlashes: route.takesRepeatedSlashes)
                 try add(route.pattern, target, of: face.name)
             }
         }
@@ -30,6 +32,11 @@ package struct HTTPRouter: Sendable {
     }
 
     func match(_ path: String) -> Target? {
+        if let target = exact[path] { return target }
+        // An exact path that is written with more slashes comes before any prefix of it.
+        if path.contains("//"), let target = exact[PathSlashes.single(path)], target.takesRepeatedSlashes {
+            return target
+        }
         if let target = lookUp(path) { return target }
         // Once more with one leading slash, for the routes that say so alone.
         guard path.utf8.starts(with: [0x2F, 0x2F]) else { return nil }
@@ -65,5 +72,16 @@ package struct HTTPRouter: Sendable {
             prefixes.append((path, target))
         }
         if let rival { throw IngressError(.routeClash, [faces[rival.face].name, name]) }
+    }
+}
+
+/// Slashes of a path.
+package enum PathSlashes {
+    /// The path with one slash where it has several in a row.
+    package static func single(_ path: String) -> String {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(path.utf8.count)
+        for byte in path.utf8 where byte != 0x2F || bytes.last != 0x2F { bytes.append(byte) }
+        return String(decoding: bytes, as: UTF8.self)
     }
 }

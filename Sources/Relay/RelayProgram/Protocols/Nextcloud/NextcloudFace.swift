@@ -39,7 +39,7 @@ struct NextcloudFace: HTTPFace {
                 HTTPRoute(
                     .exact("\(prefix)/\(endpoint.rawValue)"),
                     bodyLimitBytes: NextcloudPath.bodyLimitBytes(endpoint), tag: Tag.endpoint,
-                    takesLeadingSlashes: true)
+                    takesRepeatedSlashes: true)
             }
         }
         // Admins ask here whether the relay is reached.
@@ -115,9 +115,9 @@ struct NextcloudFace: HTTPFace {
 
     // MARK: Reading
 
-    /// The path without the instance's own part, which may stand behind several slashes.
+    /// The path without the instance's own part; several slashes count as one.
     private func path(of inbound: HTTPInbound) -> String {
-        let path = "/" + inbound.path.drop { $0 == "/" }
+        let path = PathSlashes.single(inbound.path)
         return path.hasPrefix("\(route)/") ? String(path.dropFirst(route.utf8.count)) : path
     }
 

@@ -19,16 +19,20 @@ struct NextcloudFaceTests {
             try await stage.run { relay in
                 let devices = [
                     "/cloud/devices", "/devices", "/cloud/talk/devices", "/cloud/nextcloud-ios/devices",
-                    "//cloud/devices", "/cloud/files/devices?format=json"
+                    "//cloud/devices", "/cloud/files/devices?format=json", "/cloud//devices",
+                    "/cloud/talk//devices", "//cloud//talk///devices", "//devices"
                 ]
                 for (number, path) in devices.enumerated() {
                     let device = try HandmadeDevice(#"["ada@cloud.example.org",\#(number)]"#)
                     let answer = try await relay.post(path, device.form(HandmadeDevice.token()))
                     #expect(answer.status == 200, "\(path)")
                 }
-                for path in ["/notifications", "/cloud/notifications", "/cloud/talk/notifications"] {
-                    let answer = try await relay.post(path, HandmadeDevice.batch([]))
-                    #expect(answer.status == 200 && answer.failed == 0 && answer.unknown == [], "\(path)")
+                for path in [
+                    "/notifications", "/cloud/notifications", "/cloud/talk/notifications",
+                    "/cloud/talk//notifications"
+                ] {
+                    let answer = try await relay.post(path, HandmadeDevice.batch(["no entry"]))
+                    #expect(answer.status == 200 && answer.failed == 1 && answer.unknown == [], "\(path)")
                 }
             }
         }
