@@ -6,6 +6,14 @@ import WireFormats
 /// How the bodies of notifications calls are read.
 @Suite("Nextcloud batches", .timeLimit(.minutes(30)))
 struct BatchTests {
+    @Test(
+        "A form without any entry is refused: no server sends one", arguments: ["", "a=b", "notifications=1"])
+    func none(_ body: String) async throws {
+        let rig = try await RelayRig.make()
+        let answer = await rig.ask("POST", "/notifications", body: Array(body.utf8))
+        #expect(answer.status == 400 && answer.unknown == nil && answer.failed == nil)
+    }
+
     private func batch(_ body: String, isJSON: Bool = false) throws -> NotificationBatch {
         try batch(Array(body.utf8), isJSON: isJSON)
     }
@@ -144,7 +152,9 @@ struct BatchTests {
     func cut() throws {
         let body = Array(
             ("notifications[0]=" + encoded(entry(1)) + "&notifications[1]=" + encoded(entry(2))).utf8)
-        for count in stride(from: 0, to: body.count, by: 7) {
+        let name = "notifications[]".utf8.count
+        #expect(throws: NextcloudError(.missingParameter)) { try batch(Array(body.prefix(name - 1))) }
+        for count in stride(from: name + 1, to: body.count, by: 7) {
             let read = try batch(Array(body.prefix(count)))
             #expect(read.entries.count + read.malformed <= 2 && read.entries.count <= 1)
         }

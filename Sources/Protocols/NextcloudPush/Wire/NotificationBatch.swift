@@ -10,7 +10,8 @@ package struct NotificationBatch: Sendable {
     /// Ciphertexts and signatures of all of them, as base64.
     let texts: Secret
 
-    /// - Throws: `.malformedForm`, `.malformedJSON`, `.tooManyEntries`.
+    /// - Throws: `.malformedForm`, `.malformedJSON`, `.tooManyEntries`; `.missingParameter` for a form
+    ///   without any entry, which no server sends.
     package init(parsing body: UnsafeRawBufferPointer, isJSON: Bool) throws(NextcloudError) {
         self = try isJSON ? Self.json(body) : Self.form(body)
     }
@@ -33,6 +34,9 @@ package struct NotificationBatch: Sendable {
     /// one index the last counts, and takes the place of the first, as in PHP.
     private static func form(_ body: UnsafeRawBufferPointer) throws(NextcloudError) -> NotificationBatch {
         let fields = try EntryFields(body)
+        guard !fields.values.isEmpty else {
+            throw NextcloudError(.missingParameter, parameter: "notifications")
+        }
         var (entries, malformed) = ([NotificationEntry](), 0)
         entries.reserveCapacity(fields.values.count)
         var reader = EntryReader()
