@@ -87,6 +87,34 @@ struct ShareTests {
         }
     }
 
+    @Test(
+        "Whatever field a face's credential stands in, one that was good lately is looked at beside wrong ones",
+        arguments: ["authorization", "x-key"])
+    func goodBesideWrong(_ field: String) async throws {
+        var face = ProbeFace("probe", [HTTPRoute(.exact("/echo"), bodyLimitBytes: 1024)]) { inbound in
+            HTTPOutbound(inbound.header(field) == "good" ? 200 : 401)
+        }
+        face.credentialField = field
+        let clock = ManualClock()
+        try await withListener([face], limits: patientLimits(), world: clock.world(seed: 1)) { _, port in
+            func ask(_ credential: String, _ client: RawClient) async throws -> Int {
+                try await client.send(get("/echo", "\(field): \(credential)\r\n"))
+                return try await client.answer().status
+            }
+            // A minute before anybody fails.
+            let early = try await RawClient.connect(port, from: "127.0.0.2")
+            #expect(try await ask("good", early) == 200)
+            clock.advance(by: .seconds(60))
+            let client = try await RawClient.connect(port, from: "127.0.0.2")
+            for number in 0..<IngressLimits.failedPerMinute {
+                #expect(try await ask("wrong \(number)", client) == 401)
+            }
+            for _ in 0..<2 { #expect(try await ask("good", client) == 200) }
+            #expect(try await ask("wrong", client) == 429)
+            for client in [early, client] { client.close() }
+        }
+    }
+
     @Test("A body that the head has decided against is read past, or costs the connection, and holds nothing")
     func judgedByTheHead() async throws {
         let face = JudgingFace()

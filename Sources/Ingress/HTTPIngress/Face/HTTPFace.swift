@@ -92,6 +92,8 @@ package enum IngressRefusal: String, Sendable, Hashable, CaseIterable {
 package protocol HTTPFace: Sendable {
     /// The instance's name from the configuration; in error texts and metric labels.
     var name: ConfiguredName { get }
+    /// The field in which callers show who they are, in small letters.
+    var credentialField: String { get }
     /// Asked once, when a router is built.
     var routes: [HTTPRoute] { get }
     func respond(to inbound: HTTPInbound) async -> HTTPOutbound
@@ -107,6 +109,8 @@ package protocol HTTPFace: Sendable {
 }
 
 extension HTTPFace {
+    package var credentialField: String { "authorization" }
+
     package func judge(head: HTTPInbound) -> HTTPOutbound? { nil }
 
     package func refuse(_ refusal: IngressRefusal, tag: Int) -> HTTPOutbound { plainRefusal(refusal) }

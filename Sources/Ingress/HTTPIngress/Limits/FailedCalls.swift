@@ -9,7 +9,11 @@ import Synchronization
 final class FailedCalls: Sendable {
     private struct State {
         var buckets: RateBuckets<ClientKey>
+        /// Digests; those of before are forgotten when as many came behind them.
         var good: Set<UInt64> = []
+        var goodBefore: Set<UInt64> = []
+
+        func isGood(_ digest: UInt64) -> Bool { good.contains(digest) || goodBefore.contains(digest) }
     }
 
     private let state: Mutex<State>
@@ -28,39 +32,56 @@ final class FailedCalls: Sendable {
 
     /// Whether a call is looked at. Costs a look into a table as long as the client has a share left.
     ///
-    /// - Parameter credential: the `Authorization` field.
-    func admits(_ client: ClientKey, _ credential: @autoclosure () -> String?) -> Bool {
+    /// - Parameter credential: the field of ``HTTPFace/credentialField``.
+    func admits(_ client: ClientKey, _ face: ConfiguredName, _ credential: @autoclosure () -> String?) -> Bool
+    {
         state.withLock { state in
             guard state.buckets.count > 0,
                 state.buckets.level(of: client, now: world.instant()) == .empty
             else { return true }
-            return credential().map { state.good.contains(digest($0, of: client)) } ?? false
+            return credential().map { state.isGood(digest($0, of: client, face)) } ?? false
         }
+    }
+
+    /// Whether that credential was good lately, shown by that client to that face.
+    func isGood(_ client: ClientKey, _ face: ConfiguredName, _ credential: String?) -> Bool {
+        guard let credential else { return false }
+        let shown = digest(credential, of: client, face)
+        return state.withLock { $0.isGood(shown) }
     }
 
     /// - Parameter status: of the answer, no matter who gave it.
-    func note(_ status: Int, of client: ClientKey, _ credential: @autoclosure () -> String?) {
+    func note(
+        _ status: Int, of client: ClientKey, _ face: ConfiguredName, _ credential: @autoclosure () -> String?
+    ) {
+        let isGood = (200..<300).contains(status)
+        guard isGood || status == 401 else { return }
+        // Good ones before anybody has failed too: an origin that calls once an hour must not be shut out by
+        // a stranger of this minute.
+        let shown = credential().map { digest($0, of: client, face) }
         state.withLock { state in
-            // Where nobody has failed there is nothing to remember either.
-            guard status == 401 || state.buckets.count > 0 else { return }
-            let now = world.instant()
-            if status == 401 {
-                _ = state.buckets.take(1, of: client, now: now)
+            if status == 401 { _ = state.buckets.take(1, of: client, now: world.instant()) }
+            guard let shown else { return }
+            guard isGood else {
+                // A path that asks for none may have called it good.
+                state.good.remove(shown)
+                state.goodBefore.remove(shown)
                 return
             }
-            guard (200..<300).contains(status), state.buckets.level(of: client, now: now) != .full,
-                let credential = credential()
-            else { return }
-            // Begun anew when full: who is still there shows its credential again.
-            if state.good.count >= IngressLimits.goodCredentials { state.good.removeAll() }
-            state.good.insert(digest(credential, of: client))
+            if state.good.contains(shown) { return }
+            if state.good.count >= IngressLimits.goodCredentials {
+                state.goodBefore = state.good
+                state.good = []
+            }
+            state.good.insert(shown)
         }
     }
 
-    private func digest(_ credential: String, of client: ClientKey) -> UInt64 {
+    private func digest(_ credential: String, of client: ClientKey, _ face: ConfiguredName) -> UInt64 {
         var hasher = Hasher()
         hasher.combine(key)
         hasher.combine(client)
+        hasher.combine(face)
         hasher.combine(credential)
         return UInt64(bitPattern: Int64(hasher.finalize()))
     }

@@ -25,6 +25,11 @@ package struct IngressLimits: Sendable {
     package var clientLargeBytes: Int { bufferedBytes / 4 }
     /// Beginnings of bodies of one client: 64 of full length, or thousands of the usual one.
     package var clientSmallBytes: Int { bufferedBytes / 16 }
+    /// A body of which fewer than ``stallBytes`` have come for so long stands still. It makes way when room
+    /// is wanted and its sender has not shown a credential that was good lately: a lost segment is sent again
+    /// within a second or two.
+    package var stall = Duration.seconds(2)
+    package static let stallBytes = 64 * 1024
     /// A body of no more than that is judged with the whole request alone: it is mostly here with its head,
     /// and the usual call is spared a second look at its credentials. What such bodies hold is bounded as
     /// small.
@@ -88,6 +93,6 @@ package struct IngressLimits: Sendable {
     /// Calls a minute of one client that end with 401, at each listener of each process: a server whose key
     /// was changed asks a few times a minute. Beyond, only credentials that were good lately are looked at.
     package static let failedPerMinute = 600
-    /// Digests of such credentials, 8 bytes each: more than a client with that many failures has.
+    /// Digests of such credentials, 8 bytes each, in each of two generations: as many origins as call often.
     package static let goodCredentials = 10_000
 }

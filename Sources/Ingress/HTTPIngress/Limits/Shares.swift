@@ -64,6 +64,9 @@ package struct Shares {
         return .granted
     }
 
+    /// Whether what is full is the room of large bodies alone.
+    package func lacksLarge(_ count: Int) -> Bool { bytes + count <= limits.bufferedBytes }
+
     /// Gives a body's room back.
     package mutating func release(_ received: Int, of client: ClientKey) {
         let (small, more) = Self.parts(received, behind: 0)

@@ -173,12 +173,23 @@ final class HTTPConnection: ChannelDuplexHandler {
         case .body(let piece):
             guard var assembly = request else { return }
             request = nil
-            let step = assembly.take(piece, core)
+            let step = assembly.take(piece, core, cut: cut)
             request = assembly
             deadline = assembly.deadline(core.limits)
             carryOut(step)
         case .end: complete()
         }
+    }
+
+    /// What ends the request that is arriving when others want its room.
+    private func cut() -> @Sendable () -> Void {
+        guard let loop = context?.eventLoop else { return {} }
+        let (connection, serial) = (NIOLoopBound(self, eventLoop: loop), serial)
+        return { loop.execute { connection.value.makeWay(serial) } }
+    }
+
+    private func makeWay(_ serial: UInt64) {
+        if phase == .reading, self.serial == serial { refuse(.slowSender) }
     }
 
     private func begin(_ head: HTTPRequestHead) {
@@ -210,7 +221,9 @@ final class HTTPConnection: ChannelDuplexHandler {
     }
 
     private func complete() {
-        guard phase == .reading, let request, let context else { return }
+        guard phase == .reading, let context, request != nil else { return }
+        // It has made way, and was not told yet.
+        guard request?.end(core) == true, let request else { return refuse(.slowSender) }
         phase = .answering
         guard let entry = request.entry else {
             core.metrics.count(.notFound)
@@ -276,8 +289,9 @@ final class HTTPConnection: ChannelDuplexHandler {
     }
 
     private func count(_ request: RequestAssembly, _ status: Int) {
-        core.failures.note(status, of: request.client, request.credential)
-        request.entry?.count(status: status, after: request.startedAt.duration(to: core.world.instant()))
+        guard let entry = request.entry else { return }
+        core.failures.note(status, of: request.client, entry.face.name, request.credential)
+        entry.count(status: status, after: request.startedAt.duration(to: core.world.instant()))
     }
 
     /// Writes an answer; `after` is called behind the last byte of one that ends the connection.
@@ -317,7 +331,7 @@ final class HTTPConnection: ChannelDuplexHandler {
     }
 
     private func dropRequest() {
-        if let request { core.release(request.received, of: request.client) }
+        request?.drop(core)
         request = nil
     }
 

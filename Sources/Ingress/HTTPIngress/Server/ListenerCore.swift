@@ -52,6 +52,8 @@ final class ListenerCore: Sendable {
     private let routers: Mutex<InstalledRouter>
     private let clientKey: UInt64
     private let shares: Mutex<Shares>
+    /// Looked at and changed within `shares`.
+    private let standing = Mutex(StandingBodies())
     let failures: FailedCalls
     let strains: StrainBook
     private let inFlight = Atomic<Int>(0)
@@ -148,12 +150,59 @@ final class ListenerCore: Sendable {
         loadChanged?()
     }
 
-    /// Takes room for the next bytes of a body; see ``Shares/take(_:behind:of:)``.
-    func reserve(_ bytes: Int, behind received: Int, of client: ClientKey) -> Shares.Grant {
-        let grant = shares.withLock { $0.take(bytes, behind: received, of: client) }
+    /// Takes room for the next bytes of a body; see ``Shares/take(_:behind:of:)``. Where there is none,
+    /// bodies that stand still make way (``IngressLimits/stall``).
+    ///
+    /// - Parameters:
+    ///   - place: the body's among those that are more than tiny; set when it becomes one of them.
+    ///   - isProven: whether its sender has shown a credential that was good lately.
+    ///   - cut: ends the request when it has made way.
+    func reserve(
+        _ bytes: Int, behind received: Int, of client: ClientKey, place: inout StandingBodies.ID?,
+        isProven: () -> Bool, cut: () -> @Sendable () -> Void
+    ) -> Shares.Grant {
+        let isNew = place == nil && received + bytes > IngressLimits.unjudgedBodyBytes
+        let now = world.instant()
+        let body =
+            isNew
+            ? StandingBodies.Body(
+                client: client, isProven: isProven(), received: received + bytes, markedAt: now,
+                markedBytes: received + bytes, cut: cut())
+            : nil
+        let own = place
+        let (grant, made, cuts) = shares.withLock { shares in
+            standing.withLock { standing -> (Shares.Grant, StandingBodies.ID?, [StandingBodies.Body]) in
+                // It has made way, and does not know it yet.
+                if let own, !standing.contains(own) { return (.full, own, []) }
+                var cuts: [StandingBodies.Body] = []
+                var grant = shares.take(bytes, behind: received, of: client)
+                // Ends: each turn takes a body out.
+                while grant == .full,
+                    let stalled = standing.takeStalled(
+                        for: limits.stall, but: own, isLarge: shares.lacksLarge(bytes), now: now)
+                {
+                    shares.release(stalled.received, of: stalled.client)
+                    cuts.append(stalled)
+                    grant = shares.take(bytes, behind: received, of: client)
+                }
+                guard grant == .granted else { return (grant, own, cuts) }
+                if let own { standing.grow(own, by: bytes, now: now) }
+                return (grant, body.map { standing.add($0) } ?? own, cuts)
+            }
+        }
+        place = made
+        for stalled in cuts { stalled.cut() }
         if grant == .full { strained(.bodies) }
         if grant == .granted { loadChanged?() }
         return grant
+    }
+
+    /// The body is whole, or given up.
+    ///
+    /// - Returns: false: it has made way, and its room is given back.
+    func leave(_ place: StandingBodies.ID?) -> Bool {
+        guard let place else { return true }
+        return standing.withLock { $0.remove(place) != nil }
     }
 
     func release(_ bytes: Int, of client: ClientKey) {

@@ -28,6 +28,8 @@ struct RequestAssembly {
     private let isLoopback: Bool
     private let isSecure: Bool
     private let bodyLimitBytes: Int
+    /// Among the bodies that may have to make way.
+    private var place: StandingBodies.ID?
     /// Bytes held, each reserved with the listener.
     private(set) var received = 0
     /// Bytes read past.
@@ -55,7 +57,7 @@ struct RequestAssembly {
     /// What follows from the head alone, before a byte of the body is read.
     mutating func first(_ core: ListenerCore) -> Step {
         guard let entry else { return head.hasBody ? .refuse(.notFound) : .goOn }
-        guard core.failures.admits(client, credential) else { return .refuse(.clientShare) }
+        guard core.failures.admits(client, entry.face.name, credential) else { return .refuse(.clientShare) }
         guard head.hasBody else { return .goOn }
         if (head.contentLength ?? 0) > bodyLimitBytes { return .refuse(.bodyTooLarge) }
         let length = head.contentLength ?? .max
@@ -70,14 +72,22 @@ struct RequestAssembly {
     }
 
     /// Takes a piece of the body if route, client and listener have room for it.
-    mutating func take(_ piece: ByteBuffer, _ core: ListenerCore) -> Step {
+    ///
+    /// - Parameter cut: makes what ends this request when others want its room.
+    mutating func take(
+        _ piece: ByteBuffer, _ core: ListenerCore, cut: () -> @Sendable () -> Void
+    ) -> Step {
         let count = piece.readableBytes
         guard headAnswer == nil else {
             passed += count
             return .goOn
         }
         guard received + count <= bodyLimitBytes else { return .refuse(.bodyTooLarge) }
-        switch core.reserve(count, behind: received, of: client) {
+        let (client, credential, face) = (client, credential, entry?.face.name)
+        let grant = core.reserve(
+            count, behind: received, of: client, place: &place,
+            isProven: { face.map { core.failures.isGood(client, $0, credential) } ?? false }, cut: cut)
+        switch grant {
         case .granted: break
         case .clientFull: return .refuse(.clientShare)
         case .full: return .refuse(.overloaded)
@@ -90,6 +100,21 @@ struct RequestAssembly {
             body?.writeImmutableBuffer(piece)
         }
         return .goOn
+    }
+
+    /// The body is whole.
+    ///
+    /// - Returns: false when it has made way meanwhile.
+    mutating func end(_ core: ListenerCore) -> Bool {
+        guard core.leave(place) else { return false }
+        place = nil
+        return true
+    }
+
+    /// Gives back what it holds.
+    mutating func drop(_ core: ListenerCore) {
+        if end(core) { core.release(received, of: client) }
+        received = 0
     }
 
     /// When the rest of the body must be here: a grace, and what the bytes so far have earned, but never more
@@ -115,5 +140,5 @@ struct RequestAssembly {
     }
 
     /// What is shown to prove who asks.
-    var credential: String? { head.fields.first(name: "authorization") }
+    var credential: String? { entry.flatMap { head.fields.first(name: $0.face.credentialField) } }
 }

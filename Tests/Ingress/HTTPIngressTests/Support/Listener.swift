@@ -9,6 +9,7 @@ import ServiceLifecycle
 /// A face whose answers a test decides.
 struct ProbeFace: HTTPFace {
     let name: ConfiguredName
+    var credentialField = "authorization"
     let routes: [HTTPRoute]
     let body: @Sendable (HTTPInbound) async -> HTTPOutbound
 

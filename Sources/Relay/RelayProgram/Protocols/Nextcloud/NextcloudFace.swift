@@ -29,6 +29,7 @@ struct NextcloudFace: HTTPFace {
     }
 
     var name: ConfiguredName { reception.instance }
+    var credentialField: String { Self.subscriptionField }
     /// What stands before the role's own paths.
     private var route: String { "/\(name.text)" }
 

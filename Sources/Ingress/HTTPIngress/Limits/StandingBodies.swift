@@ -1,0 +1,59 @@
+import PushModel
+
+/// Bodies that are arriving and hold more than most requests do, and since when each stands still.
+struct StandingBodies {
+    typealias ID = UInt64
+
+    struct Body {
+        let client: ClientKey
+        /// Whether its sender has shown a credential that was good lately.
+        let isProven: Bool
+        /// Bytes that have room.
+        var received: Int
+        /// When ``IngressLimits/stallBytes`` had come since the mark before, and how many it were then.
+        var markedAt: ContinuousClock.Instant
+        var markedBytes: Int
+        /// Ends the request, on its own loop.
+        let cut: @Sendable () -> Void
+    }
+
+    /// One holds 16 KiB at least, so a listener's bytes bound their number: 4,096.
+    private var bodies: [ID: Body] = [:]
+    private var last: ID = 0
+
+    mutating func add(_ body: Body) -> ID {
+        last &+= 1
+        bodies[last] = body
+        return last
+    }
+
+    mutating func grow(_ id: ID, by count: Int, now: ContinuousClock.Instant) {
+        guard var body = bodies[id] else { return }
+        body.received += count
+        if body.received - body.markedBytes >= IngressLimits.stallBytes {
+            body.markedBytes = body.received
+            body.markedAt = now
+        }
+        bodies[id] = body
+    }
+
+    func contains(_ id: ID) -> Bool { bodies[id] != nil }
+
+    /// - Returns: `nil`: it has made way already.
+    @discardableResult
+    mutating func remove(_ id: ID) -> Body? { bodies.removeValue(forKey: id) }
+
+    /// Takes out the one that has stood still longest.
+    ///
+    /// - Parameter isLarge: only a body that is more than small makes the room that is wanted.
+    mutating func takeStalled(
+        for span: Duration, but asking: ID?, isLarge: Bool, now: ContinuousClock.Instant
+    ) -> Body? {
+        let stalled = bodies.filter { id, body in
+            id != asking && !body.isProven && now - body.markedAt >= span
+                && (!isLarge || body.received > IngressLimits.smallBodyBytes)
+        }
+        guard let oldest = stalled.min(by: { $0.value.markedAt < $1.value.markedAt }) else { return nil }
+        return bodies.removeValue(forKey: oldest.key)
+    }
+}
