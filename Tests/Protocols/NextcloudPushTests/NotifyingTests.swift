@@ -361,6 +361,21 @@ struct NotifyingTests {
         }
     }
 
+    @Test("However many devices a call names, what stands of one of them is read at one moment")
+    func together() async throws {
+        let rig = try await RelayRig.make()
+        // Alerts and calls in turn, so that no round number of devices fills a look-up.
+        let entries = (1...700).map { number in
+            let name = Base64.text((0..<64).map { UInt8(truncatingIfNeeded: number >> ($0 % 8)) ^ UInt8($0) })
+            return #"{"deviceIdentifier":"\#(name)","pushTokenHash":"","subject":"","signature":"","#
+                + #""type":"\#(number.isMultiple(of: 3) ? "alert" : "voip")"}"#
+        }
+        #expect(await rig.notify(entries).failed == 700)
+        let lookups = rig.store.lookups
+        #expect(lookups.count > 1 && lookups.allSatisfy { $0.count <= 1_000 })
+        #expect(lookups.allSatisfy { $0.first == rig.keys.pinSpace.text }, "each begins with a pin")
+    }
+
     @Test("Where nothing may be told of identifiers without a row, nothing is")
     func untold() async throws {
         for policy in [NextcloudPolicy(unknownPerAnswer: 0), NextcloudPolicy(unknownPerHour: 0)] {

@@ -33,21 +33,23 @@ extension NextcloudRelay {
             named.insert(entry.identifier)
             if entry.kind == .voip { called.insert(entry.identifier) }
         }
-        var names: [RecordKey] = []
-        names.reserveCapacity(named.count * 3)
         let identifiers = named.map { (identifier: $0, isCalled: called.contains($0)) }
+        var names: [RecordKey] = []
+        names.reserveCapacity(NextcloudLimits.namesPerFind)
+        var found: [Record?] = []
+        found.reserveCapacity(named.count * 3)
+        // A part at a time, so that others' look-ups come between. Those of one device stay together: a pin
+        // of before a registration has not the pad of a call token of after it.
         for (identifier, isCalled) in identifiers {
+            if names.count + 3 > NextcloudLimits.namesPerFind {
+                found += try await find(names)
+                names.removeAll(keepingCapacity: true)
+            }
             names.append(keys.pin(identifier))
             names.append(keys.alert(identifier))
             if isCalled { names.append(keys.voip(identifier)) }
         }
-        var found: [Record?] = []
-        found.reserveCapacity(names.count)
-        // A part at a time, so that others' look-ups come between.
-        for start in stride(from: 0, to: names.count, by: NextcloudLimits.namesPerFind) {
-            let end = min(start + NextcloudLimits.namesPerFind, names.count)
-            found += try await find(Array(names[start..<end]))
-        }
+        if !names.isEmpty { found += try await find(names) }
         var devices: [DeviceIdentifier: KnownDevice] = [:]
         devices.reserveCapacity(named.count)
         var at = 0
