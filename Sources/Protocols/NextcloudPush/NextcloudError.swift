@@ -6,11 +6,12 @@ public struct NextcloudError: PushError {
     public enum Code: String, Sendable, Hashable, CaseIterable {
         // How the relay is asked
         case unknownPath, wrongMethod, bodyTooLarge, tooManyEntries, malformedForm, malformedJSON
-        case wrongSubscriptionKey, rateLimited, overloaded
+        case wrongSubscriptionKey, rateLimited, overloaded, overtaken
         // Registration at the relay
         case missingParameter, wrongType, invalidPushToken, unsupportedPushToken, noAppForDevice
         case invalidUserKey, invalidIdentifier, invalidSignature, signatureMismatch
         case keyConflict, proofRequired, instanceUnreachable, identityRefused, unknownDevice
+        case instanceUnfit, instanceNotAdmitted
         // The relay itself
         case digestCheckFailed
         // Registration at the origin, in the spelling of its answers
@@ -43,7 +44,7 @@ public struct NextcloudError: PushError {
 
     public var blame: Blame {
         switch code {
-        case .overloaded, .malformedRow: .ourselves
+        case .overloaded, .overtaken, .malformedRow: .ourselves
         case .digestCheckFailed: .operator
         default: .peer
         }
@@ -51,7 +52,7 @@ public struct NextcloudError: PushError {
 
     public var retry: RetryAdvice {
         switch code {
-        case .overloaded, .rateLimited, .instanceUnreachable: .later
+        case .overloaded, .overtaken, .rateLimited, .instanceUnreachable: .later
         default: .never
         }
     }
@@ -67,6 +68,7 @@ public struct NextcloudError: PushError {
         case .wrongSubscriptionKey: "The subscription key is not one that this relay knows."
         case .rateLimited: "Too many requests; try again later."
         case .overloaded: "The relay cannot take this now; try again later."
+        case .overtaken: "Another call has changed this device meanwhile; try again."
         case .missingParameter: "\(parameter ?? "A parameter") is missing or empty."
         case .wrongType: "\(parameter ?? "A parameter") is not a text."
         case .invalidPushToken: "The push token is malformed."
@@ -82,6 +84,10 @@ public struct NextcloudError: PushError {
             "This device is registered with a proof only. Send the field cloudId of an instance that is "
                 + "reached at a public address by https."
         case .instanceUnreachable: "The instance could not be asked whose key this is; try again later."
+        case .instanceUnfit:
+            "The instance of cloudId proves nothing: it must answer at a public address, by https with a "
+                + "trusted certificate, and without a redirect."
+        case .instanceNotAdmitted: "Devices of the instance of cloudId do not register at this relay."
         case .identityRefused: "The instance does not know this key as that user's."
         case .unknownDevice: "No device is registered with this identifier and key."
         case .digestCheckFailed:

@@ -50,11 +50,15 @@ public enum NextcloudLimits {
     public static let registrationLife = Duration.seconds(400 * 86_400)
     /// The pin stays longer than the tokens that it speaks for, so that their end can still be told.
     public static let pinLife = Duration.seconds(500 * 86_400)
-    /// After a registration or a conflict a hash that differs says nothing for so long: the server may know
-    /// the new token a moment before the relay does (§5.5 step 3).
+    /// How often a registration or removal is judged that others overtake: one device has ten of them a
+    /// minute (``NextcloudAllowances/ofDevice``), at each of a few relays on one store.
+    public static let registrationRounds = 32
+    /// From its first sight on a hash that differs says nothing for so long: the server knows a new token
+    /// before the relay does (§5.5 step 3).
     public static let tokenChange = Duration.seconds(600)
-    /// The time of a conflict is written once in so long: anyone can make one.
-    public static let conflictPause = Duration.seconds(60)
+    /// Identifiers of which such a first sight is remembered, some 250 bytes each: more phones than change
+    /// their token within ten minutes. Of the oldest one that is forgotten the ten minutes begin anew.
+    public static let hashSights = 32_768
     /// App passwords of an instance of which a proof tries the numbers: half a second of one core at most. A
     /// device with a higher one cannot prove its identifier; it gets another when its account is added anew.
     public static let appPasswords = 1 << 20
@@ -62,11 +66,24 @@ public enum NextcloudLimits {
     /// that were never registered here, and few enough that the loss of a store does not wipe a server's
     /// registrations at once.
     public static let unknownPerAnswer = 10
-    /// The same of all answers within an hour.
+    /// The same of all answers to one client within an hour.
     public static let unknownPerHour = 600
+    /// Identifiers of which it is remembered that they were told to a client, so that they are told again at
+    /// no cost: servers that do not act on it name them with every push. Some 40 bytes each.
+    public static let toldIdentifiers = 65_536
     /// What an instance may answer to an identity proof, and how long it may take (§5.3).
     public static let proofAnswerBytes = 64 << 10
     public static let proofDeadline = Duration.seconds(5)
+    /// Words of instances that are remembered, some 400 bytes each: seven minutes of all requests that there
+    /// may be.
+    public static let instanceWords = 4_096
+    /// How long a word stands for the key that it names: as long as a user's share takes to fill again, so
+    /// that whoever has used it up gets the word.
+    public static let wordLife = Duration.seconds(60)
+    /// The same for another key, or of an instance that gave none: it may be another one in a moment.
+    public static let refusalLife = Duration.seconds(10)
+    /// Calls that wait for one word: more than one user's devices.
+    public static let waitingForWord = 64
     /// A call of a larger body, about 16 entries, is read and judged away from the event loops: so many
     /// verifications take 0.5 ms.
     public static let bytesOnLoop = 20 << 10

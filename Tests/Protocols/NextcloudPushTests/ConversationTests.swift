@@ -139,6 +139,8 @@ struct ConversationTests {
             await #expect(throws: NextcloudError(.refusedByProxy)) {
                 try await phone.register(&cloud, relay, .repair)
             }
+            // The instance is asked again after a while.
+            relay.pass(NextcloudLimits.refusalLife)
             let proof = cloud.proof
             clouds.change { $0 = proof }
             #expect(try await phone.register(&cloud, relay, .repair) == [409, 200])

@@ -108,12 +108,12 @@ extension RelayRig {
     /// An instance with a Talk and a Files app.
     static func make(
         policy: NextcloudPolicy = NextcloudPolicy(), web: (any WebFetch)? = nil, rows: Int = 20_000,
-        pushesPerMinute: Int = 0, limits: DeliveryLimits = DeliveryLimits(),
+        pushesPerMinute: Int = 0, limits: DeliveryLimits = DeliveryLimits(), meeting: Int = 1,
         tolled: @escaping @Sendable (Toll) -> Duration? = { _ in nil }
     ) async throws -> RelayRig {
         try await RelayRig(
             apps: apps, policy: policy, web: web, rows: rows, pushesPerMinute: pushesPerMinute,
-            limits: limits, tolled: tolled)
+            limits: limits, meeting: meeting, tolled: tolled)
     }
 
     @discardableResult
@@ -131,11 +131,13 @@ extension RelayRig {
     }
 
     @discardableResult
-    func notify(_ entries: [String], subscriptionKey: String? = nil) async -> RelayAnswer {
+    func notify(
+        _ entries: [String], subscriptionKey: String? = nil, from client: UInt64 = 1
+    ) async -> RelayAnswer {
         let form = Form(entries.enumerated().map { ("notifications[\($0)]", Array($1.utf8)) })
         return await ask(
             "POST", "/notifications", contentType: PeerDevice.form, subscriptionKey: subscriptionKey,
-            body: form.encoded())
+            body: form.encoded(), from: client)
     }
 
     /// What a push service answers for one token from now on.

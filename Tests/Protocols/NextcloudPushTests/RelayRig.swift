@@ -27,6 +27,10 @@ final class RelayRig: Sendable {
     let world: World
     /// Tolls that were asked for.
     let tolls = Noted<[Toll]>([])
+    /// What was counted.
+    let notes = Noted<[NoteCode]>([])
+    /// Why instances proved nothing.
+    let faults = Noted<[ProofFault]>([])
     private let clock: ManualClock
     private let rig: DeliveryRig
     private let reception: Reception<NextcloudRelay>
@@ -35,11 +39,13 @@ final class RelayRig: Sendable {
     var services: StubServices { rig.services }
     var keys: NextcloudKeys { relay.keys }
 
+    /// - Parameter meeting: the first so many look-ups are answered together, as those of calls that come
+    ///   at one time.
     /// - Parameter tolled: how long a toll must wait; `nil`: it is taken.
     init(
         apps: NextcloudApps, policy: NextcloudPolicy = NextcloudPolicy(), web: (any WebFetch)? = nil,
         rows: Int = 10_000, pushesPerMinute: Int = 0, limits: DeliveryLimits = DeliveryLimits(),
-        seed: UInt64 = 1,
+        seed: UInt64 = 1, meeting: Int = 1,
         tolled: @escaping @Sendable (Toll) -> Duration? = { _ in nil }
     ) async throws {
         clock = ManualClock(start: Self.now)
@@ -52,17 +58,19 @@ final class RelayRig: Sendable {
         rig = try await DeliveryRig(
             Self.instance, apps: apps.apps.map { Self.app($0) }, override: NextcloudRelay.override,
             rows: rows, limits: limits, world: world)
-        let tolls = tolls
+        let (tolls, notes, faults) = (tolls, notes, faults)
         let known = Tolls(world: world)
         relay = try NextcloudRelay(
-            instance: Self.instance, apps: apps, policy: policy, registry: rig.store, web: web,
+            instance: Self.instance, apps: apps, policy: policy,
+            registry: MeetingRegistry(rig.store, meeting), web: web,
             charge: { toll in
                 tolls.change { $0.append(toll) }
                 return tolled(toll) ?? known.take(toll)
-            }, world: world)
+            }, note: { note in notes.change { $0.append(note) } },
+            heard: { fault in faults.change { $0.append(fault) } }, world: world)
         reception = Reception(
             relay, of: Self.instance, intake: rig.delivery.intake, pushesPerMinute: pushesPerMinute,
-            tolls: known)
+            tolls: known, note: { note in notes.change { $0.append(note) } })
     }
 
     private static func app(_ app: NextcloudApp) -> AppDirectory.App {
@@ -99,13 +107,16 @@ final class RelayRig: Sendable {
     ) async -> RelayAnswer {
         let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         do throws(NextcloudError) {
-            let inbound = try withBytes(body) { (bytes) throws(NextcloudError) in
+            var inbound = try withBytes(body) { (bytes) throws(NextcloudError) in
                 try NextcloudInbound.parse(
                     method: method, path: String(parts[0]), query: parts.count > 1 ? String(parts[1]) : nil,
                     contentType: contentType, userAgent: userAgent,
                     subscriptionKey: subscriptionKey.map { Secret($0.utf8) }, body: bytes)
             }
-            let reply = try await reception.receive(inbound, from: ClientKey(client), bytes: body.count)
+            inbound.source = ClientKey(client)
+            let reply = try await inbound.taken { (call) throws(NextcloudError) in
+                try await reception.receive(call, from: ClientKey(client), bytes: body.count)
+            }
             return Self.answer(200, reply.body())
         } catch {
             let answer = NextcloudErrorAnswer(error)
@@ -121,5 +132,25 @@ final class RelayRig: Sendable {
             retryAfter: headers.first { "\($0.name)" == "retry-after" }?.value,
             // Our own answers are JSON; anything else shows as null and fails whatever is asked of it.
             json: (try? JSONValue.parse(body, limitBytes: 8 << 20)) ?? .null)
+    }
+}
+
+/// Answers its first look-ups when so many have come, each with what stood there before any of their calls
+/// wrote.
+private final class MeetingRegistry: ForwardingRegistry {
+    let registry: any Registry
+    private let met = Noted(0)
+    private let count: Int
+
+    init(_ registry: any Registry, _ count: Int) {
+        self.registry = registry
+        self.count = count
+    }
+
+    func find(_ keys: [RecordKey]) async throws(StoreError) -> [Record?] {
+        let found = try await registry.find(keys)
+        met.change { $0 += 1 }
+        await met.until(for: "look-ups that meet") { $0 >= self.count }
+        return found
     }
 }

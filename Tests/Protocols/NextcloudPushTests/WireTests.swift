@@ -57,7 +57,8 @@ struct WireTests {
         let answer = NextcloudErrorAnswer(NextcloudError(code))
         #expect((400..<600).contains(answer.status))
         let json = try JSONValue.parse(answer.body)
-        #expect(json.object?.names == ["message"] && json["message"]?.string?.isEmpty == false)
+        #expect(json.object?.names == ["message", "code"] && json["code"]?.string == code.rawValue)
+        #expect(json["message"]?.string?.isEmpty == false)
         #expect(NextcloudError(code).codeText == "\(NextcloudError(code))")
     }
 
@@ -101,10 +102,10 @@ struct WireTests {
         }
         let pin = NextcloudPin(
             keyDER: [1, 2, 3], tokenHash: TokenHash(of: token), app: name,
-            registeredAt: UnixTime(seconds: 5), conflictAt: UnixTime(seconds: 6), voipPad: Secret([9, 9]))
+            registeredAt: UnixTime(seconds: 5), voipPad: Secret([9, 9]))
         let again = try #require(NextcloudPin(body: pin.body))
         #expect(again.keyDER == [1, 2, 3] && again.tokenHash == pin.tokenHash && again.app == name)
-        #expect(again.registeredAt == pin.registeredAt && again.conflictAt == pin.conflictAt)
+        #expect(again.registeredAt == pin.registeredAt)
         #expect(again.voipPad.map { $0 == Secret([9, 9]) } == true)
         for count in 0..<pin.body.count {
             let cut = pin.body.reveal { Secret($0.prefix(count)) }

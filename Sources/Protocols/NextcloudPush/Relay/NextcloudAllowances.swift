@@ -10,13 +10,17 @@ package struct NextcloudAllowances: Sendable {
     /// Notifications calls of one source: a server makes one for each notification. A large call takes as
     /// much as its entries by themselves would, 16 a unit.
     package var notifications = Allowance("notifications", perMinute: 6_000)
-    /// Identity proofs: each asks a host of a stranger's choice.
-    package var proofsOfAll = Allowance("proofs", perMinute: 30)
+    /// Identity proofs of one source: each may look through a million app passwords.
     package var proofsOfSource = Allowance("proofs-source", perMinute: 5)
+    /// Requests for them: each goes to a host of a stranger's choice. Of one user by one source; of one
+    /// instance, whom two a second do no harm; and of all instances that the operator has not named, more
+    /// than a hundred sources make together.
     package var proofsOfUser = Allowance("proofs-user", perMinute: 2)
+    package var proofsOfInstance = Allowance("proofs-instance", perMinute: 120)
+    package var proofsOfAll = Allowance("proofs", perMinute: 600)
 
-    /// Identifiers without any row that are told as `unknown`, all of them together: spread over the hour by
-    /// its minutes, rounded up.
+    /// Identifiers without any row that are told to one client as `unknown`: spread over the hour by its
+    /// minutes, rounded up.
     func unknown(_ policy: NextcloudPolicy) -> Allowance {
         Allowance("unknown", perMinute: (max(0, policy.unknownPerHour) + 59) / 60)
     }

@@ -11,33 +11,23 @@ package struct NextcloudPin: Sendable {
     package let tokenHash: TokenHash
     package let app: ConfiguredName
     package let registeredAt: UnixTime
-    /// When another key was last shown; `nil`: never.
-    package var conflictAt: UnixTime?
     /// What the call token is stored with: exclusive or, byte by byte. So it goes with the pin wherever the
     /// call token's own record is.
     package let voipPad: Secret?
 
     package init(
-        keyDER: [UInt8], tokenHash: TokenHash, app: ConfiguredName, registeredAt: UnixTime,
-        conflictAt: UnixTime? = nil, voipPad: Secret?
+        keyDER: [UInt8], tokenHash: TokenHash, app: ConfiguredName, registeredAt: UnixTime, voipPad: Secret?
     ) {
         self.keyDER = keyDER
         self.tokenHash = tokenHash
         self.app = app
         self.registeredAt = registeredAt
-        self.conflictAt = conflictAt
         self.voipPad = voipPad
-    }
-
-    /// Whether a hash that differs says nothing yet (§5.5 step 3).
-    func isChanging(at now: UnixTime) -> Bool {
-        let last = max(registeredAt, conflictAt ?? .distantPast)
-        return now.since(last) < NextcloudLimits.tokenChange
     }
 
     private static let format: UInt8 = 1
 
-    /// Body of its record: format 1, key, hash, app, both times, pad.
+    /// Body of its record: format 1, key, hash, app, the registration's time and a second one, pad.
     package var body: Secret {
         let size =
             StoredSize.byte + 4 + keyDER.count + 4 + Bytes64.count + StoredSize.of(app.text)
@@ -48,7 +38,8 @@ package struct NextcloudPin: Sendable {
             tokenHash.withBytes { writer.put($0) }
             writer.put(app.text)
             writer.put(Int64?(registeredAt.milliseconds))
-            writer.put(conflictAt?.milliseconds)
+            // That of the last conflict, which earlier versions wrote, and read.
+            writer.put(Int64?.none)
             writer.put(voipPad)
         }
     }
@@ -60,13 +51,12 @@ package struct NextcloudPin: Sendable {
             guard reader.byte() == Self.format, let key = reader.field(),
                 let hash = reader.field().flatMap({ TokenHash($0) }),
                 let app = reader.text().flatMap({ ConfiguredName($0) }),
-                let registered = reader.optionalWord(), let registered, let conflict = reader.optionalWord(),
+                let registered = reader.optionalWord(), let registered, reader.optionalWord() != nil,
                 let pad = reader.optionalSecret(), reader.isAtEnd
             else { return nil }
             return NextcloudPin(
                 keyDER: Array(key), tokenHash: hash, app: app,
-                registeredAt: UnixTime(milliseconds: registered),
-                conflictAt: conflict.map { UnixTime(milliseconds: $0) }, voipPad: pad)
+                registeredAt: UnixTime(milliseconds: registered), voipPad: pad)
         }
         guard let read else { return nil }
         self = read

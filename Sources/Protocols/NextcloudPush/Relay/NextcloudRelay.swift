@@ -18,18 +18,26 @@ package struct NextcloudRelay: AnsweringRole {
     let web: (any WebFetch)?
     let allowances: NextcloudAllowances
     let charge: @Sendable (Toll) -> Duration?
+    let note: @Sendable (NoteCode) -> Void
+    let heard: @Sendable (ProofFault) -> Void
     let world: World
-    let asked = ProofsUnderWay()
+    let words = InstanceWords()
     let parsed = ParsedKeys()
+    let sights = HashSights()
+    let told = ToldIdentifiers()
 
     /// - Parameter web: for identity proofs; without it a conflict stays one.
     /// - Parameter charge: takes a toll; how long to wait, or `nil` when it was taken.
+    /// - Parameter note: counts what is refused, of which there is no verdict.
+    /// - Parameter heard: is told of each instance that was asked and proved nothing.
     /// - Throws: `.digestCheckFailed` with a library that does not verify over given digests.
     package init(
         instance: ConfiguredName, apps: NextcloudApps, policy: NextcloudPolicy = NextcloudPolicy(),
         registry: any Registry, web: (any WebFetch)?,
         allowances: NextcloudAllowances = NextcloudAllowances(),
-        charge: @escaping @Sendable (Toll) -> Duration? = { _ in nil }, world: World
+        charge: @escaping @Sendable (Toll) -> Duration? = { _ in nil },
+        note: @escaping @Sendable (NoteCode) -> Void = { _ in },
+        heard: @escaping @Sendable (ProofFault) -> Void = { _ in }, world: World
     ) throws(NextcloudError) {
         guard RSAPublicKey.verifiesDigests else { throw NextcloudError(.digestCheckFailed) }
         self.policy = policy
@@ -39,6 +47,8 @@ package struct NextcloudRelay: AnsweringRole {
         self.web = web
         self.allowances = allowances
         self.charge = charge
+        self.note = note
+        self.heard = heard
         self.world = world
     }
 
@@ -49,9 +59,8 @@ package struct NextcloudRelay: AnsweringRole {
     package func toll(
         of inbound: NextcloudInbound, from client: ClientKey
     ) async throws(NextcloudError) -> Toll? {
-        switch inbound.call {
-        case .register(let form) where form.cloudID != nil:
-            Toll(allowances.proofsOfSource, of: .client(client))
+        if inbound.isRepeated { return nil }
+        return switch inbound.call {
         case .register, .unregister: Toll(allowances.registrations, of: .client(client))
         case .notify(let call):
             Toll(allowances.notifications, of: .client(client), units: call.units)
@@ -70,10 +79,10 @@ package struct NextcloudRelay: AnsweringRole {
     package func receive(_ inbound: NextcloudInbound) async throws(NextcloudError) -> NextcloudVerdict {
         switch inbound.call {
         case .register(let form): return try await register(form, inbound)
-        case .unregister(let form): return try await unregister(form)
+        case .unregister(let form): return try await unregister(form, inbound)
         case .notify(let call):
             guard policy.admits(inbound.subscriptionKey) else { throw NextcloudError(.wrongSubscriptionKey) }
-            return try await notify(call)
+            return try await notify(call, from: inbound.source)
         }
     }
 

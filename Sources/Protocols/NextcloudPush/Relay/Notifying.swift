@@ -4,17 +4,21 @@ import WireFormats
 /// `POST /notifications` (§5.5).
 extension NextcloudRelay {
     /// A large call leaves the event loop, which has others to serve: its verifications take up to 0.3 s.
-    func notify(_ call: NotificationCall) async throws(NextcloudError) -> NextcloudVerdict {
-        guard case .unread = call else { return try await judge(try call.batch()) }
+    func notify(
+        _ call: NotificationCall, from client: ClientKey?
+    ) async throws(NextcloudError) -> NextcloudVerdict {
+        guard case .unread = call else { return try await judge(try call.batch(), from: client) }
         return try await withTaskExecutorPreference(globalConcurrentExecutor) {
             () async throws(NextcloudError) in
-            try await judge(try call.batch())
+            try await judge(try call.batch(), from: client)
         }
     }
 
-    private func judge(_ batch: NotificationBatch) async throws(NextcloudError) -> NextcloudVerdict {
+    private func judge(
+        _ batch: NotificationBatch, from client: ClientKey?
+    ) async throws(NextcloudError) -> NextcloudVerdict {
         let devices = try await devices(of: batch)
-        var judgement = BatchJudgement(self, of: batch)
+        var judgement = BatchJudgement(self, of: batch, from: client)
         for (index, entry) in batch.entries.enumerated() {
             if index > 0, index.isMultiple(of: NextcloudLimits.entriesPerStep) { await Task.yield() }
             judgement.judge(entry, of: batch, devices[entry.identifier])
@@ -94,10 +98,12 @@ struct KnownDevice {
 struct BatchJudgement {
     private let relay: NextcloudRelay
     private let now: UnixTime
+    private let instant: ContinuousClock.Instant
     private var failed: Int
+    private let client: ClientKey?
     private var unknown: [DeviceIdentifier] = []
     /// Identifiers without any row that were listed.
-    private var unheardOf = 0
+    private var unheardOf: Set<DeviceIdentifier> = []
     /// Ended ones whose rows go with this answer.
     private var gone: Set<DeviceIdentifier> = []
     private var pushes: [Push] = []
@@ -105,10 +111,12 @@ struct BatchJudgement {
     private var notes: Set<NoteCode> = []
     private var blocks = Blocks()
 
-    init(_ relay: NextcloudRelay, of batch: NotificationBatch) {
+    init(_ relay: NextcloudRelay, of batch: NotificationBatch, from client: ClientKey?) {
         self.relay = relay
+        self.client = client
         failed = batch.malformed
         now = relay.world.now()
+        instant = relay.world.instant()
         pushes.reserveCapacity(batch.entries.count)
         sent.reserveCapacity(batch.entries.count)
         if failed > 0 { notes.insert(NoteCode("nextcloud.malformed-entry")) }
@@ -117,16 +125,16 @@ struct BatchJudgement {
     /// Judges an entry by itself, in the order of §5.5.
     mutating func judge(_ entry: NotificationEntry, of batch: NotificationBatch, _ device: KnownDevice?) {
         guard let device else { return unheardOf(entry.identifier) }
+        let isSigned = self.isSigned(entry, batch, device)
+        guard let hash = entry.tokenHash, hash == device.pin.tokenHash else {
+            return otherHash(entry, device, isSigned)
+        }
         guard let alert = device.alert else {
             // The server is told whoever asks; the rows go only when it is the server that hears it.
-            if isSigned(entry, batch, device) { gone.insert(entry.identifier) }
+            if isSigned { gone.insert(entry.identifier) }
             return unknown(entry.identifier, NoteCode("nextcloud.token-ended"))
         }
-        guard let hash = entry.tokenHash, hash == device.pin.tokenHash else {
-            if device.pin.isChanging(at: now) { return fail(NoteCode("nextcloud.token-changing")) }
-            return unknown(entry.identifier, NoteCode("nextcloud.other-token"))
-        }
-        guard isSigned(entry, batch, device), let place = entry.place else {
+        guard isSigned, let place = entry.place else {
             return fail(NoteCode("nextcloud.badly-signed"))
         }
         // The store's marks tell repeats of earlier calls; those of one call it would take as different.
@@ -155,6 +163,20 @@ struct BatchJudgement {
 
     // MARK: refusals
 
+    /// The server speaks of another token than the registered one, or somebody else does, who says nothing by
+    /// it. The relay may hear of that token in a moment, also where the one before it has ended.
+    private mutating func otherHash(_ entry: NotificationEntry, _ device: KnownDevice, _ isSigned: Bool) {
+        guard isSigned else { return fail(NoteCode("nextcloud.badly-signed")) }
+        if relay.sights.isNew(entry.tokenHash, of: entry.identifier, at: instant) {
+            return fail(NoteCode("nextcloud.token-changing"))
+        }
+        guard device.alert == nil else {
+            return unknown(entry.identifier, NoteCode("nextcloud.other-token"))
+        }
+        gone.insert(entry.identifier)
+        unknown(entry.identifier, NoteCode("nextcloud.token-ended"))
+    }
+
     private mutating func fail(_ note: NoteCode) {
         failed += 1
         notes.insert(note)
@@ -168,15 +190,26 @@ struct BatchJudgement {
     /// No row at all: never registered here, or we have lost it. A server deletes what it reads in the list,
     /// so what we may have lost is told a few at a time.
     private mutating func unheardOf(_ identifier: DeviceIdentifier) {
-        let toll = Toll(relay.allowances.unknown(relay.policy), of: .everybody)
-        // An allowance of 0 would be one without end.
-        guard unheardOf < relay.policy.unknownPerAnswer, relay.policy.unknownPerHour > 0,
-            relay.charge(toll) == nil
-        else {
+        guard unheardOf.contains(identifier) || mayTell(identifier) else {
             return fail(NoteCode("nextcloud.unknown-untold"))
         }
-        unheardOf += 1
+        unheardOf.insert(identifier)
         unknown(identifier, NoteCode("nextcloud.unknown-device"))
+    }
+
+    /// Each identifier takes a unit of its client's share once: whose answer is read deletes it, and nothing
+    /// more by hearing it again.
+    private func mayTell(_ identifier: DeviceIdentifier) -> Bool {
+        guard unheardOf.count < relay.policy.unknownPerAnswer, relay.policy.unknownPerHour > 0 else {
+            return false  // An allowance of 0 would be one without end.
+        }
+        if relay.told.contains(identifier, to: client) { return true }
+        let payer = client.map { Payer.client($0) } ?? .everybody
+        guard relay.charge(Toll(relay.allowances.unknown(relay.policy), of: payer)) == nil else {
+            return false
+        }
+        relay.told.note(identifier, to: client)
+        return true
     }
 
     // MARK: signatures

@@ -7,32 +7,87 @@ import WireFormats
 /// Asking an instance whose key it is (§5.3).
 extension NextcloudRelay {
     /// Where the policy admits some instances alone, a first registration shows that it is of one of them.
-    func proveIfNeeded(_ form: RegistrationForm) async throws(NextcloudError) {
+    func proveIfNeeded(_ form: RegistrationForm, _ inbound: NextcloudInbound) async throws(NextcloudError) {
         guard !policy.provenServers.isEmpty else { return }
-        guard let cloudID = form.cloudID, !cloudID.isPlain, web != nil,
-            policy.provenServers.contains(cloudID.server)
-        else { throw NextcloudError(.proofRequired) }
-        try await prove(cloudID, form.ownership)
+        guard let cloudID = try form.provable(by: web) else { throw NextcloudError(.proofRequired) }
+        guard policy.provenServers.contains(cloudID.server) else {
+            throw NextcloudError(.instanceNotAdmitted)
+        }
+        try await prove(cloudID, form.ownership, inbound)
     }
 
     /// Asks the instance, and looks whether the identifier is one of that user's: otherwise anyone with an
     /// account at any instance could prove their own key, and take a guessed identifier with it.
     ///
-    /// - Throws: `.rateLimited`, `.instanceUnreachable`, `.identityRefused`.
-    func prove(_ cloudID: CloudID, _ form: OwnershipForm) async throws(NextcloudError) {
-        let name = SHA256.hash(cloudID.payer)
-        guard let payer = Digest16(name.prefix(16)), asked.enter(payer) else {
-            throw .rateLimited(retryAfter: NextcloudLimits.proofDeadline)
+    /// - Throws: `.rateLimited`, `.instanceUnreachable`, `.instanceUnfit`, `.identityRefused`.
+    func prove(
+        _ cloudID: CloudID, _ form: OwnershipForm, _ inbound: NextcloudInbound
+    ) async throws(NextcloudError) {
+        if !inbound.isRepeated {
+            // Also where the word is known: the search behind it takes half a second of a core.
+            try take(Toll(allowances.proofsOfSource, of: inbound.payer))
         }
-        defer { asked.leave(payer) }
-        try take(Toll(allowances.proofsOfUser, of: .peer(payer)))
-        try take(Toll(allowances.proofsOfAll, of: .everybody))
-        guard try await publicKey(of: cloudID) == form.key else { throw NextcloudError(.identityRefused) }
-        guard await isOne(of: cloudID, form.identifier) else { throw NextcloudError(.identityRefused) }
+        switch try await word(of: cloudID, for: form.key, inbound) {
+        case .fault(let fault): throw fault.refusal
+        case .key(let der):
+            guard der == form.key.der, await isOne(of: cloudID, form.identifier) else {
+                note(NoteCode("nextcloud.proof-refused"))
+                throw NextcloudError(.identityRefused)
+            }
+        }
     }
 
-    private func publicKey(of cloudID: CloudID) async throws(NextcloudError) -> RSAPublicKey {
-        guard let web else { throw NextcloudError(.instanceUnreachable) }
+    private func word(
+        of cloudID: CloudID, for key: RSAPublicKey, _ inbound: NextcloudInbound
+    ) async throws(NextcloudError) -> InstanceWord {
+        guard let name = Digest16(of: Array(cloudID.proofURL.utf8)) else {
+            throw NextcloudError(.instanceUnreachable)
+        }
+        switch words.begin(name, for: key.der, now: world.instant()) {
+        case .known(let word): return word
+        case .isAsked:
+            guard let word = await words.join(name) else {
+                throw .rateLimited(retryAfter: NextcloudLimits.proofDeadline)
+            }
+            return word
+        case .asks:
+            do throws(NextcloudError) { try chargeAsking(cloudID, inbound) } catch {
+                words.finish(name, nil, now: world.instant())
+                throw error
+            }
+            let word = await ask(cloudID)
+            words.finish(name, word, now: world.instant())
+            return word
+        }
+    }
+
+    /// What the request to the instance costs: each goes to a host of a stranger's choice.
+    private func chargeAsking(
+        _ cloudID: CloudID, _ inbound: NextcloudInbound
+    ) throws(NextcloudError) {
+        if inbound.isRepeated { return }
+        // Of one user by one client, so that nobody uses up what is the user's own.
+        let user = cloudID.payer.reveal { Array($0) } + [0] + Array("\(inbound.source?.value ?? 0)".utf8)
+        let host = Array(cloudID.server.prefix { $0 != "/" }.utf8)
+        guard let user = Digest16(of: user), let host = Digest16(of: host) else { return }
+        try take(Toll(allowances.proofsOfUser, of: .peer(user)))
+        try take(Toll(allowances.proofsOfInstance, of: .peer(host)))
+        // Those that the operator has named are no strangers.
+        if !policy.provenServers.contains(cloudID.server) {
+            try take(Toll(allowances.proofsOfAll, of: .everybody))
+        }
+    }
+
+    private func ask(_ cloudID: CloudID) async -> InstanceWord {
+        let word = await answer(cloudID)
+        guard case .fault(let fault) = word else { return word }
+        note(NoteCode(fault.refusal.retry == .later ? "nextcloud.proof-unanswered" : "nextcloud.proof-unfit"))
+        heard(fault)
+        return word
+    }
+
+    private func answer(_ cloudID: CloudID) async -> InstanceWord {
+        guard let web else { return .fault(.unreachable) }
         let answer: WebAnswer
         do throws(WebError) {
             answer = try await web.fetch(
@@ -41,17 +96,13 @@ extension NextcloudRelay {
                     answerLimitBytes: NextcloudLimits.proofAnswerBytes,
                     deadline: NextcloudLimits.proofDeadline, publicAddressesOnly: true))
         } catch {
-            throw NextcloudError(.instanceUnreachable)
+            return .fault(ProofFault(error.code))
         }
-        switch answer.status {
-        case 200:
-            guard let key = answer.body.reveal({ ProofAnswer.publicKey($0) }) else {
-                throw NextcloudError(.instanceUnreachable)
-            }
-            return key
-        case 404: throw NextcloudError(.identityRefused)
-        default: throw NextcloudError(.instanceUnreachable)
+        guard answer.status == 200 else { return .fault(ProofFault(status: answer.status)) }
+        guard let key = answer.body.reveal({ ProofAnswer.publicKey($0) }) else {
+            return .fault(.malformedAnswer)
         }
+        return .key(key.der)
     }
 
     /// Whether some app password of that user has this identifier: their numbers are small and run on.
@@ -139,12 +190,26 @@ package enum ProofAnswer {
     }
 }
 
-/// Cloud ids of which an instance is being asked: each for as long as one proof takes, so their number is
-/// bounded by that of proofs.
-final class ProofsUnderWay: Sendable {
-    private let users = Mutex<Set<Digest16>>([])
+extension RegistrationForm {
+    /// The account that the form names to prove its key.
+    ///
+    /// - Returns: `nil` where it names none.
+    /// - Throws: `.wrongType` for what is no cloud id; `.instanceUnfit` for one that proves nothing: who has
+    ///   named an account must not be asked for one again.
+    func provable(by web: (any WebFetch)?) throws(NextcloudError) -> CloudID? {
+        guard namesCloudID, web != nil else { return nil }
+        guard let cloudID else { throw NextcloudError(.wrongType, parameter: "cloudId") }
+        guard !cloudID.isPlain else { throw NextcloudError(.instanceUnfit) }
+        return cloudID
+    }
+}
 
-    /// False when that user's key is being asked for already.
-    func enter(_ user: Digest16) -> Bool { users.withLock { $0.insert(user).inserted } }
-    func leave(_ user: Digest16) { users.withLock { _ = $0.remove(user) } }
+extension NextcloudInbound {
+    /// Whose share a call takes.
+    var payer: Payer { source.map { .client($0) } ?? .everybody }
+}
+
+extension Digest16 {
+    /// The beginning of SHA-256.
+    init?(of bytes: [UInt8]) { self.init(SHA256.hash(bytes).prefix(16)) }
 }

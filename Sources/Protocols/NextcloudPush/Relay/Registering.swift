@@ -10,24 +10,26 @@ extension NextcloudRelay {
         let app = try apps.app(prefix: inbound.prefix, client: client, for: form.tokens)
         let owner = form.ownership
         guard owner.isSigned else { throw NextcloudError(.signatureMismatch) }
-        try chargeDevice(owner)
+        if !inbound.isRepeated { try chargeDevice(owner) }
         let record = try await find([keys.pin(owner.identifier)])[0]
         let isAlertOnly = client.isAlertOnly
         guard let record, let pin = NextcloudPin(body: record.body) else {
-            try await proveIfNeeded(form)
+            try await proveIfNeeded(form, inbound)
             return written(form, app, isAlertOnly, over: record)
         }
         if pin.keyDER == owner.key.der { return written(form, app, isAlertOnly, over: record) }
-        guard let cloudID = form.cloudID, !cloudID.isPlain, web != nil else {
-            return try conflict(pin, record)
-        }
-        try await prove(cloudID, owner)
+        // Another key: without a proof the row stays as it is.
+        if !inbound.isRepeated { note(NoteCode("nextcloud.key-conflict")) }
+        guard let cloudID = try form.provable(by: web) else { throw NextcloudError(.keyConflict) }
+        try await prove(cloudID, owner, inbound)
         var verdict = written(form, app, isAlertOnly, over: record)
         verdict.notes.append(NoteCode("nextcloud.key-replaced"))
         return verdict
     }
 
-    func unregister(_ form: OwnershipForm) async throws(NextcloudError) -> NextcloudVerdict {
+    func unregister(
+        _ form: OwnershipForm, _ inbound: NextcloudInbound
+    ) async throws(NextcloudError) -> NextcloudVerdict {
         let record = try await find([keys.pin(form.identifier)])[0]
         guard let record, let pin = NextcloudPin(body: record.body) else {
             switch policy.missingDelete {
@@ -36,10 +38,10 @@ extension NextcloudRelay {
             }
         }
         guard pin.keyDER == form.key.der, form.isSigned else { throw NextcloudError(.unknownDevice) }
-        try chargeDevice(form)
+        if !inbound.isRepeated { try chargeDevice(form) }
         return Verdict(
             changes: [.delete(record.key, if: .revision(record.revision))] + tokensDeleted(form.identifier),
-            reply: .now(.done), refusal: { _ in NextcloudError(.overloaded) },
+            reply: .now(.done), refusal: { _ in NextcloudError(.overtaken) },
             notes: [NoteCode("nextcloud.unregistered")])
     }
 
@@ -61,6 +63,7 @@ extension NextcloudRelay {
             keyDER: form.ownership.key.der, tokenHash: TokenHash(of: form.pushToken), app: app.name,
             registeredAt: now, voipPad: pad)
         let identifier = form.ownership.identifier
+        sights.forget(identifier)
         let address = address(tokens.alert, app)
         let pinned = Record(
             key: keys.pin(identifier), address: address, touchedAt: now,
@@ -84,8 +87,8 @@ extension NextcloudRelay {
         }
         return Verdict(
             changes: changes, reply: .now(.done),
-            // Two registrations of one device at one time: it may repeat its own.
-            refusal: { _ in NextcloudError(.overloaded) },
+            // Two registrations of one device at one time: it is judged again.
+            refusal: { _ in NextcloudError(.overtaken) },
             notes: [NoteCode(known == nil ? "nextcloud.registered" : "nextcloud.renewed")])
     }
 
@@ -106,25 +109,5 @@ extension NextcloudRelay {
 
     private func address(_ target: NextcloudTarget, _ app: NextcloudApp) -> RecordKey {
         NextcloudKeys.address(of: target.token, bundle: target.kind == .apns ? app.bundle : nil)
-    }
-
-    /// Another key for a known identifier: the row stays, but for the time of the conflict, which is written
-    /// by itself and once a minute at most.
-    private func conflict(_ pin: NextcloudPin, _ record: Record) throws(NextcloudError) -> NextcloudVerdict {
-        let now = world.now()
-        let known = max(pin.registeredAt, pin.conflictAt ?? .distantPast)
-        guard now.since(known) >= NextcloudLimits.conflictPause else { throw NextcloudError(.keyConflict) }
-        var noted = pin
-        noted.conflictAt = now
-        var conflicting = record
-        conflicting.body = noted.body
-        let revision = Condition.revision(record.revision)
-        var verdict = NextcloudVerdict(
-            // Never met, because the page before it has given the record another revision: so the refusal is
-            // said once the time is written.
-            changes: [.put(record, if: revision)], reply: .now(.done),
-            refusal: { _ in NextcloudError(.keyConflict) }, notes: [NoteCode("nextcloud.key-conflict")])
-        verdict.pages = [[.put(conflicting, if: revision)]]
-        return verdict
     }
 }

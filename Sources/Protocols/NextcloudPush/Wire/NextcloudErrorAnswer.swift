@@ -1,7 +1,7 @@
 import PushModel
 import WireFormats
 
-/// An error as the relay's peers see it: `{"message":"…"}`.
+/// An error as the relay's peers see it: `{"message":"…","code":"…"}`. The code is for our own device.
 ///
 /// It never has the members `unknown` and `failed`: with both of them a server would take a 429 for a normal
 /// answer, and its admin would not hear of it (§4.7).
@@ -17,6 +17,8 @@ package struct NextcloudErrorAnswer: Sendable {
         writer.beginObject()
         writer.key("message")
         writer.string(error.sentence)
+        writer.key("code")
+        writer.string(error.codeText)
         writer.endObject()
         body = writer.bytes
     }
@@ -25,14 +27,14 @@ package struct NextcloudErrorAnswer: Sendable {
     package static func status(_ code: NextcloudError.Code) -> Int {
         switch code {
         case .wrongSubscriptionKey, .notLoggedIn: 401
-        case .identityRefused, .unknownDevice: 403
+        case .identityRefused, .unknownDevice, .instanceUnfit, .instanceNotAdmitted: 403
         case .unknownPath: 404
         case .wrongMethod: 405
         case .keyConflict, .proofRequired, .instanceUnreachable: 409
         case .bodyTooLarge, .tooManyEntries: 413
         case .rateLimited: 429
         case .sealingFailed, .digestCheckFailed: 500
-        case .overloaded: 503
+        case .overloaded, .overtaken: 503
         case .malformedForm, .malformedJSON, .missingParameter, .wrongType, .invalidPushToken,
             .unsupportedPushToken, .noAppForDevice, .invalidUserKey, .invalidIdentifier, .invalidSignature,
             .signatureMismatch, .invalidTokenHash, .invalidSessionToken, .invalidDeviceKey,
@@ -45,7 +47,7 @@ package struct NextcloudErrorAnswer: Sendable {
     private static func headers(_ error: NextcloudError) -> [(name: StaticString, value: String)] {
         switch error.code {
         case .wrongMethod: [("allow", error.allowedMethods.joined(separator: ", "))]
-        case .rateLimited, .overloaded: [("retry-after", String(error.retryAfterSeconds))]
+        case .rateLimited, .overloaded, .overtaken: [("retry-after", String(error.retryAfterSeconds))]
         default: []
         }
     }

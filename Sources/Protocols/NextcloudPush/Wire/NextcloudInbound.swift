@@ -51,6 +51,10 @@ package struct NextcloudInbound: Sendable {
     package let client: ClientHint
     /// `X-Nextcloud-Subscription-Key`.
     package let subscriptionKey: Secret?
+    /// Who asks, by address; `nil`: somebody in this process.
+    package var source: ClientKey?
+    /// It was judged before, and others have changed its device meanwhile: what it costs is paid.
+    package private(set) var isRepeated = false
 
     package init(
         call: Call, prefix: String? = nil, client: ClientHint = .none, subscriptionKey: Secret? = nil
@@ -89,6 +93,24 @@ package struct NextcloudInbound: Sendable {
         return NextcloudInbound(
             call: call, prefix: known.prefix, client: ClientHint(userAgent: userAgent),
             subscriptionKey: subscriptionKey)
+    }
+
+    /// Has a call taken in, and again while others change its device between its look-up and its commit: apps
+    /// send a registration twice, and the last one is to stand. At each round one call at least gets through.
+    ///
+    /// - Parameter take: judges the call and commits what follows.
+    /// - Throws: `.overloaded` when it was overtaken ``NextcloudLimits/registrationRounds`` times.
+    package func taken<Reply>(
+        by take: (NextcloudInbound) async throws(NextcloudError) -> Reply
+    ) async throws(NextcloudError) -> Reply {
+        var call = self
+        for _ in 0..<NextcloudLimits.registrationRounds {
+            do throws(NextcloudError) { return try await take(call) } catch {
+                guard error.code == .overtaken else { throw error }
+                call.isRepeated = true
+            }
+        }
+        throw NextcloudError(.overloaded)
     }
 
     /// Checks what a request's head alone tells, so that no room is given to a body that would be refused

@@ -9,8 +9,10 @@ package struct RegistrationForm: Sendable {
     package let tokens: PushTokens
     /// `pushEnvironment`: `development` or `production`.
     package let environment: Environment?
-    /// `<user id>@<server>`, sent after a 409.
+    /// `<user id>@<server>`, sent after a 409; `nil` also for a text that is none.
     package let cloudID: CloudID?
+    /// Whether the field is there at all.
+    package let namesCloudID: Bool
     /// What `http.useragent` tells: it counts where the head's `User-Agent` names no client of the instance.
     package let client: ClientHint
 
@@ -24,7 +26,9 @@ package struct RegistrationForm: Sendable {
             pushToken, provider: try Self.provider(fields), voip: try fields.optional(.voipToken))
         environment = try Self.environment(fields)
         ownership = try OwnershipForm(identifier: identifier, signature: signature, key: key)
-        cloudID = try fields.optional(.cloudId).flatMap { CloudID($0) }
+        let named = try fields.optional(.cloudId)
+        namesCloudID = named.map { $0.count > 0 } ?? false
+        cloudID = named.flatMap { CloudID($0) }
         client = fields.client
     }
 

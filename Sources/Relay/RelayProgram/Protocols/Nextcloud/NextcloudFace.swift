@@ -59,9 +59,10 @@ struct NextcloudFace: HTTPFace {
     private func answer(_ inbound: HTTPInbound) async -> HTTPOutbound {
         do throws(NextcloudError) {
             try checkSubscription(inbound)
-            let reply = try await reception.receive(
-                try parse(inbound), from: inbound.client, bytes: inbound.body.readableBytes,
-                by: inbound.answerBy)
+            let reply = try await parse(inbound).taken { (call) throws(NextcloudError) in
+                try await reception.receive(
+                    call, from: inbound.client, bytes: inbound.body.readableBytes, by: inbound.answerBy)
+            }
             return HTTPOutbound(200, .json, reply.body())
         } catch {
             return refusal(error, to: inbound)
@@ -123,12 +124,14 @@ struct NextcloudFace: HTTPFace {
     }
 
     private func parse(_ inbound: HTTPInbound) throws(NextcloudError) -> NextcloudInbound {
-        try inbound.withBody { (body) throws(NextcloudError) in
+        var call = try inbound.withBody { (body) throws(NextcloudError) in
             try NextcloudInbound.parse(
                 method: inbound.method.rawValue, path: path(of: inbound), query: inbound.query,
                 contentType: inbound.header("content-type"), userAgent: inbound.header("user-agent"),
                 subscriptionKey: subscriptionKey(inbound), body: body)
         }
+        call.source = inbound.client
+        return call
     }
 
     /// Judged by the head too, so that a large body is not read for a server without a key.

@@ -21,15 +21,17 @@ struct NextcloudInstance: HostedInstance {
             instance.apps.compactMap(configuration.app).map { NextcloudApp($0) },
             clients: settings.clients)
         let policy = try Self.policy(settings)
+        let notes = NoteMeter(name, ground.metrics)
         let relay: NextcloudRelay
         do throws(NextcloudError) {
             relay = try NextcloudRelay(
                 instance: name, apps: apps, policy: policy, registry: ground.registry,
-                web: ProofWeb(settings, on: ground), charge: { tolls.take($0) }, world: ground.world)
+                web: ProofWeb(settings, on: ground), charge: { tolls.take($0) },
+                note: { notes.count($0) },
+                heard: ProofLog(of: name, ground.journal, ground.world).note, world: ground.world)
         } catch {
             throw CommandFailure(.software, "instances.\(name): \(error.sentence)")
         }
-        let notes = NoteMeter(name, ground.metrics)
         nextcloudFace = NextcloudFace(
             Reception(
                 relay, of: name, intake: ground.delivery.intake,

@@ -138,7 +138,8 @@ struct NextcloudProofTests {
                     cloud.set("u\(number)", .key(second.user.publicKey.pem))
                     let answer = try await scene.register(
                         second, cloudID: "u\(number)@\(server)", from: "198.51.100.\(number)")
-                    #expect([400, 409].contains(answer.status), "\(server): \(answer.status)")
+                    // One that no resolver knows may be known in a moment.
+                    #expect([400, 403, 409].contains(answer.status), "\(server): \(answer.status)")
                     #expect(try await scene.holdsFirst(), "\(server)")
                 }
                 #expect(cloud.asked.isEmpty)
