@@ -172,9 +172,50 @@ struct DeviceTests {
             return
         }
         #expect(time > Ends.now)
+        #expect(device.trouble == NextcloudError(.instanceUnreachable))
         #expect(device.registration?.completedAt == nil)
         // The whole way again, from the server on.
         #expect(try call(device.register(token, at: server, now: time)).url.contains("/ocs/v2.php/"))
+    }
+
+    @Test(
+        "A proof that does not come is asked for less and less often, up to once a day, and the cause is said"
+    )
+    mutating func unproven() throws {
+        var device = fresh()
+        var now = Ends.now
+        for round in 0..<12 {
+            _ = try device.register(token, at: server, now: now)
+            _ = device.settle(try answer(), now: now, using: &random)
+            _ = device.settle(NextcloudAnswer(409), now: now, using: &random)
+            guard case .later(let time) = device.settle(NextcloudAnswer(409), now: now, using: &random)
+            else {
+                Issue.record("later")
+                return
+            }
+            let whole = min(Duration.seconds(86_400), .seconds(300 << round))
+            #expect(time.since(now) <= whole && time.since(now) >= whole / 2, "round \(round)")
+            #expect(device.trouble == NextcloudError(.instanceUnreachable))
+            now = time
+        }
+        _ = try device.register(token, at: server, now: now)
+        _ = device.settle(try answer(), now: now, using: &random)
+        guard case .done = device.settle(NextcloudAnswer(200), now: now, using: &random) else {
+            Issue.record("done")
+            return
+        }
+        #expect(device.trouble == nil)
+    }
+
+    @Test(
+        "Which 403 it is, the relay says by its code",
+        arguments: [NextcloudError.Code.instanceUnfit, .instanceNotAdmitted, .identityRefused])
+    mutating func refusedProof(_ code: NextcloudError.Code) throws {
+        var device = try atProxy()
+        _ = try call(device.settle(NextcloudAnswer(409), now: Ends.now, using: &random))
+        let body = String(decoding: NextcloudErrorAnswer(NextcloudError(code)).body, as: UTF8.self)
+        #expect(fault(device.settle(NextcloudAnswer(403, body), now: Ends.now, using: &random)) == code)
+        #expect(device.trouble == NextcloudError(code))
     }
 
     @Test(
@@ -267,6 +308,8 @@ struct DeviceTests {
         #expect(try isSent(settled, after: day))
         #expect(try isSent(settled, Ends.token, .repair))
         #expect(try isSent(settled, "another token"))
+        // With another key of the device nothing that arrives would open.
+        #expect(try isSent(try ends.device(key: ends.otherKey)))
         // A clock that was set back must not put it off for years.
         #expect(try isSent(settled, after: .zero - day))
         let moved = NextcloudAppBuild(proxyServer: "https://new.example.com", userAgent: "")

@@ -98,7 +98,8 @@ struct Ends {
         return DeviceRegistration(
             deviceIdentifier: identity.deviceIdentifier, signature: try identity.signature(by: key),
             userPublicKey: key.publicKey, proxyServer: Self.app.proxyServer,
-            pushTokenHash: try NextcloudPushToken(Secret(Self.token.utf8)).hash, completedAt: completedAt)
+            pushTokenHash: try NextcloudPushToken(Secret(Self.token.utf8)).hash,
+            deviceKeyDigest: DeviceRegistration.digest(deviceKey.publicKey), completedAt: completedAt)
     }
 
     /// Any text, encrypted and signed as an origin does it.

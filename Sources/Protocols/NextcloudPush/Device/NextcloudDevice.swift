@@ -41,6 +41,9 @@ public struct NextcloudDevice: Sendable {
     public let key: RSAPrivateKey
     /// To be kept over a restart; `nil` before the first.
     public private(set) var registration: DeviceRegistration?
+    /// Why the last registration failed or is to be tried later, for the app's settings page; `nil` when it
+    /// did not, or nobody answered.
+    public private(set) var trouble: NextcloudError?
     private var phase = Phase.idle
     private var failures = 0
 
@@ -70,7 +73,7 @@ public struct NextcloudDevice: Sendable {
     ) throws(NextcloudError) -> Step {
         guard server.takesDevices else { throw NextcloudError(.unsupportedServer) }
         if occasion == .start,
-            registration.map({ !$0.isDue(token.hash, app.proxyServer, now: now) }) ?? false
+            registration.map({ !$0.isDue(token.hash, app.proxyServer, key.publicKey, now: now) }) ?? false
         {
             return .done
         }
@@ -93,6 +96,7 @@ public struct NextcloudDevice: Sendable {
         _ answer: NextcloudAnswer, now: UnixTime, using generator: inout some RandomNumberGenerator
     ) -> Step {
         let step: Step
+        trouble = nil
         switch phase {
         // Nothing was asked.
         case .idle: return .failed(NextcloudError(.malformedAnswer))
@@ -102,12 +106,17 @@ public struct NextcloudDevice: Sendable {
         }
         switch step {
         case .call: return step
-        case .done, .failed: failures = 0
+        case .done:
+            failures = 0
+            trouble = nil
+        case .failed(let error):
+            failures = 0
+            trouble = error
         case .later:
             failures += 1
             phase = .idle
             let pause = NextcloudBackoff.pause(
-                failures: failures, asked: answer.pause(now: now), using: &generator)
+                failures: failures, asked: answer.pause(now: now), isLong: trouble != nil, using: &generator)
             return .later(now + pause)
         }
         phase = .idle
@@ -133,7 +142,8 @@ public struct NextcloudDevice: Sendable {
         else { return .failed(NextcloudError(.malformedAnswer)) }
         let registered = DeviceRegistration(
             deviceIdentifier: identifier, signature: signature, userPublicKey: userKey,
-            proxyServer: app.proxyServer, pushTokenHash: token.hash)
+            proxyServer: app.proxyServer, pushTokenHash: token.hash,
+            deviceKeyDigest: DeviceRegistration.digest(key.publicKey))
         // From here on pushes may be under way that the new key has signed.
         registration = registered
         phase = .atProxy(token, registered, asksAgain: false)
@@ -152,9 +162,11 @@ public struct NextcloudDevice: Sendable {
         case 409 where !asksAgain:
             phase = .atProxy(token, registered, asksAgain: true)
             return .call(proxyCall(token, registered, cloudID: account.cloudID))
-        // The proxy could not ask the server.
-        case 409: return .later(.distantPast)
-        case 403: return .failed(NextcloudError(.identityRefused))
+        // The proxy could not ask the server. That may last, so it is asked less and less often.
+        case 409:
+            trouble = NextcloudError(.instanceUnreachable)
+            return .later(.distantPast)
+        case 403: return .failed(NextcloudError(Self.proxyRefusal(answer.body)))
         default:
             return answer.mayPass ? .later(.distantPast) : .failed(NextcloudError(.refusedByProxy))
         }
@@ -244,6 +256,19 @@ public struct NextcloudDevice: Sendable {
         }
         return signed.withUnsafeBytes { signed in
             digest.withUnsafeBytes { key.isValid(signed, overDigest: $0) }
+        }
+    }
+
+    /// Which 403 it is, where the proxy is one that says so.
+    private static func proxyRefusal(_ body: Secret) -> NextcloudError.Code {
+        let json = body.reveal { bytes in
+            // No word that we know, then.
+            try? JSONValue.parse(bytes, limitBytes: NextcloudLimits.answerBytes)
+        }
+        switch json?["code"]?.string.flatMap({ NextcloudError.Code(rawValue: $0) }) {
+        case .instanceUnfit: return .instanceUnfit
+        case .instanceNotAdmitted: return .instanceNotAdmitted
+        default: return .identityRefused
         }
     }
 

@@ -61,13 +61,17 @@ enum NextcloudBackoff {
     /// More of them make no pause longer.
     static let countedFailures = 16
 
+    /// - Parameter isLong: what has failed is unlikely to pass soon.
     static func pause(
-        failures: Int, asked: Duration?, using generator: inout some RandomNumberGenerator
+        failures: Int, asked: Duration?, isLong: Bool = false,
+        using generator: inout some RandomNumberGenerator
     ) -> Duration {
         let doublings = min(max(failures - 1, 0), countedFailures)
-        let whole = min(
-            NextcloudLimits.backoffMost.wholeMilliseconds,
-            NextcloudLimits.backoffLeast.wholeMilliseconds << Int64(doublings))
+        let (least, most) =
+            isLong
+            ? (NextcloudLimits.backoffMost, NextcloudLimits.registrationRepeat)
+            : (NextcloudLimits.backoffLeast, NextcloudLimits.backoffMost)
+        let whole = min(most.wholeMilliseconds, least.wholeMilliseconds << Int64(doublings))
         let jitter = Int64.random(in: 0...whole / 2, using: &generator)
         return max(.milliseconds(whole - jitter), asked ?? .zero)
     }

@@ -112,7 +112,9 @@ struct DeviceRegisterCommand: SealbellCommand {
             shell.out("registered")
             return .done
         case .failed(let error): throw CommandFailure(.failed, error.sentence)
-        case .call, .later: throw CommandFailure(.unavailable, "Not registered; try again later.")
+        case .call, .later:
+            let cause = device.trouble.map { "\($0.sentence) " } ?? ""
+            throw CommandFailure(.unavailable, "\(cause)Not registered; try again later.")
         }
     }
 
