@@ -385,6 +385,11 @@ final class Book: Sendable {
         state.withLock { $0.open(at: now).contains { $0.value.origin != Self.hostile } }
     }
 
+    /// Pushes owed to a device that halts the lane at each probe.
+    func poisonedOwed(at now: UnixTime) -> Int {
+        state.withLock { $0.open(at: now).count { $0.value.isPoisoned } }
+    }
+
     /// What is owed and nobody has tried to send.
     func untried(at now: UnixTime) -> [Int] {
         state.withLock { state in

@@ -209,7 +209,9 @@ struct Stage: Sendable {
 
     /// Nothing keeps anything from its first attempt now but what others do.
     private func waitForFirstTries() async {
-        let end = scheduler.instant + traits.patience
+        // A halted lane probes once a minute, and each probe that meets a poisoned push is one in vain.
+        let inVain = Duration.seconds(60) * book.poisonedOwed(at: scheduler.now)
+        let end = scheduler.instant + traits.patience + inVain
         while scheduler.instant < end, !isFound {
             await scheduler.pause(.seconds(2) ... .seconds(3))
             for process in processes where !process.isUp { process.start() }

@@ -21,6 +21,8 @@ struct Words {
     struct Sent {
         /// What was last answered, until its lane has judged it.
         var meaning: WireAnswer.Meaning?
+        /// When it came.
+        var heardAt: Duration?
         /// How often its fate is unknown,
         var unknown = 0
         /// and whether it was for the last time, since the service spoke just before.
@@ -94,6 +96,7 @@ extension Book {
         case .answered(let answer):
             state.words.unheard[way, default: 0] = answer.meaning == .foreign ? Words.manyUnheard : 0
             state.words.sent[name, default: Words.Sent()].meaning = answer.meaning
+            state.words.sent[name]?.heardAt = at
             guard answer.meaning == .quota else { return }
             var times = state.words.lanes[way]?.quotas[target.device] ?? []
             if Paces.note(at, in: &times, most: Words.mostOfDevice) {
@@ -164,7 +167,10 @@ extension Book {
         state.words.sent[name]?.meaning = nil
         var heard = state.words.lanes[way] ?? Words.Heard()
         let isOfThisLane = state.isOfThisLane(name)
-        if meaning != .foreign, isOfThisLane { heard.at = at }
+        // The lane heard it when it came; what becomes of the push may wait for the store.
+        if meaning != .foreign, isOfThisLane {
+            heard.at = max(heard.at ?? .zero, state.words.sent[name]?.heardAt ?? at)
+        }
         switch meaning {
         case .accepted where !isOfThisLane: break
         case .accepted:
