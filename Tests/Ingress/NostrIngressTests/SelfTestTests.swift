@@ -72,8 +72,12 @@ struct SelfTestTests {
         limits.selfTestSpan = .milliseconds(300)
         let other = try mute.ingress(try mute.plan(testsItself: true), limits: limits)
         try await mute.run(other) {
-            let word = try await mute.journal.next("word of a test") { $0.hasPrefix("self-test") }
-            #expect(word == "self-test-lost")
+            // On a slow machine some are not even published in their span.
+            var words: Set<String> = []
+            repeat {
+                words.insert(try await mute.journal.next("word of a test") { $0.hasPrefix("self-test") })
+            } while !words.contains("self-test-lost")
+            #expect(words.isSubset(of: ["self-test-lost", "self-test-failed"]))
         }
     }
 }

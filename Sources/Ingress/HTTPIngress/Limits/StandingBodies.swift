@@ -53,7 +53,9 @@ struct StandingBodies {
             id != asking && !body.isProven && now - body.markedAt >= span
                 && (!isLarge || body.received > IngressLimits.smallBodyBytes)
         }
-        guard let oldest = stalled.min(by: { $0.value.markedAt < $1.value.markedAt }) else { return nil }
+        // Of those that stopped in one moment the one that began first.
+        let oldest = stalled.min { ($0.value.markedAt, $0.key) < ($1.value.markedAt, $1.key) }
+        guard let oldest else { return nil }
         return bodies.removeValue(forKey: oldest.key)
     }
 }
