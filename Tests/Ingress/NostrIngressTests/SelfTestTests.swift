@@ -59,6 +59,20 @@ struct SelfTestTests {
         }
     }
 
+    @Test("Where nobody tests any more, no relay stays deaf by the last test")
+    func untested() async throws {
+        let rig = try await ListeningRig { $0.spreadsNothing = true }
+        var limits = Self.limits
+        limits.selfTestSpan = .seconds(1)
+        limits.selfTestAgain = .milliseconds(100)
+        let ingress = try rig.ingress(try rig.plan(testsItself: true), limits: limits)
+        try await rig.run(ingress) {
+            _ = try await rig.journal.next("a test that was lost") { $0 == "self-test-lost" }
+            ingress.adopt(try rig.plan(testsItself: false), take: rig.take)
+            try await asked(for: "that it is listened at") { await ingress.presence().listening == 1 }
+        }
+    }
+
     @Test("A relay that takes nothing of strangers is named, and so is one that hands nothing out")
     func refusedAndLost() async throws {
         let rig = try await ListeningRig { $0.refusesEvents = .blocked }

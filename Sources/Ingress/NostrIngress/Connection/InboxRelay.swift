@@ -51,6 +51,8 @@ actor InboxRelay {
 
     var isListening: Bool { state.isListening }
     var isSubscribed: Bool { state.isSubscribed }
+    /// The last test of it was lost, and nothing has come since.
+    var isDeaf: Bool { state.isDeaf }
 
     /// What a test of it has shown; `nil`: nothing.
     func tested(isHeard: Bool?) async { if let isHeard { await take(.tested(isHeard: isHeard)) } }

@@ -101,7 +101,7 @@ package struct RelayState: Sendable {
     private(set) var timers: [Timer: ContinuousClock.Instant] = [:]
     private var pace: RelayPace
     /// The relay granted the subscription and handed out nothing, as far as the last test tells.
-    private var isDeaf = false
+    private(set) var isDeaf = false
     /// When the last subscription in force ended; `nil`: none ever was, or what came since has been read.
     private var ceased: ContinuousClock.Instant?
 

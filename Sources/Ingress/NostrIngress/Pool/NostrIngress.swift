@@ -231,25 +231,28 @@ package final class NostrIngress: Service {
             let (relays, settings) = current.withLock { ($0.relays, $0.settings) }
             // Of all processes that listen for this key one tests.
             guard settings.testsItself, share.speaks, let key = settings.keys.first?.publicKey else {
+                // Whom nobody tests here any more nobody can find to be well.
+                for relay in relays where await relay.isDeaf { await relay.tested(isHeard: true) }
                 continue
             }
             let publisher = NostrPublisher(client: client, proxy: settings.proxy, world: world)
-            let isLost = await withTaskGroup(of: Bool.self) { tests in
+            await withDiscardingTaskGroup { tests in
                 for relay in relays where await relay.isSubscribed {
                     tests.addTask { [selfTest, note] in
                         let outcome = await selfTest.run(
                             relay.relay, share: relay.share, for: key, by: publisher)
                         // Who is stopped meanwhile has nothing to say of it.
-                        if Task.isCancelled { return false }
+                        if Task.isCancelled { return }
                         note(relay.relay, outcome)
                         await relay.tested(isHeard: outcome.isHeard)
-                        return outcome == .selfTestLost
                     }
                 }
-                return await tests.contains(true)
             }
-            losses = isLost ? losses + 1 : 0
-            if isLost {
+            // One that is connected to anew just now, or took nothing of strangers this time, too.
+            var isOneDeaf = false
+            for relay in relays where await relay.isDeaf { isOneDeaf = true }
+            losses = isOneDeaf ? losses + 1 : 0
+            if isOneDeaf {
                 wait = RelayPace.doubled(limits.selfTestAgain, losses, atMost: limits.selfTestEvery)
             }
         }
