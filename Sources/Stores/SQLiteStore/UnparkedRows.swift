@@ -68,8 +68,10 @@ struct RecentChanges {
     mutating func mayHaveEnded(_ key: Digest16, _ address: Digest16?, at now: UnixTime) -> Bool {
         guard began != nil else { return false }
         turn(now)
-        if let standing = lately[key] ?? earlier[key] { return standing == nil || standing != address }
-        return isFull || wasFull
+        // What is remembered of it may be what stood before a change that found no room.
+        guard !isFull, !wasFull else { return true }
+        guard let standing = lately[key] ?? earlier[key] else { return false }
+        return standing == nil || standing != address
     }
 
     /// Forgets what is old. A clock that was set back makes it remember for longer.
