@@ -9,7 +9,9 @@ import Darwin
 package final class HeldPort: Sendable {
     private let socket: CInt
 
-    /// - Parameter isSixth: at ::1; else at 127.0.0.1.
+    /// - Parameters:
+    ///   - port: 0: any that is free.
+    ///   - isSixth: at ::1; else at 127.0.0.1.
     /// - Returns: `nil` when it is somebody's already, or the machine has no such address.
     package init?(_ port: Int, isSixth: Bool) {
         guard let port = in_port_t(exactly: port) else { return nil }
@@ -20,6 +22,16 @@ package final class HeldPort: Sendable {
     }
 
     deinit { close(socket) }
+
+    /// Which it is, of one at 127.0.0.1.
+    package var number: Int {
+        var place = sockaddr_in()
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let result = withUnsafeMutablePointer(to: &place) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &size) }
+        }
+        return result == 0 ? Int(in_port_t(bigEndian: place.sin_port)) : 0
+    }
 
     private static func open(_ family: CInt) -> CInt {
         #if canImport(Glibc)

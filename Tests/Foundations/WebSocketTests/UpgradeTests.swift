@@ -1,3 +1,4 @@
+import DialTesting
 import EventLoops
 import PushModel
 import Simulators
@@ -125,10 +126,10 @@ import Testing
     }
 
     @Test("a port where nobody listens is unreachable") func nobody() async throws {
-        let port = try await WirePort()
-        try await port.close()
-        let error = await failure(try newClient(), "ws://127.0.0.1:\(port.port)")
+        let port = try #require(HeldPort(0, isSixth: false))
+        let error = await failure(try newClient(), "ws://127.0.0.1:\(port.number)")
         #expect(error?.code == .unreachable)
+        withExtendedLifetime(port) {}
     }
 
     @Test("a name that cannot exist is unreachable, and an onion name is not even looked up")

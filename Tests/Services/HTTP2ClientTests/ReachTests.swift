@@ -101,19 +101,20 @@ struct ReachTests {
         let peer = try await RawPeer()
         let proxy = try await ConnectProxy(
             reply: "HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
-        let closed = try ForeignPeer.freePort()
+        let closed = try #require(HeldPort(0, isSixth: false))
         let trusted = try TestCertificate.shared.get().pem
         let endpoints = [
             try HTTP2Endpoint(
                 url: "https://localhost:\(peer.port)", certificates: trusted,
                 proxy: HTTP2Endpoint.Proxy(host: "127.0.0.1", port: proxy.port)),
             try HTTP2Endpoint(url: "https://localhost:\(peer.port)"),
-            try HTTP2Endpoint(url: "https://127.0.0.1:\(closed)", certificates: trusted)
+            try HTTP2Endpoint(url: "https://127.0.0.1:\(closed.number)", certificates: trusted)
         ]
         for (endpoint, code) in zip(endpoints, ["unreachable", "tlsFailed", "unreachable"]) {
             try await expectFailure(code, of: endpoint)
         }
         #expect(peer.seen.headerBlocks.isEmpty)
+        withExtendedLifetime(closed) {}
         try await proxy.close()
         try await peer.close()
     }

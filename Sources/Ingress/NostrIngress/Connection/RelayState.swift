@@ -216,7 +216,8 @@ package struct RelayState: Sendable {
                 }
             case .endOfStored:
                 // Some relays say no end. One that said something else instead has refused.
-                actions += session?.wasNoticed == true
+                actions +=
+                    session?.wasNoticed == true
                     ? closed("", now) : [.note(.endWithheld)] + storedEnded(now)
             case .page: actions += pagesEnded()
             case .listAnswer:

@@ -15,6 +15,10 @@ struct DaemonWays {
     private var name: Name?
     private var lookUp: LookUp?
     private var rest: [IPAddress] = []
+    /// How many addresses the name has.
+    private var count = 0
+    /// How often all of them were tried in vain since one stood.
+    private var rounds = 0
     /// What is being tried, or stands.
     private var current: IPAddress?
     /// The last that stood in the end.
@@ -25,9 +29,13 @@ struct DaemonWays {
         span = limits.dialDeadline
     }
 
-    /// How long the address that is tried now may take: the last one as long as all together.
+    /// How long the address that is tried now may take: a short while at first, and twice as long with each
+    /// round that was in vain, up to its part of the whole. So a dead one is soon left, and a slow one is
+    /// reached in the end, whichever of them is tried last.
     var share: Duration {
-        rest.isEmpty ? span : min(dialling.limits.silence, span / (rest.count + 1))
+        let part = span / max(1, count)
+        // Shifted no further than a part can be longer than a silence, whatever both are.
+        return count < 2 ? part : min(dialling.limits.silence * (1 << min(rounds, 20)), part)
     }
 
     /// Begins to look an endpoint's name up.
@@ -49,6 +57,7 @@ struct DaemonWays {
         guard lookUp != nil else { return }
         lookUp = nil
         rest = DialOrder.order(found, preferred: good, limit: dialling.limits.addresses)
+        count = rest.count
         // What was tried last and never stood has its turn behind the others.
         if let current, current != good, let at = rest.firstIndex(of: current) {
             rest.append(rest.remove(at: at))
@@ -57,7 +66,11 @@ struct DaemonWays {
 
     /// The endpoint that is tried next; `nil`: all have been.
     mutating func next() -> String? {
-        guard let name, !rest.isEmpty else { return nil }
+        guard let name else { return nil }
+        guard !rest.isEmpty else {
+            rounds += 1
+            return nil
+        }
         let address = rest.removeFirst()
         current = address
         return address.isV4 ? "tcp://\(address.text):\(name.port)" : "tcp://[\(address.text)]:\(name.port)"
@@ -66,7 +79,7 @@ struct DaemonWays {
     /// The daemon has greeted us at the address that was tried last.
     mutating func stood() {
         good = current
-        rest = []
+        (rest, rounds) = ([], 0)
     }
 
     /// Nobody waits for it any more.

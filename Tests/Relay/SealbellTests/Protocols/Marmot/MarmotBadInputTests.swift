@@ -105,7 +105,8 @@ struct MarmotBadInputTests {
                 #expect(stage.apns.deliveries().map(\.token) == devices)
                 #expect(
                     try await running.metric(Self.notes, ["instance": instance, "note": "listening"])
-                        == Double(listenings), "it has hung up or asked anew where it had to, and nowhere else")
+                        == Double(listenings),
+                    "it has hung up or asked anew where it had to, and nowhere else")
                 #expect(!stage.log.all.contains { $0.contains("\"level\":\"error\"") })
             }
         }
